@@ -1,4 +1,4 @@
-//! What is found: files, with where their bytes lie and how whole they are.
+//! Carved files, with the places of their bytes and their state.
 
 use crate::view::Extent;
 
@@ -36,7 +36,7 @@ pub struct Carved {
     pub kind: String,
     /// The ending of its name, without a dot.
     pub extension: String,
-    /// Where its bytes lie in the source, in the order of the file. Never empty.
+    /// The places of its bytes in the source, in the order of the file. Never empty.
     pub extents: Vec<Extent>,
     /// How whole it is.
     pub status: Status,

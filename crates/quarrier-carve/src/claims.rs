@@ -45,7 +45,7 @@ impl Claims {
         self.ranges.contains_key(&offset)
     }
 
-    /// The start of the first claimed range at or behind `offset`.
+    /// The start of the first claimed range at or after `offset`.
     pub fn next_after(&self, offset: u64) -> Option<u64> {
         self.ranges.range(offset..).next().map(|(&start, _)| start)
     }

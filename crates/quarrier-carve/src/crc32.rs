@@ -8,7 +8,7 @@ use crate::view::View;
 
 const ALGORITHM: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
-/// A checksum that grows with what it is shown.
+/// A checksum computed piece by piece.
 #[derive(Clone)]
 pub(crate) struct Crc32(Digest);
 
@@ -31,7 +31,7 @@ pub(crate) fn of(bytes: &[u8]) -> u32 {
     crc_fast::checksum(ALGORITHM, bytes) as u32
 }
 
-/// The checksum of the bytes of `range`, or `None` where there are not as many.
+/// The checksum of the bytes of `range`; `None` if there are too few.
 pub(crate) fn of_range(view: &mut View<'_>, range: Range<u64>) -> Option<u32> {
     let bytes = range.end.checked_sub(range.start)?;
     let mut crc = Crc32::new();
@@ -41,7 +41,7 @@ pub(crate) fn of_range(view: &mut View<'_>, range: Range<u64>) -> Option<u32> {
 /// The polynomial, its lowest power first.
 const POLYNOMIAL: u32 = 0xEDB8_8320;
 
-/// What appending a number of bytes does to a checksum.
+/// The effect of appending a number of bytes on a checksum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Appended(u32);
 
@@ -59,8 +59,8 @@ impl Appended {
         Appended(power)
     }
 
-    /// The checksum of bytes whose checksum is `first`, followed by as many bytes, whose checksum
-    /// is `second`.
+    /// The checksum of bytes with the checksum `first`, followed by that number of bytes with the
+    /// checksum `second`.
     pub(crate) fn joined(self, first: u32, second: u32) -> u32 {
         product(self.0, first) ^ second
     }

@@ -1,14 +1,14 @@
-//! What can go wrong.
+//! Errors.
 
-/// What can go wrong in carving as a whole; damaged files are values, not errors.
+/// Errors of carving as a whole; damaged files are values, not errors.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The source failed as a whole.
     Source(quarrier_core::Error),
-    /// What was carved could not be kept.
+    /// A carved file could not be kept.
     Keep(std::io::Error),
-    /// A signature or a type that nobody knows, with what is wrong about it.
+    /// An invalid signature or an unknown type, with the reason.
     Signature(String),
     /// A folder that cannot be carved into, with why.
     Folder(String),

@@ -1,4 +1,4 @@
-//! How validators see a candidate: as the bytes of a file, wherever those lie in the source.
+//! Views: validators see a candidate as the bytes of a file, wherever those are in the source.
 
 use std::io;
 use std::ops::Range;
@@ -12,32 +12,32 @@ pub const TAKE_BYTES_MAX: usize = 64 << 10;
 /// Windows begin at multiples of this.
 const WINDOW_ALIGN_BYTES: u64 = 8 << 20;
 pub(crate) const WINDOW_BYTES: u64 = 16 << 20;
-/// Windows that a view has at most: some files are read at several places in turns, and to unmap
-/// what was looked at makes all processors wait for each other.
+/// The maximum number of windows of a view: some files are read at several places in turns, and
+/// unmapping windows makes all processors wait for each other.
 pub(crate) const WINDOWS_MAX: usize = 4;
-/// What is searched at once.
+/// The bytes searched at once.
 const FIND_BYTES: u64 = 64 << 10;
-/// What a search costs however near the place is, in bytes of fuel.
+/// The minimum cost of a search, in bytes of fuel.
 const FIND_FUEL: u64 = 32;
-/// What is nearer to the place that was looked at last costs nothing.
+/// A read within this distance of the last one costs nothing extra.
 const JUMP_BYTES_MIN: u64 = 16 << 10;
-/// What it costs to look elsewhere, in bytes of fuel.
+/// The cost of a jump, in bytes of fuel.
 const PAGE_FUEL: u64 = 512;
 const WINDOW_FUEL: u64 = 8 << 10;
-/// What is fetched at once from a source that shows no windows.
+/// The bytes fetched at once from a source without windows.
 const BUFFER_BYTES: u64 = 1 << 20;
 
-/// Bytes of a file that lie together in the source.
+/// Contiguous bytes of a file in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Extent {
-    /// Where they lie in the source, in bytes.
+    /// The offset in the source, in bytes.
     pub offset: u64,
     /// How many.
     pub length: u64,
 }
 
 impl Extent {
-    /// The offset behind the last byte.
+    /// The offset after the last byte.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
@@ -58,8 +58,8 @@ pub(crate) fn cut(extents: &[Extent], length: u64) -> Vec<Extent> {
     kept
 }
 
-/// The bytes of a candidate, as far as anybody knows where they lie: extents of a source put end
-/// to end. A validator asks for bytes by their place in the file.
+/// The bytes of a candidate, as far as their places are known: extents of a source put end to end. A
+/// validator requests bytes by their place in the file.
 ///
 /// Every byte that is asked for costs fuel. When that has run out the view ends there, as a
 /// truncated file would, and says so by [`is_starved`](View::is_starved): this is what bounds the
@@ -71,7 +71,7 @@ pub struct View<'s> {
     /// Where each extent begins in the file; one more than extents, the last is the length.
     starts: Vec<u64>,
     at_hand: Option<Piece<'s>>,
-    /// Pieces that were at hand before, the last one last.
+    /// Pieces used before, the last one last.
     aside: Vec<Piece<'s>>,
     pieces_max: usize,
     /// A buffer that was put aside long enough, to be filled again.
@@ -136,8 +136,8 @@ impl<'s> View<'s> {
         }
     }
 
-    /// As [`new`](View::new), with so many windows at most; by `promise` also on what others may
-    /// change, such as files, which is read without.
+    /// As [`new`](View::new), with at most `windows_max` windows; with `promise` also over bytes that
+    /// others may change, such as files, which are copied otherwise.
     pub(crate) fn with_windows(
         source: &'s dyn Source,
         windows_max: usize,
@@ -151,7 +151,7 @@ impl<'s> View<'s> {
         View::with_windows(self.source, WINDOWS_MAX, self.promise)
     }
 
-    /// A view of `extents`, with fuel without end. What lies beyond the source is left out.
+    /// A view of `extents`, with unlimited fuel. Parts beyond the source are left out.
     pub fn of(source: &'s dyn Source, extents: &[Extent]) -> Self {
         let mut view = Self::new(source);
         view.look_at(extents, u64::MAX);
@@ -180,13 +180,12 @@ impl<'s> View<'s> {
         self.unreadable.clear();
     }
 
-    /// Whether what is read here and there costs more fuel than what is read in a row, as it takes
-    /// more time.
+    /// Sets whether jumps cost more fuel than sequential reads, as they take more time.
     pub(crate) fn pay_for_jumps(&mut self, pays: bool) {
         self.last = pays.then_some(0);
     }
 
-    /// The bytes at hand, and where in the source they lie.
+    /// The current piece, and its place in the source.
     fn shown(&self) -> (u64, &[u8]) {
         match &self.at_hand {
             None => (0, &[]),
@@ -194,12 +193,12 @@ impl<'s> View<'s> {
         }
     }
 
-    /// Where the bytes lie.
+    /// The places of the bytes.
     pub fn extents(&self) -> &[Extent] {
         &self.extents
     }
 
-    /// The source behind it.
+    /// The underlying source.
     pub fn source(&self) -> &'s dyn Source {
         self.source
     }
@@ -225,7 +224,7 @@ impl<'s> View<'s> {
         self.fuel_bytes = self.fuel_bytes.saturating_sub(bytes);
     }
 
-    /// Gives back what was paid for bytes that were shown and not looked at.
+    /// Refunds the fuel for bytes that were shown and not examined.
     pub(crate) fn refund(&mut self, bytes: u64) {
         self.fuel_bytes = self.fuel_bytes.saturating_add(bytes);
     }
@@ -241,8 +240,8 @@ impl<'s> View<'s> {
         Some(self.extents[index].offset + (at - self.starts[index]))
     }
 
-    /// Some of the bytes from `at`: at least one, if there is one, and at most `most`. They are as
-    /// they lie in memory, without a copy; walk on with the next call.
+    /// Some of the bytes from `at`: at least one, if there is one, and at most `most`. In memory,
+    /// without a copy; continue with the next call.
     pub fn run(&mut self, at: u64, most: usize) -> &[u8] {
         let Some(index) = self.extent_at(at) else { return &[] };
         let into = at - self.starts[index];
@@ -261,7 +260,8 @@ impl<'s> View<'s> {
         self.paid(offset, shown.min(together as usize))
     }
 
-    /// So many bytes at hand, from `offset` of the source on, for which there is fuel.
+    /// At most `count` bytes of the current piece, from `offset` of the source on, for which there is
+    /// fuel.
     fn paid(&mut self, offset: u64, count: usize) -> &[u8] {
         self.fuel_bytes -= count as u64;
         self.last = self.last.map(|_| offset + count as u64);
@@ -273,8 +273,8 @@ impl<'s> View<'s> {
         &bytes[skip..][..count]
     }
 
-    /// Exactly `bytes` bytes from `at`, or `None` where there are not as many (or not as much
-    /// fuel), or where more than [`TAKE_BYTES_MAX`] are asked for.
+    /// Exactly `bytes` bytes from `at`; `None` if there are fewer, too little fuel, or more than
+    /// [`TAKE_BYTES_MAX`] are requested.
     pub fn take(&mut self, at: u64, bytes: usize) -> Option<&[u8]> {
         if bytes > TAKE_BYTES_MAX || at.checked_add(bytes as u64)? > self.length() {
             return None;
@@ -380,13 +380,13 @@ impl<'s> View<'s> {
                 return None;
             }
             if let Some(place) = finder.find(bytes) {
-                // What was not looked at is not paid for: a page has thousands of tags.
+                // Unexamined bytes are not paid for: a page has thousands of tags.
                 let looked = (place + needle.len()) as u64;
                 self.refund(count - looked);
                 self.spend(FIND_FUEL);
                 return Some(at + place as u64);
             }
-            // What begins in these bytes and ends in the next ones.
+            // Matches that begin in these bytes and end in the next ones.
             let seam = (at + count).saturating_sub(behind).max(at);
             let length = (2 * behind).min(end - seam) as usize;
             let place = self.take(seam, length).and_then(|seam| finder.find(seam));
@@ -413,7 +413,7 @@ impl<'s> View<'s> {
         Some(self.starts.partition_point(|start| *start <= at) - 1)
     }
 
-    /// Whether so many bytes from `offset` of the source on are at hand.
+    /// Whether the current piece has these bytes from `offset` of the source on.
     fn shows(&self, offset: u64, bytes: usize) -> bool {
         let (from, shown) = self.shown();
         offset + bytes as u64 <= from + shown.len() as u64
@@ -442,7 +442,7 @@ impl<'s> View<'s> {
         Some(Piece { from, bytes: Bytes::Window(shown), bad: Vec::new() })
     }
 
-    /// The byte at `offset` and what is around it, read into memory.
+    /// The byte at `offset` and those around it, read into memory.
     fn buffer(&mut self, offset: u64) -> Piece<'s> {
         let from = offset - offset % BUFFER_BYTES;
         let mut buffer = self.spare.take().unwrap_or_default();
@@ -454,7 +454,7 @@ impl<'s> View<'s> {
         Piece { from, bytes: Bytes::Buffer(buffer), bad }
     }
 
-    /// Has another piece at hand; the one that was stays near.
+    /// Makes a piece the current one; the last one stays near.
     fn show(&mut self, piece: Piece<'s>) {
         self.aside.extend(self.at_hand.replace(piece));
         if self.aside.len() >= self.pieces_max
@@ -469,7 +469,7 @@ impl<'s> View<'s> {
         self.at_hand.as_ref().is_some_and(|piece| !piece.bad.is_empty())
     }
 
-    /// Notes what of the bytes from `offset` on, which are shown now, could not be read.
+    /// Records the unreadable ones of the bytes from `offset` on, which are shown now.
     fn note_unreadable(&mut self, offset: u64, bytes: usize) {
         let Some(Piece { bad, .. }) = &self.at_hand else { return };
         let end = offset + bytes as u64;
@@ -481,8 +481,7 @@ impl<'s> View<'s> {
     }
 }
 
-/// What it costs to go from one place of a source to another one: pages that are not at hand, or
-/// even another window.
+/// The cost of a jump from one place of a source to another: uncached pages, or even another window.
 fn jump_fuel(from: u64, to: u64) -> u64 {
     match from.abs_diff(to) {
         0..JUMP_BYTES_MIN => 0,
@@ -491,7 +490,7 @@ fn jump_fuel(from: u64, to: u64) -> u64 {
     }
 }
 
-/// Reads what can be read; zeros stand for what is `bad`.
+/// Reads the readable sectors; zeros stand for the `bad` ones.
 fn read_by_sectors(source: &dyn Source, from: u64, buffer: &mut [u8], bad: &mut Vec<Range<u64>>) {
     let mut at = from;
     for sector in buffer.chunks_mut(source.sector_bytes().max(1)) {

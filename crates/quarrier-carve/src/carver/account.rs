@@ -1,4 +1,4 @@
-//! What a run tells: of each stride while it lasts, and of all in the end.
+//! The reports of a run: on each stride while it lasts, and on the whole at the end.
 
 use std::io;
 use std::ops::Range;
@@ -12,32 +12,32 @@ use crate::carved::Carved;
 use crate::format::Kind;
 use crate::view::View;
 
-/// What becomes of what is found.
+/// Receives the carved files.
 pub trait Keep: Sync {
     /// A file was found; `view` shows its bytes. Called by many threads at once, in no order;
     /// each file once.
     ///
     /// # Errors
-    /// What ends the run: a full disk.
+    /// An error that ends the run: a full disk.
     fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()>;
 
     /// A stride is done: all files in it that are whole have been given to `keep`. Called for one
     /// stride after the other, in their order.
     ///
     /// # Errors
-    /// What ends the run.
+    /// An error that ends the run.
     fn stride(&self, stride: &Stride<'_>) -> io::Result<()> {
         let _ = stride;
         Ok(())
     }
 }
 
-/// What was found in a part of the source, for who wants to go on there after a crash.
+/// The files of a part of the source, for runs that resume there after a crash.
 #[derive(Debug)]
 pub struct Stride<'a> {
     /// The part, in bytes of the source.
     pub range: Range<u64>,
-    /// The files whose end is known, those of types that are not wanted too.
+    /// The files with a known end, those of unwanted types too.
     pub whole: &'a [Carved],
     /// Those that begin here and are broken.
     pub broken: &'a [BrokenFile],
@@ -45,26 +45,26 @@ pub struct Stride<'a> {
     pub unreadable: &'a [Range<u64>],
     /// Ranges of it that were looked at less closely, as files may begin at too many places there.
     pub skimmed: &'a [SkimmedRange],
-    /// Where the files of all strides until now lie.
+    /// The alignment of the files of all strides until now.
     pub alignment: Alignment,
     /// Where it is a part of a stride with very many candidates, and not the last one.
     pub midway: Option<Midway>,
-    /// The length of what is carved, and how much of it is done, in bytes.
+    /// The length of the carved ranges, and how much of it is done, in bytes.
     pub total_bytes: u64,
     /// See `total_bytes`.
     pub done_bytes: u64,
 }
 
-/// A file that is not decided yet: it broke, and nobody has looked for its rest; or its end is known
-/// (then `sure` and `at` are its length), but it lies where another that broke may go on, and may be
-/// a part of that.
+/// An undecided file: it broke, and its rest has not been searched for; or its end is known (then
+/// `sure` and `at` are its length), but it lies where another broken file may continue, and may be a
+/// part of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenFile {
     /// Its offset in the source.
     pub offset: u64,
-    /// The first of the types of its format: who reads it again.
+    /// The first of the types of its format, which identifies the format.
     pub format: &'static str,
-    /// What it seems to be.
+    /// Its apparent type.
     pub kind: Kind,
     /// See [`Verdict::Broken`](crate::Verdict::Broken).
     pub sure: u64,
@@ -72,17 +72,17 @@ pub struct BrokenFile {
     pub at: u64,
     /// Whether its end is known, and it is perhaps a part of another.
     pub is_whole: bool,
-    /// Why it breaks; or, where its end is known, what of it was not read: empty for nothing.
+    /// Why it breaks; or, if its end is known, the part of it that was not read: empty for none.
     pub reason: String,
 }
 
-/// What a run was.
+/// The totals of a run.
 #[derive(Debug, Default, Clone)]
 #[non_exhaustive]
 pub struct Summary {
     /// Bytes of the source that were searched.
     pub bytes: u64,
-    /// Of these, bytes in holes that were passed over without reading.
+    /// The part of these bytes that lies in holes and was skipped without reading.
     pub hole_bytes: u64,
     /// Places that were looked at.
     pub candidates: u64,
@@ -92,7 +92,7 @@ pub struct Summary {
     pub mended: u64,
     /// Ranges that were looked at less closely than the rest, each with a reason; in order.
     pub skimmed: Vec<SkimmedRange>,
-    /// What it took to read candidates: bytes that were looked at, and what counts as many.
+    /// The cost of reading candidates: bytes that were examined, and their equivalents.
     pub cost_bytes: u64,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
@@ -100,7 +100,7 @@ pub struct Summary {
     pub stopped: bool,
     /// Everything before this offset is done.
     pub position: u64,
-    /// Size of the blocks in which files lie, in bytes.
+    /// The size of the blocks in which files are aligned, in bytes.
     pub block_bytes: u64,
     /// The engine that searched for signatures.
     pub engine: String,
@@ -110,7 +110,7 @@ pub struct Summary {
     pub compile: Duration,
     /// Threads.
     pub workers: usize,
-    /// How the source was read to find signatures; none where nothing was searched.
+    /// The plan by which the source was read for signatures; `None` if nothing was searched.
     pub plan: Option<Plan>,
     /// Time of all threads in reading, in searching, validating and mending, and in keeping; by
     /// [`Stage`].
@@ -118,7 +118,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds what a search for signatures says of itself.
+    /// Adds the figures of a search for signatures.
     pub(super) fn add(&mut self, run: &Run) {
         for (sum, stage) in self.stages.iter_mut().zip(Stage::ALL) {
             let load = run.timeline.load(stage);
@@ -139,8 +139,7 @@ impl Summary {
         }
     }
 
-    /// Adds a range that could not be read behind the others, joining it with the last where they
-    /// touch.
+    /// Appends an unreadable range, joining it with the last one if they touch.
     pub(super) fn lose(&mut self, range: Range<u64>) {
         match self.unreadable.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
@@ -149,7 +148,7 @@ impl Summary {
     }
 }
 
-/// Time of all threads together, in nanoseconds, but for what the search tells of itself.
+/// The time of all threads together, in nanoseconds, without that of the search.
 #[derive(Default)]
 pub(super) struct Times {
     pub(super) work_ns: AtomicU64,

@@ -1,10 +1,10 @@
 //! A second look at candidates for which the usual fuel of a stride did not suffice.
 //!
-//! Who puts thousands of headers before a file has spent that fuel when it is the file's turn. So
-//! those that are left share fuel of their own by *place*: candidates of one format within 64 KiB are
-//! a group, all groups get the same, and within one all members do, first little, then more and more.
-//! What stands before a place takes nothing from it; headers must stand around a file to hide it,
-//! and then that place is listed.
+//! An attacker who puts thousands of headers before a file has spent that fuel when it is the file's
+//! turn. So the remaining candidates share fuel of their own by *place*: candidates of one format
+//! within 64 KiB form a group, all groups get the same amount, and so do all members of a group, first
+//! little, then more and more. Headers before a place take nothing from it; to hide a file they must
+//! surround it, and then that place is listed.
 
 use super::candidates::Candidate;
 use super::judge::{Attempt, Judge, Judgement};

@@ -1,4 +1,4 @@
-//! What the candidates of a stride may cost, all together.
+//! The fuel that the candidates of a stride may use together.
 
 use super::STRIDE_BYTES;
 
@@ -6,21 +6,21 @@ use super::STRIDE_BYTES;
 pub(super) const FUEL_BYTES: [u64; 4] = [64 << 10, 64 << 20, 1 << 30, u64::MAX];
 /// Fuel of all candidates of a stride in attempts of a kind; at least what one of them gets.
 const STRIDE_FUEL_BYTES: u64 = 256 << 20;
-/// What a candidate costs at least: to look at it, and to remember it.
+/// The minimum cost of a candidate: to examine it, and to remember it.
 pub(super) const CANDIDATE_BYTES: u64 = 64;
 /// Fuel for the second look at those of a stride for which that did not suffice; of a part of a
 /// stride, by its share of the bytes.
 const AGAIN_BYTES: u64 = 512 << 20;
-/// Candidates for which nothing is left, of which a beginning is kept.
+/// The number of candidates without fuel whose first bytes are kept.
 const GIVEN_UP_MAX: u32 = 256;
 
-/// What is left of it. It goes on from part to part of a stride, so that a stride with very many
+/// The remaining fuel. It carries over from part to part of a stride, so that a stride with very many
 /// candidates costs no more than one with few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// Fuel by attempt, in bytes.
     pub fuel_bytes: [u64; 4],
-    /// Candidates of which a beginning may yet be kept, though nothing is left for them.
+    /// The number of candidates whose first bytes may still be kept, though no fuel is left for them.
     pub given_up: u32,
 }
 
@@ -31,13 +31,13 @@ impl Allowance {
         given_up: GIVEN_UP_MAX,
     };
 
-    /// What a candidate gets in an attempt.
+    /// The fuel of an attempt for a candidate.
     pub(super) fn of(&self, attempt: usize) -> u64 {
         FUEL_BYTES[attempt].min(self.fuel_bytes[attempt])
     }
 
-    /// Takes away what an attempt has cost. Who got all that there is, and did not come to an end,
-    /// is not followed by another.
+    /// Subtracts the cost of an attempt. A candidate that used all of it without coming to an end gets
+    /// no further attempt.
     pub(super) fn pay(&mut self, attempt: usize, bytes: u64) {
         let is_last = attempt + 1 == FUEL_BYTES.len();
         let left = self.fuel_bytes[attempt].saturating_sub(bytes.max(CANDIDATE_BYTES));

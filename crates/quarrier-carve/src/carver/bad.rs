@@ -1,9 +1,9 @@
-//! What of a source could not be read.
+//! The unreadable ranges of a source.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Ranges that are remembered: more is a source of which hardly anything can be read.
+/// The number of ranges that are remembered: a source with more is hardly readable at all.
 const RANGES_MAX: usize = 1 << 16;
 
 /// Ranges that could not be read: where each starts, and its end. They do not touch.
@@ -18,7 +18,7 @@ impl Bad {
         near.find(|(_, end)| **end > range.start).map(|(start, end)| *start..*end)
     }
 
-    /// Remembers a range that touches none behind it, unless there are too many; whether it did.
+    /// Adds a range that touches none after it, unless there are too many; returns whether it did.
     pub(super) fn add(&mut self, range: Range<u64>) -> bool {
         if let Some((_, end)) = self.0.range_mut(..=range.start).next_back()
             && *end >= range.start

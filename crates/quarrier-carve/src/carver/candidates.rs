@@ -11,7 +11,7 @@ use super::Carver;
 use crate::error::{Error, Result};
 use crate::format::Format;
 
-/// What is searched at once of a source that is in memory.
+/// The bytes of an in-memory source that are searched at once.
 const WINDOW_BYTES: usize = 16 << 20;
 
 /// A place where a file may begin.
@@ -32,7 +32,7 @@ pub(super) struct Signatures {
     length_bytes_max: u64,
 }
 
-/// What a search for candidates found.
+/// The result of a search for candidates.
 pub(super) struct Looked {
     /// In order, each once.
     pub(super) candidates: Vec<Candidate>,
@@ -68,7 +68,7 @@ impl Signatures {
         self.searcher.engine_name()
     }
 
-    /// Looks for candidates in `range`, those whose signature begins there, with so many workers.
+    /// Searches `range` for candidates whose signature begins there, with this many workers.
     pub(super) fn look(
         &self,
         source: &dyn Source,

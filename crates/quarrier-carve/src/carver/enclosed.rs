@@ -1,10 +1,10 @@
-//! Whether a whole file is a part of another, told by what stands right before it: documents that
-//! lie in fragments leave their pictures and archives behind, each of them whole.
+//! Whether a whole file is a part of another, judged by the bytes just before it: fragmented documents
+//! leave their pictures and archives behind, each of them whole.
 
 use super::resolve::SECTOR_BYTES;
 use crate::view::{Extent, View};
 
-/// What is looked at before a file.
+/// The bytes before a file that are examined.
 const BEFORE_BYTES: u64 = 32;
 /// A length of fewer bytes may stand anywhere by chance.
 const LENGTH_BYTES_MIN: u64 = 256;

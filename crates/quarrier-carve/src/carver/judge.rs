@@ -1,8 +1,8 @@
 //! Validates candidates, in the order of the source.
 //!
-//! Most candidates are none, which shows within a few bytes; some claim to be gigabytes. So each is
-//! read with little fuel first, and with more only where that ran out. How much all of a stride
-//! together may get is [bounded](Allowance), and does not depend on who works when: results are the
+//! Most candidates are not files, which shows within a few bytes; some claim to be gigabytes. So each
+//! is read with little fuel first, and with more only if that runs out. The fuel of a whole stride is
+//! [bounded](Allowance), and does not depend on the schedule: results are the
 //! same with any number of workers. For whom that does not suffice, there is a [second
 //! look](super::again).
 
@@ -16,7 +16,7 @@ use crate::embedded::is_archive;
 use crate::format::{Format, Verdict};
 use crate::view::{Extent, View, cut};
 
-/// What is kept of a candidate for which nothing is left.
+/// The bytes kept of a candidate without fuel.
 const GIVEN_UP_BYTES: u64 = 512;
 
 /// A candidate with what its validator says.
@@ -24,18 +24,18 @@ const GIVEN_UP_BYTES: u64 = 512;
 pub(super) struct Judged {
     pub(super) candidate: Candidate,
     pub(super) verdict: Verdict,
-    /// Where the bytes lie that the validator saw, cut to the length of a whole file.
+    /// The places of the bytes that the validator saw, cut to the length of a whole file.
     pub(super) extents: Vec<Extent>,
 }
 
-/// What became of candidates.
+/// The judgement of candidates.
 #[derive(Default)]
 pub(super) struct Judgement {
-    /// In order, those that are none left out.
+    /// In order, without the invalid ones.
     pub(super) judged: Vec<Judged>,
     /// Those that could not be read to an end, in order.
     pub(super) unread: Vec<Candidate>,
-    /// What they have cost, in bytes of fuel.
+    /// Their cost, in bytes of fuel.
     pub(super) cost_bytes: u64,
 }
 
@@ -47,15 +47,15 @@ impl Judgement {
     }
 }
 
-/// What came of reading a candidate with so much fuel.
+/// The result of reading a candidate with some fuel.
 pub(super) struct Attempt {
-    /// None where the fuel did not suffice.
+    /// `None` if the fuel did not suffice.
     pub(super) judged: Option<Judged>,
     /// In bytes of fuel.
     pub(super) cost_bytes: u64,
 }
 
-/// What validators need to know of the run.
+/// The parts of the run that validators need.
 pub(super) struct Judge<'c> {
     pub(super) formats: &'c [&'c dyn Format],
     pub(super) ranges: &'c super::ranges::CarvedRanges,
@@ -67,9 +67,9 @@ pub(super) struct Judge<'c> {
 }
 
 impl Judge<'_> {
-    /// Judges `candidates`, in order, with what is `left` for those of a stride, and then with
-    /// `again_bytes` of fuel those for which that did not suffice. Those that are none are left out,
-    /// and those that lie in a file that is whole.
+    /// Judges `candidates`, in order, with the fuel `left` for those of a stride, and then, with
+    /// `again_bytes` of fuel, those for which that did not suffice. Leaves out invalid ones, and those
+    /// within a whole file.
     pub(super) fn judge(
         &self,
         view: &mut View<'_>,
@@ -154,15 +154,15 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether what lies in it is not looked at.
+    /// Whether its contents are skipped.
     fn is_claimed(&self, one: &Judged) -> bool {
         let Some((_, kind, _)) = one.verdict.end() else { return false };
         let is_weak = self.formats[one.candidate.format as usize].is_weak();
         !is_weak && (!self.embedded || is_archive(kind.name))
     }
 
-    /// Judges a candidate with more and more of the fuel that is `left`; where that does not
-    /// suffice, says what it had.
+    /// Judges a candidate with more and more of the fuel that is `left`; if that does not suffice,
+    /// reports how much it had.
     fn one(
         &self,
         view: &mut View<'_>,
@@ -202,7 +202,7 @@ impl Judge<'_> {
         }
         let verdict = self.formats[candidate.format as usize].validate(view);
         let cost_bytes = fuel_bytes.saturating_sub(view.fuel_bytes());
-        // Whoever was refused a byte may have taken that for the end.
+        // A validator that was refused a byte may have taken that for the end.
         let judged = (!view.is_starved()).then(|| {
             let end = verdict.end();
             let extents = end.map_or(Vec::new(), |(length, ..)| cut(view.extents(), length));

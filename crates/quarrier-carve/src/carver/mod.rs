@@ -4,10 +4,10 @@ mod account;
 mod again;
 mod allowance;
 mod bad;
+mod cached;
 mod candidates;
 mod enclosed;
 mod judge;
-mod kept;
 mod places;
 mod ranges;
 mod resolve;
@@ -36,8 +36,8 @@ use crate::view::{Extent, View, cut};
 use account::Times;
 pub use account::{BrokenFile, Keep, Stride, Summary};
 pub use allowance::Allowance;
+use cached::CachedSource;
 use candidates::Signatures;
-use kept::Kept;
 use ranges::CarvedRanges;
 pub use resume::{Alignment, Begun, Midway};
 use run::CarveRun;
@@ -103,28 +103,27 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Shows formats and [`Keep`], which have to bear it, bytes where they lie even where others may
-    /// change them, as in files; else they see copies.
+    /// Shows bytes in place to formats and [`Keep`], which must tolerate changes, even if others may
+    /// change them, as in files; otherwise they see copies.
     ///
-    /// The formats of this crate bear it, [`own`](crate::own) ones too, and so does
-    /// [`Folder`](crate::folder::Folder): they make no text of what a view shows before they have
-    /// copied it. The crate's unsafe code is a call of a function for the CPU's features. What
-    /// decompresses reads on through its input, bounded by lengths and not by what it read before;
-    /// the one library in C gets copies.
+    /// The formats of this crate tolerate it, and so do [`own`](crate::own) ones and
+    /// [`Folder`](crate::folder::Folder): they copy the bytes of a view before they make text of them.
+    /// The crate's unsafe code is a call of a function for the CPU's features. Decompressors read their
+    /// input forward, bounded by lengths and not by earlier contents; the one library in C gets copies.
     #[must_use]
     pub fn show_changing(mut self, promise: AsData) -> Self {
         self.promise = Some(promise);
         self
     }
 
-    /// Threads; not more files are read at once. 0: one a CPU, as where it is not set.
+    /// Threads; not more files are read at once. 0: one a CPU, as if it is not set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = planned_workers(workers);
         self
     }
 
-    /// How many threads it will use: as many as were asked for, and have room.
+    /// The number of threads it will use: the requested number, limited by memory.
     pub fn workers_count(&self) -> usize {
         self.workers.min(room::workers_max(self.memory_bytes_max))
     }
@@ -136,7 +135,7 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// No file is longer than this; what is, is broken there.
+    /// Maximum file size; longer files are cut and reported as partial.
     #[must_use]
     pub fn file_bytes_max(mut self, bytes: u64) -> Self {
         self.file_bytes_max = bytes;
@@ -150,8 +149,8 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Files inside other files are found, too; but not in archives, whose members
-    /// [`embedded::walk`](crate::embedded::walk) tells by name.
+    /// Also finds files inside other files; but not in archives, whose members
+    /// [`embedded::walk`](crate::embedded::walk) lists by name.
     #[must_use]
     pub fn embedded(mut self, embedded: bool) -> Self {
         self.embedded = embedded;
@@ -190,7 +189,7 @@ impl<'a> Carver<'a> {
         Ok(self)
     }
 
-    /// Files of all types are kept, whatever [`kinds`](Carver::kinds) was told before.
+    /// Keeps files of all types, whatever [`kinds`](Carver::kinds) selected before.
     #[must_use]
     pub fn all_kinds(mut self) -> Self {
         self.kinds = None;
@@ -205,17 +204,16 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Memory for what is remembered and shown of the source, in bytes; 1 GiB where nothing is said.
-    /// Files beyond it that are broken are forgotten, which the summary tells; where it is little
-    /// there are fewer threads. It takes some 64 MiB at least, and decoders and the program itself
-    /// come on top of it.
+    /// Memory for remembered candidates and shown parts of the source, in bytes; the default is 1 GiB.
+    /// Broken files beyond it are dropped, which the summary reports; with little memory there are
+    /// fewer threads. It takes at least some 64 MiB; decoders and the program itself need more.
     #[must_use]
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.memory_bytes_max = bytes;
         self
     }
 
-    /// What the source's disk gives, so that it is read in the way that suits it.
+    /// The measured rates of the source's disk, by which reads are planned.
     #[must_use]
     pub fn rates(mut self, rates: Rates) -> Self {
         self.rates = Some(rates);
@@ -229,18 +227,18 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Carves `source`, and gives what is found to `keep`.
+    /// Carves `source`, and passes the files to `keep`.
     ///
     /// # Errors
-    /// [`Error::Source`] when the source fails as a whole, [`Error::Keep`] with what `keep` says;
-    /// what was kept until then is as it was said.
+    /// [`Error::Source`] if the source fails as a whole, [`Error::Keep`] with the error of `keep`;
+    /// files kept until then are valid.
     pub fn run(&self, source: &dyn Source, keep: &dyn Keep) -> Result<Summary> {
         let length = source.length();
         let wanted: Vec<Range<u64>> = match &self.range {
             Some(ranges) => ranges.iter().map(|r| r.start.min(length)..r.end.min(length)).collect(),
             None => std::iter::once(0..length).collect(),
         };
-        // Of what cannot be read a stride is tried, as if nobody knew.
+        // A stride of the unreadable range is tried, as if its end were unknown.
         let tried = source.readable_end().saturating_add(STRIDE_BYTES).min(length);
         let lost = wanted.iter().map(|r| r.start.max(tried)..r.end).filter(|r| !r.is_empty());
         let lost: Vec<Range<u64>> = lost.collect();
@@ -256,9 +254,9 @@ impl<'a> Carver<'a> {
             position: ranges.span().start,
             ..Summary::default()
         };
-        let kept = Kept::new(source, self.memory_bytes_max);
+        let cached = CachedSource::new(source, self.memory_bytes_max);
         let times = Times::default();
-        let run = CarveRun { carver: self, source: &kept, keep, ranges: &ranges, times };
+        let run = CarveRun { carver: self, source: &cached, keep, ranges: &ranges, times };
         let mut summary = run.run(&signatures, summary)?;
         if !summary.stopped {
             lost.into_iter().for_each(|range| summary.lose(range));
@@ -266,7 +264,7 @@ impl<'a> Carver<'a> {
         Ok(summary)
     }
 
-    /// Appends `more`, of broken ones as many as there is room for; the others are `forgotten`.
+    /// Appends `more`, and the broken ones up to the limit; the others are `forgotten`.
     fn remember(
         &self,
         broken: &mut Vec<BrokenFile>,
@@ -312,7 +310,7 @@ impl<'a> Carver<'a> {
         is_kept && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&carved.kind))
     }
 
-    /// Those of `files` whose type is wanted, the longest first.
+    /// The `files` of wanted types, the longest first.
     fn wanted<'f>(&self, files: &'f [Carved]) -> Vec<&'f Carved> {
         let mut wanted: Vec<&Carved> = files.iter().filter(|one| self.is_wanted(one)).collect();
         // Formats that call a file by the same name mean the same file.
@@ -322,7 +320,7 @@ impl<'a> Carver<'a> {
     }
 }
 
-/// Extents from `offset` that hold `length` bytes of what is carved.
+/// Extents from `offset` that hold `length` bytes of the carved ranges.
 fn extents_of(ranges: &CarvedRanges, offset: u64, length: u64) -> Vec<Extent> {
     cut(&ranges.extents_from(offset), length)
 }

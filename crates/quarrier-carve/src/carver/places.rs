@@ -1,6 +1,6 @@
-//! Who comes first where there is not enough for all: the first of every place, then the second.
+//! Precedence if there is not enough for all: the first of every place, then the second.
 
-/// Bytes of a source that share what they get.
+/// The size of a place, whose candidates share what they get.
 pub(super) const PLACE_BYTES: u64 = 64 << 10;
 
 /// Which of the things at `offsets`, which are in order, are among the `most` that come first.

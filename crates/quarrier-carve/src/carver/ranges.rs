@@ -7,7 +7,7 @@ use crate::view::Extent;
 /// A file that is spread over more ranges than this is not followed further.
 const EXTENTS_MAX: usize = 256;
 
-/// The ranges in which files may lie, and how long a file may be.
+/// The ranges to carve, and the maximum length of a file.
 #[derive(Debug, Clone)]
 pub(super) struct CarvedRanges {
     /// In order, not touching each other, not empty.
@@ -38,7 +38,7 @@ impl CarvedRanges {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// From the first byte to behind the last one.
+    /// From the first byte to the end of the last range.
     pub(super) fn span(&self) -> Range<u64> {
         match (self.ranges.first(), self.ranges.last()) {
             (Some(first), Some(last)) => first.start..last.end,
@@ -51,14 +51,14 @@ impl CarvedRanges {
         self.file_bytes_max
     }
 
-    /// The first byte at or behind `offset` that is carved.
+    /// The first carved byte at or after `offset`.
     pub(super) fn next(&self, offset: u64) -> Option<u64> {
         let index = self.ranges.partition_point(|range| range.end <= offset);
         self.ranges.get(index).map(|range| range.start.max(offset))
     }
 
-    /// Where the bytes of a file that begins at `offset` lie if it leaves out nothing but what is
-    /// not carved. Empty where `offset` is not carved.
+    /// The places of a file that begins at `offset` and skips only bytes outside of the carved ranges.
+    /// Empty if `offset` is outside.
     pub(super) fn extents_from(&self, offset: u64) -> Vec<Extent> {
         let index = self.ranges.partition_point(|range| range.end <= offset);
         let mut left = self.file_bytes_max;

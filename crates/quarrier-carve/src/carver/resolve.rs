@@ -21,51 +21,51 @@ const USUAL_BYTES: u64 = 4096;
 /// 2.8 standard deviations of a fair coin, for one throw: chance gives more in one of 400 images.
 const CHANCE: f64 = 1.4;
 
-/// What was decided so far, from the start of the source on.
+/// The decisions so far, from the start of the source on.
 pub(super) struct Resolver<'r> {
     formats: &'r [&'r dyn Format],
     embedded: bool,
     claims: Claims,
-    /// Those of archives: what lies in them is nobody's file of its own.
+    /// The bytes of archives: files in them are not files of their own.
     sealed: Claims,
-    /// Where files that are broken may lie, from their start to where they were found to break.
+    /// The possible places of broken files, from their start to where they were found to break.
     reach: Claims,
     alignment: Alignment,
 }
 
-/// What became of the files that were not decided.
+/// The outcome for the undecided files.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// Those whose rest was found.
     pub(super) mended: Vec<Carved>,
     /// Those that were whole, and turned out to be no part of another.
     pub(super) alone: Vec<Carved>,
-    /// What is left of the others.
+    /// The remains of the others.
     pub(super) partial: Vec<Carved>,
-    /// Places and types of those of which nothing is kept, there being too many.
+    /// Places and types of those that were dropped, because there are too many.
     pub(super) left_out: Vec<(u64, &'static str)>,
     /// Whole files that are taken for parts of others that do not have all of their bytes.
     pub(super) lost: Vec<Judged>,
 }
 
-/// Files of file systems begin at multiples of this; what lies elsewhere is more often a part of
+/// Files of file systems begin at multiples of this; files at other places are more often parts of
 /// another file.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// Bytes of broken files that are not known to be theirs, all together, as a multiple of what is
-/// carved: a header that says nothing else could take all that follows, and so could the next one.
+/// The maximum of uncertain bytes of broken files, all together, as a multiple of the carved bytes: a
+/// header without a length could claim all that follows, and so could the next one.
 const DOUBTFUL_SHARE: u64 = 2;
 
-/// Broken files of which something is kept, at most: so many, and one in so many bytes of what is
-/// carved. On a disk that was not made for it there are far fewer.
+/// The maximum number of broken files that are kept: this many, and one per so many carved bytes. On a
+/// disk that was not made to defeat carving there are far fewer.
 const BROKEN_MIN: u64 = 4096;
 const BYTES_PER_BROKEN: u64 = 16 << 10;
 
-/// A film has a picture, that a thumbnail: broken files lie in each other, but no more than these.
-/// Where more do, most are headers that somebody put there.
+/// A film contains a picture, and that a thumbnail: broken files nest, but no deeper than this. If more
+/// overlap, most are headers that somebody planted.
 const CROWD_MIN: usize = 16;
 
-/// Pictures of a film that broke may lie behind a gap, at odd places.
+/// Pictures of a broken film may lie after a gap, at odd places.
 const FILM_GAP_BYTES: u64 = 256 << 10;
 /// Bytes between two parts of another file at most.
 const BETWEEN_BYTES: u64 = 400;
@@ -86,7 +86,7 @@ impl<'r> Resolver<'r> {
         self.alignment = begun.alignment;
     }
 
-    /// Where the files seen so far lie.
+    /// The alignment of the files seen so far.
     pub(super) fn alignment(&self) -> Alignment {
         self.alignment
     }
@@ -109,9 +109,9 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// The size of the blocks in which the files seen so far lie: the largest of which most of
-    /// them begin at a multiple. Those that lie at odd places, as parts of others do, say nothing.
-    /// Where too few are whole, those that are `broken` count, too.
+    /// The size of the blocks in which the files seen so far are aligned: the largest of which most of
+    /// them begin at a multiple. Files at odd places, as parts of others are, do not count. If too few
+    /// are whole, those that are `broken` count, too.
     pub(super) fn block_bytes(&self, broken: &[BrokenFile]) -> u64 {
         let mut aligned = self.alignment.aligned;
         let last = BLOCK_BYTES.len() - 1;
@@ -137,16 +137,16 @@ impl<'r> Resolver<'r> {
         BLOCK_BYTES[index]
     }
 
-    /// Whether a whole file that begins here must wait until it is known what can be mended. What
-    /// begins at odd places is often a part of another, whose other parts may lie anywhere; it
-    /// waits as long as there is `room` for it.
+    /// Whether a whole file that begins here must wait until it is known what can be mended. A file at
+    /// an odd place is often a part of another, whose other parts may be anywhere; it waits as long as
+    /// there is `room` for it.
     fn is_perhaps_a_part(&self, offset: u64, room: usize) -> bool {
         let is_odd = !offset.is_multiple_of(SECTOR_BYTES);
         !self.embedded && room > 0 && (is_odd || self.reach.holds(offset))
     }
 
-    /// The files of a stride, which ends at `end`, that count: those that are whole and in no other,
-    /// and those that are not decided, for about `room` of which there is room.
+    /// The files of a stride, which ends at `end`, that count: those that are whole and inside no
+    /// other, and the undecided ones, up to about `room`.
     pub(super) fn resolve(
         &mut self,
         judged: Vec<Judged>,
@@ -163,7 +163,7 @@ impl<'r> Resolver<'r> {
                 _ if self.is_covered(one.candidate.offset) => {}
                 Verdict::Whole { length, kind } | Verdict::Unread { length, kind, .. } => {
                     let room = room.saturating_sub(broken.len());
-                    // What is weak gives way to what begins in the strides that follow.
+                    // A weak file gives way to one that begins in a later stride.
                     let reaches_on = one.extents.iter().any(|extent| extent.end() > end);
                     let gives_way = room > 0 && reaches_on && self.is_weak(&one);
                     if gives_way || self.is_perhaps_a_part(one.candidate.offset, room) {
@@ -179,7 +179,7 @@ impl<'r> Resolver<'r> {
                 }
             }
         }
-        // What was broken and turned out to lie in a file that is whole.
+        // Broken files that turned out to lie in a whole one.
         broken.retain(|one| !self.is_covered(one.offset));
         broken.sort_by_key(|one| one.offset);
         whole.sort_by_key(Carved::offset);
@@ -196,8 +196,8 @@ impl<'r> Resolver<'r> {
         BrokenFile { offset, format, kind, sure, at, is_whole, reason }
     }
 
-    /// Remembers that what begins behind the start of `one` may be a part of it. What begins with the
-    /// sector in which it breaks is rather the reason.
+    /// Remembers that files after the start of `one` may be parts of it. A file that begins in the
+    /// sector where it breaks is rather the reason.
     fn reach_of(&mut self, one: &BrokenFile) {
         if !one.is_whole {
             let length = one.at.saturating_sub(1) / SECTOR_BYTES * SECTOR_BYTES;
@@ -225,7 +225,7 @@ impl<'r> Resolver<'r> {
             }
         }
         let crowd = Crowd::of(&left);
-        // What was mended may itself be a part of what was not: a picture of a film.
+        // A mended file may itself be a part of an unmended one: a picture of a film.
         let (mut parts, _) = self.parts(ranges, &left);
         let is_part = |parts: &Parts, one: &Judged| {
             !crowd.is_at(one.candidate.offset) && parts.hold_all(&one.extents)
@@ -268,7 +268,7 @@ impl<'r> Resolver<'r> {
         let mut room = ranges.bytes().saturating_mul(DOUBTFUL_SHARE);
         outcome.partial =
             left.iter().filter_map(|one| self.partial(ranges, one, &mut room)).collect();
-        // A part of something of which nothing is kept is a file of its own.
+        // A part of a file that is dropped becomes a file of its own.
         let mut written = Claims::default();
         let extents = outcome.partial.iter().flat_map(|one| &one.extents);
         extents.for_each(|extent| written.add(*extent));
@@ -304,9 +304,8 @@ impl<'r> Resolver<'r> {
         (parts, kept)
     }
 
-    /// What is left of a file that is broken: its bytes up to where it breaks, or to the next file
-    /// that is whole. If there is no more `room` for bytes that may be anybody's, those that are
-    /// sure.
+    /// The remains of a broken file: its bytes up to where it breaks, or to the next whole file. If
+    /// there is no more `room` for uncertain bytes, only those that are sure.
     fn partial(&self, ranges: &CarvedRanges, one: &BrokenFile, room: &mut u64) -> Option<Carved> {
         let mut extents = extents_of(ranges, one.offset, one.at.max(1));
         let mut kept: Vec<Extent> = Vec::new();
@@ -388,7 +387,7 @@ struct Parts {
 impl Parts {
     fn add(&mut self, ranges: &CarvedRanges, one: &BrokenFile) {
         extents_of(ranges, one.offset, one.sure).into_iter().for_each(|e| self.sure.add(e));
-        // Of what is nothing but a header nobody knows how far it goes.
+        // The extent of a file that is nothing but a header is unknown.
         if one.sure < SECTOR_BYTES {
             return;
         }
@@ -396,8 +395,8 @@ impl Parts {
         extents_of(ranges, one.offset, at).into_iter().for_each(|e| self.reach.add(e));
     }
 
-    /// Whether a whole file is taken for a part of one of them. What ends behind all that is certain
-    /// of the other is rather what that was taken for.
+    /// Whether a whole file is taken for a part of one of them. A file that ends after all certain
+    /// bytes of the other is rather what that was mistaken for.
     fn hold_all(&self, extents: &[Extent]) -> bool {
         let Some(first) = extents.first() else { return false };
         let is_inside = self.sure.end_of(first.offset).is_some_and(|end| end >= first.end());
@@ -411,7 +410,7 @@ impl Parts {
     }
 }
 
-/// Broken files of which something is kept, at most.
+/// The maximum number of broken files that are kept.
 pub(super) fn broken_max(ranges: &CarvedRanges) -> usize {
     let most = BROKEN_MIN.saturating_add(ranges.bytes() / BYTES_PER_BROKEN);
     usize::try_from(most).unwrap_or(usize::MAX)
@@ -428,7 +427,7 @@ fn thin_out(files: &mut Vec<BrokenFile>, most: usize) -> Vec<BrokenFile> {
     go
 }
 
-/// How many broken files may lie at each place, from their start to where they break.
+/// The number of broken files that may lie at each place, from their start to where they break.
 struct Crowd {
     starts: Vec<u64>,
     ends: Vec<u64>,
@@ -443,7 +442,7 @@ impl Crowd {
         Crowd { starts, ends }
     }
 
-    /// Whether so many say that the byte at `offset` is theirs that none is believed.
+    /// Whether so many files claim the byte at `offset` that none is believed.
     fn is_at(&self, offset: u64) -> bool {
         let begun = self.starts.partition_point(|start| *start <= offset);
         let ended = self.ends.partition_point(|end| *end <= offset);
@@ -462,8 +461,8 @@ fn is_film(kind: &str) -> bool {
     matches!(kind, "mov" | "mp4" | "3gp" | "avi")
 }
 
-/// Leaves out files of one kind that follow one another at odd places: pictures of a film, parts of
-/// a document, of which nothing else was found here.
+/// Drops consecutive files of one type at odd places: pictures of a film, or parts of a document, whose
+/// main file was not found here.
 fn leave_out_rows(whole: &mut Vec<Judged>) {
     let mut places: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     for one in whole.iter() {

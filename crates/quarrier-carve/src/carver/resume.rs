@@ -1,4 +1,4 @@
-//! What an earlier run has done, so that another goes on where it ended.
+//! The state of an earlier run, from which another resumes.
 
 use std::ops::Range;
 
@@ -6,25 +6,25 @@ use super::{Allowance, BrokenFile, Carver, SkimmedRange};
 use crate::carved::Carved;
 use crate::format::Kind;
 
-/// How many files lie at multiples of the block sizes that file systems have.
+/// The number of files at multiples of the block sizes that file systems have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Alignment {
     /// Files that were counted.
     pub seen: u64,
-    /// Of those, the ones at multiples of 64 KiB, 32 KiB … 512 bytes.
+    /// The files at multiples of 64 KiB, 32 KiB … 512 bytes.
     pub aligned: [u64; 8],
 }
 
-/// How a stride goes on of which a part is done.
+/// The state of a partly finished stride.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Midway {
     /// How much of it is searched next, in bytes.
     pub step_bytes: u64,
-    /// What its candidates may still cost.
+    /// The remaining fuel for its candidates.
     pub left: Allowance,
 }
 
-/// What the strides of an earlier run told; a run with it ends as that one would have.
+/// The results of an earlier run's strides; a run that resumes from them ends as that one would have.
 #[derive(Debug, Clone, Default)]
 pub struct Begun {
     /// Everything before this offset is done.

@@ -1,4 +1,4 @@
-//! What becomes of the memory that a carver may use.
+//! The division of the memory that a carver may use.
 //!
 //! ```text
 //! 1/4  what is broken, until all is read
@@ -12,17 +12,17 @@ use crate::view::{WINDOW_BYTES, WINDOWS_MAX};
 
 /// Broken files that are remembered, and candidates of the strides under way.
 const REMEMBERED_MAX: usize = 1 << 20;
-/// What one of them takes at most, with all that becomes of it, in bytes.
+/// The maximum memory of one of them, with all of its results, in bytes.
 const REMEMBERED_BYTES: u64 = 256;
 const BLOCKS_MAX: u64 = 64;
 
-/// Broken files that are remembered at most; and so many candidates.
+/// The number of broken files that are remembered; the same for candidates.
 pub(super) fn remembered_max(memory_bytes: u64) -> usize {
     let fit = memory_bytes / 4 / REMEMBERED_BYTES;
     usize::try_from(fit).map_or(REMEMBERED_MAX, |fit| fit.clamp(1, REMEMBERED_MAX))
 }
 
-/// How many blocks of so many bytes are kept of a source without windows.
+/// The number of blocks that are cached of a source without windows.
 pub(super) fn blocks_max(memory_bytes: u64, block_bytes: u64) -> usize {
     (memory_bytes / 8 / block_bytes).clamp(1, BLOCKS_MAX) as usize
 }
@@ -33,7 +33,7 @@ pub(super) fn workers_max(memory_bytes: u64) -> usize {
     usize::try_from(fit).map_or(usize::MAX, |fit| fit.max(1))
 }
 
-/// Windows that each of so many threads may have.
+/// The number of windows that each thread may have.
 pub(super) fn windows_max(memory_bytes: u64, workers: usize) -> usize {
     let bytes = (of_workers(memory_bytes) / workers.max(1) as u64).saturating_sub(STRIDE_BYTES);
     usize::try_from(bytes / WINDOW_BYTES).map_or(WINDOWS_MAX, |fit| fit.clamp(1, WINDOWS_MAX))

@@ -1,4 +1,4 @@
-//! The state of a run, and its end: what is broken is mended, and what is left of the rest is kept.
+//! The state of a run, and its end: mends broken files, and keeps the remains of the rest.
 
 use std::io;
 use std::sync::Mutex;
@@ -9,10 +9,10 @@ use quarrier_core::sync::{into_inner, lock};
 use quarrier_core::threads;
 
 use super::account::{BrokenFile, Keep, Summary, Times, add_since};
+use super::cached::CachedSource;
 use super::candidates::{Candidate, Signatures};
 use super::enclosed::is_enclosed;
 use super::judge::Judged;
-use super::kept::Kept;
 use super::places::first_of_places;
 use super::ranges::CarvedRanges;
 use super::resolve::{Outcome, Resolver, broken_max};
@@ -28,23 +28,23 @@ use crate::view::{Extent, View};
 
 /// How often broken files are looked at while others around them are mended.
 const ROUNDS_MAX: usize = 3;
-/// How far behind the byte at which a file breaks the cause may begin, in bytes.
+/// How far before the byte at which a file breaks the cause may begin, in bytes.
 const BEHIND_BYTES: u64 = 64 << 10;
 
-/// What a run works with.
+/// The inputs of a run.
 pub(super) struct CarveRun<'c> {
     pub(super) carver: &'c Carver<'c>,
-    pub(super) source: &'c Kept<'c>,
+    pub(super) source: &'c CachedSource<'c>,
     pub(super) keep: &'c dyn Keep,
     pub(super) ranges: &'c CarvedRanges,
     pub(super) times: Times,
 }
 
-/// What a run has found out.
+/// The results of a run so far.
 pub(super) struct RunState<'c> {
     pub(super) resolver: Resolver<'c>,
     pub(super) summary: Summary,
-    /// What is not decided yet.
+    /// The undecided files.
     pub(super) broken: Vec<BrokenFile>,
     /// Where files may begin that were not read to an end.
     pub(super) crowded: Skimmed,
@@ -53,7 +53,7 @@ pub(super) struct RunState<'c> {
 }
 
 impl<'c> CarveRun<'c> {
-    /// Goes through all of the source, and then through what is broken.
+    /// Goes through all of the source, and then through the broken files.
     pub(super) fn run(&self, signatures: &Signatures, summary: Summary) -> Result<Summary> {
         let state = self.recall(summary)?;
         let state = Scheduler::new(self, signatures, state).run()?;
@@ -78,7 +78,7 @@ impl<'c> CarveRun<'c> {
         Ok(RunState { resolver, summary, broken, crowded, forgotten })
     }
 
-    /// Mends what is broken, and keeps what is left of the rest.
+    /// Mends broken files, and keeps the remains of the rest.
     fn rest(&self, state: RunState<'_>) -> Result<Summary> {
         let RunState { mut resolver, mut summary, mut broken, crowded, forgotten } = state;
         summary.block_bytes = resolver.block_bytes(&broken);
@@ -130,7 +130,7 @@ impl<'c> CarveRun<'c> {
         let (mut waiting, untried) = chosen(broken, tried);
         let mut mended = vec![None; broken.len()];
         for _ in 0..ROUNDS_MAX {
-            // Those of which most is there come first: what is long is not begun when all others are
+            // Files of which most is found come first, so that no long one starts when all others are
             // done.
             waiting.sort_by_key(|index| std::cmp::Reverse(broken[*index].at));
             let ranges = self.ranges.as_slice();
@@ -262,8 +262,8 @@ fn chosen(broken: &[BrokenFile], tried: u64) -> (Vec<usize>, Vec<usize>) {
     (0..broken.len()).partition(|index| broken[*index].is_whole || tried.next().unwrap_or_default())
 }
 
-/// Leaves out files that were mended to the same bytes, and of which none begins in another: one of
-/// them is wrong, and nothing tells which.
+/// Drops files that were mended to the same bytes, none of which begins in another: one of them is
+/// wrong, and nothing shows which.
 fn leave_out_contested(broken: &[BrokenFile], mended: &mut [Option<Judged>]) {
     let mut extents: Vec<(Extent, usize)> = Vec::new();
     for (index, one) in mended.iter().enumerate().filter(|(index, _)| !broken[*index].is_whole) {

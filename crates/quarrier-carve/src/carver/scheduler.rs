@@ -6,10 +6,10 @@
 //!                               └─→ decide ──→ keep its files ──→ note     in order of the source
 //! ```
 //!
-//! A worker takes the next stride, searches it, judges what it found, and hands that in.
-//! Who comes by next and sees that it is this stride's turn decides which of its files count, which
-//! needs all before it; then its files are kept by whoever is free. So nobody waits while another
-//! reads a long file, and what is found does not depend on who did what.
+//! A worker takes the next stride, searches it, judges its candidates, and submits the result. The next
+//! worker that sees that it is this stride's turn decides which of its files count, which requires all
+//! strides before it; then a free worker keeps the files. So nobody waits while another reads a long
+//! file, and the results do not depend on the schedule.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,21 +36,21 @@ use crate::view::View;
 /// Strides, or parts of them, that may be judged before it is their turn.
 const AHEAD_MAX: usize = 16;
 
-/// What is searched at once at least.
+/// The minimum size of a search.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 
-/// Says who does what of a run next, stride by stride.
+/// Assigns the work of a run, stride by stride.
 pub(super) struct Scheduler<'a, 'c> {
     run: &'a CarveRun<'c>,
     signatures: &'a Signatures,
-    /// Held by who reads a source that must be fetched: one stride is read after the other.
+    /// Held while reading a source that must be fetched: strides are read one after the other.
     reading: Mutex<()>,
     shared: Mutex<SharedState<'c>>,
     /// Something that is shared is not as it was.
     changed: Condvar,
 }
 
-/// What all workers see.
+/// State that all workers share.
 struct SharedState<'c> {
     state: RunState<'c>,
     /// The next stride that nobody has taken: its number, and where it begins at the earliest.
@@ -59,9 +59,9 @@ struct SharedState<'c> {
     midway: Option<Midway>,
     /// Strides taken and not yet judged to their end.
     under_way: u64,
-    /// What was judged, by number of the stride and of the part of it.
+    /// The judgements, by number of the stride and of its part.
     judged: BTreeMap<(u64, u32), JudgedPart>,
-    /// What is decided next.
+    /// The next part to decide.
     turn: (u64, u32),
     pending: Option<PendingOutput>,
     failed: Option<Error>,
@@ -85,7 +85,7 @@ struct Task {
 /// A stride that was judged, or a part of one with very many candidates.
 struct JudgedPart {
     range: Range<u64>,
-    /// How it goes on, where it is not the last of its stride.
+    /// How it goes on, if it is not the last of its stride.
     midway: Option<Midway>,
     looked: Looked,
     judgement: Judgement,
@@ -106,7 +106,7 @@ struct PendingOutput {
     left: usize,
 }
 
-/// What a worker does next.
+/// The next step of a worker.
 enum NextStep {
     Keep(Arc<[Carved]>, usize),
     Judge(Task),
@@ -114,7 +114,7 @@ enum NextStep {
 }
 
 impl<'a, 'c> Scheduler<'a, 'c> {
-    /// Those behind what is in `state`.
+    /// The strides after `state`.
     pub(super) fn new(
         run: &'a CarveRun<'c>,
         signatures: &'a Signatures,
@@ -135,7 +135,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         Scheduler { run, signatures, reading, shared: Mutex::new(shared), changed }
     }
 
-    /// Goes through all of them. Returns what is known then.
+    /// Goes through all of them. Returns the final state.
     pub(super) fn run(self) -> Result<RunState<'c>> {
         threads::team(0..self.run.carver.workers_count().max(1), |_| self.work());
         let shared = into_inner(self.shared);
@@ -165,7 +165,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         }
     }
 
-    /// Waits for something to do. `mine` is what is left of the stride that this worker has taken.
+    /// Waits for work. `mine` is the rest of the stride that this worker has taken.
     fn next(&self, mine: &Option<Task>) -> NextStep {
         let mut shared = self.lock();
         loop {
@@ -200,7 +200,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         }
     }
 
-    /// The rest of a stride, or a new one, as long as there is room for what is judged.
+    /// The rest of a stride, or a new one, as long as there is memory for judgements.
     fn take(&self, shared: &mut SharedState<'c>, mine: &Option<Task>) -> Option<Task> {
         let is_room = shared.judged.len() < AHEAD_MAX;
         if let Some(mine) = mine {
@@ -211,7 +211,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         let end = self.stride_end(from);
         shared.next = (number + 1, end);
         shared.under_way += 1;
-        // What is carved may begin behind what was done.
+        // The carved ranges may begin after the finished part.
         let midway = shared.midway.take().filter(|_| from == at);
         let is_begun = midway.is_some();
         let fresh = Midway { step_bytes: end - from, left: Allowance::WHOLE };
@@ -230,7 +230,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         end.min(self.run.ranges.span().end).max(from + 1)
     }
 
-    /// Searches what was taken, and judges what is found there; returns what is left of it.
+    /// Searches a task, and judges its candidates; returns the rest of it.
     fn judge(&self, task: Task, view: &mut View<'_>) -> Option<Task> {
         let start = task.range.start;
         let wish = start..task.range.end.min(start.saturating_add(task.step_bytes));
@@ -268,7 +268,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
             is_begun: true,
         });
         let mut shared = self.lock();
-        // What was stopped is not known to its end.
+        // An interrupted stride is incomplete.
         if !self.run.carver.is_stopped() {
             let part = JudgedPart { range, midway, looked, judgement };
             shared.judged.insert((task.number, task.part), part);
@@ -295,7 +295,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         shared.state.summary.bytes += range.end - range.start;
         shared.state.summary.candidates += looked.candidates.len() as u64;
         shared.state.summary.add(&looked.run);
-        // Of those that wait only the broken ones may be forgotten: they get half of the room.
+        // Only the broken ones of those that wait may be dropped: they get half of the memory.
         let room = (self.run.carver.remembered_max() / 2).saturating_sub(shared.state.broken.len());
         let (whole, broken) = shared.state.resolver.resolve(judgement.judged, range.end, room);
         let skimmed = self.skimmed(&shared.state, judgement.unread);
@@ -318,7 +318,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         self.changed.notify_all();
     }
 
-    /// Where candidates lie that could not be read to an end, but for those in files that are whole.
+    /// The places of candidates that could not be read to an end, except those in whole files.
     fn skimmed(&self, state: &RunState<'_>, unread: Vec<Candidate>) -> Vec<SkimmedRange> {
         let mut skimmed = Skimmed::new(Skimming::Crowded);
         for one in unread {

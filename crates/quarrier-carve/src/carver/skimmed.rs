@@ -1,23 +1,23 @@
-//! What was looked at less closely than the rest, as ranges with a reason.
+//! Ranges that were examined less closely than the rest, with a reason.
 
 use std::ops::Range;
 
 /// Places that are nearer to each other than this are one range, as long as there are few ranges.
 const GAP_BYTES: u64 = 64 << 10;
-/// The most ranges listed for a reason. Beyond that, ranges that lie close together are joined.
+/// The number of ranges listed for a reason. Beyond that, close ranges are joined.
 const RANGES_MAX: usize = 4096;
 
 /// Why a place was looked at less closely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skimming {
-    /// Files may begin at so many places close together that not all could be read to an end.
+    /// There were too many candidates close together to read all of them to an end.
     Crowded,
     /// So many files are broken that the rest of these was not looked for, or nothing of them kept.
     Broken,
-    /// So many files are broken that there was no memory to remember these.
+    /// There were too many broken files to remember these.
     Forgotten,
-    /// A file lies here that may as well be a part of another, and nobody looked at what is in it.
+    /// A file here may be a part of another, and its contents were not examined.
     Overlapping,
 }
 
@@ -41,7 +41,7 @@ impl Skimming {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkimmedRange {
-    /// In bytes of the source: from the first place where a file may begin to behind the last.
+    /// In bytes of the source: from the first possible start of a file to after the last one.
     pub range: Range<u64>,
     /// The types that may begin there, in order.
     pub types: Vec<&'static str>,
@@ -82,17 +82,17 @@ impl Skimmed {
         Skimmed { reason, ranges: Vec::new(), gap_bytes: GAP_BYTES }
     }
 
-    /// A place behind all others, or at the last, where a file of type `kind` may begin.
+    /// Adds a place after all others, or at the last, where a file of type `kind` may begin.
     pub(super) fn add(&mut self, offset: u64, kind: &'static str) {
         self.add_range(offset..offset.saturating_add(1), kind);
     }
 
-    /// A range of a file of type `kind`, behind all others.
+    /// Adds a range of a file of type `kind`, after all others.
     pub(super) fn add_range(&mut self, range: Range<u64>, kind: &'static str) {
         self.append(SkimmedRange { range, types: vec![kind], places: 1, reason: self.reason });
     }
 
-    /// A range that begins behind all others, or in the last.
+    /// Adds a range that begins after all others, or in the last.
     pub(super) fn append(&mut self, one: SkimmedRange) {
         match self.ranges.last_mut() {
             Some(last) if is_near(last, &one, self.gap_bytes) => last.join(one),

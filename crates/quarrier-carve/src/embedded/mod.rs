@@ -1,4 +1,4 @@
-//! Files inside files: what lies compressed in archives.
+//! Files inside files: compressed members of archives.
 //!
 //! An archive that was carved is unpacked member by member, and each member is shown to the
 //! validators: those that one of them knows are handed on with the way that leads to them,
@@ -27,11 +27,11 @@ use reader::Reader;
 pub struct Limits {
     /// Archives in archives: with 1 only the members of the outermost are looked at.
     pub depth_max: usize,
-    /// What is larger is not looked at, in bytes; this much memory is used, for each level.
+    /// Larger members are skipped, in bytes; each level uses this much memory.
     pub member_bytes_max: u64,
-    /// What all members of all levels may take together, in bytes.
+    /// The maximum size of all members of all levels together, in bytes.
     pub unpacked_bytes_max: u64,
-    /// What all members may take together, as a multiple of the length of the archive; 64 MiB are
+    /// The maximum size of all members together, as a multiple of the length of the archive; 64 MiB are
     /// always allowed.
     pub ratio_max: u64,
     /// Members of all levels together.
@@ -56,20 +56,20 @@ pub struct Inside<'i> {
     /// The type of the outermost archive and the names that lead from there, joined by `!`. Signs
     /// that are no text are escaped. Never a path of a file system.
     pub path: &'i str,
-    /// What it is.
+    /// Its contents.
     pub content: Content<'i>,
 }
 
-/// What there is inside an archive.
+/// The contents of an archive.
 #[derive(Debug)]
 pub enum Content<'i> {
-    /// A file whose end is known.
+    /// A file with a known end.
     File {
         /// Type and ending.
         kind: Kind,
         /// All of it.
         bytes: &'i [u8],
-        /// What of it was not read by its validator; empty for nothing.
+        /// The part that its validator did not read; empty for none.
         not_read: &'i str,
     },
     /// Something that was not looked at.
@@ -93,9 +93,9 @@ fn is_zip(kind: &str) -> bool {
     format::zip::Zip.kinds().iter().any(|one| one.name == kind)
 }
 
-/// Unpacks the archive of type `kind` that `view` shows, and hands each file in it to `take`, in
-/// the order of the archive; what is in an archive in it comes behind that. Does nothing for other
-/// types (see [`is_archive`]).
+/// Unpacks the archive of type `kind` that `view` shows, and passes each file in it to `take`, in the
+/// order of the archive; the files of a nested archive follow it. Does nothing for other types (see
+/// [`is_archive`]).
 pub fn walk(kind: &str, view: &mut View<'_>, limits: &Limits, take: &mut dyn FnMut(Inside<'_>)) {
     let by_ratio = view.length().saturating_mul(limits.ratio_max).max(RATIO_FREE_BYTES);
     let mut walker = Walker {
@@ -203,7 +203,7 @@ impl Walker<'_> {
     }
 }
 
-/// What validators say of bytes that begin a file: its type, its length, what of it was not read.
+/// The validators' result for bytes that begin a file: its type, its length, the unread part.
 fn recognised(bytes: &[u8]) -> Option<(Kind, usize, String)> {
     let source = Memory::new("member", bytes);
     let mut view = View::new(&source);

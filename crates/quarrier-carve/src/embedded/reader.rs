@@ -4,7 +4,7 @@ use std::io::{BufRead, Read, Result};
 
 use crate::view::View;
 
-/// What is shown at once, in bytes.
+/// Bytes that are shown at once.
 const RUN_BYTES: usize = 64 << 10;
 
 /// Reads a range of a view.

@@ -1,4 +1,4 @@
-//! What only others know of a file: whose its bytes are, and whether it is known.
+//! Facts about a file from outside: the file system entry of its bytes, and whether it is known.
 
 use super::Row;
 use crate::view::View;

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
 use super::index::Index;
-use super::journal::{Journal, Told};
+use super::journal::{Journal, JournalContents};
 use super::place::{JOURNAL, Place, STATE};
 use super::reserve::Reserve;
 use super::{Folder, Inner, REPORT, identity};
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// What is found where a run wants to go on.
+/// The state of the folder that a run wants to resume.
 pub enum Resumed {
     /// Go on: give this to [`Carver::resume`].
     Begun(Box<Folder>, Box<Begun>),
@@ -36,8 +36,7 @@ impl Folder {
     /// in any words: another run goes on only with the same.
     ///
     /// # Errors
-    /// [`Error::Folder`] where it is not empty, [`Error::Keep`] with what the operating system
-    /// says.
+    /// [`Error::Folder`] if it is not empty, [`Error::Keep`] with the operating system's error.
     pub fn create(path: &Path, source: &dyn Source, settings: &str) -> Result<Folder> {
         let root = Place::root(path).map_err(Error::Keep)?;
         let names = Place::names(root.as_fd()).map_err(Error::Keep)?;
@@ -83,10 +82,10 @@ impl Folder {
         }
         let opened = opened.map(|file| Journal::open(file, carver)).transpose();
         match opened.map_err(Error::Keep)?.flatten() {
-            Some((journal, told)) => {
-                check(path, &told, &header(source, settings))?;
+            Some((journal, contents)) => {
+                check(path, &contents, &header(source, settings))?;
                 place.clear_state().map_err(Error::Keep)?;
-                let Told { begun, files, .. } = told;
+                let JournalContents { begun, files, .. } = contents;
                 let known = files.into_iter().collect();
                 let folder = with(place, source, journal, known).map_err(Error::Keep)?;
                 Ok(Resumed::Begun(Box::new(folder), Box::new(begun)))
@@ -137,7 +136,7 @@ fn with(
     Ok(Folder { place, source_name: source.name().to_string(), inner, annotate: None })
 }
 
-/// What is carved, and how.
+/// The source and the settings.
 fn header(source: &dyn Source, settings: &str) -> String {
     json!({
         "quarrier": env!("CARGO_PKG_VERSION"),
@@ -149,9 +148,9 @@ fn header(source: &dyn Source, settings: &str) -> String {
     .to_string()
 }
 
-/// Says what is not as it was.
-fn check(path: &Path, told: &Told, now: &str) -> Result<()> {
-    if told.header == now {
+/// Reports differences from the earlier run.
+fn check(path: &Path, contents: &JournalContents, now: &str) -> Result<()> {
+    if contents.header == now {
         return Ok(());
     }
     let field = |header: &str, name: &str| {
@@ -165,7 +164,7 @@ fn check(path: &Path, told: &Told, now: &str) -> Result<()> {
         ("samples", "a source with other bytes"),
         ("settings", "other options"),
     ] {
-        let (before, now) = (field(&told.header, name), field(now, name));
+        let (before, now) = (field(&contents.header, name), field(now, name));
         if before != now {
             let reason = format!("was begun with {words}: {before}, and now it is {now}");
             return refused(path, &reason);

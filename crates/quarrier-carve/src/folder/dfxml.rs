@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::Row;
 
-/// What a row takes here beyond what it takes as JSON, in bytes, at most about.
+/// The additional size of a row here compared with JSON, in bytes, at most about.
 pub(super) const BYTES_AROUND: u64 = 400;
 
 /// Writes the whole document.

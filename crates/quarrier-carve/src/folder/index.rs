@@ -1,4 +1,4 @@
-//! Which rows there are, in few bytes each: the rows themselves lie in the journal.
+//! An index of the rows, a few bytes each: the rows themselves are in the journal.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ pub(super) struct Index {
     kinds: HashMap<String, u32>,
     /// Offset, number inside the archive there, type, and where the journal has the row.
     entries: Vec<(u64, u32, u32, Line)>,
-    /// Offset and type of what was begun to be written.
+    /// Offset and type of files whose writing has begun.
     claimed: HashSet<(u64, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! Rows of what lies packed in archives.
+//! Rows of the members of archives.
 
 use std::io;
 
@@ -15,14 +15,14 @@ pub struct Inside {
     types: Option<Vec<String>>,
 }
 
-/// What was not looked at inside archives.
+/// The skipped members of archives.
 #[derive(Debug, Clone)]
 pub struct Skipped {
     /// How many members.
     pub count: u64,
     /// The archive of the first of them, in the order of the source: its offset, in bytes.
     pub offset: u64,
-    /// Where that one lies, and why it was not looked at.
+    /// The place of the first one, and why it was skipped.
     pub first: String,
 }
 
@@ -49,7 +49,7 @@ impl Skipped {
 }
 
 impl Inside {
-    /// Looks for files of `types`, all where nothing is said, with so many threads at once (0: one a CPU),
+    /// Looks for files of `types`, by default all, with this many threads at once (0: one per CPU),
     /// which share half of `memory_bytes`.
     pub fn new(types: Option<Vec<String>>, memory_bytes: u64, workers: usize) -> Self {
         let mut limits = Limits::default();
@@ -64,11 +64,11 @@ impl Inside {
         self.types.as_ref().is_none_or(|types| types.iter().any(|one| one == kind))
     }
 
-    /// Gives what lies in the archive `outer` of the source `source_name` to `write`, and the rows
+    /// Passes the members of the archive `outer` of the source `source_name` to `write`, and the rows
     /// that it returns to `rows`.
     ///
     /// # Errors
-    /// What `write` says; the rows of what was written before are in `rows`.
+    /// The error of `write`; `rows` has the rows written before.
     pub fn take(
         &self,
         source_name: &str,

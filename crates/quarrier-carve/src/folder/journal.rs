@@ -1,4 +1,4 @@
-//! What was done, line by line, so that a run can go on after a crash.
+//! The journal of a run, line by line, so that another can resume after a crash.
 //!
 //! ```text
 //! LINE   = SUM ' ' LETTER ' ' JSON '\n'     SUM: 16 digits of the SHA-256 of what follows it
@@ -32,7 +32,7 @@ const SUM_DIGITS: usize = 16;
 /// Before the JSON of a line: sum, blank, letter, blank.
 const BEFORE: usize = SUM_DIGITS + 3;
 
-/// Where the JSON of a line lies in the journal.
+/// The place of a line's JSON in the journal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     offset: u64,
@@ -45,11 +45,11 @@ pub(super) struct Journal {
     end: u64,
 }
 
-/// What a journal says.
-pub(super) struct Told {
+/// The contents of a journal, up to its last good line.
+pub(super) struct JournalContents {
     pub(super) header: String,
     pub(super) begun: Begun,
-    /// Files that were written: path, and where the row is.
+    /// Files that were written: the path, and where the row is.
     pub(super) files: Vec<(String, Line)>,
 }
 
@@ -61,11 +61,14 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Appends behind what is good of `file`; `None` where not even the header is.
-    pub(super) fn open(file: File, carver: &Carver<'_>) -> io::Result<Option<(Self, Told)>> {
-        let Some((told, end)) = read(&file, carver)? else { return Ok(None) };
+    /// Appends after the good part of `file`; `None` if not even the header is good.
+    pub(super) fn open(
+        file: File,
+        carver: &Carver<'_>,
+    ) -> io::Result<Option<(Self, JournalContents)>> {
+        let Some((contents, end)) = read(&file, carver)? else { return Ok(None) };
         file.set_len(end)?;
-        Ok(Some((Journal { file, end }, told)))
+        Ok(Some((Journal { file, end }, contents)))
     }
 
     /// Notes a file by its row; returns where the row is.
@@ -125,7 +128,7 @@ impl Journal {
         let written = self.file.write_all_at(text.as_bytes(), self.end);
         match written {
             Ok(()) => self.end += text.len() as u64,
-            // What is behind the end would be taken for torn.
+            // Bytes after the end would be taken for torn.
             Err(_) => drop(self.file.set_len(self.end)),
         }
         written
@@ -142,10 +145,10 @@ fn sum_of(text: &[u8]) -> String {
 }
 
 /// Everything that is good, and where that ends.
-fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(Told, u64)>> {
+fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(JournalContents, u64)>> {
     let mut reader = BufReader::new(file);
     reader.seek(SeekFrom::Start(0))?;
-    let mut told: Option<Told> = None;
+    let mut contents: Option<JournalContents> = None;
     let mut stride = Begun::default();
     let (mut at, mut end) = (0u64, 0u64);
     let mut line = Vec::new();
@@ -157,13 +160,16 @@ fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(Told, u64)>> {
         let Some((letter, json)) = checked(&line) else { break };
         let place = Line { offset: at + BEFORE as u64, bytes: json.len() as u32 };
         at += line.len() as u64;
-        let is_understood = match (letter, &mut told) {
-            ('H', told @ None) => {
+        let is_understood = match (letter, &mut contents) {
+            ('H', contents @ None) => {
                 let header = json.to_string();
-                *told = Some(Told { header, begun: Begun::default(), files: Vec::new() });
+                *contents =
+                    Some(JournalContents { header, begun: Begun::default(), files: Vec::new() });
                 true
             }
-            (_, Some(told)) => take(told, &mut stride, letter, json, place, carver).is_some(),
+            (_, Some(contents)) => {
+                take(contents, &mut stride, letter, json, place, carver).is_some()
+            }
             (_, None) => false,
         };
         if !is_understood {
@@ -173,7 +179,7 @@ fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(Told, u64)>> {
             end = at;
         }
     }
-    Ok(told.map(|told| (told, end)))
+    Ok(contents.map(|contents| (contents, end)))
 }
 
 /// Letter and JSON of a line, if its sum is right.
@@ -189,9 +195,9 @@ fn checked(line: &[u8]) -> Option<(char, &str)> {
     letters.next().filter(|_| letters.next().is_none()).map(|letter| (letter, json))
 }
 
-/// Takes a line behind the header.
+/// Reads a line after the header.
 fn take(
-    told: &mut Told,
+    contents: &mut JournalContents,
     stride: &mut Begun,
     letter: char,
     json: &str,
@@ -203,7 +209,7 @@ fn take(
         'F' => {
             // Bytes were written for it before, so what follows of a stride is a new attempt.
             *stride = Begun::default();
-            told.files.push((value.get("path")?.as_str()?.to_string(), place));
+            contents.files.push((value.get("path")?.as_str()?.to_string(), place));
         }
         'W' => stride.whole.push(whole_of(&value)?),
         'B' => stride.broken.push(broken_of(&value, carver)?),
@@ -211,7 +217,7 @@ fn take(
             let skimmed = value.get("skimmed")?.as_array()?.iter();
             let skimmed = skimmed.map(|one| skimmed_of(one, carver)).collect::<Option<Vec<_>>>()?;
             let stride = std::mem::take(stride);
-            let begun = &mut told.begun;
+            let begun = &mut contents.begun;
             begun.position = value.get("position")?.as_u64()?;
             begun.alignment = alignment_of(&value)?;
             begun.midway = match value.get("midway")? {

@@ -1,5 +1,5 @@
-//! A folder of carved files: the files themselves, a report of them, and what is needed to go on
-//! after a crash.
+//! A folder of carved files: the files themselves, a report of them, and the state to resume after a
+//! crash.
 //!
 //! ```text
 //! FOLDER/jpg/00000001a000.jpg    a file: its type, its offset in the source
@@ -77,7 +77,7 @@ impl Folder {
     /// Writes the file, or finds it written already, and returns its row.
     ///
     /// # Errors
-    /// What the operating system says; nothing is left of the file then.
+    /// The operating system's error; nothing is left of the file then.
     pub fn write(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
         let path = file::path_of(carved);
         if !self.lock().index.claim(carved) {
@@ -121,7 +121,7 @@ impl Folder {
         self.add(&row).map(|()| row)
     }
 
-    /// The row of a file that an earlier run wrote, if it is still what it was.
+    /// The row of a file that an earlier run wrote, if it is unchanged.
     fn already(&self, path: &str, is_same: impl Fn(&Row) -> bool) -> io::Result<Option<Row>> {
         let Some(line) = self.lock().known.remove(path) else { return Ok(None) };
         let row = self.lock().journal.row(line)?;
@@ -146,19 +146,19 @@ impl Folder {
         &self.source_name
     }
 
-    /// Notes a stride, so that another run can go on behind it.
+    /// Records a stride, so that another run can resume after it.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The operating system's error.
     pub fn note(&self, stride: &Stride<'_>) -> io::Result<()> {
         self.lock().journal.stride(stride)
     }
 
-    /// Writes the reports. With `is_complete`, removes what was there for going on; else another
-    /// run can [`resume`](Folder::resume).
+    /// Writes the reports. With `is_complete`, removes the state for resuming; else another run can
+    /// [`resume`](Folder::resume).
     ///
     /// # Errors
-    /// What the operating system says; reports that are there are whole.
+    /// The operating system's error; existing reports are complete.
     pub fn finish(&self, is_complete: bool) -> io::Result<()> {
         let inner = &mut *self.lock();
         for (path, line) in inner.known.drain() {

@@ -37,7 +37,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Opens the folder at `path`; makes it where it is not there. The user's own path to it may
+    /// Opens the folder at `path`; makes it if it is not there. The user's own path to it may
     /// lead over links.
     pub(super) fn root(path: &Path) -> io::Result<OwnedFd> {
         let open = || openat(CWD, path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
@@ -92,11 +92,11 @@ impl Place {
     }
 
     pub(super) fn remove_in_state(&self, name: &str) {
-        // What cannot be removed is in nobody's way.
+        // A file that cannot be removed does no harm.
         let _ = unlinkat(&self.state, name, AtFlags::empty());
     }
 
-    /// Removes what a run that was killed left in [`STATE`], but for the journal.
+    /// Removes the remains of a killed run in [`STATE`], except the journal.
     pub(super) fn clear_state(&self) -> io::Result<()> {
         for name in Self::names(&self.state)? {
             if name != JOURNAL {
@@ -214,10 +214,10 @@ impl Place {
     }
 }
 
-/// Writes a new file into a folder that a run has finished, such as what is said of the run.
+/// Writes a new file into a folder that a run has finished, such as its case file.
 ///
 /// # Errors
-/// What the operating system says, also where there is such a file; nothing is left of it then.
+/// The operating system's error, also if the file exists; nothing is left of it then.
 pub fn write_new(
     folder: &Path,
     name: &str,

@@ -8,7 +8,7 @@ use super::place::{Place, RESERVE};
 /// How much the reserve grows at once.
 const STEP_BYTES: u64 = 256 << 10;
 
-/// A file that holds as many bytes as the reports will need.
+/// A file with as many bytes as the reports will need.
 pub(super) struct Reserve {
     file: File,
     needed_bytes: u64,
@@ -29,7 +29,7 @@ impl Reserve {
         self.needed_bytes += bytes;
         if self.needed_bytes > self.held_bytes {
             let wanted = self.needed_bytes + STEP_BYTES;
-            // Where the step is too much, what is needed may still be there.
+            // If there is no room for the step, there may still be enough for the need.
             hold(&self.file, wanted)
                 .map(|()| self.held_bytes = wanted)
                 .or_else(|_| hold(&self.file, self.needed_bytes))?;
@@ -46,7 +46,7 @@ impl Reserve {
     }
 }
 
-/// Has the file system keep `bytes` for `file`; does nothing where it cannot.
+/// Has the file system keep `bytes` for `file`; does nothing if it cannot.
 #[cfg(target_os = "linux")]
 fn hold(file: &File, bytes: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
@@ -56,7 +56,7 @@ fn hold(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Has the file system keep `bytes` for `file`; does nothing where it cannot.
+/// Has the file system keep `bytes` for `file`; does nothing if it cannot.
 #[cfg(not(target_os = "linux"))]
 fn hold(_: &File, _: u64) -> io::Result<()> {
     Ok(())

@@ -1,11 +1,11 @@
-//! A file as reports tell it.
+//! A file's row in reports.
 
 use serde_json::{Value, json};
 
 use crate::carved::Status;
 use crate::view::Extent;
 
-/// A file as reports tell it.
+/// A file's row in reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The name of the source.
@@ -16,26 +16,26 @@ pub struct Row {
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
-    /// Where its bytes lie in the source; none inside an archive.
+    /// The places of its bytes in the source; empty inside an archive.
     pub extents: Vec<Extent>,
     /// How whole it is.
     pub status: Status,
     /// Why it is not valid; empty where it is.
     pub reason: String,
-    /// Of the bytes written, in hexadecimal.
+    /// The SHA-256 of the bytes written, in hexadecimal.
     pub sha256: String,
     /// Where it was written, from the folder on.
     pub path: String,
     /// The way to it from the outermost archive, where it lay in one:
     /// `"zip@0x1234!word/media/image1.png"`.
     pub container: Option<String>,
-    /// Whose its first byte is, where file systems were asked.
+    /// The file system entry of its first byte, if file systems were examined.
     pub place: Option<RowPlace>,
-    /// Whether it is known by its hash, where known ones were told.
+    /// Whether it is known by its hash, if known hashes were given.
     pub known: Option<bool>,
 }
 
-/// Whose the first byte of a file is, as file systems say.
+/// The file system entry of a file's first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowPlace {
     /// The path of the file that has or had it.
@@ -49,7 +49,7 @@ pub struct RowPlace {
 }
 
 impl Row {
-    /// Its number inside an archive, as its name has it; 0 for what lies in no archive.
+    /// Its number inside an archive, as in its name; 0 outside of archives.
     pub fn number(&self) -> u32 {
         let number = || self.path.rsplit_once('-')?.1.split_once('.')?.0.parse().ok();
         self.container.as_ref().and_then(|_| number()).unwrap_or(0)
@@ -84,7 +84,7 @@ impl Row {
         object.to_string()
     }
 
-    /// What [`to_json`](Row::to_json) wrote; `None` for anything else.
+    /// Parses the output of [`to_json`](Row::to_json); `None` for anything else.
     pub fn from_json(text: &str) -> Option<Row> {
         let value: Value = serde_json::from_str(text).ok()?;
         let field = |name: &str| value.get(name)?.as_str().map(str::to_string);

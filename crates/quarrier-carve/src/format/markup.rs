@@ -6,7 +6,7 @@ use crate::view::{TAKE_BYTES_MAX, View};
 const TAG_BYTES_MAX: usize = 32 << 10;
 const COMMENT_BYTES_MAX: u64 = 4 << 20;
 
-/// What begins at a `<`.
+/// The kind of markup that begins at a `<`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tag {
     /// `<name …>`; whether it closes itself.
@@ -19,7 +19,7 @@ pub(crate) enum Tag {
     Other,
 }
 
-/// The tag that begins at `at`, and the place behind it.
+/// The tag that begins at `at`, and the place after it.
 pub(crate) fn tag(view: &mut View<'_>, at: u64) -> Option<(Tag, u64)> {
     for (begin, end) in [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")] {
         if view.is_at(at, begin.as_bytes()) {
@@ -45,8 +45,8 @@ pub(crate) fn tag(view: &mut View<'_>, at: u64) -> Option<(Tag, u64)> {
     None
 }
 
-/// Bytes of the tag that `bytes` begin with: `>` in quotes does not end it. `Err` with how many
-/// there are before it is clear that it is none.
+/// The length of the tag at the start of `bytes`: `>` in quotes does not end it. `Err` with the number
+/// of bytes after which it is clear that it is not a tag.
 fn tag_bytes(bytes: &[u8]) -> Result<usize, usize> {
     let mut quote = None;
     let mut depth = 0usize;
@@ -54,7 +54,7 @@ fn tag_bytes(bytes: &[u8]) -> Result<usize, usize> {
         match (quote, byte) {
             (Some(open), _) if open == *byte => quote = None,
             (Some(_), _) => {}
-            // An apostrophe in a word is none.
+            // An apostrophe in a word is not a quote.
             (None, b'"' | b'\'') if index > 0 && b"= \t\n".contains(&bytes[index - 1]) => {
                 quote = Some(*byte);
             }

@@ -127,7 +127,7 @@ impl Signature {
     }
 }
 
-/// What a validator says of a candidate.
+/// A validator's result for a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It is a whole file of `length` bytes: read to its end, every checksum right. `kind` is one
@@ -138,26 +138,26 @@ pub enum Verdict {
         /// Type and ending.
         kind: Kind,
     },
-    /// Its structure leads to its end, every checksum of that right, but some of what it holds was
-    /// not read: it is encrypted, packed by a method that is not known here, or takes more memory
-    /// than a validator may have. Nobody can call it whole.
+    /// Its structure leads to its end and every checksum of the structure is right, but some of its
+    /// contents were not read: they are encrypted, packed by an unknown method, or need more memory
+    /// than a validator may have. So nobody can call it whole.
     Unread {
         /// In bytes.
         length: u64,
         /// Type and ending.
         kind: Kind,
-        /// What was not read, and why: `"encrypted members were not read"`.
+        /// The unread part, and why: `"encrypted members were not read"`.
         reason: String,
     },
     /// It begins as a file of the format does, and breaks.
     Broken {
-        /// Type and ending, as far as can be told.
+        /// Type and extension, as far as they are known.
         kind: Kind,
         /// The bytes before this one belong to the file for certain: a checksum or a decoder has
         /// seen them. 0 where only the header could be read.
         sure: u64,
-        /// The byte of the file at which it was found to be broken; at least `sure`, at most the
-        /// length of the view. What is wrong may lie before.
+        /// The byte of the file at which it was found to be broken; at least `sure`, at most the length
+        /// of the view. The cause may lie before.
         at: u64,
         /// Why, in a few words: `"CRC of IDAT"`.
         reason: String,
@@ -175,7 +175,7 @@ impl Verdict {
         }
     }
 
-    /// Length and type of a file whose end is known, and what of it was not read: `""` for nothing.
+    /// Length and type of a file with a known end, and its unread part: `""` for none.
     pub(crate) fn end(&self) -> Option<(u64, Kind, &str)> {
         match self {
             Verdict::Whole { length, kind } => Some((*length, *kind, "")),
@@ -209,7 +209,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// A type whose files end as it is called.
+    /// A type whose extension is its name.
     pub const fn new(name: &'static str) -> Self {
         Kind { name, extension: name }
     }
@@ -217,11 +217,11 @@ impl Kind {
 
 /// A file format.
 ///
-/// Validators read hostile bytes: they never panic, never allocate by a length that they read,
-/// keep little memory (64 KiB and what a decoder needs), and their nesting is bounded. Their time
-/// is bounded by the view's fuel: whatever loops, reads or [`spend`](View::spend)s in each turn.
+/// Validators read hostile bytes: they never panic, never allocate by a length that they read, need
+/// little memory (64 KiB and the decoder's own), and their nesting is bounded. The view's fuel bounds
+/// their time: every loop reads or [`spend`](View::spend)s in each turn.
 pub trait Format: Send + Sync {
-    /// The types that it tells apart, the most general first.
+    /// The types that it distinguishes, the most general first.
     fn kinds(&self) -> &[Kind];
 
     /// How its files begin.
@@ -231,14 +231,14 @@ pub trait Format: Send + Sync {
     /// source: most of it is not of the file.
     fn validate(&self, view: &mut View<'_>) -> Verdict;
 
-    /// Whether it may be mistaken for what it is not, having few marks of its own (text, streams
-    /// of frames). Of two files that overlap, the one that is not weak is believed.
+    /// Whether it has few marks of its own and is easily mistaken (text, streams of frames). Of two
+    /// overlapping files, the one that is not weak is believed.
     fn is_weak(&self) -> bool {
         false
     }
 
-    /// Finds the extents of a file that `validate` found broken, `view` being as it was then.
-    /// `None` where it cannot tell. What is returned must be [`Verdict::Whole`] when validated.
+    /// Finds the extents of a file that `validate` found broken, with `view` unchanged since. `None` if
+    /// it cannot find them. The result must be [`Verdict::Whole`] when validated.
     fn mend(
         &self,
         view: &mut View<'_>,

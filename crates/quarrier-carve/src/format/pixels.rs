@@ -1,6 +1,6 @@
-//! What is no part of a picture whose pixels lie there as they are: text, noise, zeros that begin
-//! and end where sectors do, and what is rougher at once than all of the picture before. Nothing
-//! else tells that such a picture lies in fragments, or was overwritten in part.
+//! Finds foreign bytes in a picture with unpacked pixels: text, noise, zeros that begin and end at
+//! borders of sectors, and data suddenly rougher than all of the picture before. Nothing else shows
+//! that such a picture is fragmented or was overwritten in part.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::view::View;
 const SECTORS: u32 = 2;
 /// Sectors that must be rougher, and sectors that must be known before.
 const ROUGH_SECTORS: u32 = 4;
-/// By how much they must be rougher: halves of what it was, and this much.
+/// By how much they must be rougher: in halves of the earlier roughness, plus this much.
 const ROUGH_MARGIN: (u32, u32) = (3, 16 * SECTOR_BYTES as u32);
 /// So much of the first of them must be rougher, too.
 const FIRST_BYTES: usize = 64;
-/// The least difference of noise to what is left of it and above it; random data has 85.
+/// The least difference of noise to its left and upper neighbours; random data has 85.
 const NOISE_ROUGH_MIN: u32 = 65 * SECTOR_BYTES as u32;
 /// Random data has a χ² of 255 ± 23 over the values of a byte; this is the sum of squares of their
 /// numbers in a sector that gives 420.
@@ -25,18 +25,18 @@ const SPACES_MIN: usize = 16;
 /// Farther above is not looked.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
-/// Where pixels lie, and how.
+/// The layout of pixels.
 #[derive(Debug, Clone)]
 pub(super) struct Pixels {
     /// In bytes of the file.
     pub(super) range: Range<u64>,
     /// From one row to the next, in bytes.
     pub(super) row_bytes: u64,
-    /// Of one pixel.
+    /// The size of one pixel.
     pub(super) pixel_bits: u64,
 }
 
-/// What a sector is like.
+/// The measures of a sector.
 struct Sector {
     at: u64,
     is_zero: bool,
@@ -48,8 +48,8 @@ struct Sector {
     rough_first: [u32; 2],
 }
 
-/// The first byte of the file, at the beginning of a sector, from which something else lies among
-/// `pixels`. Sectors are those of the file: fragments begin there.
+/// The first byte of the file, at the start of a sector, from which foreign data lie among `pixels`.
+/// Sectors are those of the file: fragments begin there.
 pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     let pixel_bytes = (pixels.pixel_bits / 8).max(1);
     let row_bytes = pixels.row_bytes.clamp(pixel_bytes, pixel_bytes.max(ROW_BYTES_MAX));
@@ -60,7 +60,7 @@ pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     let mut rough = Rough::default();
     let mut zeros = Zeros::default();
     while at.checked_add(SECTOR_BYTES)? <= pixels.range.end {
-        // What cannot be read, for want of fuel, is not known to be of the picture.
+        // A sector that cannot be read, for want of fuel, may be foreign.
         let Some(sector) = Sector::read(view, at, row_bytes, pixel_bytes) else { return Some(at) };
         let found = run.take(&sector).or_else(|| rough.take(&sector).filter(|_| is_deep));
         if found.is_some() {
@@ -72,11 +72,11 @@ pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     zeros.end()
 }
 
-/// Sectors before a joint by which a picture is known.
+/// The sectors before a joint that represent a picture.
 const KNOWN_SECTORS: u64 = 16;
 
-/// Whether the picture goes on across byte `joint`: what lies right behind it is as like what is
-/// above and on its left as all shortly before was.
+/// Whether the picture continues at byte `joint`: the data after it resemble their upper and left
+/// neighbours as much as the data shortly before did.
 pub(super) fn go_on(view: &mut View<'_>, pixels: &Pixels, joint: u64) -> bool {
     let pixel_bytes = (pixels.pixel_bits / 8).max(1);
     let row_bytes = pixels.row_bytes.clamp(pixel_bytes, pixel_bytes.max(ROW_BYTES_MAX));
@@ -95,7 +95,7 @@ pub(super) fn go_on(view: &mut View<'_>, pixels: &Pixels, joint: u64) -> bool {
         return false;
     };
     let limits = most.map(|most| most * ROUGH_MARGIN.0 / 2 + ROUGH_MARGIN.1);
-    // What is on the left of the first pixels lies on the other side of the joint.
+    // The left neighbours of the first pixels are on the other side of the joint.
     behind.rough[0] <= limits[0]
         && behind.rough[1] <= limits[1]
         && behind.rough_first[0] <= limits[0]

@@ -15,7 +15,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// The chunk whose header begins at `at`, if its name is made of what names are made of.
+    /// The chunk whose header begins at `at`, if its name has valid characters.
     pub(super) fn read(view: &mut View<'_>, at: u64) -> Option<Chunk> {
         let header = view.array::<8>(at)?;
         let [a, b, c, d, l0, l1, l2, l3] = header;

@@ -1,4 +1,4 @@
-//! What text formats share. They have few marks of their own, so that much is asked of them.
+//! Common checks of text formats, which have few marks of their own.
 
 use quarrier_core::source::read_full_at;
 
@@ -6,7 +6,7 @@ use crate::view::View;
 
 /// Files begin at multiples of this, in bytes of the source.
 const SECTOR_BYTES: u64 = 512;
-/// White space behind the end that belongs to a file.
+/// White space after the end that belongs to a file.
 const SPACE_BYTES_MAX: u64 = 64;
 
 /// Whether a file may begin where the view does: where a sector does. Elsewhere there is too much
@@ -15,9 +15,8 @@ pub(crate) fn may_begin(view: &View<'_>) -> bool {
     view.offset_of(0).is_some_and(|offset| offset.is_multiple_of(SECTOR_BYTES))
 }
 
-/// Whether what lies right before the view is marked-up text that does not end with `last`: then
-/// the file that begins here lies in the midst of another, and whose end is found behind cannot be
-/// told.
+/// Whether marked-up text that does not end with `last` lies directly before the view: then the file
+/// that begins here lies within another one, and it is unclear which of them ends later.
 pub(crate) fn interrupts(view: &View<'_>, last: &[u8]) -> bool {
     let Some(offset) = view.offset_of(0).filter(|offset| *offset >= SECTOR_BYTES) else {
         return false;
@@ -38,8 +37,8 @@ pub(crate) fn is_text(byte: u8) -> bool {
     !matches!(byte, 0..=8 | 11 | 14..=26 | 28..=31 | 127 | 254 | 255)
 }
 
-/// The place behind the white space at `at`; of more than there may be, none belongs to the file
-/// but one end of line.
+/// The place after the white space at `at`; if there is more than allowed, only one line end belongs to
+/// the file.
 pub(crate) fn after_space(view: &mut View<'_>, at: u64) -> u64 {
     let mut end = at;
     while end < at + SPACE_BYTES_MAX {

@@ -1,5 +1,5 @@
-//! Directories of TIFF: lists of entries, each with a few numbers or the place where they lie. Other
-//! formats keep what they tell of a picture in such directories, too, within a part of their own.
+//! Directories of TIFF: lists of entries, each with a few numbers or a reference to them. Other formats
+//! store facts about a picture in such directories, too, within a part of their own.
 
 use crate::view::View;
 
@@ -56,7 +56,7 @@ impl Order {
 pub(crate) struct Directory {
     pub(crate) at: u64,
     pub(crate) end: u64,
-    /// The place of the next one; 0 where there is none.
+    /// The place of the next one; 0 for none.
     pub(crate) next: u64,
     pub(crate) entries: Vec<Entry>,
 }
@@ -68,12 +68,12 @@ pub(crate) struct Entry {
     /// Bytes of each value.
     size: u64,
     pub(crate) count: u64,
-    /// Where its values lie.
+    /// The place of its values.
     pub(crate) at: u64,
 }
 
 impl Directory {
-    /// `None` where there is none.
+    /// `None` if it is invalid.
     pub(crate) fn read(view: &mut View<'_>, order: Order, at: u64) -> Option<Directory> {
         let (count, head, entry_bytes, place_bytes) = match order.is_wide {
             true => (order.u64(view, at)?, 8, 20, 8),
@@ -124,7 +124,7 @@ impl Entry {
         self.at.checked_add(self.count.checked_mul(self.size)?)
     }
 
-    /// One of its values, if it is a whole number.
+    /// One of its values, if it is an integer.
     pub(crate) fn number(&self, view: &mut View<'_>, order: Order, index: u64) -> Option<u64> {
         let at = self.at.checked_add(index.checked_mul(self.size)?)?;
         match self.size {

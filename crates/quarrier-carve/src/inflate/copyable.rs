@@ -18,14 +18,14 @@ pub(crate) struct Copyable {
     flags: u32,
 }
 
-/// What became of some input.
+/// How far an inflater came with its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Went {
-    /// All of it was used.
+pub(crate) enum InflateStep {
+    /// It used all of the input.
     On,
-    /// The stream ended behind so many bytes of it.
+    /// The stream ended after this many bytes of the input.
     Ended(usize),
-    /// It is wrong behind so many bytes of it, or before.
+    /// The input is damaged at or before this byte.
     Wrong(usize),
 }
 
@@ -54,7 +54,7 @@ impl Copyable {
     }
 
     /// Inflates `input`. `take` gets the output.
-    pub(crate) fn more(&mut self, input: &[u8], take: &mut dyn FnMut(&[u8])) -> Went {
+    pub(crate) fn more(&mut self, input: &[u8], take: &mut dyn FnMut(&[u8])) -> InflateStep {
         let mut used = 0;
         loop {
             let (status, read, written) =
@@ -66,9 +66,9 @@ impl Copyable {
             }
             match status {
                 TINFLStatus::HasMoreOutput => {}
-                TINFLStatus::NeedsMoreInput => return Went::On,
-                TINFLStatus::Done => return Went::Ended(used),
-                _ => return Went::Wrong(used),
+                TINFLStatus::NeedsMoreInput => return InflateStep::On,
+                TINFLStatus::Done => return InflateStep::Ended(used),
+                _ => return InflateStep::Wrong(used),
             }
         }
     }

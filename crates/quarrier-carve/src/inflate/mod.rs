@@ -8,17 +8,17 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::view::View;
 
-pub(crate) use copyable::{Copyable, Went};
+pub(crate) use copyable::{Copyable, InflateStep};
 
-/// What is inflated at once; the last 32 KiB of it are in a cache when they are needed again.
+/// The output buffer; its last 32 KiB are still in a cache when they are needed again.
 const OUTPUT_BYTES: usize = 64 << 10;
-/// What is given to the decompressor at once.
+/// The input given to the decompressor at once.
 const INPUT_BYTES: usize = 256 << 10;
 /// Bytes that are inflated for a byte of fuel.
 const OUTPUT_PER_FUEL: u64 = 8;
 
-/// What a new [`Inflater`] costs in bytes of fuel: where many candidates need one, that is most of
-/// the time.
+/// The cost of a new [`Inflater`] in bytes of fuel: if many candidates need one, that is most of the
+/// time.
 pub(crate) const INFLATER_FUEL: u64 = 4 << 10;
 
 /// Inflates one stream after another. 110 KiB once it has inflated something.
@@ -33,7 +33,7 @@ pub(crate) struct Inflater {
 pub(crate) enum Failed {
     /// It is wrong at this byte, or shortly before.
     At(u64),
-    /// Whoever took the output did not want more.
+    /// The receiver of the output refused more.
     Stopped,
 }
 
@@ -108,13 +108,13 @@ impl Inflater {
             view.spend(count / OUTPUT_PER_FUEL);
             match result {
                 Ok(Some(used)) => {
-                    // The members of an archive are far shorter than what is read at once.
+                    // The members of an archive are far shorter than a read.
                     view.refund(given - used as u64);
                     return Ok(at + used as u64);
                 }
                 Ok(None) => at += given,
                 Err(Failed::At(used)) => {
-                    // What follows the fault was not looked at.
+                    // The bytes after the fault were not examined.
                     view.refund(given - used.min(given));
                     return Err(Failed::At(at + used));
                 }

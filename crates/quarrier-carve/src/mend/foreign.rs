@@ -1,7 +1,7 @@
-//! What is of another file, told by its bytes alone: formats without checksums have nothing else
-//! to show that they lie in fragments.
+//! Recognises bytes of other files by their contents alone: formats without checksums have no other
+//! sign of fragmentation.
 
-/// What is looked at as one: the least that file systems have.
+/// The unit that is examined: the smallest block of file systems.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// Random data has a χ² of 255 ± 23 over the 256 values of a byte; samples of sound, however loud,

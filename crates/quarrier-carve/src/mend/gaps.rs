@@ -1,23 +1,23 @@
 //! Gaps that can be seen: text, zeros or noise amid a file that has nothing of the kind.
 //!
-//! Where a format has neither checksums nor a structure that tells two blocks apart, its rest
-//! cannot be looked for place by place. But much of what lies between fragments shows at a glance,
-//! and what is left when it is taken out is a whole file, or not.
+//! If a format has neither checksums nor a structure that distinguishes two blocks, its rest cannot be
+//! searched for place by place. But much of the data between fragments shows at a glance, and without
+//! these the rest is a whole file, or not.
 
 use super::MendContext;
 use super::foreign::{SECTOR_BYTES, is_noise, text_sectors};
 use crate::view::{Extent, View};
 
-/// What is looked for in a file.
+/// The kinds of bytes to look for in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Alien {
-    /// Whether zeros are none of the file's.
+    /// Whether zeros are foreign to the file.
     pub(crate) zeros: bool,
-    /// Whether random bytes are none of the file's.
+    /// Whether random bytes are foreign to the file.
     pub(crate) noise: bool,
 }
 
-/// What a format knows of a file without its gaps.
+/// A format's check of a file without its gaps.
 pub(crate) trait Rest {
     /// The length of the file that `view` shows, if it is whole.
     fn check(&self, view: &mut View<'_>) -> Option<u64>;
@@ -28,8 +28,8 @@ pub(crate) trait Rest {
         false
     }
 
-    /// Whether what lies on both sides of byte `joint` belongs together: for formats that cannot
-    /// tell by [`check`](Rest::check).
+    /// Whether both sides of byte `joint` belong together: for formats that cannot decide by
+    /// [`check`](Rest::check).
     fn fits(&self, view: &mut View<'_>, joint: u64) -> bool {
         let _ = (view, joint);
         true
@@ -38,7 +38,7 @@ pub(crate) trait Rest {
 
 /// Stretches that are tried; where there are more, they are the file's own.
 const STRETCHES_MAX: usize = 8;
-/// A gap that begins before the end ends so many blocks behind it at most.
+/// A gap that begins before the end may end at most this many blocks after it.
 const BEHIND_BLOCKS: u64 = 64;
 /// No more is looked at, in bytes.
 const LOOKED_BYTES_MAX: u64 = 64 << 20;
@@ -78,7 +78,7 @@ pub(crate) fn without_gaps(
             joint += extent.length;
             joint
         });
-        // What ends before the last gap has no need of it.
+        // A file that ends before the last gap does not need it.
         let is_it = length.is_some_and(|length| {
             joints.into_iter().all(|joint| joint < length && rest.fits(view, joint))
         });
@@ -90,8 +90,7 @@ pub(crate) fn without_gaps(
     None
 }
 
-/// Where nothing but alien blocks lie, with something else before and behind: begin and end, in
-/// bytes of the file.
+/// Stretches of alien blocks, with other data before and after: begin and end, in bytes of the file.
 fn stretches(
     view: &mut View<'_>,
     context: &MendContext<'_>,
@@ -125,7 +124,7 @@ fn is_alien(block: &[u8], alien: Alien) -> bool {
         || alien.noise && block.len() >= 4096 && is_noise(block)
 }
 
-/// `extents`, of which the first goes on beyond all gaps, without them.
+/// `extents`, the first of which extends beyond all gaps, without them.
 fn taken_out(extents: &[Extent], gaps: &[(u64, u64)]) -> Vec<Extent> {
     let mut left = Vec::new();
     let mut rest = extents.to_vec();

@@ -1,9 +1,9 @@
 //! Files whose fragments lie in the order of the file, with gaps between them.
 //!
-//! The reader is taken up again from the last places at which the file may have been left, at
-//! each of the next places at which it may go on. Wrong ones show within some hundred bytes, so
-//! that thousands of pairs are tried in the time in which one file is read. What goes far and
-//! breaks again may be a fragment with another behind it.
+//! The reader is resumed from the last places at which the file may have been interrupted, at each of
+//! the next places at which it may continue. Wrong ones show within some hundred bytes, so thousands of
+//! pairs are tried in the time of reading one file. A pair that goes far and breaks again may be a
+//! fragment followed by another one.
 
 use super::MendContext;
 use crate::mend::Broken;
@@ -12,22 +12,22 @@ use crate::view::{Extent, View};
 /// A reader that can be left at any byte, and taken up again by copies of it: on the same bytes
 /// it always says the same.
 pub trait Reading {
-    /// Reads on from where it stands, as far as the bytes before byte `to` of the file say
-    /// anything, or to the end of the file. What it is then must not depend on bytes at or behind
-    /// `to`: it may be taken up with other bytes there.
+    /// Reads on, as far as the bytes before byte `to` of the file decide, or to the end of the file.
+    /// The state must then not depend on bytes at or after `to`: the reader may be resumed with other
+    /// bytes there.
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step;
 
-    /// What is read next is of another fragment.
+    /// The next bytes belong to another fragment.
     fn join(&mut self) {}
 
-    /// By how much what was read of the last fragment does not go on where the one before ended; 0
-    /// where it does, or cannot be told.
+    /// By how much the bytes read of the last fragment fail to continue the one before; 0 if they
+    /// continue it, or that cannot be decided.
     fn misfit(&self) -> u32 {
         0
     }
 
-    /// Whether what lies on both sides of all `joints`, bytes of a whole file in order, belongs
-    /// together as far as can be told. Asked of a reader that stands at the first byte.
+    /// Whether both sides of all `joints`, bytes of a whole file in order, belong together as far as
+    /// that can be decided. Called on a reader at the first byte.
     fn fits(&self, view: &mut View<'_>, joints: &[u64]) -> bool {
         let _ = (view, joints);
         true
@@ -37,7 +37,7 @@ pub trait Reading {
     fn copy(&self) -> Box<dyn Reading>;
 }
 
-/// What a [`Reading`] found.
+/// The result of a [`Reading`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// All right so far.
@@ -49,7 +49,7 @@ pub enum Step {
     },
     /// It is wrong at byte `at` of the file, or before.
     Broken {
-        /// In bytes from the start of the file: behind all that was looked at.
+        /// In bytes from the start of the file: after all examined bytes.
         at: u64,
     },
 }
@@ -58,22 +58,22 @@ pub enum Step {
 /// files that are whole are not counted.
 const WIDENING: [(u64, u64); 7] =
     [(3, 24), (8, 96), (32, 64), (4, 1024), (64, 512), (256, 256), (u64::MAX, u64::MAX)];
-/// How many other files between two fragments are looked behind first.
+/// How many other files after a fragment are skipped first in the search for the next one.
 const OTHERS_MAX: usize = 8;
-/// How many of the unfinished pairs are looked into for another fragment: those that went on at
-/// the nearest places, and of the others those that went furthest. What lies behind a fragment in
-/// the same file goes further than the fragment itself.
+/// How many of the unfinished pairs are searched for another fragment: those that continued at the
+/// nearest places, and of the others those that went furthest. Data that follow a fragment in the same
+/// file go further than the fragment itself.
 const NEAR_MAX: usize = 6;
 const FAR_MAX: usize = 3;
 /// How far all pairs are read, in blocks, and how many of those that go further are read to where
 /// they break.
 const FIRST_BLOCKS: u64 = 16;
 const FAR_READ_MAX: usize = 16;
-/// Decoders take as many times as long for a byte as a checksum does, for which the fuel of an effort
-/// is meant. On an image with 97 fragmented files nothing more was found with all of it, in 0.5 s of
-/// processor time more.
+/// Decoders take this many times as long per byte as a checksum, for which an effort's fuel is meant.
+/// On an image with 97 fragmented files, all of the fuel found nothing more, and took 0.5 s more of
+/// processor time.
 const FUEL_SHARE: u64 = 8;
-/// What a pair costs at least, in bytes of fuel.
+/// The minimum cost of a pair, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;
 /// How far a reader is sent at first.
 const STRIDE_BYTES: u64 = 1 << 10;
@@ -83,23 +83,23 @@ struct Lead {
     extents: Vec<Extent>,
     /// Where in the source its last fragment begins.
     place: u64,
-    /// It was left at this byte or behind.
+    /// The file was interrupted at this byte or later.
     sure: u64,
     broke_at: u64,
     /// Stands at `sure`, or before.
     before: Box<dyn Reading>,
     /// The places at which it may have been left, the last first; see [`Search::left`].
     left: Option<Vec<Left>>,
-    /// What was tried: blocks back, widest gap.
+    /// The range tried so far: blocks back, widest gap.
     tried: (u64, u64),
-    /// What went on furthest, and is to be widened by as many steps less.
+    /// The pairs that went furthest, to be extended by fewer steps each.
     next: Vec<(usize, Lead)>,
 }
 
 /// A place at which a file may have been left.
 struct Left {
     at: u64,
-    /// The offset in the source behind the byte before.
+    /// The offset in the source after the byte before.
     offset: u64,
     /// Stands there.
     reading: Box<dyn Reading>,
@@ -164,7 +164,7 @@ impl Search<'_, '_, '_> {
         self.fuel == 0 || self.context.is_stopped()
     }
 
-    /// Tries the places behind other files, where the file is left with what another begins with.
+    /// Tries the places after other files, where this file is interrupted at the start of another one.
     fn around_others(&mut self, lead: &mut Lead) -> Option<Vec<Extent>> {
         let left = self.left(lead);
         let mut found = None;
@@ -245,7 +245,7 @@ impl Search<'_, '_, '_> {
                 }
             }
         }
-        // What lies behind a fragment in the same file goes as far as the fragment itself.
+        // Data that follow a fragment in the same file go as far as the fragment itself.
         far.sort_by_key(|(misfit, place, at, ..)| (*misfit, *place, *at));
         for (_, place, _, left, extents) in far.into_iter().take(FAR_READ_MAX) {
             let (step, _) = self.read_on(&extents, left, u64::MAX);
@@ -302,8 +302,8 @@ impl Search<'_, '_, '_> {
         left
     }
 
-    /// Reads on from where the file was left, in strides that grow, so that what is wrong costs
-    /// little. Not beyond `limit`. Also by how much it does not go on there.
+    /// Reads on from the interruption, in growing strides, so that wrong data cost little. Not beyond
+    /// `limit`. Also returns the misfit there.
     fn read_on(&mut self, extents: &[Extent], left: &Left, limit: u64) -> (Step, u32) {
         self.view.look_at(extents, self.fuel);
         let mut reading = left.reading.copy();
@@ -339,8 +339,8 @@ impl Search<'_, '_, '_> {
         fits
     }
 
-    /// Whether none of the joints could as well be a block before or behind where it is: in bytes
-    /// that nothing verifies, any place would do.
+    /// Whether no joint could as well be a block earlier or later: among bytes that nothing verifies,
+    /// any place would do.
     fn is_certain(&mut self, extents: &[Extent], length: u64) -> bool {
         let block = self.context.block_bytes;
         (1..extents.len()).all(|joint| {

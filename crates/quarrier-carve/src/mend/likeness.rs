@@ -1,11 +1,11 @@
-//! Where a gap lies in a file, told by what bytes look like: for content without a structure.
+//! Finds the place of a gap in a file by the look of the bytes: for content without a structure.
 
 use crate::view::View;
 
-/// The gap between two fragments, of which only the length is known for certain.
+/// The gap between two fragments, only the length of which is certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gap {
-    /// It begins here at the earliest, in bytes of the view; what lies before is of the file.
+    /// The earliest start, in bytes of the view; the bytes before it belong to the file.
     pub(crate) first: u64,
     /// It begins here at the latest.
     pub(crate) last: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Gap {
     pub(crate) bytes: u64,
 }
 
-/// Bytes on both sides by which the file is known.
+/// Bytes on both sides that represent the file.
 const KNOWN_BYTES_MAX: u64 = 4096;
 /// Less is not enough to know anything by.
 const KNOWN_BYTES_MIN: u64 = 256;
@@ -23,9 +23,8 @@ const BLOCKS_MAX: u64 = 4096;
 /// this share and this much.
 const MARGIN: (f32, f32) = (1.3, 0.06);
 
-/// Where the gap begins, if all blocks of it look unlike the file, and all others like it.
-/// `known_from..` is where the content begins that goes on across the gap, `known_to` where it
-/// ends behind the gap.
+/// The start of the gap, if all of its blocks look unlike the file, and all others like it. The content
+/// that continues across the gap begins at `known_from.start`, and ends after the gap at `known_to`.
 pub(crate) fn likely_gap(
     view: &mut View<'_>,
     gap: Gap,

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use crate::view::View;
 use quarrier_core::sync::lock;
 
-/// What is searched at once, in bytes; from a multiple of it on.
+/// The piece that is searched at once, in bytes, aligned to its size.
 const PIECE_BYTES: u64 = 1 << 20;
 /// A piece with more places is searched again whenever it is asked for; and so are pieces beyond so
 /// many.
@@ -27,9 +27,9 @@ impl Marks {
         Marks { needle, known: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Where the bytes begin in the next piece of `view`, from `at` on and before `end`; `at` is
-    /// moved behind it. `view` shows all of the source. Costs what it takes to look, whether or not
-    /// somebody has looked: else what is found would depend on who came first.
+    /// The next occurrence of the bytes in `view`, from `at` on and before `end`; moves `at` past the
+    /// piece. `view` shows all of the source. Always costs the fuel of a search, even if an earlier one
+    /// was cached: otherwise the results would depend on the schedule.
     pub(crate) fn next(&self, view: &mut View<'_>, at: &mut u64, end: u64) -> Vec<u64> {
         let piece = *at / PIECE_BYTES;
         let to = end.min((piece + 1) * PIECE_BYTES);

@@ -22,12 +22,12 @@ pub(crate) use streams::streams;
 
 use crate::view::Extent;
 
-/// Fuel for all broken files together: as a multiple of what is carved, and at least.
+/// Fuel for all broken files together: a multiple of the carved bytes, and a minimum.
 const SHARE_OF_SOURCE: u64 = 4;
 const SHARED_BYTES: u64 = 8 << 30;
 /// Where fewer files than this are broken, there is time for each.
 const FEW: u64 = 128;
-/// It is so many times as much at most.
+/// The maximum factor by which it grows.
 const MORE_MAX: u64 = 16;
 /// With less fuel nothing is found.
 const FUEL_BYTES_MIN: u64 = 1 << 20;
@@ -72,9 +72,8 @@ impl Effort {
         fragments_max: 6,
     };
 
-    /// What is left of it for each of `count` broken files in `bytes` bytes of a source, and how
-    /// many of them get that. A disk has room for so many files; who puts more headers on it only
-    /// wants to keep us busy.
+    /// The share of each of `count` broken files in `bytes` bytes of a source, and the number of files
+    /// that get one. A disk has room for only so many files; more headers are there to waste our time.
     pub(crate) fn shared(self, bytes: u64, count: u64) -> (Effort, u64) {
         let thorough = self.fuel_bytes / Self::NORMAL.fuel_bytes;
         let all = bytes.saturating_mul(SHARE_OF_SOURCE).saturating_add(SHARED_BYTES);
@@ -87,7 +86,7 @@ impl Effort {
     }
 }
 
-/// What is known of the source when files are mended: all whole files have been found.
+/// The state of the source when files are mended: all whole files have been found.
 pub struct MendContext<'y> {
     /// Fragments begin at multiples of this many bytes from the file's own start.
     pub block_bytes: u64,
@@ -120,9 +119,9 @@ impl<'y> MendContext<'y> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Where a file that is left at `offset` of the source may go on: offsets a multiple of the
-    /// block size behind it, nearest first, carved, not of a file that is whole, within the
-    /// widest gap.
+    /// The places where a file interrupted at `offset` of the source may continue: offsets a multiple
+    /// of the block size after it, nearest first, within the carved ranges and outside of whole files,
+    /// within the widest gap.
     pub fn continuations(&self, offset: u64) -> impl Iterator<Item = u64> + '_ {
         let block = self.block_bytes;
         let end = offset.saturating_add(self.effort.gap_bytes_max);
@@ -135,7 +134,7 @@ impl<'y> MendContext<'y> {
                 if free == at {
                     return (at <= end).then_some(at);
                 }
-                // The last place of the grid before what is free, so that the next is in it.
+                // The last place of the grid before the free range, so that the next one is in it.
                 at += (free - at).div_ceil(block) * block - block;
                 if at > end {
                     return None;
@@ -144,8 +143,8 @@ impl<'y> MendContext<'y> {
         })
     }
 
-    /// Extents of a file whose first `left_at` bytes lie in `extents`, and which goes on at
-    /// `offset` to the end of what is carved.
+    /// Extents of a file whose first `left_at` bytes are in `extents`, and which continues at `offset`
+    /// to the end of the carved ranges.
     pub fn continued(&self, extents: &[Extent], left_at: u64, offset: u64) -> Vec<Extent> {
         let mut continued = crate::view::cut(extents, left_at);
         for range in self.ranges {
@@ -164,8 +163,8 @@ impl<'y> MendContext<'y> {
         continued
     }
 
-    /// The offset in the source at which byte `at` of the file would lie if the file went on
-    /// behind its byte `at - 1`.
+    /// The offset in the source at which byte `at` of the file would be if the file continued directly
+    /// after its byte `at - 1`.
     pub fn left_offset(extents: &[Extent], at: u64) -> Option<u64> {
         let mut left = at;
         for extent in extents {

@@ -1,6 +1,5 @@
-//! Files in fragments whose validator must read all of them to say anything: every pair of a place
-//! where the file may have been left and one where it may go on is tried, as far as what is known
-//! does not rule it out.
+//! Fragmented files whose validator must read all of them to decide: tries every pair of a place where
+//! the file may have been interrupted and one where it may continue, unless known facts rule it out.
 
 use std::ops::Range;
 
@@ -9,16 +8,16 @@ use crate::view::{Extent, View};
 
 /// Blocks before the one that broke at which the file may have been left.
 const BACK_BLOCKS_MAX: u64 = 512;
-/// What a pair costs at least, in bytes of fuel.
+/// The minimum cost of a pair, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;
 
-/// What a format knows of its files.
+/// A format's check of whole files.
 pub(crate) trait Whole {
     /// The length of the file that `view` shows, or the byte at which it breaks.
     fn check(&self, view: &mut View<'_>) -> Result<u64, u64>;
 
-    /// The part of `places` at which the file may have been left, if the gap is `gap` bytes;
-    /// `view` shows the file with the gap in it. For what can be told at once.
+    /// The part of `places` at which the file may have been interrupted, if the gap is `gap` bytes;
+    /// `view` shows the file with the gap in it. For formats that can narrow it quickly.
     fn left_within(&self, view: &mut View<'_>, gap: u64, places: Range<u64>) -> Range<u64>;
 }
 
@@ -30,7 +29,8 @@ struct Lead {
     broke_at: u64,
 }
 
-enum Found {
+/// The result of the search for one more fragment.
+enum PairOutcome {
     Whole(Vec<Extent>),
     Further(Lead),
 }
@@ -46,8 +46,8 @@ pub(crate) fn pairs(
     let mut lead = Lead { extents, from: context.block_bytes, broke_at };
     for _ in 1..context.effort.fragments_max {
         match widen(view, context, &lead, whole)? {
-            Found::Whole(found) => return Some(found),
-            Found::Further(further) => lead = further,
+            PairOutcome::Whole(found) => return Some(found),
+            PairOutcome::Further(further) => lead = further,
         }
     }
     None
@@ -59,7 +59,7 @@ fn widen(
     context: &MendContext<'_>,
     lead: &Lead,
     whole: &dyn Whole,
-) -> Option<Found> {
+) -> Option<PairOutcome> {
     let block = context.block_bytes;
     let last = lead.broke_at / block * block;
     let first = lead.from.max(last.saturating_sub(BACK_BLOCKS_MAX * block));
@@ -102,12 +102,12 @@ fn widen(
         let (left_at, length) = choose(view, context, &lead.extents, gap, &right)?;
         let at = MendContext::left_offset(&lead.extents, left_at)?;
         let found = context.continued(&lead.extents, left_at, at + gap);
-        return Some(Found::Whole(crate::view::cut(&found, length)));
+        return Some(PairOutcome::Whole(crate::view::cut(&found, length)));
     }
     let (broke_at, left_at, gap) = further?;
     let at = MendContext::left_offset(&lead.extents, left_at)?;
     let extents = context.continued(&lead.extents, left_at, at + gap);
-    Some(Found::Further(Lead { extents, from: left_at + block, broke_at }))
+    Some(PairOutcome::Further(Lead { extents, from: left_at + block, broke_at }))
 }
 
 /// The one place that is right, of those at which all that can be checked is right, with the

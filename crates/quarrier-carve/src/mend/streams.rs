@@ -1,4 +1,4 @@
-//! Fragments of compressed streams, of which only the end tells for certain.
+//! Fragments of compressed streams, which are certain only at their end.
 //!
 //! Wrong bytes in a stream show late, after some kilobytes: what goes on for a while is no sign
 //! that it is right. So all pairs of places near the break are tried to the end of the file first,
@@ -15,14 +15,14 @@ use crate::view::{Extent, View};
 const FORWARD: [(usize, u64); 2] = [(24, 20), (48, 48)];
 /// The same, for places before the beginning.
 const BACKWARD: (usize, u64) = (40, 160);
-/// Pairs of places behind each of the leads for three fragments.
+/// Pairs of places after each of the leads for three fragments.
 const BEHIND: (usize, u64) = (16, 20);
 /// How many leads there are.
 const LEADS_MAX: usize = 10;
-/// A sector: text and zeros show in it, and most of what is tried is such.
+/// A sector: text and zeros show in it, and most of the tried data are such.
 const STRIDE_BYTES: u64 = 512;
-/// A decoder takes some times as long for a byte as what the fuel of an effort is meant for. On five
-/// images, four of them of 1 GiB, nothing more was found with all of it.
+/// A decoder takes several times as long per byte as the checksum for which an effort's fuel is meant.
+/// On five images, four of them of 1 GiB, all of the fuel found nothing more.
 const FUEL_SHARE: u64 = 4;
 
 /// A file up to its last known fragment.
@@ -36,14 +36,14 @@ struct Lead {
 /// A place at which a file may have been left, with a reader that stands there.
 struct Left {
     at: u64,
-    /// The offset in the source behind the byte before.
+    /// The offset in the source after the byte before.
     offset: u64,
     reading: Box<dyn Reading>,
 }
 
-/// Finds the fragments of the stream that `start`, standing at its first byte, finds broken in
-/// `view`; two or three in order, or two of which the second lies before the first. Where there is
-/// more effort than usual, goes on as [`in_order`] does.
+/// Finds the fragments of the stream that `start`, at its first byte, finds broken in `view`: two or
+/// three in order, or two in reverse order. With more effort than usual, continues as [`in_order`]
+/// does.
 pub(crate) fn streams(
     view: &mut View<'_>,
     context: &MendContext<'_>,
@@ -125,7 +125,7 @@ impl Search<'_, '_, '_> {
         left
     }
 
-    /// Tries the places behind `left` with a gap of so many blocks.
+    /// Tries the places after `left` with a gap of this many blocks.
     fn forward(
         &mut self,
         lead: &Lead,

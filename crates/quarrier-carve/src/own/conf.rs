@@ -1,5 +1,5 @@
-//! Signatures as `foremost.conf` and `scalpel.conf` have them: a line each, of extension, case,
-//! size, header, footer, and what the footer is.
+//! Signatures in the form of `foremost.conf` and `scalpel.conf`: a line each, with extension, case,
+//! size, header, footer, and the meaning of the footer.
 
 use super::Fault;
 use super::format::{End, Rules};

@@ -1,4 +1,4 @@
-//! A format made of what the user wrote.
+//! A format defined by the user.
 
 use super::masked::{BYTES_MAX, Masked};
 use super::names;
@@ -8,16 +8,16 @@ use crate::view::View;
 /// Headers further from the start than this are refused, in bytes.
 const OFFSET_BYTES_MAX: u64 = 1 << 30;
 
-/// What the user says of a kind of file.
+/// The user's rules for a type of file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// The type, as reports and folders name it.
     pub name: String,
     /// The ending of file names, without a dot.
     pub extension: String,
-    /// What stands at `offset`.
+    /// The bytes at `offset`.
     pub header: Masked,
-    /// Of the header in the file, in bytes.
+    /// The offset of the header in the file, in bytes.
     pub offset: u64,
     /// Files are at least this long, in bytes.
     pub size_bytes_min: u64,
@@ -25,7 +25,7 @@ pub struct Rules {
     pub size_bytes_max: u64,
     /// Where the length of the file stands.
     pub length: Option<Length>,
-    /// What stands at the end.
+    /// The bytes at the end.
     pub footer: Masked,
     /// Which footer is the end.
     pub end: End,
@@ -40,7 +40,7 @@ pub struct Length {
     pub bytes: u8,
     /// Whether the most significant byte comes first.
     pub is_big: bool,
-    /// What makes it the length of the whole file.
+    /// The addend that makes it the length of the whole file.
     pub plus: i64,
 }
 
@@ -66,7 +66,7 @@ impl Own {
     /// A format with these rules. Its names are kept until the program ends.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// Why they are invalid, as a message.
     pub fn new(rules: Rules) -> Result<Own, String> {
         check(&rules)?;
         let keep = |text: &str| names::keep(text).ok_or("too many names have been read");
@@ -79,12 +79,12 @@ impl Own {
         Ok(Own { rules, kinds: [kind], signatures })
     }
 
-    /// What it was made of.
+    /// The rules it was made of.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Where the length in the file says that it ends; `None` where there is no length.
+    /// Where the length in the file says that it ends; `None` if there is no length.
     fn told_end(&self, view: &mut View<'_>) -> Option<Option<u64>> {
         let length = self.rules.length?;
         let bytes = view.take(length.at, usize::from(length.bytes));
@@ -104,7 +104,7 @@ impl Own {
         let header_end = self.rules.offset + self.rules.header.length() as u64;
         let behind = if *end == End::Before { 0 } else { footer.length() as u64 };
         let from = self.rules.size_bytes_min.saturating_sub(behind).max(header_end);
-        // A footer that is not part of the file may stand behind the last byte of the largest.
+        // A footer that is not part of the file may follow the last byte of the largest one.
         let until = match end {
             End::Before => self.rules.size_bytes_max.saturating_add(footer.length() as u64),
             _ => self.rules.size_bytes_max,

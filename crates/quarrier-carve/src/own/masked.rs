@@ -1,4 +1,4 @@
-//! Bytes of which some may be anything.
+//! Bytes, some of which may have any value.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ impl Masked {
     /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// Why it is invalid, as a message.
     pub fn hex(text: &str) -> std::result::Result<Self, String> {
         parse_masked(text).map(|bytes| Masked { bytes }).map_err(|error| error.to_string())
     }
@@ -52,7 +52,7 @@ impl Masked {
         self.bytes.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -1,8 +1,7 @@
-//! Signatures of the user's own: in TOML, or as `foremost.conf` and `scalpel.conf` have them.
+//! Signatures of the user's own: in TOML, or in the form of `foremost.conf` and `scalpel.conf`.
 //!
-//! What is found by one is whole where its footer or its length says where it ends, and broken
-//! at its largest size where neither does. Files of the formats that are built in are believed
-//! before it.
+//! A file found by one is whole if its footer or its length gives its end, and broken at its largest
+//! size if neither does. Files of the built-in formats take precedence.
 
 mod conf;
 mod format;
@@ -25,7 +24,7 @@ pub const SIGNATURES_MAX: usize = 4096;
 /// ends with `.conf`, else as TOML.
 ///
 /// # Errors
-/// [`Error::Signature`] with name, line, and what is wrong there.
+/// [`Error::Signature`] with name, line, and the error there.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<Box<dyn Format>>> {
     let fault = |fault: Fault| match fault.line {
         0 => Error::Signature(format!("{name}: {}", fault.what)),
@@ -49,10 +48,10 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<Box<dyn Format>>> {
     rules.into_iter().map(own).collect()
 }
 
-/// What is wrong in a file of signatures.
+/// An error in a file of signatures.
 #[derive(Debug)]
 struct Fault {
-    /// From 1; 0 where it is none.
+    /// The line, from 1; 0 for none.
     line: usize,
     what: String,
 }

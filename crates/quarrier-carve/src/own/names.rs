@@ -5,20 +5,21 @@ use std::sync::Mutex;
 
 use quarrier_core::sync::lock;
 
-/// More text than this is not kept, in bytes.
+/// Interned names may take no more than this, in bytes.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { names: None, bytes: 0 });
+static INTERNED: Mutex<InternedNames> = Mutex::new(InternedNames { names: None, bytes: 0 });
 
-struct Kept {
+/// The names interned so far, and how much memory they take.
+struct InternedNames {
     names: Option<HashSet<&'static str>>,
     bytes: usize,
 }
 
-/// `name`, kept until the program ends; each once. `None` where too many have been kept: whoever
-/// reads files of signatures again and again, all of them different.
+/// Interns `name` until the program ends. `None` once the interned names are longer than the limit, which only
+/// a program reaches that reads ever different files of signatures.
 pub(super) fn keep(name: &str) -> Option<&'static str> {
-    let mut kept = lock(&KEPT);
+    let mut kept = lock(&INTERNED);
     if let Some(known) = kept.names.get_or_insert_default().get(name) {
         return Some(known);
     }

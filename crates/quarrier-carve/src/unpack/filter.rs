@@ -55,7 +55,7 @@ impl Filter {
         Some(Filter::Code(code, offset))
     }
 
-    /// What `packed` gives, as it was before the filter.
+    /// The output of `packed`, as it was before the filter.
     pub(crate) fn undo<'r>(self, packed: Box<dyn Read + 'r>) -> Box<dyn Read + 'r> {
         let (code, from) = match self {
             Filter::Delta(distance) => return Box::new(DeltaReader::new(packed, distance)),
@@ -74,10 +74,10 @@ impl Filter {
     }
 }
 
-/// Unpacks LZMA2 whose `properties` are these, to `bytes` bytes.
+/// Unpacks LZMA2 with these `properties`, to `bytes` bytes.
 ///
 /// # Errors
-/// Where its dictionary is too large, or of a size that cannot be.
+/// If its dictionary is too large, or of a size that cannot be.
 pub(crate) fn lzma2<'r>(
     packed: Box<dyn Read + 'r>,
     properties: &[u8],
@@ -96,11 +96,11 @@ pub(crate) fn lzma2_dictionary(properties: &[u8]) -> Option<u64> {
     }
 }
 
-/// The dictionary that is needed for `bytes` bytes, if it is told to be of `told` bytes: nothing is
-/// copied from further back than there is something.
+/// The dictionary size for `bytes` bytes, if the stated size is `told`: nothing is copied from further
+/// back than the start.
 ///
 /// # Errors
-/// Where that is too much.
+/// If that is too much.
 pub(crate) fn dictionary(told: u64, bytes: u64) -> Result<u32, Failed> {
     const LEAST: u64 = 4096;
     match told.min(bytes).max(LEAST) {

@@ -1,7 +1,7 @@
-//! Packed data of xz and 7z, unpacked by decoders that own what they read from.
+//! Packed data of xz and 7z, unpacked by decoders that own their input.
 //!
-//! A decoder of a library takes a reader, and several of them one out of another; so they share the
-//! view. What they read costs fuel as ever, and what comes out of them is paid for by [`drain`].
+//! A library's decoder takes a reader, and several of them are chained; so they share the view. Their
+//! input costs fuel as always, and [`drain`] pays for their output.
 
 pub(crate) mod filter;
 
@@ -11,19 +11,19 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// Dictionaries and models are not larger than this, in bytes: xz makes none larger, and 7-Zip only
-/// for what is.
+/// The maximum size of dictionaries and models, in bytes: xz makes none larger, and 7-Zip only for
+/// larger files.
 pub(crate) const DICTIONARY_BYTES_MAX: u64 = 64 << 20;
-/// What a decoder costs in bytes of fuel: it has some 30 KB of tables, and buffers.
+/// The cost of a decoder in bytes of fuel: it has some 30 KB of tables, and buffers.
 pub(crate) const DECODER_FUEL: u64 = 16 << 10;
-/// What is read at once, and unpacked at once.
+/// The piece that is read at once, and unpacked at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What was not read, where a dictionary would be too large.
+/// The reason if a dictionary would be too large.
 pub(crate) const TOO_LARGE: &str = "data that take more than 64 MiB to unpack were not read";
-/// What was not read, where nobody here knows how it is packed.
+/// The reason for an unknown method.
 pub(crate) const UNKNOWN: &str = "data packed by a method that is not known were not read";
-/// What was not read, where it takes a password.
+/// The reason if a password is needed.
 pub(crate) const ENCRYPTED: &str = "encrypted data were not read";
 
 /// Why data are not unpacked.
@@ -46,7 +46,7 @@ impl<'v, 's> Shared<'v, 's> {
     /// Pays for work beyond reading.
     ///
     /// # Errors
-    /// Where there is not as much fuel.
+    /// If there is not as much fuel.
     pub(crate) fn spend(&self, bytes: u64) -> io::Result<()> {
         let mut view = self.0.borrow_mut();
         view.spend(bytes);
@@ -98,7 +98,7 @@ impl Read for Tap<'_, '_, '_> {
 /// Hands all that `reader` gives to `take`, and pays for it. Returns how much that is.
 ///
 /// # Errors
-/// What the reader says, where it gives more than `most` bytes, or where the fuel has run out.
+/// The reader's error, or an error if it yields more than `most` bytes, or if the fuel has run out.
 pub(crate) fn drain(
     shared: &Shared<'_, '_>,
     reader: &mut dyn Read,

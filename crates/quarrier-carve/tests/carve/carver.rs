@@ -3,7 +3,7 @@
 use quarrier_carve::{Carver, Status};
 use quarrier_core::source::Memory;
 
-use crate::sample::{Found, carved, valid};
+use crate::sample::{CarvedFiles, carved, valid};
 use crate::{gif, jpg};
 
 #[test]
@@ -88,7 +88,7 @@ fn block_bytes(offsets: impl Iterator<Item = usize> + Clone) -> u64 {
     for at in offsets {
         image[at..at + gif.len()].copy_from_slice(&gif);
     }
-    let found = Found::default();
+    let found = CarvedFiles::default();
     let summary = Carver::new().run(&Memory::new("image", image), &found);
     summary.expect("bytes in memory can be carved").block_bytes
 }

@@ -6,7 +6,7 @@ use quarrier_carve::{Carver, Extent, Status, Summary};
 use quarrier_core::source::Memory;
 
 use crate::floods::floods;
-use crate::sample::{Found, fixed_cases, mixed, noise};
+use crate::sample::{CarvedFiles, fixed_cases, mixed, noise};
 use crate::{gif, gz, jpg, pdf, png};
 
 const STRIDE_BYTES: u64 = 16 << 20;
@@ -39,7 +39,7 @@ impl Planted {
     fn check(self, carver: &Carver<'_>, what: &str) -> (usize, usize, Summary) {
         let strides = (self.image.len() as u64).div_ceil(STRIDE_BYTES);
         let bytes_max = strides * (COST_PER_STRIDE + self.image.len() as u64);
-        let found = Found::default();
+        let found = CarvedFiles::default();
         let summary = carver.run(&Memory::new("flood", self.image), &found);
         let summary = summary.expect("bytes in memory can be carved");
         let found = found.0.into_inner().expect("no thread panicked");

@@ -5,7 +5,7 @@ use quarrier_core::source::Memory;
 
 use crate::jpg;
 use crate::pdf;
-use crate::sample::{Found, carved, mixed};
+use crate::sample::{CarvedFiles, carved, mixed};
 
 /// What there is for a stride: 256 MiB for first looks, 512 MiB and 1 GiB for longer ones, and the
 /// source once; candidates could ask for a thousand times as much.
@@ -86,7 +86,7 @@ fn image(flood: &Flood, bytes: usize) -> Vec<u8> {
 }
 
 fn run(image: Vec<u8>) -> (Summary, usize) {
-    let found = Found::default();
+    let found = CarvedFiles::default();
     let summary = Carver::new().run(&Memory::new("flood", image), &found);
     let files = found.0.into_inner().expect("no thread panicked").len();
     (summary.expect("bytes in memory can be carved"), files)

@@ -116,9 +116,9 @@ pub(crate) fn check_starved(format: &dyn Format, file: &[u8]) {
 
 /// What a carver found, with the bytes.
 #[derive(Default)]
-pub(crate) struct Found(pub(crate) Mutex<Vec<(Carved, Vec<u8>)>>);
+pub(crate) struct CarvedFiles(pub(crate) Mutex<Vec<(Carved, Vec<u8>)>>);
 
-impl Keep for Found {
+impl Keep for CarvedFiles {
     fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
         let mut bytes = Vec::new();
         view.each(0..carved.length(), |piece| bytes.extend_from_slice(piece));
@@ -129,7 +129,7 @@ impl Keep for Found {
 
 /// All files found in `image`, by offset, with their bytes.
 pub(crate) fn carved(carver: &Carver<'_>, image: &[u8]) -> Vec<(Carved, Vec<u8>)> {
-    let found = Found::default();
+    let found = CarvedFiles::default();
     carver
         .run(&Memory::new("image", image.to_vec()), &found)
         .expect("bytes in memory can be carved");

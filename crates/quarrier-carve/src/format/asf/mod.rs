@@ -5,8 +5,8 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Windows Media. Nothing has a checksum: what is verified is the chain of objects, that it is
-/// as long as the file says, and that every packet of data begins as the first one does.
+/// Windows Media. There are no checksums: the validator checks the chain of objects, the length that
+/// the file states, and that every packet of data begins like the first one.
 pub struct Asf;
 
 const WMV: Kind = Kind::new("wmv");
@@ -24,10 +24,10 @@ const INDEXES: [u64; 4] =
 
 const OBJECTS_MAX: u32 = 10_000;
 
-/// What the header says.
-struct Told {
+/// The fields of the header that the validator needs.
+struct HeaderInfo {
     end: u64,
-    /// Of the file; 0 where it was not known when it was written.
+    /// The length of the file; 0 where the writer did not know it.
     file_bytes: u64,
     packet_bytes: u64,
     kind: Kind,
@@ -46,41 +46,41 @@ impl Format for Asf {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        let Some(told) = header(view) else { return Verdict::Not };
-        let kind = told.kind;
-        match end(view, &told) {
+        let Some(info) = header(view) else { return Verdict::Not };
+        let kind = info.kind;
+        match end(view, &info) {
             Ok(length) => Verdict::Whole { length, kind },
             Err((at, why)) => Verdict::broken(view, kind, 0, at, why),
         }
     }
 }
 
-fn header(view: &mut View<'_>) -> Option<Told> {
+fn header(view: &mut View<'_>) -> Option<HeaderInfo> {
     let (name, end) = object(view, 0)?;
     let count = view.u32_le(24)?;
     if name != HEADER || count > OBJECTS_MAX || !view.is_at(28, &[1, 2]) {
         return None;
     }
-    let mut told = Told { end, file_bytes: 0, packet_bytes: 0, kind: WMA };
+    let mut info = HeaderInfo { end, file_bytes: 0, packet_bytes: 0, kind: WMA };
     let mut at = 30;
     // Their count includes one more in some files.
     while at < end {
         let (name, next) = object(view, at).filter(|(_, next)| *next <= end)?;
         match name {
             PROPERTIES => {
-                told.file_bytes = view.u64_le(at + 40)?;
-                told.packet_bytes = u64::from(view.u32_le(at + 92)?);
-                // Of a broadcast, lengths are not known.
+                info.file_bytes = view.u64_le(at + 40)?;
+                info.packet_bytes = u64::from(view.u32_le(at + 92)?);
+                // The lengths of a broadcast are unknown.
                 if view.u32_le(at + 88)? & 1 != 0 {
-                    told.file_bytes = 0;
+                    info.file_bytes = 0;
                 }
             }
-            STREAM if view.u64_le(at + 24) == Some(VIDEO) => told.kind = WMV,
+            STREAM if view.u64_le(at + 24) == Some(VIDEO) => info.kind = WMV,
             _ => {}
         }
         at = next;
     }
-    (at == end).then_some(told)
+    (at == end).then_some(info)
 }
 
 /// Name and end of the object at `at`.
@@ -93,22 +93,22 @@ fn object(view: &mut View<'_>, at: u64) -> Option<(u64, u64)> {
     Some((name, at.checked_add(bytes)?))
 }
 
-fn end(view: &mut View<'_>, told: &Told) -> Result<u64, Fault> {
-    let (name, mut end) = object(view, told.end).ok_or((told.end, "no data"))?;
+fn end(view: &mut View<'_>, info: &HeaderInfo) -> Result<u64, Fault> {
+    let (name, mut end) = object(view, info.end).ok_or((info.end, "no data"))?;
     if name != DATA {
-        return Err((told.end, "no data"));
+        return Err((info.end, "no data"));
     }
     if end > view.length() {
         return Err((view.length(), "truncated"));
     }
-    packets(view, told.end + 50, end, told.packet_bytes)?;
+    packets(view, info.end + 50, end, info.packet_bytes)?;
     while let Some((_, next)) = object(view, end).filter(|(name, _)| INDEXES.contains(name)) {
         if next > view.length() {
             return Err((view.length(), "truncated"));
         }
         end = next;
     }
-    match told.file_bytes {
+    match info.file_bytes {
         0 => Ok(end),
         bytes if bytes == end => Ok(end),
         _ => Err((end, "not as long as it says")),

@@ -6,7 +6,7 @@ use super::riff::{Chunk, HEADER_BYTES};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// AVI, with the parts that OpenDML appends. Has no checksum: what is verified is the chain of
+/// AVI, with the parts that OpenDML appends. There is no checksum: the validator checks the chain of
 /// chunks, down to each frame.
 pub struct Avi;
 
@@ -86,7 +86,7 @@ fn part(view: &mut View<'_>, at: u64, pictures: &mut u64) -> Result<u64, Fault> 
     Ok(end)
 }
 
-/// Whether what is in the list at `at` is looked into.
+/// Whether to descend into the list at `at`.
 fn is_opened(view: &mut View<'_>, at: u64) -> bool {
     let kind = view.array::<4>(at + HEADER_BYTES);
     matches!(&kind, Some(kind) if [b"hdrl", b"strl", b"movi", b"rec "].contains(&kind))

@@ -9,19 +9,19 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
-/// BMP, of Windows and OS/2. Has no checksum: what is verified is that the header agrees with
-/// itself, runs with the picture, and that nothing foreign lies among pixels.
+/// BMP, of Windows and OS/2. There is no checksum: the validator checks that the header is consistent,
+/// that runs fill the picture, and that nothing foreign lies among pixels.
 pub struct Bmp;
 
 const BMP: Kind = Kind::new("bmp");
 /// Bytes of the file header.
 const FILE_BYTES: u64 = 14;
-/// Bytes behind the pixels that a writer may have counted.
+/// Bytes after the pixels that a writer may have counted.
 const SLACK_BYTES: u64 = 4096;
-/// Bytes by which the length of runs may be told wrong.
+/// The tolerance for the stated length of runs, in bytes.
 const RUNS_SLACK_BYTES: u64 = 4;
 
-/// What the headers say.
+/// The contents of the headers.
 struct Header {
     file_bytes: u64,
     pixels_at: u64,
@@ -31,7 +31,7 @@ struct Header {
     /// In the palette, as the header has it; 0 where it does not say.
     colours: u64,
     compression: u32,
-    /// Of the pixels, as the header has it; 0 where it does not say.
+    /// The size of the pixels according to the header; 0 if it is not stated.
     pixel_bytes: u64,
     /// Where a colour profile ends.
     profile_end: u64,
@@ -68,7 +68,7 @@ impl Format for Bmp {
         let least = pixels_end.max(header.profile_end);
         let length = match header.file_bytes {
             bytes if bytes >= least && bytes - least <= SLACK_BYTES => bytes,
-            // Some write what is wrong, or nothing.
+            // Some writers give a wrong size, or none.
             0 => least,
             bytes if bytes < least && least - bytes <= FILE_BYTES + 40 => least,
             _ => return Verdict::Not,
@@ -157,7 +157,7 @@ impl Header {
             _ => false,
         };
         let palette = match header.bits {
-            // Readers do not believe that there are more than pixels can name.
+            // Readers do not accept more colours than pixels can name.
             1..=8 if header.colours == 0 || header.colours >> header.bits > 0 => 1 << header.bits,
             _ => header.colours,
         };
@@ -171,7 +171,7 @@ impl Header {
         (is_sane && is_room && is_size && planes == 1).then_some(header)
     }
 
-    /// Where pixels lie that are not packed.
+    /// The layout of unpacked pixels.
     fn pixels(&self) -> Option<Pixels> {
         if !matches!(self.compression, 0 | 3 | 6) {
             return None;
@@ -193,7 +193,7 @@ impl Header {
     }
 }
 
-/// What is known of a file that lies in fragments.
+/// A fragmented picture.
 struct Picture<'p> {
     pixels: Pixels,
     format: &'p Bmp,

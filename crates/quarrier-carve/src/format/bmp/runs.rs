@@ -3,8 +3,8 @@
 use super::Header;
 use crate::view::View;
 
-/// Where runs end: behind their end mark. Else the byte at which they cannot be. Some writers go on
-/// beyond the end of a row, or the last row, and readers bear with it: they are believed if the end
+/// The end of the runs: after their end mark; or the byte at which they are invalid. Some writers go
+/// beyond the end of a row, or the last row, and readers tolerate it: such runs are accepted if the end
 /// mark is where the header has the end of the file.
 pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
     let (mut at, mut x, mut y) = (header.pixels_at, 0, 0);

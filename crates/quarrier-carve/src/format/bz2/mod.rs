@@ -1,19 +1,19 @@
 //! bzip2: blocks of bits, each with its checksum.
 //!
-//! Where a block ends only shows when it is unpacked, which verifies it, too: some 30 MB/s.
+//! The end of a block shows only when it is unpacked, which verifies it, too: some 30 MB/s.
 
 use bzip2::{Decompress, Status};
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// bzip2. Unpacked, which verifies the checksum of every block.
+/// bzip2. The validator unpacks the file, which verifies the checksum of every block.
 pub struct Bz2;
 
 const BZ2: Kind = Kind::new("bz2");
 const INPUT_BYTES: usize = 64 << 10;
 const OUTPUT_BYTES: usize = 256 << 10;
-/// What a decompressor costs in bytes of fuel: it has some megabytes of tables.
+/// The cost of a decompressor in bytes of fuel: it has some megabytes of tables.
 const SETUP_FUEL: u64 = 16 << 10;
 const MAGIC: [u8; 6] = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
 
@@ -34,7 +34,7 @@ impl Format for Bz2 {
             Ok(end) => end,
             Err(at) => return Verdict::broken(view, BZ2, 0, at, "packed data"),
         };
-        // What follows and is a stream, too, belongs to it.
+        // A further stream that follows belongs to the file.
         while is_header(view, end) {
             let Ok(next) = stream(view, end) else { break };
             end = next;
@@ -49,12 +49,12 @@ fn is_header(view: &mut View<'_>, at: u64) -> bool {
     })
 }
 
-/// Whether a block may begin at `at`, as far as its header tells: where the sorted text begins lies
-/// in the block, and some bytes are used. A decompressor takes a thousand times as long to say so.
+/// Whether a block may begin at `at`, judged by its header: the start of the sorted text lies in the
+/// block, and some bytes are used. A decompressor takes a thousand times as long to find out.
 fn may_be_block(view: &mut View<'_>, at: u64) -> bool {
     let Some(level) = view.byte(at - 1) else { return false };
     let Some(header) = view.array::<16>(at) else { return !view.is_starved() };
-    // Behind magic and checksum: 1 bit, 24 bits, 16 bits.
+    // After magic and checksum: 1 bit, 24 bits, 16 bits.
     let bits = u64::from_be_bytes([
         0, 0, header[10], header[11], header[12], header[13], header[14], header[15],
     ]);
@@ -62,7 +62,7 @@ fn may_be_block(view: &mut View<'_>, at: u64) -> bool {
     origin < u64::from(level - b'0') * 100_000 && used != 0
 }
 
-/// Where the stream that begins at `at` ends, or where it breaks.
+/// The end of the stream that begins at `at`, or the place where it breaks.
 fn stream(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     view.spend(SETUP_FUEL);
     let mut decompress = Decompress::new(false);
@@ -88,7 +88,7 @@ fn stream(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
                 Err(_) => is_wrong = true,
             }
             if is_wrong {
-                // What follows the fault was not looked at.
+                // The bytes after the fault were not examined.
                 view.refund((given - used) as u64);
                 return Err(at + used as u64);
             }

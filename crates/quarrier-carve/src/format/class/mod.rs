@@ -5,8 +5,8 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// A class: every constant, field, method and attribute is read, and what they are called must
-/// be constants of text.
+/// A class: the validator reads every constant, field, method and attribute, and checks that their
+/// names are string constants.
 pub struct Class;
 
 const CLASS: Kind = Kind::new("class");
@@ -46,7 +46,7 @@ impl Format for Class {
 struct Reader<'r, 's> {
     view: &'r mut View<'s>,
     at: u64,
-    /// What each constant is; 0 for those that are none.
+    /// The tag of each constant; 0 for unused places.
     constants: Vec<u8>,
 }
 

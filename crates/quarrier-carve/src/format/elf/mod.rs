@@ -5,15 +5,15 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Executable and Linkable Format, of 32 and 64 bits and either order of bytes. Nothing has a
-/// checksum: what is verified are the tables of segments and sections, which stand at both ends
-/// of a file; it ends where the last of what they name does.
+/// Executable and Linkable Format, of 32 and 64 bits and either byte order. There are no checksums: the
+/// validator checks the tables of segments and sections, which stand at both ends of a file; the file
+/// ends after the last byte that they name.
 pub struct Elf;
 
 const ELF: Kind = Kind::new("elf");
 
 const NO_BITS: u32 = 8;
-/// Of section headers that are counted elsewhere.
+/// The count of section headers that is stored elsewhere.
 const MANY: u16 = 0;
 
 /// How numbers are read in this file.
@@ -26,7 +26,7 @@ struct Layout {
 /// A table in the file.
 struct Table {
     at: u64,
-    /// Of an entry, in bytes.
+    /// The size of an entry, in bytes.
     bytes: u64,
     count: u64,
 }
@@ -93,7 +93,7 @@ fn header(view: &mut View<'_>) -> Option<(Layout, Table, Table)> {
         && (segments.count == 0 || segments.bytes == of_segment)
         && (sections.at == 0 || sections.bytes == of_section);
     if sections.count == u64::from(MANY) && sections.at != 0 {
-        // The first section, which is none, has the count.
+        // The count is in the first section, which is a placeholder.
         sections.count =
             layout.word(view, sections.at.checked_add(if layout.is_64 { 32 } else { 20 })?)?;
     }
@@ -118,7 +118,7 @@ impl Layout {
         }
     }
 
-    /// Where the last byte of a segment lies; `None` where the table cannot be read.
+    /// The last byte of a segment; `None` if the table cannot be read.
     fn segments_end(self, view: &mut View<'_>, table: &Table) -> Option<u64> {
         let mut end = table.at.checked_add(table.bytes * table.count)?;
         let (offset, size) = if self.is_64 { (8, 32) } else { (4, 16) };
@@ -132,7 +132,7 @@ impl Layout {
         Some(end)
     }
 
-    /// Where the last byte of a section lies, or of their table.
+    /// The last byte of a section, or of their table.
     fn sections_end(self, view: &mut View<'_>, table: &Table) -> Result<u64, &'static str> {
         let fault = "table of sections";
         let bytes = table.bytes.checked_mul(table.count).ok_or(fault)?;

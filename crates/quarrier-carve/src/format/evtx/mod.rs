@@ -30,7 +30,7 @@ impl Format for Evtx {
             return Verdict::Not;
         }
         let chunks = u64::from(u16::from_le_bytes([header[42], header[43]]));
-        // Of one that was not closed there may be more than it says.
+        // A log that was not closed may have more than the header says.
         let mut at = HEADER_BYTES;
         while let Some(true) = is_chunk(view, at) {
             at += CHUNK_BYTES;

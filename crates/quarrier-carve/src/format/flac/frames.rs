@@ -5,17 +5,17 @@ use super::subframe::frame_bytes;
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// Bytes of a checksum behind a frame.
+/// The size of the checksum after a frame.
 const CRC_BYTES: u64 = 2;
 
 /// The kind of a block with a picture.
 const PICTURE: u8 = 6;
 /// Pictures that are larger are not believed to be.
 const PICTURE_BYTES_MAX: u64 = 32 << 20;
-/// The kind of its file, or what it shows, in bytes at most.
+/// The maximum length of a picture's type or description, in bytes.
 const PICTURE_TEXT_BYTES_MAX: u32 = 64 << 10;
 
-/// Stands behind the last block or frame that is right.
+/// The state after the last valid block or frame.
 #[derive(Clone)]
 pub(super) struct Frames {
     stream: Stream,
@@ -25,25 +25,25 @@ pub(super) struct Frames {
     /// Frames, and samples in them, before `at`.
     pub(super) count: u64,
     samples: u64,
-    /// Of the frame before.
+    /// The size of the frame before.
     frame_bytes: u64,
     is_variable: bool,
 }
 
-/// What became of an attempt to read.
+/// The result of an attempt to read.
 enum Got {
     /// The block or frame ends at the byte.
     End(u64),
     /// The last frame does.
     Last(u64),
-    /// It may go on behind what may be read.
+    /// It may extend beyond the readable bytes.
     Beyond,
-    /// It is none, which shows at the byte.
+    /// It is invalid, which shows at the byte.
     Wrong(u64),
 }
 
 impl Frames {
-    /// The blocks and frames behind the one that every file begins with.
+    /// The blocks and frames after the one that every file begins with.
     pub(super) fn begin(view: &mut View<'_>) -> Option<Frames> {
         let block = view.array::<8>(0)?;
         let is_past_blocks = block[4] & 0x80 != 0;
@@ -65,7 +65,7 @@ impl Frames {
         })
     }
 
-    /// A block of what is no sound: only its length can be read.
+    /// A metadata block: only its length can be checked.
     fn block(&mut self, view: &mut View<'_>, to: u64) -> Got {
         if self.at + 4 > to {
             return Got::Beyond;
@@ -84,7 +84,7 @@ impl Frames {
         Got::End(self.at + 4 + bytes)
     }
 
-    /// The frame that begins here, no byte of it behind `to`.
+    /// Reads the frame that begins here, no byte of it after `to`.
     fn frame(&mut self, view: &mut View<'_>, to: u64) -> Got {
         let most = to.saturating_sub(self.at).min(FRAME_HEADER_BYTES_MAX as u64) as usize;
         let stream = self.stream;
@@ -110,8 +110,8 @@ impl Frames {
         if to < end { Got::Beyond } else { Got::Wrong(end) }
     }
 
-    /// Where the frame that begins here with `frame` ends, if it is right, reading nothing behind
-    /// `until` but the header of the next one.
+    /// The end of the frame that begins here with `frame`, if it is valid; reads nothing after `until`
+    /// but the header of the next one.
     fn frame_before(&self, view: &mut View<'_>, frame: &Frame, until: u64) -> Option<Got> {
         let mut bytes = Vec::new();
         view.each(self.at..until, |run| bytes.extend_from_slice(run));
@@ -130,7 +130,7 @@ impl Frames {
         frame.number == number && (self.count == 0 || frame.is_variable == self.is_variable)
     }
 
-    /// Bytes of the frame that `bytes` begin with, if the next one stands behind it.
+    /// The size of the frame at the start of `bytes`, if the next one follows it.
     fn followed(&self, bytes: &[u8], frame: &Frame) -> Option<u64> {
         let next = match frame.is_variable {
             true => self.samples + u64::from(frame.samples),
@@ -150,9 +150,9 @@ impl Frames {
     }
 }
 
-/// Bytes of the block with a picture whose body begins at `at`, by the lengths within. Writers put the
-/// length of pictures of more than 16 MiB into the three bytes that blocks have for it. `None` where
-/// a length stands behind `to`.
+/// The size of the picture block whose body begins at `at`, by the lengths within: for pictures of more
+/// than 16 MiB, writers let the three bytes of the block's length overflow. `None` if a length lies
+/// after `to`.
 fn picture_bytes(view: &mut View<'_>, at: u64, to: u64) -> Option<u64> {
     let mut length_at = |at: u64| if at + 4 <= to { view.u32_be(at) } else { None };
     let mut end = at + 4;

@@ -1,4 +1,4 @@
-//! What the file says of its stream, and what each frame says of itself.
+//! The stream's header, and the header of each frame.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
@@ -10,11 +10,11 @@ pub(super) const FRAME_HEADER_BYTES_MAX: usize = 16;
 /// The block that every file begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stream {
-    /// The shortest frame in bytes, 0 where it is not known.
+    /// The shortest frame in bytes, 0 if it is not known.
     pub(super) frame_bytes_min: u64,
     pub(super) channels: u32,
     pub(super) sample_bits: u32,
-    /// Samples of each channel, 0 where it is not known.
+    /// Samples of each channel, 0 if it is not known.
     pub(super) samples: u64,
 }
 
@@ -46,7 +46,7 @@ impl Stream {
 /// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Of the header.
+    /// The size of the header.
     pub(super) bytes: usize,
     /// Whether its number is that of its first sample, not its own.
     pub(super) is_variable: bool,
@@ -63,7 +63,7 @@ pub(super) struct Frame {
 pub(super) enum Channels {
     /// So many, each for itself.
     Apart(u32),
-    /// Two, of which the one of this number is a difference, which takes a bit more.
+    /// Two channels, the one of this number being a difference, which takes a bit more.
     Difference(u32),
 }
 

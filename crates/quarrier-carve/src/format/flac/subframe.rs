@@ -80,7 +80,7 @@ struct Bits<'b> {
 }
 
 impl Bits<'_> {
-    /// The next bits, at the top of a word: at least 56 of them, zeros behind the end.
+    /// The next bits, at the top of a word: at least 56 of them, zeros after the end.
     fn peek(&self) -> u64 {
         let from = (self.at / 8).min(self.bytes.len());
         let rest = &self.bytes[from..];

@@ -5,7 +5,7 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// GIF 87a and 89a. Has no checksum: what is verified is the chain of blocks, and that every
+/// GIF 87a and 89a. There is no checksum: the validator checks the chain of blocks, and that every
 /// picture has bytes of LZW codes.
 pub struct Gif;
 
@@ -70,7 +70,7 @@ fn blocks(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     }
 }
 
-/// Where the picture whose descriptor begins at `at` ends.
+/// The end of the picture whose descriptor begins at `at`.
 fn picture(view: &mut View<'_>, at: u64) -> Result<u64, u64> {
     let descriptor = view.array::<10>(at).ok_or(at)?;
     let codes = at + 10 + table_bytes(descriptor[9]);

@@ -14,7 +14,7 @@ use crate::view::{Extent, View};
 pub struct Gz;
 
 const GZ: Kind = Kind::new("gz");
-/// What breaks before so many bytes were inflated began like a header by chance.
+/// A member that breaks before this many bytes were inflated began like a header by chance.
 const CHANCE_BYTES: u64 = 512;
 const NAME_BYTES_MAX: u64 = 4096;
 /// Codes for literals and lengths, less 257, that a block may have.
@@ -45,7 +45,7 @@ impl Format for Gz {
                 return Verdict::Broken { kind: GZ, sure: 0, at, reason: reason.to_string() };
             }
         };
-        // What follows and is a member, too, belongs to it.
+        // A further member that follows belongs to the file.
         while let Some(data_at) = header(view, end) {
             match member(view, &mut inflater, data_at) {
                 Ok(next) => end = next,
@@ -65,7 +65,7 @@ impl Format for Gz {
     }
 }
 
-/// Where the data of the member begin whose header stands at `at`.
+/// The start of the data of the member whose header is at `at`.
 pub(crate) fn header(view: &mut View<'_>, at: u64) -> Option<u64> {
     let [id_1, id_2, method, flags, _, _, _, _, extra_flags, system] = view.array::<10>(at)?;
     if (id_1, id_2, method) != (0x1F, 0x8B, 8)
@@ -94,8 +94,8 @@ pub(crate) fn header(view: &mut View<'_>, at: u64) -> Option<u64> {
     (at < view.length()).then_some(at)
 }
 
-/// Whether deflated data may begin at `at`, as far as the head of their first block tells: it costs
-/// nothing, and an inflater does.
+/// Whether deflated data may begin at `at`, judged by the head of their first block: that is free, and
+/// an inflater is not.
 fn may_be_deflated(view: &mut View<'_>, at: u64) -> bool {
     let Some([first, low, high, not_low, not_high]) = view.array::<5>(at) else { return true };
     match first >> 1 & 3 {
@@ -106,7 +106,7 @@ fn may_be_deflated(view: &mut View<'_>, at: u64) -> bool {
     }
 }
 
-/// Reads the member whose data begin at `at`. Returns where it ends, or where it breaks and why.
+/// Reads the member whose data begin at `at`. Returns its end, or where it breaks and why.
 fn member(
     view: &mut View<'_>,
     inflater: &mut Inflater,

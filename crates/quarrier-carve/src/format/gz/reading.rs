@@ -1,7 +1,7 @@
 //! Gzip, read so that one can leave it at any byte.
 
 use crate::crc32::Crc32;
-use crate::inflate::{Copyable, Went};
+use crate::inflate::{Copyable, InflateStep};
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
@@ -49,12 +49,12 @@ impl GzReading {
                 *count += output.len() as u64;
             });
             match went {
-                Went::On if has_gap(bytes) => {
+                InflateStep::On if has_gap(bytes) => {
                     return Step::Broken { at: self.at + bytes.len() as u64 };
                 }
-                Went::On => self.at += bytes.len() as u64,
-                Went::Wrong(used) => return Step::Broken { at: self.at + used as u64 },
-                Went::Ended(used) => {
+                InflateStep::On => self.at += bytes.len() as u64,
+                InflateStep::Wrong(used) => return Step::Broken { at: self.at + used as u64 },
+                InflateStep::Ended(used) => {
                     self.at += used as u64;
                     self.stage = Stage::Trailer;
                     break;

@@ -5,7 +5,7 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// HEIF pictures. Has no checksum: what is verified is the chain of boxes, and that items lie in
+/// HEIF pictures. There is no checksum: the validator checks the chain of boxes, and that items lie in
 /// it.
 pub struct Heif;
 
@@ -116,7 +116,7 @@ fn is_known(name: [u8; 4]) -> bool {
     names.contains(&&name)
 }
 
-/// What the brands say that it is.
+/// The type according to the brands.
 fn kind(view: &mut View<'_>) -> Option<Kind> {
     let first = Box::read(view, 0)?;
     let bytes = first.end - first.body;
@@ -132,8 +132,8 @@ fn kind(view: &mut View<'_>) -> Option<Kind> {
     })
 }
 
-/// Where the last item in the file ends, as `iloc` says; 0 where all lie in the box itself. Else
-/// the place at which it cannot be.
+/// The end of the last item in the file, according to `iloc`; 0 if all lie in the box itself; or the
+/// place at which it is invalid.
 fn items(view: &mut View<'_>, at: u64, meta: &Box) -> Result<u64, u64> {
     let mut place = meta.body + 4;
     for _ in 0..BOXES_MAX {

@@ -1,4 +1,4 @@
-//! HTML: from its declaration or `<html>` to behind `</html>`.
+//! HTML: from its declaration or `<html>` to the end of `</html>`.
 
 use super::markup::{Tag, tag};
 use super::text::{after_space, interrupts, may_begin, no_text};
@@ -15,7 +15,7 @@ const CLOSED: &[&str] = &[
     "html", "head", "body", "div", "table", "ul", "ol", "dl", "form", "pre", "select", "title",
     "fieldset", "section", "article", "nav", "main", "iframe", "object", "svg",
 ];
-/// Elements in which tags are none.
+/// Elements whose contents have no tags.
 const RAW: [&str; 3] = ["script", "style", "textarea"];
 const DEPTH_MAX: usize = 4096;
 /// No page is longer, in bytes; nor the text between two tags.
@@ -66,7 +66,7 @@ struct Page {
     /// Elements that wait to be closed, by their place in the list.
     open: Vec<u8>,
     has_html: bool,
-    /// Behind the last tag in the first sector: what is sure to be of this page.
+    /// After the last tag in the first sector: these bytes certainly belong to this page.
     sure: u64,
 }
 
@@ -140,7 +140,7 @@ impl Page {
         Ok(false)
     }
 
-    /// What belongs to the file behind its last tag: white space, comments.
+    /// The bytes after its last tag that belong to the file: white space, comments.
     fn end(&self, view: &mut View<'_>) -> u64 {
         let mut at = after_space(view, self.at);
         while view.is_at(at, b"<!--") {
@@ -155,7 +155,7 @@ impl Page {
     }
 }
 
-/// The place of the tag that closes an element in which tags are none.
+/// The place of the tag that closes an element without tags inside.
 fn after_raw(view: &mut View<'_>, at: u64, name: &[u8]) -> Option<u64> {
     let end = at.saturating_add(TEXT_BYTES_MAX);
     let mut from = at;

@@ -4,7 +4,7 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// ICO and CUR. Has no checksum: what is verified is that the list and the pictures agree.
+/// ICO and CUR. There is no checksum: the validator checks that the list and the pictures agree.
 pub struct Ico;
 
 const ICO: Kind = Kind::new("ico");
@@ -17,7 +17,7 @@ impl Format for Ico {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // A first picture of less than 16 MiB right behind the list, whose length ends in 6.
+        // A first picture of less than 16 MiB directly after the list, whose length ends in 6.
         &[
             Signature {
                 hex: "00 00 01 00 ?? 00 ?? ?? ?? 00 0? 00 ?? 00 ?? ?? ?? 00 ?6 0? 00 00",

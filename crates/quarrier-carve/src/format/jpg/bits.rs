@@ -1,4 +1,4 @@
-//! The bits of a scan: bytes without the zeros stuffed behind FF, up to a marker.
+//! The bits of a scan: bytes without the zeros stuffed after FF, up to a marker.
 
 /// Reads bits of `bytes`. Behind their end, or a marker, bits are zero and counted as missing, so
 /// that the inner loops need not ask.
@@ -32,7 +32,7 @@ impl<'b> Bits<'b> {
             let next = u64::from_be_bytes(*next);
             let is_ff = next & (!next).wrapping_sub(0x0101_0101_0101_0101) & 0x8080_8080_8080_8080;
             if is_ff == 0 && self.count >= 0 {
-                // What is loaded beyond the count is loaded again, the same bits.
+                // Bytes loaded beyond the count are loaded again, with the same bits.
                 self.buffer |= next >> self.count;
                 let bytes = (63 - self.count) >> 3;
                 self.at += bytes as usize;

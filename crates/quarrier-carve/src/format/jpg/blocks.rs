@@ -9,7 +9,7 @@ use super::huffman::GLANCE_BITS;
 /// Masks that are copied together.
 const MASKS: usize = 512;
 
-/// What is wrong with a block.
+/// Why a block is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrong {
     Code,
@@ -27,14 +27,14 @@ impl Wrong {
     }
 }
 
-/// What decoding goes on with from block to block.
+/// The state of decoding from block to block.
 #[derive(Clone, Default)]
 pub(super) struct State {
     /// The last DC value of each component of the scan.
     pub(super) dc: [i32; 4],
     /// Blocks to come that are at their end already.
     pub(super) end_run: u32,
-    /// Of progressive pictures, by component.
+    /// The masks of progressive pictures, by component.
     pub(super) masks: [Masks; 4],
 }
 
@@ -85,7 +85,7 @@ pub(super) fn sequential(
             }
             continue;
         }
-        // A long code, or the block ends within what was glanced at.
+        // A long code, or the block ends within the glance.
         let (length, symbol) = ac.symbol(bits.peek16()).ok_or(Wrong::Code)?;
         bits.skip(length + (symbol & 15));
         k += match (symbol >> 4, symbol & 15) {
@@ -215,7 +215,7 @@ fn refine_ac(
                 break;
             }
             bits.skip(size);
-            // Zeros are stepped over; what is not zero gets a bit.
+            // Zeros are skipped; other coefficients get a bit.
             let mut corrections = 0;
             while k <= last {
                 if old >> k & 1 == 1 {

@@ -218,12 +218,12 @@ fn short(bits: &Bits<'_>) -> Outcome {
     bits.marker().map_or(Outcome::Short, Outcome::Marker)
 }
 
-/// What is no part of a scan, in the bytes at hand.
+/// Signs in the current bytes that they do not belong to a scan.
 struct Alien {
     at: usize,
     /// So many bytes are decoded.
     shown: usize,
-    /// So many must be seen to tell.
+    /// The number of bytes necessary to decide.
     seen: usize,
     what: &'static str,
 }

@@ -1,4 +1,4 @@
-//! What the headers of a picture say: its components, and which of them a scan holds.
+//! The headers of a picture: its components, and the components of each scan.
 
 use std::rc::Rc;
 
@@ -129,7 +129,7 @@ pub(super) struct Part {
     pub(super) component: usize,
     pub(super) dc: Option<Rc<Huffman>>,
     pub(super) ac: Option<Rc<Huffman>>,
-    /// Of `ac`, for sequential scans.
+    /// The glances of `ac`, for sequential scans.
     pub(super) glances: Option<Rc<[Glance]>>,
 }
 

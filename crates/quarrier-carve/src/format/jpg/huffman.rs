@@ -2,22 +2,22 @@
 
 /// Bits looked up at once for a single symbol.
 const SHORT_BITS: u32 = 9;
-/// Bits looked up at once for as many symbols of a block as they hold.
+/// Bits that are looked up at once, for as many symbols of a block as they hold.
 pub(super) const GLANCE_BITS: u32 = 11;
 
 /// The codes of one DHT table.
 pub(super) struct Huffman {
     /// Length and symbol by the first `SHORT_BITS` bits; 0 where the code is longer.
     short: Box<[u16]>,
-    /// The first code behind those of each length, in 16 bits; what to add for its symbol.
+    /// The first code after those of each length, in 16 bits; the offset to its symbol.
     end: [u32; 17],
     place: [i32; 17],
     symbols: Vec<u8>,
 }
 
 impl Huffman {
-    /// The table in a DHT segment behind its class, and its length in bytes there. `None` where
-    /// it is none: more codes than there can be, a DC size beyond 15 bits.
+    /// The table in a DHT segment after its class, and its length in bytes there. `None` if it is
+    /// invalid: more codes than possible, a DC size beyond 15 bits.
     pub(super) fn parse(bytes: &[u8], is_dc: bool) -> Option<(Self, usize)> {
         let counts = bytes.get(..16)?;
         let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
@@ -77,7 +77,7 @@ impl Huffman {
         self.symbol(0).is_some_and(|(_, symbol)| symbol & 15 == 0 && symbol != 0xF0)
     }
 
-    /// What the first [`GLANCE_BITS`] bits of AC codes stand for; see [`Glance`].
+    /// The meaning of the first [`GLANCE_BITS`] bits of AC codes; see [`Glance`].
     pub(super) fn glances(&self) -> Box<[Glance]> {
         (0..1u32 << GLANCE_BITS).map(|peek| self.glance(peek)).collect()
     }
@@ -105,8 +105,8 @@ impl Huffman {
     }
 }
 
-/// What a few bits of AC codes stand for: how many bits they take with their values, how many
-/// coefficients they step over, and whether they end their block.
+/// The meaning of a few bits of AC codes: how many bits they take with their values, how many
+/// coefficients they skip, and whether they end their block.
 #[derive(Clone, Copy)]
 pub(super) struct Glance(u16);
 

@@ -1,9 +1,9 @@
 //! JPEG: markers, and the entropy of every scan decoded as far as it takes to know that it is a
 //! picture's.
 //!
-//! ITU-T T.81 (1992). Baseline, extended and progressive pictures with Huffman codes are decoded;
-//! of arithmetic and lossless ones markers are followed. Pictures behind the first, of which it has
-//! an index, are parts of the file.
+//! ITU-T T.81 (1992). The validator decodes baseline, extended and progressive pictures with Huffman
+//! codes; for arithmetic and lossless ones it follows the markers. Further pictures that the first one
+//! indexes are parts of the file.
 
 mod bits;
 mod blocks;
@@ -20,7 +20,7 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{self, Broken, MendContext, Reading, Step};
 use crate::view::{Extent, View};
 
-/// JPEG. Has no checksum: what is verified is that the codes of every scan are codes, and as many
+/// JPEG. There is no checksum: the validator checks that the codes of every scan are valid, and as many
 /// as the picture has blocks.
 pub struct Jpg;
 

@@ -1,4 +1,4 @@
-//! Pictures behind the first one: the Multi-Picture Format, in which cameras keep both views of a
+//! Pictures after the first one: the Multi-Picture Format, in which cameras store both views of a
 //! scene, a panorama's parts, or the gain map of a picture of high dynamic range.
 //!
 //! CIPA DC-007 (2009): an APP2 segment of the first picture has an index, a directory as TIFF has
@@ -9,7 +9,7 @@ use super::Reader;
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// What an APP2 segment with an index begins with.
+/// The identifier of an APP2 segment with an index.
 pub(super) const NAME: &[u8] = b"MPF\0";
 
 /// The tag of the list of pictures.
@@ -21,9 +21,8 @@ const PICTURES_MAX: u64 = 64;
 /// Most between two pictures, in bytes: cameras fill up to a round offset.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 
-/// Where the last of the pictures ends that the index at `index` tells of, the first of them ending
-/// at `end`. Pictures that are not there are left out, with all behind them: many programs
-/// keep the index and drop the pictures.
+/// The end of the last picture in the index at `index`; the first picture ends at `end`. A missing
+/// picture is left out, with all after it: many programs keep the index and drop the pictures.
 pub(super) fn end_of_all(view: &mut View<'_>, index: u64, mut end: u64) -> u64 {
     for start in starts(view, index).unwrap_or_default() {
         if start < end {
@@ -40,9 +39,9 @@ pub(super) fn end_of_all(view: &mut View<'_>, index: u64, mut end: u64) -> u64 {
     end
 }
 
-/// Where the index says that pictures begin, in order. The first one has none of its own.
+/// The starts of pictures according to the index, in order. The first one has no entry.
 fn starts(view: &mut View<'_>, index: u64) -> Option<Vec<u64>> {
-    // Of both bytes of the order, which are alike, the first is damaged in files that are about.
+    // In some actual files, the first of the two equal bytes of the order is damaged.
     if !matches!(view.array::<4>(index)?, [_, b'I', 42, 0] | [_, b'M', 0, 42]) {
         return None;
     }

@@ -10,9 +10,9 @@ use super::seam::{self, Mosaic};
 use crate::mend::{Reading, Step};
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// What is fetched first of a scan, in bytes; then more and more.
+/// The bytes of a scan that are fetched first; later fetches grow.
 const FIRST_BYTES: usize = 1 << 10;
-/// What is fetched of an interval at least.
+/// The minimum fetch of an interval.
 const LEAST_BYTES: usize = 64;
 
 /// Bytes before a marker that are no marker's and suffered: some segments are longer than they say.
@@ -36,20 +36,20 @@ pub(crate) struct Reader {
     pub(super) mcu: u32,
     pub(super) slot: usize,
     pub(super) state: State,
-    /// Components of which a DC scan is done.
+    /// Components whose DC scan is done.
     pub(super) seen: [bool; 4],
     segments: u32,
-    /// Where the first index of pictures behind this one stands; see [`mpf`].
+    /// The place of the first index of further pictures; see [`mpf`].
     pub(super) index: Option<u64>,
     /// Kept where somebody wants to look at it.
     pub(super) mosaic: Option<Box<Mosaic>>,
-    /// Not a byte of what is before this one may be another file's.
+    /// No byte before this one can belong to another file.
     pub(super) sure: u64,
     /// Why it is broken.
     pub(super) reason: &'static str,
 }
 
-/// What the next byte is of.
+/// The part of the file to which the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Where {
     Start,
@@ -65,7 +65,7 @@ pub(super) enum Where {
 pub(super) enum Done {
     /// Something else is next.
     Part,
-    /// It goes on at or behind the limit.
+    /// It continues at or after the limit.
     Limit,
     Whole(u64),
     Broken(u64, &'static str),
@@ -94,12 +94,12 @@ impl Reader {
         }
     }
 
-    /// One that can tell whether fragments belong together.
+    /// A reader that can decide whether fragments belong together.
     pub(super) fn of_fragments() -> Self {
         Reader { mosaic: Some(Box::default()), ..Reader::new() }
     }
 
-    /// Of a picture that begins at `at` of the view.
+    /// A reader of a picture that begins at `at` of the view.
     pub(super) fn starting_at(at: u64) -> Self {
         Reader { at, ..Reader::new() }
     }
@@ -214,7 +214,7 @@ impl Reader {
         self.seen[..frame.components.len()].iter().all(|seen| *seen)
     }
 
-    /// Takes up what a segment says. `None` where it is none.
+    /// Reads a segment. `None` if it is invalid.
     fn segment(&mut self, marker: u8, bytes: &[u8]) -> Option<()> {
         match marker {
             0xC4 => {
@@ -288,7 +288,7 @@ impl Reading for Reader {
             let before = self.part;
             match self.step(view, to, want) {
                 Done::Part => match (before, self.part) {
-                    // What is fetched beyond an interval is fetched again with the next one, which is
+                    // Bytes fetched beyond an interval are fetched again with the next one, which is
                     // about as long.
                     (Where::Blocks, Where::Restart) => {
                         let last = (self.at - begun) as usize;

@@ -1,7 +1,7 @@
 //! Whether a picture goes on across the joints of its fragments.
 //!
-//! What follows a wrong joint may decode to the end: then brightness and colour are off by what
-//! the missing blocks would have added, and the picture is shifted. So the rows below a joint are
+//! Data after a wrong joint may decode to the end: then brightness and colour are off by the
+//! contribution of the missing blocks, and the picture is shifted. So the rows below a joint are
 //! compared with those above, as all other rows are. Brightness has edges along rows everywhere, colour
 //! has few: by colour alone a joint is refused.
 
@@ -20,7 +20,7 @@ const ALONG: u32 = 3;
 const ROWS_MAX: usize = 4;
 
 /// The brightness and colour of the last MCUs of the first scan: the row before a joint, and the one
-/// behind it.
+/// after it.
 #[derive(Clone, Default)]
 pub(super) struct Mosaic {
     across: usize,
@@ -31,14 +31,13 @@ pub(super) struct Mosaic {
     /// known whether they go on.
     behind: Option<usize>,
     misfit_of_judged: u32,
-    /// Whether the rows behind each joint of which that can be told go on.
+    /// Whether the rows continue after each joint, if that can be decided.
     found: Vec<Option<bool>>,
     is_done: bool,
 }
 
 impl Mosaic {
-    /// The first scan begins, of which this is the form: MCUs in a row, and the quantiser of each
-    /// component.
+    /// Begins the first scan with its form: MCUs in a row, and the quantiser of each component.
     pub(super) fn begin(&mut self, across: u32, quantisers: &[u32]) {
         if !self.is_done && self.across == 0 {
             self.across = across.max(1) as usize;
@@ -55,7 +54,7 @@ impl Mosaic {
             self.dc.drain(..self.dc.len() - (ROWS_MAX - 1) * self.across);
         }
         self.dc.push(dc);
-        // The first MCU behind a joint has bits of both fragments.
+        // The first MCU after a joint has bits of both fragments.
         if let Some(behind) = &mut self.behind {
             *behind += 1;
             if *behind > self.across {
@@ -90,8 +89,8 @@ impl Mosaic {
         }
     }
 
-    /// By how much the last fragment does not go on where the one before ended; 0 where it does, or
-    /// nobody can tell.
+    /// By how much the last fragment fails to continue the one before; 0 if it continues it, or that
+    /// cannot be decided.
     pub(super) fn misfit_of_last(&self) -> u32 {
         match self.behind {
             Some(_) => self.misfit(0..self.slack.len()).unwrap_or(0),
@@ -99,9 +98,8 @@ impl Mosaic {
         }
     }
 
-    /// By how much more than is suffered these components of the row behind the last joint differ from
-    /// those of the row above it: of all steps down the one in the middle. As much is suffered as
-    /// neighbours in the row differ. `None` where there are too few to tell.
+    /// By how much the median step of these components across the last joint exceeds the tolerance,
+    /// which is the difference of neighbours in the row. `None` if there are too few to decide.
     fn misfit(&self, components: std::ops::Range<usize>) -> Option<u32> {
         let behind = self.behind?.saturating_sub(1).min(self.across);
         let from = (self.dc.len() - behind).max(self.across);
@@ -126,8 +124,8 @@ impl Mosaic {
     }
 }
 
-/// Whether the rows on both sides of all `joints` (bytes of the file, in order) belong together,
-/// as far as can be told.
+/// Whether the rows on both sides of all `joints` (bytes of the file, in order) belong together, as far
+/// as that can be decided.
 pub(super) fn fits(view: &mut View<'_>, joints: &[u64]) -> bool {
     let mut reader = Reader::of_fragments();
     for joint in joints {
@@ -139,8 +137,8 @@ pub(super) fn fits(view: &mut View<'_>, joints: &[u64]) -> bool {
     reader.read_to(view, u64::MAX);
     let Some(mut mosaic) = reader.mosaic else { return true };
     mosaic.finish();
-    // Of many joints one that says nothing is one too many: chance gets its way among thousands
-    // of pairs of pairs.
+    // Among many joints, an undecided one is one too many: thousands of pairs of pairs include chance
+    // hits.
     let is_many = joints.len() > 1;
     mosaic.found.iter().all(|goes_on| goes_on.unwrap_or(!is_many))
 }

@@ -23,7 +23,7 @@ impl Format for Lnk {
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
         let Some(header) = view.array::<76>(0) else { return Verdict::Not };
-        // What is reserved is zero.
+        // Reserved bytes are zero.
         if header[66..76] != [0; 10] {
             return Verdict::Not;
         }
@@ -35,7 +35,7 @@ impl Format for Lnk {
     }
 }
 
-/// The end of the file, or where a structure is none.
+/// The end of the file, or the place of an invalid structure.
 fn end(view: &mut View<'_>, flags: u32) -> Result<u64, u64> {
     let mut at = HEADER_BYTES;
     if flags & 1 != 0 {
@@ -68,7 +68,7 @@ fn end(view: &mut View<'_>, flags: u32) -> Result<u64, u64> {
     }
 }
 
-/// The place behind the list of items at `at`: each with its length, the last being empty.
+/// The place after the list of items at `at`: each with its length, the last being empty.
 fn items(view: &mut View<'_>, at: u64) -> Option<u64> {
     let end = at + 2 + u64::from(view.u16_le(at)?);
     let mut item = at + 2;

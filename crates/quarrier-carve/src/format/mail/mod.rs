@@ -62,7 +62,7 @@ impl Format for Mail {
             Some(end) if view.is_starved() || end == head.end => {
                 Verdict::broken(view, kind, 0, end, "nothing but a head")
             }
-            // What follows is empty.
+            // The rest is empty.
             Some(end) if view.byte(end) == Some(0) => Verdict::Whole { length: end, kind },
             Some(end) => Verdict::broken(view, kind, 0, end, "bytes that are not text"),
             None => Verdict::Whole { length, kind },
@@ -76,7 +76,7 @@ struct Head {
     boundary: Option<Vec<u8>>,
 }
 
-/// The line that begins at `at`, without its end, and the place behind it.
+/// The line that begins at `at`, without its end, and the place after it.
 fn line(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)> {
     let most = view.length().saturating_sub(at).min(LINE_BYTES_MAX as u64) as usize;
     let bytes = view.take(at, most)?;

@@ -1,4 +1,4 @@
-//! Elements: an identity, a length, both of as many bytes as they need, and bytes.
+//! Elements: an identifier and a length, of variable size, and the contents.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::view::View;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) id: u32,
-    /// Where what it holds begins.
+    /// The start of its contents.
     pub(super) begin: u64,
     /// Where it ends, or `None` where it does not say.
     pub(super) end: Option<u64>,
@@ -38,7 +38,7 @@ impl Element {
         Some(Element { id, begin, end })
     }
 
-    /// What it holds, if it says how much.
+    /// Its contents, if their length is stated.
     pub(super) fn body(&self) -> Option<Range<u64>> {
         Some(self.begin..self.end?)
     }

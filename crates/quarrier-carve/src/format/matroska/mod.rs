@@ -26,7 +26,7 @@ const TRACKS: u32 = 0x1654_AE6B;
 const VOID: u32 = 0xEC;
 const CRC: u32 = 0xBF;
 
-/// What stands in segments: seek head, information, tracks, clusters, cues, attachments, chapters,
+/// The elements of segments: seek head, information, tracks, clusters, cues, attachments, chapters,
 /// tags.
 const IN_SEGMENT: [u32; 10] = [
     0x114D_9B74,
@@ -40,8 +40,8 @@ const IN_SEGMENT: [u32; 10] = [
     VOID,
     CRC,
 ];
-/// What stands in clusters: time, tracks that are silent, position, size of the one before, blocks
-/// and groups of them, one that is encrypted.
+/// The elements of clusters: time, silent tracks, position, size of the cluster before, blocks and
+/// groups of them, an encrypted one.
 const IN_CLUSTER: [u32; 9] = [0xE7, 0x5854, 0xA7, 0xAB, 0xA3, 0xA0, 0xAF, VOID, CRC];
 
 /// Where a file is wrong, and why; the bytes before the first are right.
@@ -153,7 +153,7 @@ fn cluster_end(
         if block.end > view.length() {
             return Err(fault(view.length(), "truncated"));
         }
-        // What this one holds is not known to be right, but those before are.
+        // The contents of this one are unverified, but those before are right.
         *sure = at;
         at = block.end;
     }

@@ -9,10 +9,10 @@ const KBIT_1: [u32; 15] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 22
 const KBIT_2: [u32; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 const RATE_HZ: [u32; 3] = [44_100, 48_000, 32_000];
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Of the whole frame.
+    /// The size of the whole frame.
     pub(super) bytes: u64,
     /// Bits that are the same in all frames of a file.
     pub(super) stream: u32,
@@ -25,7 +25,7 @@ pub(super) struct Frame {
 const STREAM_MASK: u32 = 0xFFFE_0C00;
 
 impl Frame {
-    /// The frame whose header begins at `at`.
+    /// Reads the frame whose header begins at `at`.
     pub(super) fn read(view: &mut View<'_>, at: u64) -> Option<Frame> {
         Frame::parse(view.u32_be(at)?)
     }
@@ -82,8 +82,8 @@ impl Frame {
         Some(u64::from(if self.is_1 { bits >> 7 } else { bits >> 8 }))
     }
 
-    /// Where the main data of the frame at `at` ends that lies in it: behind that are bytes which nobody
-    /// needs, or which are the next frame's.
+    /// The end of the main data of the frame at `at` that lie in it; the bytes after that are unused,
+    /// or belong to the next frame.
     pub(super) fn main_data_end(&self, view: &mut View<'_>, at: u64) -> Option<u64> {
         let borrowed = self.borrowed_bytes(view, at)?;
         let side = at + self.main_data_at() - self.side_bytes();
@@ -106,7 +106,7 @@ impl Frame {
         Some(at + self.main_data_at() + bits.div_ceil(8).saturating_sub(borrowed))
     }
 
-    /// Whether what is before `before`'s end is a frame of the same stream that ends there.
+    /// Whether a frame of the same stream ends at the end of `before`.
     pub(super) fn is_follower(&self, before: &[u8]) -> bool {
         (24..=1441.min(before.len())).any(|bytes| {
             let header = &before[before.len() - bytes..][..4];

@@ -9,7 +9,7 @@ use crate::view::View;
 /// Zeros between tags and the first frame are fewer.
 const ZEROS_BYTES_MAX: u64 = 16 << 10;
 
-/// Stands behind the last frame that another one follows.
+/// The state after the last frame that another one follows.
 #[derive(Clone)]
 pub(super) struct Frames {
     /// Where the first one begins.

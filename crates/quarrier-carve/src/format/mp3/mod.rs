@@ -15,10 +15,10 @@ use crate::view::{Extent, View};
 use frame::Frame;
 use frames::Frames;
 
-/// MPEG 1, 2 and 2.5, layer III. Frames have no checksum: what is verified is that each begins
-/// where the one before ends, in version and rate as all others, and that they are as many bytes
-/// as the first one notes. A file without a note and without tags shows neither where it begins
-/// nor where it ends; it is whole only if it begins where a sector does, and zeros fill the
+/// MPEG 1, 2 and 2.5, layer III. Frames have no checksum: the validator checks that each begins where
+/// the one before ends, with the version and rate of all others, and that their number of bytes is that
+/// in the first one's note. A file without a note and without tags shows neither its start nor its end;
+/// it is whole only if it begins at the start of a sector, and zeros fill the
 /// last one.
 pub struct Mp3;
 
@@ -85,7 +85,7 @@ impl Format for Mp3 {
         context: &MendContext<'_>,
     ) -> Option<Vec<Extent>> {
         let frames = Frames::begin(view)?;
-        // Without a length nothing would show that what was found is all.
+        // Without a length, nothing would show that the file is complete.
         frames.note?.bytes?;
         in_order(view, context, broken, Box::new(frames))
     }

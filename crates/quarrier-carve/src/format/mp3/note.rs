@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use crate::view::View;
 
-/// What a note says; with `None` for what it leaves out.
+/// The contents of a note; `None` for missing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Note {
     /// Frames, with or without the one that holds the note.

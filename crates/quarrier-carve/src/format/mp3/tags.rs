@@ -1,4 +1,4 @@
-//! What stands before and behind the frames.
+//! Tags before and after the frames.
 
 use super::frame::Frame;
 use crate::view::View;
@@ -8,7 +8,7 @@ const LYRICS_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of an ID3v1 tag.
 const ID3V1_BYTES: usize = 128;
 
-/// Where the ID3v2 tags that begin at `at` end, and the zeros behind them.
+/// The end of the ID3v2 tags that begin at `at`, and of the zeros after them.
 pub(super) fn before(view: &mut View<'_>, mut at: u64) -> Option<u64> {
     let mut count = 0;
     while let Some(bytes) = id3v2_bytes(view, at) {
@@ -33,8 +33,8 @@ fn id3v2_bytes(view: &mut View<'_>, at: u64) -> Option<u64> {
     Some(10 + bytes + footer)
 }
 
-/// Where the tags that begin at `at`, behind the last frame, end: `at` if there are none. `Err`
-/// with the place where one of them is wrong.
+/// The end of the tags that begin at `at`, after the last frame: `at` if there are none. `Err` with the
+/// place at which one of them is invalid.
 pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     for _ in 0..8 {
         let Some(begin) = view.array::<8>(at) else {
@@ -76,7 +76,7 @@ pub(super) fn amid(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<u
     None
 }
 
-/// Whether it is one: texts with nothing but zeros or blanks behind them, and a year or none.
+/// Whether it is one: strings padded with zeros or blanks only, and a year or none.
 fn is_id3v1(tag: &[u8]) -> bool {
     let texts = [3..33, 33..63, 63..93, 97..125].map(|range| &tag[range]);
     let is_text = |text: &[u8]| {
@@ -87,7 +87,7 @@ fn is_id3v1(tag: &[u8]) -> bool {
     is_year && texts.into_iter().all(is_text) && tag[3..93].iter().any(|byte| *byte > b' ')
 }
 
-/// An APE tag with a header: items and footer, whose length it says.
+/// An APE tag with a header: items and footer, with a length in it.
 fn ape_end(view: &mut View<'_>, at: u64) -> Option<u64> {
     let bytes = u64::from(view.u32_le(at + 12)?);
     let flags = view.u32_le(at + 20)?;

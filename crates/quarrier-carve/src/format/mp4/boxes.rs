@@ -11,7 +11,7 @@ const CHILDREN_MAX: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Atom {
     pub(super) name: [u8; 4],
-    /// What it holds, without its header.
+    /// Its contents, without the header.
     pub(super) body: Range<u64>,
 }
 
@@ -30,7 +30,7 @@ impl Atom {
         (begin <= end).then_some(Atom { name, body: begin..end })
     }
 
-    /// The boxes in `range`. `Err` with the place where there is none.
+    /// The boxes in `range`. `Err` with the place of an invalid one.
     pub(super) fn all(view: &mut View<'_>, range: Range<u64>) -> Result<Vec<Atom>, u64> {
         let mut all = Vec::new();
         let mut at = range.start;

@@ -1,4 +1,4 @@
-//! MP4, QuickTime and what is built on them: boxes in boxes.
+//! MP4, QuickTime and the formats built on them: boxes in boxes.
 //!
 //! ISO/IEC 14496-12; Apple, *QuickTime File Format Specification*.
 
@@ -15,9 +15,9 @@ use crate::view::{Extent, TAKE_BYTES_MAX, View};
 
 use boxes::Atom;
 
-/// Films and sound in boxes. Nothing has a checksum: what is verified is the chain of boxes, that
-/// all samples that the movie box names lie in the boxes of data, and that those of H.264 and
-/// H.265 are made of units as their codec has them.
+/// Films and sound in boxes. There are no checksums: the validator checks the chain of boxes, that all
+/// samples named in the movie box lie in the boxes of data, and that those of H.264 and H.265 consist
+/// of units as in their codec.
 pub struct Mp4;
 
 const MP4: Kind = Kind::new("mp4");
@@ -95,7 +95,7 @@ impl Rest for Mp4 {
     }
 }
 
-/// What stands at the top.
+/// The boxes at the top level.
 struct Chain {
     end: u64,
     movie: Option<Range<u64>>,
@@ -107,7 +107,7 @@ struct Fault {
     sure: u64,
     at: u64,
     why: &'static str,
-    /// Whether it was found behind one box at most, or there are none of data.
+    /// Whether it came after at most one box, or there are no boxes of data.
     is_first: bool,
 }
 
@@ -117,7 +117,7 @@ fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
     let mut has_data = false;
     let has_brand = view.is_at(4, b"ftyp");
     let mut count = 0;
-    // What was read of the boxes before, not of what the last of them holds.
+    // Everything before the boxes' last one has been read.
     let mut sure = 0;
     loop {
         let at = chain.end;
@@ -155,7 +155,7 @@ fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
     }
 }
 
-/// Where text lies in `data`, more than encoders write: what lies between fragments.
+/// A place of text in `data`, more than encoders write: a sign of foreign bytes between fragments.
 fn text_in(view: &mut View<'_>, data: &[Range<u64>]) -> Option<u64> {
     for range in data {
         let mut at = range.start.next_multiple_of(SECTOR_BYTES);
@@ -181,7 +181,7 @@ fn is_known(name: &[u8; 4]) -> bool {
     KNOWN.contains(&name)
 }
 
-/// What the brand says; `None` for pictures, and for what is none.
+/// The type according to the brand; `None` for pictures, and for unknown ones.
 fn kind_of(view: &mut View<'_>) -> Option<Kind> {
     if !view.is_at(4, b"ftyp") {
         return Some(MOV);

@@ -1,4 +1,4 @@
-//! What the movie box says of the samples: where they lie, and how long they are.
+//! The samples according to the movie box: their places and lengths.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ impl Fault {
     }
 }
 
-/// Checks all tracks of the movie in `body`: their samples lie in `data`, in order of the file,
-/// and are what their codec makes.
+/// Checks all tracks of the movie in `body`: their samples lie in `data`, in order of the file, and are
+/// valid for their codec.
 pub(super) fn check(
     view: &mut View<'_>,
     body: Range<u64>,
@@ -46,12 +46,12 @@ pub(super) fn check(
 struct Table {
     at: u64,
     count: u64,
-    /// Of one, in bytes.
+    /// The size of an entry, in bytes.
     bytes: u64,
 }
 
 impl Table {
-    /// The table behind `skip` bytes of a box, which its count ends.
+    /// The table after `skip` bytes of a box, the last of which are its count.
     fn read(view: &mut View<'_>, body: Range<u64>, skip: u64, bytes: u64) -> Result<Table, u64> {
         let begin = body.start + skip;
         let count = view.u32_be(begin.saturating_sub(4)).map(u64::from).ok_or(begin)?;
@@ -71,7 +71,7 @@ struct Track {
     /// First chunk, samples in each, kind of sample.
     runs: Table,
     sizes: Table,
-    /// Of all samples, or 0 where each has its own.
+    /// The size of all samples, or 0 if each has its own.
     size: u64,
 }
 
@@ -170,7 +170,7 @@ impl Track {
     }
 }
 
-/// Samples that lie together.
+/// Contiguous samples.
 struct Chunk {
     offset: u64,
     /// The number of the first sample.

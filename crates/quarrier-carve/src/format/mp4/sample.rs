@@ -1,4 +1,4 @@
-//! What can be told of a sample without decoding it.
+//! Checks of a sample without decoding it.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use crate::view::{TAKE_BYTES_MAX, View};
 /// How samples of a track are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// H.264 and H.265: units, each behind its length of so many bytes, fill the sample.
+    /// H.264 and H.265: units, each after its length of this many bytes, fill the sample.
     Units(u64),
     /// A JPEG picture.
     Picture,
     /// Apple's Road Pizza: a mark, and the length of the sample.
     Pizza,
-    /// Nothing can be told.
+    /// No check is possible.
     Nothing,
 }
 
 impl Check {
-    /// What the description of samples in `body` allows.
+    /// The check that the description of samples in `body` allows.
     pub(super) fn of(view: &mut View<'_>, body: Range<u64>) -> Check {
         let bytes = (body.end - body.start).min(TAKE_BYTES_MAX as u64) as usize;
         let Some(body) = view.take(body.start, bytes) else { return Check::Nothing };

@@ -52,7 +52,7 @@ impl Format for Ogg {
     }
 }
 
-/// What the pages that begin streams say of them; they come first.
+/// The type according to the pages that begin streams; they come first.
 fn kind_of(view: &mut View<'_>, end: u64) -> Kind {
     let mut kind = OGG;
     let mut at = 0;

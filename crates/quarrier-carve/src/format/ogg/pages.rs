@@ -14,7 +14,7 @@ const CONTINUED: u8 = 1;
 const FIRST: u8 = 2;
 const LAST: u8 = 4;
 
-/// Stands behind the last page that is right.
+/// The state after the last valid page.
 #[derive(Clone, Default)]
 pub(super) struct Pages {
     pub(super) at: u64,
@@ -30,13 +30,13 @@ struct Stream {
     is_ended: bool,
 }
 
-/// What stands where a page should.
+/// The bytes at the place of a page.
 enum Page {
     /// It is right, and ends at the byte.
     Right(u64),
-    /// It goes on behind what may be read.
+    /// It continues after the readable bytes.
     Beyond,
-    /// It is none, which shows at the byte.
+    /// It is invalid, which shows at the byte.
     Wrong(u64, &'static str),
 }
 
@@ -62,7 +62,7 @@ impl Reading for Pages {
                     self.fault = "truncated";
                     return Step::Broken { at: length };
                 }
-                // The first stream has ended, and what follows its last page is none.
+                // The first stream has ended, and its last page is not followed by another one.
                 Page::Wrong(..) if is_over && !self.streams.is_empty() => {
                     return Step::Whole { length: self.at };
                 }
@@ -81,7 +81,7 @@ impl Reading for Pages {
 }
 
 impl Pages {
-    /// Reads the page that begins here, no byte of it behind `to`.
+    /// Reads the page that begins here, no byte of it after `to`.
     fn page(&mut self, view: &mut View<'_>, to: u64) -> Page {
         let at = self.at;
         if at + HEADER_BYTES > to {

@@ -1,4 +1,4 @@
-//! What streams of known programs must look like: records, one after the other.
+//! Checks streams of known programs: records, one after the other.
 
 use super::table::{Stream, Trouble, trouble};
 use crate::view::View;
@@ -60,7 +60,7 @@ fn workbook(view: &mut View<'_>, stream: &Stream) -> Result<(), Trouble> {
     }
 }
 
-/// What is behind the last record is zero, or all one byte.
+/// The bytes after the last record are zero, or all equal.
 fn padding(view: &mut View<'_>, stream: &Stream, from: u64) -> Result<(), Trouble> {
     for place in from..stream.bytes.min(from + 64) {
         if stream.array::<1>(view, place) != Some([0]) {

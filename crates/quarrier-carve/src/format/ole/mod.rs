@@ -1,7 +1,7 @@
 //! Compound files of OLE: what Office wrote before 2007, messages of Outlook, installers.
 //!
-//! MS-CFB: sectors, a table that says which sector follows which, a directory of streams. The
-//! file ends behind the last sector in use.
+//! MS-CFB: sectors, a table that links them, a directory of streams. The file ends after the last
+//! sector in use.
 
 mod content;
 mod mend;
@@ -67,7 +67,7 @@ fn checked(view: &mut View<'_>, header: &Header) -> Result<Compound, (Kind, Trou
 }
 
 fn kind(compound: &Compound) -> Kind {
-    // What is embedded says nothing of what it is embedded in.
+    // Streams of embedded documents do not determine the type of the outer one.
     let is_own = |stream: &&Stream| matches!(stream.storage, 0 | NOWHERE);
     let own: Vec<_> = compound.streams.iter().filter(is_own).map(|one| &*one.name).collect();
     let has = |name: &str| own.contains(&name);

@@ -1,4 +1,4 @@
-//! Which storage each entry of the directory lies in.
+//! Finds the storage of each entry of the directory.
 //!
 //! MS-CFB 2.6.4: the entries of a storage are a tree of siblings, whose root the storage names as its
 //! child. Documents embedded in others are storages with streams of the same names as those of the
@@ -12,12 +12,12 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 pub(super) struct Links {
     /// Left and right of it in the tree of its storage.
     pub(super) siblings: [u32; 2],
-    /// Of a storage, the root of the tree of what it holds.
+    /// For a storage, the root of the tree of its entries.
     pub(super) child: u32,
 }
 
-/// The storage of each entry, by index; [`NOWHERE`] for the root, and for what no storage holds. An
-/// entry that several name belongs to the first of them.
+/// The storage of each entry, by index; [`NOWHERE`] for the root, and for entries without a storage. An
+/// entry in several storages belongs to the first of them.
 pub(super) fn of(links: &[Links]) -> Vec<u32> {
     let mut storages = vec![NOWHERE; links.len()];
     let mut is_seen = vec![false; links.len()];

@@ -25,7 +25,7 @@ pub(super) fn trouble<T>(at: u64, reason: &'static str) -> Result<T, Trouble> {
     Err(Trouble { at, reason })
 }
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) sector_bytes: u64,
@@ -103,8 +103,8 @@ impl Header {
         }
     }
 
-    /// Places in the file with the bytes that must stand there: the entries by which sectors of
-    /// the allocation table know themselves, and the name of the directory's root.
+    /// Places in the file with the bytes that must be there: the entries that mark sectors of the
+    /// allocation table, and the name of the directory's root.
     pub(super) fn marks(&self) -> Vec<(u64, Vec<u8>)> {
         let per_sector = self.sector_bytes / 4;
         let mut marks = Vec::new();
@@ -126,15 +126,15 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
 }
 
-/// Where the bytes of a stream lie in the file.
+/// The places of a stream's bytes in the file.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Stream {
     /// As in the directory.
     pub(super) name: String,
-    /// The storage that it lies in, by the index of its entry: 0 is the root, [`NOWHERE`] none.
+    /// Its storage, by the index of the entry: 0 is the root, [`NOWHERE`] none.
     pub(super) storage: u32,
     pub(super) bytes: u64,
-    /// Place in the stream and place in the file of bytes that lie together, in order.
+    /// Place in the stream and place in the file of contiguous bytes, in order.
     runs: Vec<(u64, u64)>,
 }
 
@@ -186,7 +186,7 @@ impl Stream {
 pub(super) struct Compound {
     pub(super) length: u64,
     pub(super) streams: Vec<Stream>,
-    /// Class of the root, which tells what wrote it.
+    /// The class of the root, which identifies the program that wrote it.
     pub(super) class: [u8; 16],
 }
 
@@ -207,7 +207,7 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
     if length > view.length() {
         return trouble(view.length(), "truncated");
     }
-    // What is wrong in a chain is wrong in a table.
+    // An error in a chain is an error in a table.
     let tables_end = tables.iter().map(|sector| header.place(*sector)).max().unwrap_or(0);
     let directory = chain(&fat, header.directory, used)
         .ok_or(Trouble { at: tables_end, reason: "the directory's sectors" })?;
@@ -364,7 +364,7 @@ fn long(header: &Header, fat: &[u32], entry: &Entry, left: &mut u64) -> Option<S
     Some(stream)
 }
 
-/// Where small streams lie.
+/// The places of small streams.
 struct Small {
     holder: Stream,
     fat: Vec<u32>,

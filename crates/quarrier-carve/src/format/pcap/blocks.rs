@@ -3,7 +3,7 @@
 use super::super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// pcapng: what is verified is that each block says its length at both of its ends.
+/// pcapng: the validator checks that each block has its length at both of its ends.
 pub struct PcapNg;
 
 const PCAPNG: Kind = Kind::new("pcapng");

@@ -1,5 +1,5 @@
-//! PDF in fragments: the cross-reference says where every object would stand in the whole file,
-//! so that where they do stand tells how wide the gaps are.
+//! Fragmented PDFs: the cross-reference has the place of every object in the whole file, so the actual
+//! places show how wide the gaps are.
 
 use super::MENDED_ENDS_MAX;
 use super::chain::Ending;
@@ -13,19 +13,20 @@ use crate::view::{Extent, View};
 /// Sections of one cross-reference that are looked for.
 const SECTIONS_MAX: usize = 64;
 
-/// Something of which is known where it stands in the whole file.
+/// Something whose offset in the whole file is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Point {
-    /// In the whole file.
+    /// The offset in the whole file.
     offset: u64,
-    what: What,
+    part: BrokenPart,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+/// What stands at a point.
+enum BrokenPart {
     /// The object of this number.
     Object(u64),
-    /// It lies so many bytes further behind in the view than in the file.
+    /// Something that lies so many bytes later in the view than in the file.
     Shifted(u64),
 }
 
@@ -114,7 +115,7 @@ fn solve(
 ) -> Option<(Vec<Seam>, Vec<u64>)> {
     let block = context.block_bytes;
     let (mut points, shift) = points(view, ending, block)?;
-    points.push(Point { offset: ending.place - shift, what: What::Shifted(shift) });
+    points.push(Point { offset: ending.place - shift, part: BrokenPart::Shifted(shift) });
     points.sort_unstable();
     points.dedup();
     let offsets = points.iter().map(|point| point.offset).collect();
@@ -142,11 +143,11 @@ fn solve(
     (right > wrong * 8 && now == shift && shift > 0).then_some((seams, offsets))
 }
 
-/// How much further behind `point` stands in the view than in the file; not less than `now`.
+/// How much later `point` is in the view than in the file; not less than `now`.
 fn shift_of(view: &mut View<'_>, point: &Point, now: u64, most: u64, block: u64) -> Option<u64> {
-    let number = match point.what {
-        What::Shifted(shift) => return (shift >= now).then_some(shift),
-        What::Object(number) => number,
+    let number = match point.part {
+        BrokenPart::Shifted(shift) => return (shift >= now).then_some(shift),
+        BrokenPart::Object(number) => number,
     };
     let mut stands = |shift| object_near(view, point.offset + shift, number).is_some();
     if stands(now) {
@@ -165,8 +166,7 @@ fn shift_of(view: &mut View<'_>, point: &Point, now: u64, most: u64, block: u64)
     None
 }
 
-/// All that the cross-reference says, and how much further behind than in the file its last
-/// section stands.
+/// All points of the cross-reference, and how much later its last section is than in the file.
 fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point>, u64)> {
     let mut points = Vec::new();
     let mut seen = Vec::new();
@@ -184,12 +184,12 @@ fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point
         if is_last {
             last = Some(shift);
         }
-        points.push(Point { offset: said, what: What::Shifted(shift) });
+        points.push(Point { offset: said, part: BrokenPart::Shifted(shift) });
         points.extend(
-            section
-                .entries
-                .iter()
-                .map(|entry| Point { offset: entry.offset, what: What::Object(entry.number) }),
+            section.entries.iter().map(|entry| Point {
+                offset: entry.offset,
+                part: BrokenPart::Object(entry.number),
+            }),
         );
         next.extend(section.others);
     }
@@ -198,8 +198,8 @@ fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point
     Some((points, last?))
 }
 
-/// The section that stands at `said` in the whole file: how much further behind it stands in the
-/// view, and whether it is the last before the end.
+/// The section at `said` in the whole file: how much later it is in the view, and whether it is the
+/// last before the end.
 fn find_section(
     view: &mut View<'_>,
     ending: &Ending,

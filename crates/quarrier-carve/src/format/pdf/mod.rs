@@ -1,8 +1,8 @@
-//! PDF: objects anywhere, and a cross-reference that says where.
+//! PDF: objects anywhere, and a cross-reference to them.
 //!
-//! ISO 32000-1, 7.5. A file ends behind the `%%EOF` of the last section of its cross-reference.
-//! What is written by hand, by scripts and through text filters is off by some bytes; readers
-//! bear with that, and so do we, as fragments are off by whole blocks.
+//! ISO 32000-1, 7.5. A file ends after the `%%EOF` of the last section of its cross-reference. Places
+//! written by hand, by scripts and through text filters are off by some bytes; readers tolerate that,
+//! and so do we, because fragments are off by whole blocks.
 
 mod chain;
 mod mend;
@@ -25,9 +25,9 @@ use object::{after_comments, object_at, walk};
 pub struct Pdf;
 
 const PDF: Kind = Kind::new("pdf");
-/// How far behind the last object that could be followed an end is looked for.
+/// How far after the last object in the chain an end is searched for.
 const SEARCH_BYTES: u64 = 4 << 20;
-/// How far behind its header the first object of a PDF begins at most, in bytes.
+/// How far after the header the first object of a PDF may begin, in bytes.
 const FIRST_BYTES: u64 = 64 << 10;
 /// Ends that are looked at, and updates of a file.
 const ENDS_MAX: usize = 1024;
@@ -94,21 +94,21 @@ impl Format for Pdf {
     }
 }
 
-/// Whether an object begins before another file does. Where none begins right behind the header, an
-/// end is looked for in millions of bytes, which is too much for headers and nothing else.
+/// Whether an object begins before another file does. If none begins directly after the header, the
+/// search for an end covers millions of bytes, which is too much for a mere header.
 fn begins_before_another(view: &mut View<'_>) -> bool {
     let end = view.find(8..8 + FIRST_BYTES, b"%PDF-").unwrap_or(8 + FIRST_BYTES);
     view.find(8..end, b"obj").is_some()
 }
 
-/// What stands right behind an end.
+/// The bytes directly after an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Follows {
     /// Nothing of a PDF.
     Nothing,
     /// The head of a PDF: of an update by some writers, of another file mostly.
     Head,
-    /// What an update begins with.
+    /// The start of an update.
     Update,
 }
 

@@ -13,7 +13,7 @@ const END_BYTES_MAX: u64 = 16 << 20;
 /// Objects that are remembered.
 const HEADS_MAX: usize = 4096;
 
-/// At most `most` bytes from `at`, as many as there are.
+/// At most `most` bytes from `at`, fewer at the end.
 pub(super) fn some<'v>(view: &'v mut View<'_>, at: u64, most: usize) -> &'v [u8] {
     let there = view.length().saturating_sub(at).min(most as u64) as usize;
     view.take(at, there).unwrap_or(&[])
@@ -32,7 +32,7 @@ pub(super) fn after_space(view: &mut View<'_>, mut at: u64) -> u64 {
     at
 }
 
-/// The place behind white space and comments, `%%EOF` not being one.
+/// The place after white space and comments, `%%EOF` not being one.
 pub(super) fn after_comments(view: &mut View<'_>, at: u64) -> u64 {
     let mut at = after_space(view, at);
     for _ in 0..64 {
@@ -46,7 +46,7 @@ pub(super) fn after_comments(view: &mut View<'_>, at: u64) -> u64 {
     at
 }
 
-/// Number of the object that begins at `at`, and the place behind its head.
+/// The number of the object that begins at `at`, and the place after its head.
 pub(super) fn object_at(view: &mut View<'_>, at: u64) -> Option<(u64, u64)> {
     let bytes = some(view, at, HEAD_BYTES);
     let from = bytes.iter().position(|byte| !is_space(*byte))?;
@@ -61,7 +61,7 @@ pub(super) fn object_near(view: &mut View<'_>, at: u64, number: u64) -> Option<u
     near(view, at, |found| found == number)
 }
 
-/// The place of the object of which something says that it is at `at`.
+/// The place of the object that is said to be at `at`.
 pub(super) fn head_near(view: &mut View<'_>, at: u64) -> Option<u64> {
     if object_at(view, at).is_some() {
         return Some(at);
@@ -91,7 +91,7 @@ pub(super) fn table_near(view: &mut View<'_>, at: u64) -> Option<u64> {
     places.next().map(|place| from + place as u64)
 }
 
-/// The dictionary that begins at `at`, and the place behind it.
+/// The dictionary that begins at `at`, and the place after it.
 pub(super) fn dictionary(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)> {
     for most in [512, 4096, TAKE_BYTES_MAX] {
         let bytes = some(view, at, most);
@@ -109,7 +109,7 @@ pub(super) fn dictionary(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)>
     None
 }
 
-/// Where the bytes of a stream begin whose dictionary ends at `at`.
+/// The start of the stream whose dictionary ends at `at`.
 pub(super) fn stream_at(view: &mut View<'_>, at: u64) -> Option<u64> {
     let word = after_space(view, at);
     if !view.is_at(word, b"stream") {
@@ -161,7 +161,7 @@ pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
     }
 }
 
-/// The place behind the object whose head ends at `body`, and whether nothing else can be true.
+/// The place after the object whose head ends at `body`, and whether that is certain.
 pub(super) fn object_ends(
     view: &mut View<'_>,
     body: u64,
@@ -184,7 +184,7 @@ pub(super) fn object_ends(
     (end.and_then(|end| object_end_from(view, end)), false)
 }
 
-/// The place behind the `endobj` that stands at `at`, as it should, or further behind.
+/// The place after the `endobj` at `at`, as expected, or later.
 fn end_behind(view: &mut View<'_>, at: u64) -> (Option<u64>, bool) {
     let end = after_space(view, at);
     match view.is_at(end, b"endobj") {

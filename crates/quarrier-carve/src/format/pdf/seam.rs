@@ -14,7 +14,7 @@ use crate::view::{Extent, View};
 
 /// Places that are tried in one stream.
 const PLACES_MAX: usize = 1024;
-/// What a reader may look at behind a stream, to know that it has ended.
+/// Bytes after a stream that a reader may examine, to know that it has ended.
 const BEHIND_BYTES: u64 = 64;
 /// How far a reader that was taken up is sent at first.
 const STRIDE_BYTES: u64 = 1 << 10;
@@ -28,9 +28,9 @@ pub(super) struct Seam {
     pub(super) gap: u64,
 }
 
-/// The place in `within` at which the file was left for `gap` bytes. An object begins where
-/// `within` does; `view` shows the file right up to there, and the gap somewhere behind. `None`
-/// where it cannot be told for certain.
+/// The place in `within` at which the file was interrupted by `gap` bytes. An object begins at the
+/// start of `within`; `view` shows the file up to there, and the gap somewhere after it. `None` if it
+/// is uncertain.
 pub(super) fn find_seam(
     view: &mut View<'_>,
     within: Range<u64>,
@@ -65,7 +65,7 @@ fn certain_end(view: &mut View<'_>, start: u64, end: u64) -> u64 {
     at
 }
 
-/// What is known of a stream in the object in which the file was left.
+/// The stream in the object in which the file was interrupted.
 struct Stream {
     about: Vec<u8>,
     data: u64,
@@ -128,7 +128,7 @@ fn in_stream(
     let length = value_of(&stream.about, b"Length").and_then(integer);
     let ends = length.and_then(|length| stream.data.checked_add(length));
     if let Some(ends) = ends {
-        // It must end where it says, behind the gap.
+        // It must end at its stated end, after the gap.
         if ends > end || stream_ends(view, ends + gap.bytes, 0).is_none() {
             return None;
         }
@@ -155,28 +155,29 @@ fn in_stream(
     let found = start.map(|start| taken_up(view, extents, within, start, gap, block));
     view.look_at(extents, view.fuel_bytes());
     match found {
-        Some(Found::At(place)) => Some(place),
+        Some(SeamOutcome::At(place)) => Some(place),
         // A font may be written in another way.
-        Some(Found::Nowhere) if !filter.is_empty() => None,
-        Some(Found::Many) => None,
-        Some(Found::Unreadable | Found::Nowhere) | None => {
+        Some(SeamOutcome::Nowhere) if !filter.is_empty() => None,
+        Some(SeamOutcome::Many) => None,
+        Some(SeamOutcome::Unreadable | SeamOutcome::Nowhere) | None => {
             let known = stream.data..ends.unwrap_or(end) + gap.bytes;
             likely_gap(view, gap, known, block)
         }
     }
 }
 
-enum Found {
+/// Where a stream goes on after a gap.
+enum SeamOutcome {
     At(u64),
     Many,
-    /// At no place does it come to its end.
+    /// No place lets the stream be read to its end.
     Nowhere,
     /// The bytes before the gap say nothing: they are encrypted.
     Unreadable,
 }
 
-/// Looks for the place at which `start`, which reads the stream that lies `within`, can be
-/// left and taken up behind the gap to read to the stream's end.
+/// Finds the place at which `start`, which reads the stream that lies `within`, can be interrupted and
+/// resumed after the gap to read to the stream's end.
 fn taken_up(
     view: &mut View<'_>,
     extents: &[Extent],
@@ -184,7 +185,7 @@ fn taken_up(
     start: Box<dyn Reading>,
     gap: Gap,
     block: u64,
-) -> Found {
+) -> SeamOutcome {
     let data = within.start;
     // It goes no further than the stream does.
     let stream = from(extents, data);
@@ -202,7 +203,7 @@ fn taken_up(
         }
     }
     if left.is_empty() {
-        return Found::Unreadable;
+        return SeamOutcome::Unreadable;
     }
     let mut found = Vec::new();
     for (place, reading) in left.into_iter().rev() {
@@ -222,8 +223,8 @@ fn taken_up(
         }
     }
     match found[..] {
-        [] => Found::Nowhere,
-        [place] => Found::At(place),
-        _ => Found::Many,
+        [] => SeamOutcome::Nowhere,
+        [place] => SeamOutcome::At(place),
+        _ => SeamOutcome::Many,
     }
 }

@@ -27,14 +27,14 @@ pub(super) struct Entry {
 pub(super) struct Section {
     /// Objects that are in use and in no other.
     pub(super) entries: Vec<Entry>,
-    /// Where other sections begin, of which it goes on: `Prev`, and the stream of a hybrid file.
+    /// The starts of further sections: `Prev`, and the stream of a hybrid file.
     pub(super) others: Vec<u64>,
-    /// The place behind its trailer.
+    /// The place after its trailer.
     pub(super) end: u64,
 }
 
-/// The section that is said to begin at `at`. `Err` with the place at which one breaks; with
-/// `None` where there is none.
+/// The section that is said to begin at `at`. `Err` with the place at which it breaks, or with `None`
+/// if there is none.
 pub(super) fn section(view: &mut View<'_>, at: u64) -> Result<Section, Option<u64>> {
     if object_at(view, at).is_some() {
         return stream(view, at);
@@ -45,7 +45,7 @@ pub(super) fn section(view: &mut View<'_>, at: u64) -> Result<Section, Option<u6
     }
 }
 
-/// The table whose word `xref` stands at `start`.
+/// The table whose word `xref` is at `start`.
 fn table(view: &mut View<'_>, start: u64) -> Result<Section, u64> {
     let mut section = Section::default();
     let mut at = start + 4;

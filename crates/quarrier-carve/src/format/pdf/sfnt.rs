@@ -12,7 +12,7 @@ const HEAD_BYTES: usize = 12;
 const ENTRY_BYTES: usize = 16;
 /// Versions of the directory: TrueType, Apple's name for it, PostScript outlines.
 const VERSIONS: [&[u8; 4]; 3] = [&[0, 1, 0, 0], b"true", b"OTTO"];
-/// A directory of more tables is none.
+/// A directory of more tables is invalid.
 const TABLES_MAX: usize = 256;
 /// In the table `head`, a word that the table's own sum leaves out.
 const ADJUSTMENT: std::ops::Range<u64> = 8..12;
@@ -31,9 +31,9 @@ pub(super) struct Sfnt {
     at: u64,
     /// In the order of their offsets; none until the directory was read.
     tables: Option<Rc<[Table]>>,
-    /// How many of them are behind.
+    /// The number of tables that are done.
     done: usize,
-    /// Of the table that is being read, so far.
+    /// The sum so far of the table being read.
     sum: u32,
 }
 
@@ -42,7 +42,7 @@ impl Sfnt {
         Sfnt { at: 0, tables: None, done: 0, sum: 0 }
     }
 
-    /// Adds bytes that lie at `self.at` to the sum of `table`.
+    /// Adds bytes at `self.at` to the sum of `table`.
     fn add(&mut self, table: &Table, bytes: &[u8]) {
         for (offset, byte) in (self.at - table.offset..).zip(bytes) {
             if !(table.is_head && ADJUSTMENT.contains(&offset)) {
@@ -54,7 +54,7 @@ impl Sfnt {
     }
 }
 
-/// The directory; `None` where there is none, or tables lie one over the other.
+/// The directory; `None` if it is invalid, or tables overlap.
 fn directory(view: &mut View<'_>) -> Option<Rc<[Table]>> {
     let head = view.take(0, HEAD_BYTES)?;
     let count = usize::from(u16::from_be_bytes([head[4], head[5]]));

@@ -1,4 +1,4 @@
-//! Words and values of PDF, in bytes at hand.
+//! Words and values of PDF, in bytes in memory.
 
 /// Whether PDF calls it white space.
 pub(super) fn is_space(byte: u8) -> bool {
@@ -28,8 +28,8 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The place behind the value that begins at `at`. `None` where it does not end in `bytes`, or is
-/// no value. However deep it nests, only the depth is kept.
+/// The place after the value that begins at `at`. `None` if it does not end in `bytes`, or is not a
+/// value. However deep it nests, only the depth is stored.
 pub(super) fn skip_value(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = skip_space(bytes, at);
     let mut depth = 0usize;
@@ -63,7 +63,7 @@ pub(super) fn skip_value(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The place behind the text in parentheses that begins at `at`.
+/// The place after the string in parentheses that begins at `at`.
 fn skip_text(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0usize;
     loop {
@@ -80,14 +80,14 @@ fn skip_text(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The place behind the name, number or keyword that begins at `at`; it must be seen to end.
+/// The place after the name, number or keyword that begins at `at`; its end must be visible.
 fn skip_word(bytes: &[u8], at: usize) -> Option<usize> {
     let from = if bytes[at] == b'/' { at + 1 } else { at };
     let length = bytes.get(from..)?.iter().position(|byte| !is_regular(*byte))?;
     (from + length > at).then_some(from + length)
 }
 
-/// What `name` is in the dictionary that `bytes` begin with.
+/// The value of `name` in the dictionary that `bytes` begin with.
 pub(super) fn value_of<'d>(bytes: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
     let mut at = skip_space(bytes, 0);
     if !bytes[at..].starts_with(b"<<") {
@@ -110,7 +110,7 @@ pub(super) fn value_of<'d>(bytes: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
     None
 }
 
-/// The place behind the rest of a reference, ` 0 R`, that begins at `at`.
+/// The place after the rest of a reference, ` 0 R`, that begins at `at`.
 fn skip_reference(bytes: &[u8], at: usize) -> Option<usize> {
     let from = skip_space(bytes, at);
     let (_, end) = number(bytes, from)?;
@@ -118,7 +118,7 @@ fn skip_reference(bytes: &[u8], at: usize) -> Option<usize> {
     (bytes.get(letter) == Some(&b'R') && !is_regular(*bytes.get(letter + 1)?)).then_some(letter + 1)
 }
 
-/// The number without a sign at `at`, and the place behind it.
+/// The number without a sign at `at`, and the place after it.
 pub(super) fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let digits = bytes.get(at..)?.iter().take(16).take_while(|byte| byte.is_ascii_digit()).count();
     if digits == 0 || digits > 15 {
@@ -140,7 +140,7 @@ pub(super) fn integers(value: &[u8]) -> Vec<u64> {
     words.filter(|word| !word.is_empty()).filter_map(integer).collect()
 }
 
-/// Number of the object whose head, `12 0 obj`, stands at `at`, and the place behind the head.
+/// The number of the object whose head, `12 0 obj`, is at `at`, and the place after the head.
 pub(super) fn head(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let (object, end) = number(bytes, at)?;
     let generation = spaces(bytes, end)?;
@@ -149,7 +149,7 @@ pub(super) fn head(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     bytes.get(word..)?.starts_with(b"obj").then_some((object, word + 3))
 }
 
-/// The place behind at least one white space.
+/// The place after at least one white space.
 fn spaces(bytes: &[u8], at: usize) -> Option<usize> {
     let count = bytes.get(at..)?.iter().take_while(|byte| is_space(**byte)).count();
     (count > 0).then_some(at + count)

@@ -41,7 +41,7 @@ impl Type1 {
             self.key = sum.wrapping_mul(52845).wrapping_add(22719);
             return self.last == *FONT_END;
         }
-        // One white space behind the word.
+        // One white space after the word.
         self.is_encrypted = self.last[3..8] == *CLEAR_END && clear.is_ascii_whitespace();
         false
     }

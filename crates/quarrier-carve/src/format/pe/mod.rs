@@ -15,7 +15,7 @@ const DLL: Kind = Kind::new("dll");
 
 const SECTIONS_MAX: u64 = 96;
 
-/// What the headers say.
+/// The contents of the headers.
 struct Headers {
     kind: Kind,
     /// Where the header of optional fields stands.

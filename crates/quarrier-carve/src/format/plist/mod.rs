@@ -38,7 +38,7 @@ impl Format for Plist {
     }
 }
 
-/// The end of the file, if references are of so many bytes; or the place of what is no object.
+/// The end of the file, if references have this size; or the place of an invalid object.
 fn end(view: &mut View<'_>, reference_bytes: u64) -> Result<u64, u64> {
     let mut at = HEADER_BYTES;
     for count in 0..OBJECTS_MAX {
@@ -73,7 +73,7 @@ fn trailer(
     is_trailer.then_some(place + 32)
 }
 
-/// The place behind the object at `at`.
+/// The place after the object at `at`.
 fn object(view: &mut View<'_>, at: u64, reference_bytes: u64) -> Option<u64> {
     let marker = view.byte(at)?;
     let low = u64::from(marker & 0x0F);

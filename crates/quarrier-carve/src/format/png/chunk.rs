@@ -6,10 +6,10 @@ use crate::view::View;
 pub(super) const SIGNATURE_BYTES: u64 = 8;
 /// The signature and the first chunk.
 pub(super) const FIRST_BYTES: u64 = 33;
-/// What a chunk takes beyond its data: length, name and checksum.
+/// The size of a chunk beyond its data: length, name and checksum.
 pub(super) const OVERHEAD_BYTES: u64 = 12;
 
-/// A chunk whose header could be read.
+/// A chunk with a readable header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunk {
     pub(super) at: u64,

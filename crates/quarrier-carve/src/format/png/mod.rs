@@ -97,7 +97,7 @@ impl Pixels {
         }
     }
 
-    /// What inflating cost since the last time.
+    /// The cost of inflating since the last call.
     fn fuel(&mut self) -> u64 {
         std::mem::take(&mut self.count) / 8
     }

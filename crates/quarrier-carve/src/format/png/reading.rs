@@ -2,7 +2,7 @@
 
 use super::chunk::{self, Chunk};
 use crate::crc32::Crc32;
-use crate::inflate::{Copyable, Went};
+use crate::inflate::{Copyable, InflateStep};
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
@@ -13,7 +13,7 @@ const RUN_BYTES: u64 = 64 << 10;
 pub(super) struct PngReading {
     at: u64,
     stage: Stage,
-    /// Of the chunk so far.
+    /// The checksum of the chunk so far.
     crc: Crc32,
     pixels: Copyable,
     /// Whether the pixels' stream has ended.
@@ -64,9 +64,9 @@ impl PngReading {
             self.crc.update(bytes);
             if chunk.name == *b"IDAT" && !self.is_done {
                 match self.pixels.more(bytes, &mut |_| ()) {
-                    Went::On => {}
-                    Went::Ended(_) => self.is_done = true,
-                    Went::Wrong(used) => {
+                    InflateStep::On => {}
+                    InflateStep::Ended(_) => self.is_done = true,
+                    InflateStep::Wrong(used) => {
                         return Some(Step::Broken { at: self.at + used as u64 });
                     }
                 }

@@ -1,12 +1,11 @@
 //! Mail stores of Outlook.
 //!
-//! MS-PST: the header says how long the file is; maps of what is allocated stand at fixed places.
+//! MS-PST: the header has the length of the file; allocation maps are at fixed places.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Verified: the checksum of the header, the roots of both trees, and every map. What lies
-/// between is not read.
+/// Verified: the checksum of the header, the roots of both trees, and every map. The rest is not read.
 pub struct Pst;
 
 const PST: Kind = Kind::new("pst");

@@ -19,9 +19,9 @@ const FILLING_BYTES_MAX: u64 = 64;
 /// A block.
 struct Block {
     kind: u64,
-    /// Of the last block: whether another volume follows.
+    /// In the last block: whether another volume follows.
     is_continued: bool,
-    /// Checksum of what it holds, if that is stored as it is; else why it is not compared.
+    /// The checksum of its contents, if these are stored unpacked; else why it is not compared.
     stored_crc: Result<u32, &'static str>,
     /// Where its data begin and end.
     data: std::ops::Range<u64>,
@@ -109,8 +109,8 @@ fn is_encrypted(view: &mut View<'_>, mut extra: std::ops::Range<u64>) -> bool {
     false
 }
 
-/// Where a volume ends whose last block ends at `at`, and which another one follows: all have the
-/// same size, a round number, and are filled with a few zeros.
+/// The end of a volume whose last block ends at `at`, and which another one follows: all volumes have
+/// the same size, a round number, and are padded with a few zeros.
 fn filled(view: &mut View<'_>, at: u64) -> u64 {
     let ends = VOLUME_UNITS.map(|unit| at.next_multiple_of(unit));
     let end = ends.into_iter().min().filter(|end| end - at <= FILLING_BYTES_MAX);
@@ -151,7 +151,7 @@ pub(super) fn follow(view: &mut View<'_>) -> Chain {
             Ok(_) if block.kind == FILE => {
                 return Chain::Wrong(sure, block.data.end, "CRC of a file");
             }
-            // What mends archives has checksums of its own.
+            // Recovery records have checksums of their own.
             Ok(_) => not_read = NO_CHECKSUM,
             Err(why) if block.kind == FILE || not_read.is_empty() => not_read = why,
             Err(_) => {}

@@ -11,7 +11,7 @@ const COMMENT: u8 = 0x75;
 const EXTRA: u8 = 0x76;
 const SUB: u8 = 0x77;
 const AUTHENTICITY: u8 = 0x79;
-/// What belongs to a file: owners and streams, in version 4.
+/// Data that belong to a file: owners and streams, in version 4.
 const SERVICE: u8 = 0x7A;
 const END: u8 = 0x7B;
 /// Flags of the main header: what follows is encrypted.
@@ -76,7 +76,7 @@ impl Block {
         (crc.value() as u16 == told).then_some(Block { kind, flags, header, data })
     }
 
-    /// Whether its data are as its checksum says; else what was not read of them.
+    /// Whether its data match its checksum; else the unread part of them.
     fn is_right(&self, view: &mut View<'_>) -> Result<bool, &'static str> {
         let has_file_header = matches!(self.kind, FILE | SERVICE);
         let is_small = self.data.end - self.data.start <= SUB_BYTES_MAX;
@@ -97,7 +97,7 @@ impl Block {
         let is_right = crc32::of_range(view, self.data.clone()) == told.map(u32::from_le_bytes);
         match self.kind {
             FILE => Ok(is_right),
-            // What mends archives has checksums of its own.
+            // Recovery records have checksums of their own.
             _ if is_right => Ok(true),
             _ => Err(NO_CHECKSUM),
         }
@@ -122,7 +122,7 @@ fn verified_bytes(kind: u8, flags: u16, header: &[u8]) -> usize {
     bytes.min(header.len())
 }
 
-/// Whether the checksum of a header is that of the data behind it, too.
+/// Whether the checksum of a header covers the data after it, too.
 fn is_verified_with_data(kind: u8, header: &[u8]) -> bool {
     kind == SUB && matches!(header.get(11..13), Some([1 | 2, 1]))
 }

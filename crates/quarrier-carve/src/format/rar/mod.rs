@@ -14,7 +14,7 @@ use crate::view::View;
 /// archive was not read in part.
 pub struct Rar;
 
-/// What was not read, and why.
+/// The unread part, and why.
 const PACKED: &str = "packed files were not read: there is no decoder for them here";
 const IN_PARTS: &str = "parts of files that go on in other volumes were not compared";
 const NO_CHECKSUM: &str = "data without a checksum that is known here were not compared";
@@ -23,7 +23,7 @@ const RAR: Kind = Kind::new("rar");
 
 /// How far the chain leads.
 enum Chain {
-    /// To the end of the archive; and what was not read on the way, `""` for nothing.
+    /// To the end of the archive; and the unread part, `""` for none.
     End(u64, &'static str),
     /// To something wrong; everything before the first number is of the archive for certain.
     Wrong(u64, u64, &'static str),

@@ -1,4 +1,4 @@
-//! What headers are made of: numbers, and lists of them.
+//! The elements of headers: numbers, and lists of them.
 
 use crate::unpack::Failed;
 
@@ -20,8 +20,8 @@ pub(super) fn bytes<'f>(fields: &mut &'f [u8], count: u64) -> Result<&'f [u8], F
     Ok(bytes)
 }
 
-/// Takes a number off the front: the ones at the start of its first byte say how many follow, the
-/// lowest first; what is left of the first byte is the highest.
+/// Takes a number off the front: the leading ones of its first byte are the number of bytes that
+/// follow, the lowest first; the rest of the first byte is the highest.
 pub(super) fn number(fields: &mut &[u8]) -> Result<u64, Failed> {
     let first = byte(fields)?;
     let more = first.leading_ones();
@@ -33,7 +33,7 @@ pub(super) fn number(fields: &mut &[u8]) -> Result<u64, Failed> {
     Ok(value | if more < 8 { highest << (8 * more) } else { 0 })
 }
 
-/// Takes a number off the front of which each one that is counted takes a byte of `fields` at least.
+/// Takes a count off the front; each counted item takes at least a byte of `fields`.
 pub(super) fn count(fields: &mut &[u8]) -> Result<usize, Failed> {
     let count = number(fields)?;
     usize::try_from(count).ok().filter(|count| *count <= fields.len()).ok_or(WRONG)

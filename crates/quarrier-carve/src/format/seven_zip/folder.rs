@@ -1,4 +1,4 @@
-//! What is packed together, unpacked.
+//! Unpacks files that were packed together.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -41,7 +41,7 @@ const WRONG: Failed = Failed::Wrong("packed data");
 /// stream and short ones.
 const MEMORY_BYTES_MAX: u64 = DICTIONARY_BYTES_MAX + (16 << 20);
 
-/// Compares what is packed in `folder` with the checksums of its files.
+/// Compares the contents of `folder` with the checksums of its files.
 pub(super) fn verify(
     view: &mut View<'_>,
     folder: &Folder,
@@ -71,7 +71,7 @@ pub(super) fn verify(
         }
     };
     read(view, folder, packed, &place, &mut take)?;
-    // Files of no bytes behind the last that has some.
+    // Empty files after the last one with bytes.
     take(&[]);
     let is_whole = folder.crc.is_none_or(|told| told == whole.value());
     match is_right && is_whole && file.is_none() {
@@ -80,7 +80,8 @@ pub(super) fn verify(
     }
 }
 
-/// Unpacks `folder`, whose packed bytes lie in `packed`. `place` says how far the first was read.
+/// Unpacks `folder`, whose packed bytes are in `packed`. `place` gets the progress in the first of
+/// these.
 pub(super) fn read(
     view: &mut View<'_>,
     folder: &Folder,
@@ -134,7 +135,7 @@ struct Wired<'w, 'v, 's> {
 }
 
 impl<'w> Wired<'w, '_, '_> {
-    /// What a coder gives, which stands so deep below the last.
+    /// The output of a coder, which is `depth` levels below the last.
     fn output(&self, coder: usize, depth: usize) -> Result<Box<dyn Read + 'w>, Failed> {
         // Coders that read each other in a circle would never give anything.
         if depth >= self.folder.coders.len() {
@@ -157,7 +158,7 @@ impl<'w> Wired<'w, '_, '_> {
     }
 }
 
-/// What gives `bytes` bytes of what the `inputs` give.
+/// A decoder that yields `bytes` bytes from the `inputs`.
 fn decoder<'r>(
     coder: &Coder,
     mut inputs: Vec<Box<dyn Read + 'r>>,
@@ -205,7 +206,7 @@ fn lzma<'r>(
     let size = dictionary(size.into(), bytes)?;
     let mut reader =
         LzmaReader::new_with_props(input, bytes, *first, size, None).map_err(|_| WRONG)?;
-    // There is no mark at the end; but what was read must be what an encoder ends with.
+    // There is no end mark; but the input must end as an encoder ends it.
     reader.set_relaxed_end_condition(false);
     Ok(Box::new(reader))
 }

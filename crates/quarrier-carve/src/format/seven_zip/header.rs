@@ -1,4 +1,4 @@
-//! The header: which bytes are packed how, and what comes out of them. Names of files are not read.
+//! The header: how the bytes are packed, and into what. Names of files are not read.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ fn bounded(count: usize, most: usize) -> Result<usize, Failed> {
     if count <= most { Ok(count) } else { Err(Failed::NotRead(TOO_MANY)) }
 }
 
-/// A way to pack, with what it needs to know.
+/// A compression method with its properties.
 #[derive(Debug, Clone)]
 pub(super) struct Coder {
     pub(super) method: Vec<u8>,
@@ -42,7 +42,7 @@ pub(super) struct Coder {
     pub(super) properties: Vec<u8>,
 }
 
-/// What is packed together.
+/// Files packed together.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     pub(super) coders: Vec<Coder>,
@@ -52,7 +52,7 @@ pub(super) struct Folder {
     pub(super) packed: Vec<usize>,
     /// The first of those, by its number in the archive.
     first_packed: usize,
-    /// What comes out of each coder, in bytes.
+    /// The output size of each coder, in bytes.
     pub(super) sizes: Vec<u64>,
     pub(super) crc: Option<u32>,
     /// The files in it, in order: size and checksum.
@@ -60,27 +60,27 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The coder whose output is nobody's input.
+    /// The coder whose output is no other coder's input.
     pub(super) fn last(&self) -> Option<usize> {
         (0..self.coders.len()).find(|coder| self.bound.iter().all(|(_, from)| from != coder))
     }
 
-    /// What comes out of it, in bytes.
+    /// The size of its contents, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.last().map_or(0, |coder| self.sizes[coder])
     }
 }
 
-/// What an archive holds.
+/// The contents of an archive.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    /// Where packed bytes lie, in order, and the checksums that they have themselves.
+    /// The ranges of packed bytes, in order, with their own checksums.
     packed: Vec<Range<u64>>,
     checksums: Vec<Option<u32>>,
     pub(super) folders: Vec<Folder>,
 }
 
-/// What the main header says.
+/// The contents of the main header.
 pub(super) fn main(fields: &mut &[u8]) -> Result<Streams, Failed> {
     let mut kind = byte(fields)?;
     if kind == PROPERTIES {
@@ -126,8 +126,8 @@ impl Streams {
         if kind == END { Ok(streams) } else { Err(WRONG) }
     }
 
-    /// Whether the packed bytes of a folder, which lie in `ranges`, have the checksums that stand in
-    /// the header. Few programs write any; what was unpacked has its own.
+    /// Whether the packed bytes of a folder, in `ranges`, match the checksums in the header. Few
+    /// programs write any; the unpacked files have their own.
     pub(super) fn verify(
         &self,
         view: &mut View<'_>,
@@ -143,7 +143,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Where the packed bytes of a folder lie, in order; all of them before `end`.
+    /// The ranges of a folder's packed bytes, in order; all of them before `end`.
     pub(super) fn packed(&self, folder: &Folder, end: u64) -> Result<Vec<Range<u64>>, Failed> {
         let first = folder.first_packed;
         let ranges = self.packed.get(first..first + folder.packed.len()).ok_or(WRONG)?;

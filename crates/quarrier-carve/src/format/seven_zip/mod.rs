@@ -1,4 +1,4 @@
-//! 7z archives: a header that says where the other one is, behind all that is packed.
+//! 7z archives: a header that refers to another one, after all packed data.
 //!
 //! Igor Pavlov, *7zFormat.txt*. Both headers have checksums. The second one, which may be packed
 //! itself, says which bytes are packed how, and what checksums files have; so all is unpacked.
@@ -67,8 +67,8 @@ impl Format for SevenZip {
     }
 }
 
-/// Reads all that the header of `bytes` bytes at `at` tells of. Of what is wrong and what cannot be
-/// read, it says the first.
+/// Reads everything that the header of `bytes` bytes at `at` lists. Of errors and unreadable parts,
+/// returns the first.
 fn contents(view: &mut View<'_>, at: u64, bytes: u64) -> Result<(), Failed> {
     let mut header = Vec::new();
     if bytes > HEADER_BYTES_MAX {
@@ -85,7 +85,7 @@ fn contents(view: &mut View<'_>, at: u64, bytes: u64) -> Result<(), Failed> {
     Err(Failed::Wrong("a packed header"))
 }
 
-/// The header that `fields` tell where and how it is packed; all that is packed lies before `end`.
+/// Unpacks the header whose packing `fields` describe; all packed data lie before `end`.
 fn unpacked(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<Vec<u8>, Failed> {
     let streams = Streams::read(&mut fields)?;
     let [folder] = &streams.folders[..] else { return Err(Failed::Wrong("a packed header")) };
@@ -103,7 +103,7 @@ fn unpacked(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<Vec<u8>,
     }
 }
 
-/// Unpacks all folders that the header with these `fields` tells of.
+/// Unpacks all folders that the header with these `fields` lists.
 fn main(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<(), Failed> {
     let streams = header::main(&mut fields)?;
     let mut result = Ok(());

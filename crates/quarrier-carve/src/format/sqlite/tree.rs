@@ -9,11 +9,11 @@ const WRONG_MAX: u64 = 16;
 /// Pages that wait to be looked at.
 const WAITING_MAX: usize = 1 << 22;
 
-/// What the header says.
+/// The fields of the header that a walk needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) page_bytes: u64,
-    /// What trees may use of a page.
+    /// The bytes of a page that trees may use.
     usable_bytes: u64,
     /// 0 where it does not say.
     pub(super) pages: u64,
@@ -52,26 +52,26 @@ impl Header {
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     page: u32,
-    what: What,
+    kind: PageKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum What {
-    /// Of a tree: of rows, whose numbers are in this range, both included.
+enum PageKind {
+    /// A page of a tree of rows, with numbers in this range, both included.
     Rows(i64, i64),
-    /// The same, of the table of tables.
+    /// The same, in the table of tables.
     Schema(i64, i64),
-    /// Of a tree: of an index.
+    /// A page of an index's tree.
     Index,
     /// The root of a tree.
     Root,
-    /// The rest of a long row.
+    /// An overflow page: the rest of a long row.
     Rest,
     /// A list of free pages.
     Free,
 }
 
-/// What a walk through all trees found.
+/// The result of a walk through all trees.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     /// The last page that is in use.
@@ -96,7 +96,7 @@ struct Walk<'w, 'v> {
 pub(super) fn walk(view: &mut View<'_>, header: &Header) -> Walked {
     let there = view.length().div_ceil(header.page_bytes);
     let most = if header.pages > 0 { header.pages } else { there }.min(PAGES_MAX);
-    let first = Waiting { page: 1, what: What::Schema(i64::MIN, i64::MAX) };
+    let first = Waiting { page: 1, kind: PageKind::Schema(i64::MIN, i64::MAX) };
     let mut walk = Walk {
         view,
         header: *header,
@@ -107,7 +107,7 @@ pub(super) fn walk(view: &mut View<'_>, header: &Header) -> Walked {
     };
     walk.walked.first_wrong = u64::MAX;
     if header.free > 0 {
-        walk.waiting.push(Waiting { page: header.free, what: What::Free });
+        walk.waiting.push(Waiting { page: header.free, kind: PageKind::Free });
     }
     while let Some(waiting) = walk.waiting.pop() {
         if walk.view.is_starved() || walk.walked.wrong > WRONG_MAX {
@@ -126,7 +126,7 @@ fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The number of one to nine bytes at `at`, and the place behind it.
+/// The number of one to nine bytes at `at`, and the place after it.
 fn varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for index in 0..9 {
@@ -176,17 +176,17 @@ impl Walk<'_, '_> {
         is_new
     }
 
-    fn wait(&mut self, page: u32, what: What) -> Option<()> {
+    fn wait(&mut self, page: u32, kind: PageKind) -> Option<()> {
         let has_room = self.waiting.len() < WAITING_MAX;
-        has_room.then(|| self.waiting.push(Waiting { page, what }))
+        has_room.then(|| self.waiting.push(Waiting { page, kind }))
     }
 
     fn page(&mut self, bytes: &[u8], waiting: Waiting) -> Option<()> {
-        match waiting.what {
-            What::Free => self.free(bytes),
-            What::Rest => match be32(bytes, 0)? {
+        match waiting.kind {
+            PageKind::Free => self.free(bytes),
+            PageKind::Rest => match be32(bytes, 0)? {
                 0 => Some(()),
-                next => self.wait(next, What::Rest),
+                next => self.wait(next, PageKind::Rest),
             },
             _ => self.tree(bytes, waiting),
         }
@@ -205,7 +205,7 @@ impl Walk<'_, '_> {
             }
             self.walked.last = self.walked.last.max(page);
         }
-        if next > 0 { self.wait(next, What::Free) } else { Some(()) }
+        if next > 0 { self.wait(next, PageKind::Free) } else { Some(()) }
     }
 
     fn tree(&mut self, bytes: &[u8], waiting: Waiting) -> Option<()> {
@@ -218,10 +218,10 @@ impl Walk<'_, '_> {
             13 => (true, true),
             _ => return None,
         };
-        let (low, high) = match waiting.what {
-            What::Rows(low, high) | What::Schema(low, high) if is_rows => (low, high),
-            What::Root if is_rows => (i64::MIN, i64::MAX),
-            What::Index | What::Root if !is_rows => (0, 0),
+        let (low, high) = match waiting.kind {
+            PageKind::Rows(low, high) | PageKind::Schema(low, high) if is_rows => (low, high),
+            PageKind::Root if is_rows => (i64::MIN, i64::MAX),
+            PageKind::Index | PageKind::Root if !is_rows => (0, 0),
             _ => return None,
         };
         let count = be16(bytes, head + 3)?;
@@ -235,8 +235,8 @@ impl Walk<'_, '_> {
             return None;
         }
         let mut low = low;
-        let is_schema = matches!(waiting.what, What::Schema(..));
-        let below = if is_schema { What::Schema } else { What::Rows };
+        let is_schema = matches!(waiting.kind, PageKind::Schema(..));
+        let below = if is_schema { PageKind::Schema } else { PageKind::Rows };
         for index in 0..count {
             let cell = be16(bytes, cells + 2 * index)?;
             if cell < cells + 2 * count || cell as u64 + 4 > self.header.usable_bytes {
@@ -262,7 +262,7 @@ impl Walk<'_, '_> {
                 (false, _) => {
                     let from = if is_leaf { cell } else { cell + 4 };
                     if !is_leaf {
-                        self.wait(be32(bytes, cell)?, What::Index)?;
+                        self.wait(be32(bytes, cell)?, PageKind::Index)?;
                     }
                     let (length, at) = varint(bytes, from)?;
                     self.payload(bytes, at, length, false)?;
@@ -270,8 +270,8 @@ impl Walk<'_, '_> {
             }
         }
         if !is_leaf {
-            let what = if is_rows { below(low, high) } else { What::Index };
-            self.wait(be32(bytes, head + 8)?, what)?;
+            let kind = if is_rows { below(low, high) } else { PageKind::Index };
+            self.wait(be32(bytes, head + 8)?, kind)?;
         }
         Some(())
     }
@@ -280,7 +280,7 @@ impl Walk<'_, '_> {
         (row >= low && row <= high).then_some(())
     }
 
-    /// A row's bytes that begin at `at`, some of which may be in other pages.
+    /// The bytes of a row that begin at `at`, some of which may be in other pages.
     fn payload(&mut self, bytes: &[u8], at: usize, length: u64, is_row: bool) -> Option<()> {
         let usable = self.header.usable_bytes;
         let most = if is_row { usable - 35 } else { (usable - 12) * 64 / 255 - 23 };
@@ -291,7 +291,7 @@ impl Walk<'_, '_> {
         let here = least + (length - least) % (usable - 4);
         let here = if here <= most { here } else { least };
         let next = be32(bytes, at + here as usize)?;
-        self.wait(next, What::Rest)
+        self.wait(next, PageKind::Rest)
     }
 
     /// A row of the table of tables: its fourth column is the root of a tree.
@@ -317,7 +317,7 @@ impl Walk<'_, '_> {
                     _ => 0,
                 };
                 if root > 1 {
-                    self.wait(u32::try_from(root).ok()?, What::Root)?;
+                    self.wait(u32::try_from(root).ok()?, PageKind::Root)?;
                 }
             }
             data = data.checked_add(length)?;

@@ -105,7 +105,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Over a mark, to behind its end.
+    /// Skips past the end of a mark.
     fn skip(&mut self, view: &mut View<'_>, end: &[u8]) -> Result<(), &'static str> {
         let range = self.at..self.at + MARK_BYTES_MAX;
         let found = view.find(range, end).ok_or("a mark without an end")?;
@@ -174,7 +174,7 @@ impl Walk {
         if self.depth > DEPTH_MAX { Err("too deep") } else { Ok(()) }
     }
 
-    /// With the line's end behind the root.
+    /// With the line's end after the root.
     fn end(&self, view: &mut View<'_>) -> u64 {
         match (view.byte(self.at), view.byte(self.at + 1)) {
             (Some(b'\n'), _) => self.at + 1,

@@ -23,7 +23,7 @@ fn checksum(block: &[u8]) -> u64 {
     sum(&block[..148]) + 8 * 32 + sum(&block[156..])
 }
 
-/// A number as octal digits, to the first byte that is none, or as bytes where the first says so.
+/// A number as octal digits, up to the first other byte, or in binary if the first byte says so.
 fn number(field: &[u8]) -> Option<u64> {
     if field.first()? & 0x80 != 0 {
         let (head, low) = field.split_at(field.len().checked_sub(8)?);

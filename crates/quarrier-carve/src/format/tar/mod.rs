@@ -1,4 +1,4 @@
-//! Tapes (tar): files behind headers, in blocks of 512 bytes.
+//! Tapes (tar): files after headers, in blocks of 512 bytes.
 //!
 //! POSIX.1-2017, *pax*; GNU tar's manual. Each header has a checksum; two blocks of zeros end the
 //! tape, and most programs fill it up to a record of 20 blocks.
@@ -20,7 +20,7 @@ const RECORD_BYTES: u64 = 10_240;
 /// As far as an entry is looked for before a candidate, in bytes: little first.
 const BEFORE_BYTES: [u64; 2] = [8 << 10, 64 << 10];
 
-/// What that costs in bytes of fuel: much less than to decode as many.
+/// The cost of that in bytes of fuel: much less than to decode as many.
 const BEFORE_FUEL: u64 = 8 << 10;
 
 impl Format for Tar {
@@ -70,7 +70,7 @@ impl Format for Tar {
     }
 }
 
-/// Where a tape ends whose last block of zeros ends at `at`: its last record is filled up.
+/// The end of a tape whose last block of zeros ends at `at`: its last record is padded.
 fn end(view: &mut View<'_>, at: u64) -> u64 {
     let record_end = at.next_multiple_of(RECORD_BYTES);
     if is_zero(view, at..record_end) { record_end } else { at }

@@ -1,5 +1,5 @@
-//! TIFF, and the raw formats of cameras that are built on it: a chain of directories that say
-//! where everything lies. The file ends behind the furthest byte that any of them refers to.
+//! TIFF, and the raw formats of cameras that are built on it: a chain of directories that refer to all
+//! other parts. The file ends after the furthest byte that any of them refers to.
 //!
 //! Adobe, *TIFF Revision 6.0* (1992).
 
@@ -13,9 +13,9 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
-/// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. Has no checksum: what is verified is that directories
-/// and pictures lie in the file, that what is packed unpacks to the picture's size, and that
-/// nothing foreign lies among pixels that are not packed.
+/// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. There is no checksum: the validator checks that directories
+/// and pictures lie in the file, that packed strips unpack to the picture's size, and that nothing
+/// foreign lies among unpacked pixels.
 pub struct Tif;
 
 const TIF: Kind = Kind::new("tif");
@@ -42,19 +42,24 @@ impl Format for Tif {
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
         let Some((order, first)) = Order::read(view, 0) else { return Verdict::Not };
-        let mut walk =
-            Walk { order, waiting: vec![first], seen: Vec::new(), end: 0, found: Found::default() };
+        let mut walk = Walk {
+            order,
+            waiting: vec![first],
+            seen: Vec::new(),
+            end: 0,
+            info: DirectoryInfo::default(),
+        };
         match walk.all(view) {
-            Ok(()) if walk.found.pictures > 0 => {
-                let kind = walk.found.kind(view);
+            Ok(()) if walk.info.pictures > 0 => {
+                let kind = walk.info.kind(view);
                 match walk.strips(view, kind) {
                     Ok(()) => Verdict::Whole { length: walk.padded(view), kind },
                     Err(at) => Verdict::broken(view, kind, 0, at, "the data here is not a picture"),
                 }
             }
-            Err(at) if walk.found.pictures > 0 || (walk.seen.len() > 1 && walk.found.width) => {
+            Err(at) if walk.info.pictures > 0 || (walk.seen.len() > 1 && walk.info.width) => {
                 Verdict::Broken {
-                    kind: walk.found.kind(view),
+                    kind: walk.info.kind(view),
                     sure: 0,
                     at: at.min(view.length()),
                     reason: "a directory or a picture that is not there".to_string(),
@@ -81,9 +86,9 @@ impl Rest for Tif {
     }
 }
 
-/// What directories told.
+/// What the directories read so far say about the file.
 #[derive(Default)]
-struct Found {
+struct DirectoryInfo {
     /// Directories with a picture.
     pictures: u32,
     strips: Vec<Strips>,
@@ -93,7 +98,7 @@ struct Found {
     maker: Option<Kind>,
 }
 
-impl Found {
+impl DirectoryInfo {
     fn kind(&self, view: &mut View<'_>) -> Kind {
         match self.maker {
             _ if self.is_dng => DNG,
@@ -109,11 +114,11 @@ struct Walk {
     waiting: Vec<u64>,
     seen: Vec<u64>,
     end: u64,
-    found: Found,
+    info: DirectoryInfo,
 }
 
 impl Walk {
-    /// Follows all directories. Else the place of what is missing.
+    /// Follows all directories. Else returns the place of a missing part.
     fn all(&mut self, view: &mut View<'_>) -> Result<(), u64> {
         while let Some(at) = self.waiting.pop() {
             if at == 0 || self.seen.contains(&at) {
@@ -140,18 +145,18 @@ impl Walk {
                 _ => return Err(directory.at),
             }
             match entry.tag {
-                0x0100 => self.found.width = true,
+                0x0100 => self.info.width = true,
                 0x010F => {
                     let bytes = (entry.count.min(8)) as usize;
                     let maker = view.take(entry.at, bytes).unwrap_or_default();
-                    self.found.maker = match maker {
+                    self.info.maker = match maker {
                         _ if maker.starts_with(b"NIKON") => Some(NEF),
                         _ if maker.starts_with(b"SONY") => Some(ARW),
                         _ => None,
                     };
                 }
-                0x0131 => self.found.is_photoshop = view.is_at(entry.at, b"Adobe Photoshop"),
-                0xC612 => self.found.is_dng = true,
+                0x0131 => self.info.is_photoshop = view.is_at(entry.at, b"Adobe Photoshop"),
+                0xC612 => self.info.is_dng = true,
                 // Directories of their own: sub-pictures, EXIF, GPS, interoperability.
                 0x014A | 0x8769 | 0x8825 | 0xA005 => {
                     for index in 0..entry.count.min(64) {
@@ -165,7 +170,7 @@ impl Walk {
         for tags in [(0x0111, 0x0117), (0x0144, 0x0145)] {
             let strips = Strips::read(view, self.order, directory, tags);
             self.pieces(view, directory, tags, strips.as_ref())?;
-            self.found.strips.extend(strips);
+            self.info.strips.extend(strips);
         }
         self.pieces(view, directory, (0x0201, 0x0202), None)
     }
@@ -173,7 +178,7 @@ impl Walk {
     /// Looks into strips and tiles. Else the byte at which one is wrong. Cameras pack theirs in
     /// ways of their own, and are believed.
     fn strips(&self, view: &mut View<'_>, kind: Kind) -> Result<(), u64> {
-        let mut known = self.found.strips.iter().filter(|_| kind == TIF);
+        let mut known = self.info.strips.iter().filter(|_| kind == TIF);
         known.try_for_each(|strips| strips.check(view, self.order))
     }
 
@@ -209,7 +214,7 @@ impl Walk {
         // A picture of its own is the thumbnail that a camera's JPEG has in its EXIF directories,
         // unless it is in the first one.
         if places.tag != 0x0201 || self.seen.first() == Some(&directory.at) {
-            self.found.pictures += 1;
+            self.info.pictures += 1;
         }
         Ok(())
     }
@@ -232,7 +237,7 @@ impl Walk {
     fn padded(&self, view: &mut View<'_>) -> u64 {
         let is_pillow = self.seen.len() > 1 && self.seen.iter().all(|at| at % 16 == 8);
         let padded = self.end.next_multiple_of(if is_pillow { 16 } else { 4 });
-        let is_padded = (self.found.is_photoshop || is_pillow)
+        let is_padded = (self.info.is_photoshop || is_pillow)
             && view
                 .take(self.end, (padded - self.end) as usize)
                 .is_some_and(|b| b.iter().all(|b| *b == 0));

@@ -1,4 +1,4 @@
-//! Packed strips: what they unpack to is counted, not kept. TIFF 6.0, sections 9, 13 and 22.
+//! Packed strips: measures the unpacked size without keeping the data. TIFF 6.0, sections 9, 13 and 22.
 
 use std::ops::Range;
 
@@ -92,7 +92,7 @@ pub(super) fn pack_bits(view: &mut View<'_>, range: Range<u64>, expected: u64) -
     if is_end { Ok(()) } else { Err(at) }
 }
 
-/// Checks that `range` is a JPEG stream, told by its markers. Else the byte at which it is not.
+/// Checks the markers of the JPEG stream in `range`. Else returns the byte at which it is invalid.
 pub(super) fn jpeg(view: &mut View<'_>, range: Range<u64>) -> Result<(), u64> {
     if !view.is_at(range.start, &[0xFF, 0xD8]) {
         return Err(range.start);
@@ -112,7 +112,7 @@ pub(super) fn jpeg(view: &mut View<'_>, range: Range<u64>) -> Result<(), u64> {
     }
 }
 
-/// Where the scan ends whose data begin at `at`: at a marker that is not of the scan.
+/// The end of the scan whose data begin at `at`: at a marker that is not of the scan.
 fn scan_end(view: &mut View<'_>, mut at: u64, end: u64) -> Result<u64, u64> {
     loop {
         let mark = view.find(at..end, &[0xFF]).ok_or(end)?;

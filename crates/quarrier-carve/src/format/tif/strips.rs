@@ -7,10 +7,10 @@ use super::packed;
 use crate::inflate::Inflater;
 use crate::view::View;
 
-/// A strip that is not packed is no more than so many times as long as its sides give.
+/// The maximum length of an unpacked strip, as a multiple of the length computed from its sides.
 const NONSENSE_TIMES: u64 = 256;
 
-/// What holds for all strips, or tiles, of a picture.
+/// The common parameters of all strips, or tiles, of a picture.
 pub(super) struct Strips {
     places: Entry,
     lengths: Entry,
@@ -25,7 +25,7 @@ pub(super) struct Strips {
 }
 
 impl Strips {
-    /// `None` where a picture does not tell all that must be known.
+    /// `None` if a picture lacks a necessary entry.
     pub(super) fn read(
         view: &mut View<'_>,
         order: Order,
@@ -88,8 +88,8 @@ impl Strips {
         look_into(view, together)
     }
 
-    /// The bytes of a strip or tile of which so many are told. Where that is nonsense of one that is
-    /// not packed, readers take what its sides give.
+    /// The length of a strip or tile with the stated length `told`. If that is nonsense for an unpacked
+    /// one, readers use the length computed from its sides.
     pub(super) fn likely_bytes(&self, index: u64, told: u64) -> u64 {
         let expected = self.expected(index);
         let is_nonsense = self.compression == 1 && told / NONSENSE_TIMES > expected;

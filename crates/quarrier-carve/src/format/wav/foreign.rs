@@ -1,34 +1,34 @@
-//! Tells what is no sound: text, noise where there was none before, zeros that begin and end
-//! where blocks of a file system do. A file that is cut, or lies in fragments, has such things
-//! between its samples, and nothing else shows it.
+//! Finds bytes that are not sound: text, noise where there was none before, zeros that begin and end at
+//! blocks of a file system. A cut or fragmented file has such bytes between its samples, and nothing
+//! else shows it.
 
 use std::ops::Range;
 
 use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
-/// What is looked at, at once.
+/// The bytes examined at once.
 const BLOCK_BYTES: u64 = 4096;
 /// Noise in fewer samples than these is chance.
 const NOISE_SAMPLES: usize = 128;
-/// So many sectors of noise in a row are no chance.
+/// This many sectors of noise in a row are not chance.
 const NOISE_SECTORS: u32 = 2;
-/// Of two samples of 16 bits, or one of each channel.
+/// The size of two samples of 16 bits, or one of each channel.
 const SAMPLES_BYTES: usize = 4;
-/// Zeros shorter than this are not looked into.
+/// Shorter runs of zeros are ignored.
 const ZEROS_BYTES_MIN: u64 = 4096;
 
-/// What samples are, as far as it matters here.
+/// The kind of samples, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Samples {
-    /// Whole numbers of so many bytes, one after the other: noise is rare in them, and text never.
+    /// Integers of this many bytes, one after the other: noise is rare in them, and text never occurs.
     Plain(u64),
-    /// Compressed, or floats: nothing can be told.
+    /// Compressed samples, or floats: no check is possible.
     Other,
 }
 
 impl Samples {
-    /// What the format chunk of `bytes` bytes at `at` says, if it is one.
+    /// Reads the format chunk of `bytes` bytes at `at`, if it is one.
     pub(super) fn read(view: &mut View<'_>, at: u64, bytes: u64) -> Option<Samples> {
         if !(14..=4096).contains(&bytes) {
             return None;
@@ -39,14 +39,14 @@ impl Samples {
             return None;
         }
         let bits = if bytes >= 16 { view.u16_le(at + 14)? } else { 0 };
-        // The subtype of what is extensible begins with the tag proper.
+        // The subtype of an extensible format begins with the actual tag.
         let tag = if tag == 0xFFFE && bytes >= 26 { view.u16_le(at + 24)? } else { tag };
         let is_plain = tag == 1 && (8..=16).contains(&bits);
         Some(if is_plain { Samples::Plain(u64::from(bits).div_ceil(8)) } else { Samples::Other })
     }
 }
 
-/// Looks at all samples; the byte of the file from which something foreign lies there.
+/// Examines all samples; fails with the byte of the file at which foreign data begin.
 pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> Result<(), u64> {
     let Samples::Plain(width) = samples else { return Ok(()) };
     let mut noise = Noise::new(data.start, width);
@@ -70,7 +70,7 @@ pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> R
     zeros.end(data.end)
 }
 
-/// Which sectors were noise, and whether there was sound, too: a file that is all noise is its own.
+/// Runs of noisy sectors, and whether there was sound, too: in a file of nothing but noise, noise is not foreign.
 struct Noise {
     /// Samples begin at multiples of `width` bytes from here.
     start: u64,
@@ -101,7 +101,7 @@ impl Noise {
                     }
                 }
                 Some(false) => (self.run, self.is_sound_seen) = (None, true),
-                // Too few: what is known of the others must do.
+                // Too few: the others must decide.
                 None => {}
             }
             if let Some(first) = self.first.filter(|_| self.is_sound_seen) {
@@ -113,7 +113,7 @@ impl Noise {
 }
 
 impl Noise {
-    /// Samples end here. Sound does not begin to be noise with its last sector.
+    /// Ends the samples. Sound does not turn into noise in its last sector only.
     fn end(&self) -> Result<(), u64> {
         match self.run {
             Some((from, _)) if self.is_sound_seen => Err(from),
@@ -122,11 +122,11 @@ impl Noise {
     }
 }
 
-/// Whether samples are as random bytes are: all values are as frequent, and none says anything of the
-/// next. `None` where there are too few to tell.
+/// Whether samples look like random bytes: all values are equally frequent, and none predicts the next.
+/// `None` if there are too few to decide.
 fn is_noise(bytes: &[u8], width: u64) -> Option<bool> {
     let mut values = [0.0f32; SECTOR_BYTES as usize];
-    // From -1 to 1; of 8 bits they have no sign.
+    // From -1 to 1; samples of 8 bits are unsigned.
     let of_byte = |byte: &u8| (f32::from(*byte) - 127.5) / 128.0;
     let of_pair = |pair: &[u8]| f32::from(i16::from_le_bytes([pair[0], pair[1]])) / 32768.0;
     let count = match width {
@@ -140,8 +140,7 @@ fn is_noise(bytes: &[u8], width: u64) -> Option<bool> {
     if count < NOISE_SAMPLES {
         return None;
     }
-    // 1/2, a quarter of all, and 2/3 in noise, give or take four standard deviations of as few samples
-    // as are looked at.
+    // 1/2, a quarter of all, and 2/3 in noise, give or take four standard deviations for this number of samples.
     let loudness = values.iter().map(|value| value.abs()).sum::<f32>() / count as f32;
     let quiet = || values.iter().filter(|value| value.abs() < 0.25).count() as f32 / count as f32;
     // From one to the next, and to the next of the same channel.
@@ -153,14 +152,14 @@ fn is_noise(bytes: &[u8], width: u64) -> Option<bool> {
     Some(is_loud && (0.1..0.4).contains(&quiet()) && step(1) > 0.56 && step(2) > 0.56)
 }
 
-/// Zeros that begin and end where blocks do, with sound before and behind them at once.
+/// Zeros that begin and end at blocks, with sound directly before and after them.
 #[derive(Default)]
 struct Zeros {
     from: Option<u64>,
     is_loud_before: bool,
     /// Whether the last sample before was not zero.
     is_sound_before: bool,
-    /// Whether they begin where blocks do, and not a sample before.
+    /// Whether they begin at a block, and not a sample before.
     is_cut: bool,
     is_begun: bool,
 }
@@ -198,7 +197,7 @@ impl Zeros {
 }
 
 impl Zeros {
-    /// Samples end at `end`. Sound that dies away does not do so at a block of all places.
+    /// Ends the samples at `end`. Sound that fades out does not end exactly at a block.
     fn end(&self, end: u64) -> Result<(), u64> {
         match self.from {
             Some(from) if self.is_cut && end - from >= ZEROS_BYTES_MIN => Err(from),

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// Frames on both sides by which sound is known.
+/// Frames on both sides that represent the sound.
 const KNOWN_FRAMES: u64 = 256;
-/// Frames right behind the joint, in which what is of another file would show.
+/// Frames directly after the joint, in which another file would show.
 const FIRST_FRAMES: u64 = 12;
-/// So many times may steps from one sample to the next be larger right behind the joint, and in all
-/// of what is known behind it.
+/// How many times larger steps from one sample to the next may be directly after the joint, and in all
+/// known frames after it.
 const FIRST_TIMES: u64 = 2;
 const KNOWN_TIMES: u64 = 4;
 
-/// Bytes before a joint of which all, or none, may be of another file.
+/// A block before a joint belongs to another file as a whole or not at all.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Samples as they lie, of whole numbers in 8 or 16 bits.
+/// Integer samples of 8 or 16 bits.
 pub(super) struct Frames {
     start: u64,
     sample_bytes: u64,
@@ -35,7 +35,7 @@ impl Frames {
         (channels > 0).then_some(Frames { start, sample_bytes, channels })
     }
 
-    /// Whether what lies on both sides of byte `joint` is one sound.
+    /// Whether both sides of byte `joint` are one sound.
     pub(super) fn go_on(&self, view: &mut View<'_>, joint: u64) -> bool {
         let frame_bytes = self.sample_bytes * self.channels;
         let Some(data) = joint.checked_sub(self.start) else { return false };
@@ -51,7 +51,7 @@ impl Frames {
         let [Some(earlier), Some(before), Some(right_behind), Some(behind)] = steps else {
             return false;
         };
-        // Of random bytes the mean step is a third of what there is.
+        // The mean step of random bytes is a third of the range.
         let (still, loud) = if self.sample_bytes == 1 { (2, 32) } else { (96, 8192) };
         let is_like = |one, other| one <= KNOWN_TIMES * other + still;
         before.max(behind) < loud

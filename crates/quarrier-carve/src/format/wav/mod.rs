@@ -14,7 +14,7 @@ use crate::view::{Extent, View};
 use foreign::Samples;
 use joint::Frames;
 
-/// Samples in RIFF. Has no checksum: what is verified is the chain of chunks, and that nothing
+/// Samples in RIFF. There is no checksum: the validator checks the chain of chunks, and that nothing
 /// foreign lies between samples.
 pub struct Wav;
 
@@ -25,8 +25,8 @@ const ELSEWHERE: u64 = 0xFFFF_FFFF;
 /// More chunks than this are not a file.
 const CHUNKS_MAX: usize = 1 << 16;
 
-/// What the chunks told.
-struct Told {
+/// The lengths and the sample format that the chunks state.
+struct ChunkInfo {
     /// The length of the file.
     length: u64,
     data: std::ops::Range<u64>,
@@ -49,15 +49,15 @@ impl Format for Wav {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        let Some(told) = chunks(view) else { return Verdict::Not };
-        let told = match told {
-            Ok(told) => told,
+        let Some(info) = chunks(view) else { return Verdict::Not };
+        let info = match info {
+            Ok(info) => info,
             Err((at, why)) => return Verdict::broken(view, WAV, 0, at, why),
         };
-        match foreign::find(view, told.data.clone(), told.samples) {
-            Ok(()) => Verdict::Whole { length: told.length, kind: WAV },
+        match foreign::find(view, info.data.clone(), info.samples) {
+            Ok(()) => Verdict::Whole { length: info.length, kind: WAV },
             Err(at) => {
-                let sure = told.data.start;
+                let sure = info.data.start;
                 Verdict::broken(view, WAV, sure, at, "the data here is not sound")
             }
         }
@@ -69,16 +69,16 @@ impl Format for Wav {
         _: &Broken,
         context: &MendContext<'_>,
     ) -> Option<Vec<Extent>> {
-        let told = chunks(view)?.ok()?;
-        let frames = Frames::read(view, told.data.start)?;
+        let info = chunks(view)?.ok()?;
+        let frames = Frames::read(view, info.data.start)?;
         let alien = Alien { zeros: false, noise: true };
         let sound = Sound { frames, format: self };
-        without_gaps(view, context, told.length, alien, &sound)
+        without_gaps(view, context, info.length, alien, &sound)
     }
 }
 
 /// Goes through all chunks. `None` where it does not begin as a file of samples does.
-fn chunks(view: &mut View<'_>) -> Option<Result<Told, Fault>> {
+fn chunks(view: &mut View<'_>) -> Option<Result<ChunkInfo, Fault>> {
     let riff = Chunk::read(view, 0)?;
     let format = Chunk::read(view, 12)?;
     let mut length = riff.end(0);
@@ -118,13 +118,13 @@ fn chunks(view: &mut View<'_>) -> Option<Result<Told, Fault>> {
         at = chunk.next(at);
     }
     match (samples, data) {
-        (Some(samples), Some(data)) => Some(Ok(Told { length, data, samples })),
+        (Some(samples), Some(data)) => Some(Ok(ChunkInfo { length, data, samples })),
         (Some(_), None) => Some(Err((at, "no samples"))),
         (None, _) => None,
     }
 }
 
-/// What is known of a file that lies in fragments.
+/// A fragmented file's sound.
 struct Sound<'s> {
     frames: Frames,
     format: &'s Wav,

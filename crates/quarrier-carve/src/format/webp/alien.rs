@@ -1,4 +1,4 @@
-//! What no frame of VP8 has in it, seen without decoding: most frames that are broken show it.
+//! Finds bytes that no frame of VP8 contains, without decoding: most broken frames show them.
 
 use std::ops::Range;
 
@@ -8,14 +8,13 @@ use crate::view::View;
 
 /// Bytes that are zero by chance, or because an encoder fills up.
 const ZEROS_BYTES: u64 = 2 * SECTOR_BYTES;
-/// A macroblock of which nothing is written takes 25 bits that are nearly certain: of 1/177 bit
-/// each, together a byte in 56 macroblocks. So many of them can be zeros.
+/// An empty macroblock takes 25 bits that are nearly certain, of 1/177 bit each: together a byte in 56
+/// macroblocks. So this many of them can be one zero byte.
 const MACROBLOCKS_PER_ZERO: u64 = 56;
-/// What is looked at, at once.
+/// The bytes examined at once.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Fails where a sector of `range` is text, or more of them in a row are zeros than so many
-/// macroblocks can be.
+/// Fails if a sector of `range` is text, or has more zeros in a row than that many macroblocks can be.
 pub(super) fn check(view: &mut View<'_>, range: Range<u64>, macroblocks: u64) -> Result<(), Fault> {
     let zeros_max = ZEROS_BYTES + macroblocks / MACROBLOCKS_PER_ZERO;
     let end = range.end.min(view.length());

@@ -2,20 +2,20 @@
 
 use crate::view::View;
 
-/// What one macroblock takes at most is less: 25 blocks of 16 numbers of 23 bits, each bit up to
-/// seven bits of the partition.
+/// A macroblock takes less than this: 25 blocks of 16 numbers of 23 bits, each bit up to seven bits of
+/// the partition.
 const AHEAD_BYTES: usize = 10 << 10;
 const BUFFER_BYTES: usize = 32 << 10;
-/// Zeros behind the bytes of a partition in memory: a decoder takes so many bytes at once.
+/// Zeros after the bytes of a partition in memory: a decoder takes this many bytes at once.
 const ZEROS: usize = 8;
-/// What a byte costs beyond itself: it takes as long as dozens of bytes that are only looked at.
+/// The cost of a byte beyond itself: decoding it takes as long as merely examining dozens of bytes.
 const FUEL_MORE: u64 = 6;
-/// What encoders leave behind the last bit that is needed, at most: 16 to 31 bits as a rule.
+/// The most that encoders leave after the last necessary bit: 16 to 31 bits as a rule.
 const END_BITS: i64 = 48;
 
 /// Bytes that one boolean decoder reads, a piece of them in memory.
 pub(super) struct Partition {
-    /// Where in the file the bytes behind the buffer lie.
+    /// The place in the file of the bytes after the buffer.
     next: u64,
     end: u64,
     /// [`ZEROS`] follow.
@@ -28,8 +28,8 @@ pub(super) struct Partition {
 pub(super) struct State {
     /// In the buffer; beyond it where it has overrun the partition.
     at: usize,
-    /// `count` bits from the highest on, of which eight are compared; behind them more of the
-    /// same bytes may stand.
+    /// `count` bits from the highest on, eight of which are compared; more bits of the same bytes may
+    /// follow them.
     value: u64,
     count: i32,
     /// To be shifted to the left by `shift`, which makes it 128 or more.
@@ -86,7 +86,7 @@ impl Partition {
         self.buffer.extend_from_slice(&[0; ZEROS]);
     }
 
-    /// Where in the file the decoder stands: behind all that it has looked at.
+    /// The decoder's place in the file: after all bytes that it has examined.
     pub(super) fn place(&self) -> u64 {
         self.next - self.held() as u64 + self.state.at as u64
     }
@@ -97,8 +97,8 @@ impl Partition {
         8 * (self.end as i64 - self.place() as i64) + i64::from(self.state.count)
     }
 
-    /// Whether the decoder has come to the end as encoders end: what they flush leaves it at zero,
-    /// and is four bytes or less, with perhaps one of padding.
+    /// Whether the decoder has come to the end as encoders leave it: their flush leaves it at zero, and
+    /// is four bytes or less, with perhaps one of padding.
     pub(super) fn is_used_up(&mut self, view: &mut View<'_>) -> bool {
         let mut bools = self.begin(view);
         let is_still = (0..END_BITS).all(|_| !bools.read(128));
@@ -106,7 +106,7 @@ impl Partition {
     }
 }
 
-/// A boolean decoder over bytes in memory, the last of them [`ZEROS`]; behind them it reads more.
+/// A boolean decoder over bytes in memory, the last of them [`ZEROS`]; after them it reads more.
 #[derive(Clone, Copy)]
 pub(super) struct Bools<'b> {
     bytes: &'b [u8],
@@ -125,10 +125,10 @@ impl Bools<'_> {
     /// Each bit waits for the range that the one before leaves. So that is not shifted before it is
     /// multiplied, but the product, while it is found out how far.
     ///
-    /// What is done for a 0 and for a 1 is written down twice, and not alike: else it is made one
-    /// without a branch, where each bit waits for the one before. A table that says where each bit
-    /// of a block leads, with nothing to guess but where the block ends, was tried: it took as long
-    /// as the branches, as a bit then waits for what is looked up, and takes fifty instructions.
+    /// The work for a 0 and for a 1 is written twice, and differently: otherwise the compiler merges it
+    /// without a branch, and each bit waits for the one before. A table that maps each bit of a block,
+    /// with nothing to predict but the end of the block, was tried: it took as long as the branches,
+    /// because a bit then waits for the look-up, and takes fifty instructions.
     #[inline(always)]
     pub(super) fn read(&mut self, probability: u8) -> bool {
         let split = self.split(probability);
@@ -148,7 +148,7 @@ impl Bools<'_> {
         }
     }
 
-    /// Where the range is split: what is below is a 0.
+    /// The split of the range: values below it are a 0.
     #[inline(always)]
     fn split(&mut self, probability: u8) -> u32 {
         if self.state.count < 8 {

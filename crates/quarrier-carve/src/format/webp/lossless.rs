@@ -1,7 +1,7 @@
 //! Lossless WebP, read to its last bit: RFC 9649, section 3.
 //!
-//! Pixels are read, not made: what transforms would do to them does not tell more. Only those
-//! that say which codes are used where are kept.
+//! Pixels are read, not reconstructed: the transforms would not reveal more errors. Only those that
+//! select codes are kept.
 
 use std::ops::Range;
 
@@ -84,17 +84,17 @@ fn transforms(bits: &mut Bits<'_, '_>, mut width: u32, height: u32) -> Result<u3
     Ok(width)
 }
 
-/// How many blocks of two to the `bits` pixels hold so many.
+/// The number of blocks of two to the `bits` pixels for `pixels` pixels.
 fn blocks(pixels: u32, bits: u32) -> u32 {
     pixels.div_ceil(1 << bits)
 }
 
-/// What a picture is for.
+/// The role of a picture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// To be seen: its parts may have codes of their own.
     Main,
-    /// Of a transform.
+    /// Data of a transform.
     Part,
     /// Says which codes are used where.
     Map,
@@ -317,7 +317,7 @@ fn copy(
     Some(())
 }
 
-/// Colours that were used last, by a hash of them; empty where there is none.
+/// Recent colours, by their hash; empty without a cache.
 struct Cache(Vec<u32>);
 
 impl Cache {

@@ -1,7 +1,7 @@
 //! Key frames of VP8, read to the end of each partition: RFC 6386, section 9 and 19.
 //!
-//! Any bytes can be decoded. What tells is that encoders leave nothing: what all macroblocks take
-//! of each partition is what it has.
+//! Any bytes can be decoded. But encoders leave nothing over: the macroblocks use exactly the bytes of
+//! each partition.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use super::tables::BLOCK_MODES;
 use super::tokens::{Edge, Likelihoods};
 use crate::view::View;
 
-/// Of a frame, before its first partition.
+/// The header of a frame, before its first partition.
 const HEADER_BYTES: u64 = 10;
-/// What a macroblock costs beyond its bytes: many may take none.
+/// The cost of a macroblock beyond its bytes: many may take none.
 const MACROBLOCK_BYTES: u64 = 8;
 
 /// The modes of 4×4 pixels that macroblocks of one mode count as, for those beside them.
@@ -26,9 +26,9 @@ const HORIZONTAL: u8 = 3;
 const MODE_TREE: [[i8; 2]; 9] =
     [[!0, 1], [!1, 2], [!2, 3], [4, 6], [!3, 5], [!5, !6], [!4, 7], [!7, 8], [!8, !9]];
 
-/// What the header of a frame says that is needed to read on.
+/// The parts of a frame's header that are necessary to read on.
 struct Header {
-    /// The segments' tree, where macroblocks say of which they are.
+    /// The tree of segments, if macroblocks name theirs.
     segments: Option<[u8; 3]>,
     /// How likely a macroblock has numbers, where each says so.
     skip: Option<u8>,
@@ -81,7 +81,7 @@ pub(super) fn read(view: &mut View<'_>, range: Range<u64>) -> Result<(), Fault> 
     Ok(())
 }
 
-/// The partitions of tokens, behind the lengths of all but the last.
+/// The partitions of tokens, after the lengths of all but the last.
 fn partitions(
     view: &mut View<'_>,
     range: Range<u64>,
@@ -127,7 +127,7 @@ impl Header {
     }
 }
 
-/// The tree of segments, where macroblocks say of which they are.
+/// The tree of segments, if macroblocks name theirs.
 fn segments(bools: &mut Bools<'_>) -> Option<[u8; 3]> {
     let (has_map, has_data) = (bools.flag(), bools.flag());
     if has_data {
@@ -148,7 +148,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Reads all rows, with what the processor has for shifting and counting bits: that is half of
+    /// Reads all rows, with the processor's instructions for shifting and counting bits: that halves
     /// the time.
     fn rows(
         &mut self,
@@ -248,7 +248,7 @@ impl Header {
             above.fill(mode);
             left.fill(mode);
         }
-        // Of chroma.
+        // Chroma.
         if bools.read(142) && bools.read(114) {
             bools.read(183);
         }

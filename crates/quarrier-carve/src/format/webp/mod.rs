@@ -18,14 +18,14 @@ use crate::view::{Extent, View};
 
 use picture::{begins_as_picture, read_picture};
 
-/// WebP. Has no checksum: what is verified is the chain of chunks, and that each picture, decoded,
-/// ends where its chunk does.
+/// WebP. There is no checksum: the validator checks the chain of chunks, and that each picture,
+/// decoded, ends where its chunk does.
 pub struct Webp;
 
 const WEBP: Kind = Kind::new("webp");
 const FIRST_CHUNK: u64 = 12;
 
-/// What is wrong with a picture, and where in the file it shows.
+/// The error of a picture, and the place in the file where it shows.
 #[derive(Debug, Clone, Copy)]
 struct Fault {
     at: u64,

@@ -6,7 +6,7 @@ use super::super::riff::{Chunk, HEADER_BYTES};
 use super::{Fault, lossless, lossy};
 use crate::view::View;
 
-/// Of a frame of an animation, before the chunks in it.
+/// The header of an animation's frame, before its chunks.
 const FRAME_BYTES: u64 = 16;
 
 /// Whether the chunk at `at` begins as those of its name do.
@@ -29,8 +29,8 @@ pub(super) fn begins_as_picture(view: &mut View<'_>, at: u64, chunk: &Chunk) -> 
     }
 }
 
-/// Reads what the chunk at `at` has of a picture; whether it is one. `canvas` is the size of all
-/// pictures, in pixels, which a chunk says.
+/// Reads the chunk at `at` if it is a picture; returns whether it is. `canvas` is the size of all
+/// pictures, in pixels, according to a chunk.
 pub(super) fn read_picture(
     view: &mut View<'_>,
     at: u64,

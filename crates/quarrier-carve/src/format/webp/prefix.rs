@@ -8,16 +8,16 @@ const BUFFER_BYTES: usize = 16 << 10;
 const END_BYTES: u64 = 4;
 /// The longest code.
 const LENGTH_MAX: usize = 15;
-/// Codes of up to so many bits are looked up.
+/// Codes of up to this many bits are looked up.
 const LOOK_BITS: usize = 8;
 /// The order in which lengths of the code for lengths are stored.
 const LENGTHS_ORDER: [usize; 19] =
     [17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Bits of some bytes of a file, the lowest of each byte first; behind them it reads zeros.
+/// Bits of some bytes of a file, the lowest of each byte first; after them it reads zeros.
 pub(super) struct Bits<'v, 's> {
     pub(super) view: &'v mut View<'s>,
-    /// Where in the file the bytes behind the buffer lie.
+    /// The place in the file of the bytes after the buffer.
     next: u64,
     end: u64,
     buffer: Vec<u8>,
@@ -36,7 +36,7 @@ impl<'v, 's> Bits<'v, 's> {
     #[inline(always)]
     fn refill(&mut self) {
         if let Some(next) = self.buffer.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
-            // What is loaded beyond the count is loaded again, the same bits.
+            // Bytes loaded beyond the count are loaded again, with the same bits.
             self.value |= u64::from_le_bytes(*next) << self.count;
             let bytes = (63 - self.count) >> 3;
             self.at += bytes as usize;
@@ -96,14 +96,14 @@ impl<'v, 's> Bits<'v, 's> {
         self.place() > self.end
     }
 
-    /// Whether the bits end with the last byte, or nearly, and what is left is zero.
+    /// Whether the bits end with the last byte, or nearly, and the rest is zero.
     pub(super) fn is_used_up(&mut self) -> bool {
         let Some(bytes) = self.end.checked_sub(self.place()) else { return false };
         let rest = self.count % 8;
         bytes <= END_BYTES && self.read(rest) == 0 && (0..bytes).all(|_| self.read(8) == 0)
     }
 
-    /// What is wrong here.
+    /// The error at this place.
     pub(super) fn fault(&self, reason: &'static str) -> Fault {
         Fault::new(self.place(), reason)
     }
@@ -113,9 +113,9 @@ impl<'v, 's> Bits<'v, 's> {
 pub(super) struct Code {
     /// By the next bits: the symbol, and in the lower four bits its length; 0 for longer codes.
     look: Box<[u16]>,
-    /// Bits by which `look` is asked.
+    /// The number of bits that index `look`.
     look_bits: u32,
-    /// Of each length.
+    /// The number of codes of each length.
     counts: [u16; LENGTH_MAX + 1],
     /// By length, then in order.
     symbols: Box<[u16]>,
@@ -174,7 +174,7 @@ impl Code {
         Ok(())
     }
 
-    /// The code whose symbols have codes of so many bits; `None` where no code has.
+    /// The code with these lengths of its symbols; `None` if no symbol has a code.
     fn new(lengths: &[u8]) -> Option<Code> {
         let mut counts = [0u16; LENGTH_MAX + 1];
         lengths.iter().for_each(|length| counts[usize::from(*length)] += 1);

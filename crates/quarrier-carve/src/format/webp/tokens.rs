@@ -3,7 +3,7 @@
 use super::bools::Bools;
 use super::tables::{COEFFICIENTS, UPDATES};
 
-/// Probabilities of one context, padded to what is quick to index.
+/// Probabilities of one context, padded for quick indexing.
 type Branches = [u8; 16];
 
 /// How likely the branches of tokens are: by kind of block, place of the number, and context.
@@ -30,7 +30,7 @@ const LUMA: usize = 3;
 pub(super) type Edge = [u8; 9];
 
 impl Likelihoods {
-    /// Reads what a frame changes of those that all begin with.
+    /// Reads a frame's changes of the default probabilities.
     pub(super) fn read(bools: &mut Bools<'_>) -> Box<Self> {
         let mut changed = COEFFICIENTS;
         for (likely, update) in changed.iter_mut().zip(&UPDATES) {

@@ -1,4 +1,4 @@
-//! XML, from its declaration to behind the root's end.
+//! XML, from its declaration to after the root's end.
 //!
 //! *Extensible Markup Language (XML) 1.0*, as far as elements go.
 
@@ -47,7 +47,7 @@ impl Format for Xml {
     }
 }
 
-/// The length of the file whose declaration stands at `at`; `kind` is what its root says.
+/// The length of the file whose declaration is at `at`; `kind` is the type according to its root.
 fn read(
     view: &mut View<'_>,
     mut at: u64,
@@ -98,7 +98,7 @@ fn read(
     }
 }
 
-/// What a root of this name is. Pictures and pages are formats of their own.
+/// The type of a root's name. Pictures and pages are formats of their own.
 fn kind_of(root: &[u8]) -> Option<Kind> {
     match root {
         b"plist" => Some(PLIST),
@@ -107,7 +107,7 @@ fn kind_of(root: &[u8]) -> Option<Kind> {
     }
 }
 
-/// The end of the file, `at` being behind its root: white space and comments may follow.
+/// The end of the file, `at` being after its root: white space and comments may follow.
 fn behind_root(view: &mut View<'_>, at: u64) -> u64 {
     let mut at = after_space(view, at);
     while view.is_at(at, b"<!--") || (view.is_at(at, b"<?") && !view.is_at(at, b"<?xml ")) {

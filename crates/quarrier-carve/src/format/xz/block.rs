@@ -9,26 +9,26 @@ use crate::unpack::filter::{Filter, lzma2};
 use crate::unpack::{DECODER_FUEL, Failed, Shared, Tap, UNKNOWN, drain};
 use crate::view::View;
 
-/// Filters of a block at most, the last of which is LZMA2.
+/// The maximum number of filters of a block, the last of which is LZMA2.
 const FILTERS_MAX: usize = 4;
 const LZMA2: u64 = 0x21;
 const UNKNOWN_CHECK: &str = "checks of a type that is not known were not compared";
 
-/// What the header of a block says.
+/// The header of a block.
 struct Header {
     bytes: u64,
     packed: Option<u64>,
     unpacked: Option<u64>,
     /// In the order in which they were applied.
     filters: Vec<Filter>,
-    /// Of LZMA2.
+    /// The properties of LZMA2.
     properties: Vec<u8>,
 }
 
-/// Unpacks the block at `at`, whose check is of the type `check`. `place` says how far it was read.
+/// Unpacks the block at `at`, whose check is of the type `check`. `place` gets the progress.
 ///
 /// # Errors
-/// Where it is wrong, or cannot be read here.
+/// If it is wrong, or cannot be read here.
 pub(super) fn read(
     view: &mut View<'_>,
     at: u64,
@@ -62,7 +62,7 @@ pub(super) fn read(
     ending(view, data.end, running, check)
 }
 
-/// What stands behind the packed data: zeros up to four bytes, and the check.
+/// Reads the bytes after the packed data: up to four zeros, and the check.
 fn ending(view: &mut View<'_>, at: u64, running: Check, check: u8) -> Result<(), Failed> {
     let filling = at.next_multiple_of(4) - at;
     let zeros = view.take(at, filling as usize);
@@ -77,7 +77,7 @@ fn ending(view: &mut View<'_>, at: u64, running: Check, check: u8) -> Result<(),
     }
 }
 
-/// The header at `at`, whose checksum is right.
+/// Reads the header at `at` and verifies its checksum.
 fn header(view: &mut View<'_>, at: u64) -> Result<Header, Failed> {
     let wrong = Failed::Wrong("a block's header");
     let bytes = view.byte(at).map(|size| (u64::from(size) + 1) * 4).ok_or(wrong)?;

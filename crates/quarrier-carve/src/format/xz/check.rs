@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::crc32::Crc32;
 
-/// The check of a block, of what was unpacked so far.
+/// The check of a block, over the unpacked bytes so far.
 pub(super) enum Check {
     None,
     Crc32(Crc32),
@@ -48,7 +48,7 @@ impl Check {
         }
     }
 
-    /// Whether it is as it stands behind a block; nothing where that cannot be told.
+    /// Whether it matches the one after a block; `None` if that is unknown.
     pub(super) fn ends(self, told: &[u8]) -> Option<bool> {
         match self {
             Check::None => Some(true),

@@ -15,8 +15,8 @@ pub(super) struct Record {
     pub(super) unpacked: u64,
 }
 
-/// The blocks of the stream that begins at `start`, if the footer whose last four bytes stand at
-/// `place` ends it: its index names the blocks that stand there.
+/// The blocks of the stream that begins at `start`, if the footer whose last four bytes are at `place`
+/// ends it: its index lists the blocks there.
 pub(super) fn read(view: &mut View<'_>, start: u64, place: u64) -> Option<Vec<Record>> {
     let footer = place.checked_sub(8)?;
     let told = view.u32_le(footer)?;

@@ -23,13 +23,13 @@ const XZ: Kind = Kind::new("xz");
 const HEADER_BYTES: u64 = 12;
 /// As far as a footer is looked for, in bytes.
 const SEARCH_BYTES_MAX: u64 = 256 << 20;
-/// What is searched at once, in bytes.
+/// The bytes searched at once.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// A stream whose end is known.
+/// A stream with a known end.
 struct Stream {
     end: u64,
-    /// What was not read; empty for nothing.
+    /// The unread part; empty for none.
     not_read: &'static str,
 }
 
@@ -50,7 +50,7 @@ impl Format for Xz {
             Ok(stream) => stream,
             Err((at, reason)) => return Verdict::broken(view, XZ, HEADER_BYTES, at, reason),
         };
-        // What follows and is a stream, too, belongs to it.
+        // A further stream that follows belongs to the file.
         while header(view, end).is_some() {
             let Ok(next) = stream(view, end) else { break };
             end = next.end;
@@ -60,7 +60,7 @@ impl Format for Xz {
     }
 }
 
-/// The flags of the stream whose header stands at `at`, if one does.
+/// The flags of the stream whose header is at `at`, if there is one.
 fn header(view: &mut View<'_>, at: u64) -> Option<[u8; 2]> {
     let bytes = view.array::<{ HEADER_BYTES as usize }>(at)?;
     let is_header = bytes[..7] == *b"\xFD7zXZ\0\0"
@@ -104,7 +104,7 @@ fn framed(view: &mut View<'_>, start: u64) -> Option<(u64, Vec<Record>)> {
                 return Some((place + 4, records));
             }
         }
-        // What is cut by the border of a piece is found in the next one.
+        // A mark across the border of a piece is found in the next one.
         at += (most as u64).saturating_sub(3).max(1);
     }
     None

@@ -60,7 +60,7 @@ impl Entry {
     }
 }
 
-/// What the end of an archive says of it.
+/// The contents of an archive's end record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) entries: u64,
@@ -68,14 +68,14 @@ pub(super) struct End {
     pub(super) size: u64,
     /// Where the directory begins in the file.
     pub(super) offset: u64,
-    /// Where the archive ends: behind its comment.
+    /// The end of the archive: after its comment.
     pub(super) end: u64,
     /// Bytes between the directory and the end record, for archives beyond 4 GiB.
     pub(super) wide_bytes: u64,
 }
 
 impl End {
-    /// Reads what stands behind the directory, at `at`.
+    /// Reads the end record after the directory, at `at`.
     pub(super) fn read(view: &mut View<'_>, at: u64) -> Option<End> {
         if view.is_at(at, b"PK\x06\x06") {
             let record_bytes = view.u64_le(at + 4)?.checked_add(12)?;

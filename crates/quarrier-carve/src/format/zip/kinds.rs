@@ -1,4 +1,4 @@
-//! What lives in an archive, told by its entries.
+//! The type of an archive (docx, jar, …), detected by its entries.
 
 use crate::format::Kind;
 use crate::view::View;
@@ -24,9 +24,9 @@ const BY_MIMETYPE: [(&[u8], Kind); 4] = [
     (b"application/epub+zip", EPUB),
 ];
 
-/// What the names of the members seen so far say.
+/// Marks of a type, collected from the names of the members seen so far.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct MemberNameInfo {
     by_mimetype: Option<Kind>,
     office: Option<Kind>,
     has_content_types: bool,
@@ -34,7 +34,7 @@ pub(super) struct Told {
     has_android_manifest: bool,
 }
 
-impl Told {
+impl MemberNameInfo {
     /// Looks at a member: its name stands at `name_at`, its data at `data_at`.
     pub(super) fn see(&mut self, view: &mut View<'_>, name_at: u64, name_bytes: u16, data_at: u64) {
         let Some(name) = view.take(name_at, name_bytes.into()) else { return };

@@ -11,7 +11,7 @@ use crate::view::View;
 pub(crate) struct Listed<'n> {
     /// As the directory has it.
     pub(crate) name: &'n [u8],
-    /// Where its packed bytes lie in the file.
+    /// The place of its packed bytes in the file.
     pub(crate) data: Range<u64>,
     pub(crate) packing: Packing,
 }

@@ -1,10 +1,10 @@
-//! Local headers: what stands before each member.
+//! Local headers, which precede each member.
 
 use crate::view::View;
 
 /// Flags of a member.
 pub(super) const ENCRYPTED: u16 = 1;
-/// Sizes and checksum stand behind the member.
+/// Sizes and checksum follow the member.
 pub(super) const DESCRIBED_BEHIND: u16 = 8;
 
 pub(super) const STORED: u16 = 0;
@@ -16,7 +16,7 @@ pub(super) const HEADER_BYTES: u64 = 30;
 /// A name longer than this is not believed.
 const NAME_BYTES_MAX: u16 = 4096;
 
-/// What a local header says.
+/// The contents of a local header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Local {
     pub(super) flags: u16,
@@ -66,7 +66,7 @@ impl Local {
         Some(local)
     }
 
-    /// Whether only what stands behind the member says how long it is.
+    /// Whether only the descriptor after the member has its length.
     pub(super) fn is_open(&self) -> bool {
         self.flags & DESCRIBED_BEHIND != 0 && self.packed == 0
     }

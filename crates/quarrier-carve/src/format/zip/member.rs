@@ -6,10 +6,10 @@ use crate::inflate::{Failed, Inflater};
 use crate::unpack::{ENCRYPTED as NOT_DECRYPTED, UNKNOWN};
 use crate::view::View;
 
-/// What was not read, where it would take too long.
+/// The reason for a member that would take too long.
 const TOO_LONG: &str = "members that unpack to a hundred times their size were not read";
-/// A member that gives more than this many bytes, and [`RATIO_MAX`] times what it takes, is not
-/// read: only its lengths are believed.
+/// A member that unpacks to more than this many bytes, and [`RATIO_MAX`] times its packed size, is not
+/// read: its lengths are trusted.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 const RATIO_MAX: u64 = 100;
 /// Deflate does not pack better.
@@ -27,7 +27,7 @@ pub(super) struct Member {
     pub(super) crc: u32,
     pub(super) packed: u64,
     pub(super) unpacked: u64,
-    /// What of it was not read, or `None` where its checksum was verified.
+    /// The unread part, or `None` if its checksum was verified.
     pub(super) not_read: Option<&'static str>,
 }
 
@@ -42,7 +42,7 @@ fn wrong<T>(at: u64, why: &'static str) -> Result<T, Wrong> {
     Err(Wrong { at, why })
 }
 
-/// Reads the member whose header `local` stands at `at`.
+/// Reads the member whose header `local` is at `at`.
 pub(super) fn read(
     view: &mut View<'_>,
     inflater: &mut Option<Inflater>,
@@ -72,8 +72,8 @@ pub(super) fn read(
         _ => stored(view, declared, unread)?,
     };
     let described = local.flags & DESCRIBED_BEHIND != 0;
-    let is_told = !described || local.crc != 0 || local.packed != 0;
-    if is_told
+    let has_sizes = !described || local.crc != 0 || local.packed != 0;
+    if has_sizes
         && read.not_read.is_none()
         && (read.crc != local.crc || read.unpacked != local.unpacked)
     {
@@ -94,7 +94,7 @@ fn why_not(local: &Local) -> &'static str {
     }
 }
 
-/// A member whose bytes are not looked at.
+/// A member whose bytes are skipped.
 fn skipped(
     view: &mut View<'_>,
     local: &Local,
@@ -179,7 +179,7 @@ fn searched(view: &mut View<'_>, local: &Local, member: Member) -> Result<Member
     wrong(at.min(view.length()), "a member without an end")
 }
 
-/// The member with the descriptor behind it: with or without a signature, sizes of 4 or 8 bytes.
+/// The member with the descriptor after it: with or without a signature, sizes of 4 or 8 bytes.
 fn behind_descriptor(view: &mut View<'_>, member: Member) -> Result<Member, Wrong> {
     let at = member.end;
     let signed = view.is_at(at, b"PK\x07\x08");
@@ -190,11 +190,11 @@ fn behind_descriptor(view: &mut View<'_>, member: Member) -> Result<Member, Wron
         let sizes = at + skip + 4;
         let wide = (view.u64_le(sizes), view.u64_le(sizes + 8));
         let narrow = (view.u32_le(sizes).map(u64::from), view.u32_le(sizes + 4).map(u64::from));
-        let told = (Some(member.packed), Some(member.unpacked));
-        if wide == told {
+        let given = (Some(member.packed), Some(member.unpacked));
+        if wide == given {
             return Ok(Member { end: sizes + 16, ..member });
         }
-        if narrow == told {
+        if narrow == given {
             return Ok(Member { end: sizes + 8, ..member });
         }
     }

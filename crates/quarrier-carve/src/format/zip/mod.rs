@@ -1,8 +1,8 @@
 //! Zip archives, and the documents and programs that are zip archives.
 //!
-//! PKWARE, *APPNOTE.TXT – .ZIP File Format Specification*, 6.3.10. Members follow one another,
-//! each behind a local header; the central directory behind them names each with its place, and
-//! the end record says where the directory is.
+//! PKWARE, *APPNOTE.TXT – .ZIP File Format Specification*, 6.3.10. Members follow one another, each
+//! after a local header; then the central directory names each with its place, and the end record has
+//! the place of the directory.
 
 mod directory;
 mod kinds;
@@ -19,7 +19,7 @@ use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
 use directory::{End, Entry};
-use kinds::{KINDS, Told};
+use kinds::{KINDS, MemberNameInfo};
 pub(crate) use listing::{Packing, members};
 use local::{HEADER_BYTES, Local};
 use member::Member;
@@ -28,7 +28,7 @@ use member::Member;
 const MEMBERS_MAX: usize = 1 << 20;
 /// As far as a header is looked for before a candidate, in bytes.
 const BEFORE_BYTES: u64 = 32 << 10;
-/// What that costs in bytes of fuel: much less than to decode as many.
+/// The cost of that in bytes of fuel: much less than to decode as many.
 const BEFORE_FUEL: u64 = BEFORE_BYTES / 8;
 
 /// Zip and its kin. Every member is read and its checksum verified if it is stored or deflated
@@ -55,7 +55,7 @@ impl Format for Zip {
         }
         let walk = Walk::through(view);
         let broken = |at: u64, reason: &str| Verdict::Broken {
-            kind: walk.told.kind(),
+            kind: walk.names.kind(),
             sure: walk.sure.min(at),
             at,
             reason: reason.to_string(),
@@ -65,11 +65,11 @@ impl Format for Zip {
         }
         match walk.directory(view) {
             Ok(end) if end.end <= view.length() => {
-                Verdict::ended(end.end, walk.told.kind(), walk.not_read.unwrap_or(""))
+                Verdict::ended(end.end, walk.names.kind(), walk.not_read.unwrap_or(""))
             }
             Ok(_) => broken(view.length(), "truncated"),
-            Err(Astray::Another) => Verdict::Not,
-            Err(Astray::At(at, why)) => broken(at.min(view.length()), why),
+            Err(DirectoryFault::Another) => Verdict::Not,
+            Err(DirectoryFault::At(at, why)) => broken(at.min(view.length()), why),
         }
     }
 
@@ -83,24 +83,24 @@ impl Format for Zip {
     }
 }
 
-/// What was found from the first member on.
+/// The members found from the first one on.
 #[derive(Default)]
 struct Walk {
     /// Place, end and checksum, in order.
     members: Vec<(u64, u64, u32)>,
-    told: Told,
+    names: MemberNameInfo,
     /// Everything before this byte was verified.
     sure: u64,
     /// Where the members end.
     at: u64,
-    /// What was not read of the first member that was not.
+    /// What the validator could not read of the first member that it could not read whole.
     not_read: Option<&'static str>,
     wrong: Option<member::Wrong>,
 }
 
-/// Why a directory does not end an archive.
-enum Astray {
-    /// It is that of an archive that begins elsewhere.
+/// Why a central directory does not end an archive.
+enum DirectoryFault {
+    /// It belongs to an archive that begins elsewhere.
     Another,
     At(u64, &'static str),
 }
@@ -116,7 +116,7 @@ impl Walk {
                 break;
             }
             let name_at = walk.at + HEADER_BYTES;
-            walk.told.see(view, name_at, local.name_bytes, local.data_at);
+            walk.names.see(view, name_at, local.name_bytes, local.data_at);
             match member::read(view, &mut inflater, walk.at, &local) {
                 Ok(Member { at, end, crc, not_read, .. }) => {
                     walk.members.push((at, end, crc));
@@ -135,8 +135,8 @@ impl Walk {
         walk
     }
 
-    /// Reads the directory behind the members, and compares it with them.
-    fn directory(&self, view: &mut View<'_>) -> Result<End, Astray> {
+    /// Reads the directory after the members, and compares it with them.
+    fn directory(&self, view: &mut View<'_>) -> Result<End, DirectoryFault> {
         let start = behind_signing_block(view, self.at).unwrap_or(self.at);
         let mut at = start;
         if view.is_at(at, b"PK\x06\x08") {
@@ -160,13 +160,13 @@ impl Walk {
         }
         let Some(end) = End::read(view, at) else {
             let why = if entries == 0 { "no member begins here" } else { "directory" };
-            return Err(Astray::At(at, why));
+            return Err(DirectoryFault::At(at, why));
         };
         if end.offset != start && end.size <= at - start {
-            return Err(Astray::Another);
+            return Err(DirectoryFault::Another);
         }
         if strays || end.size != at - start || end.entries & 0xFFFF != entries & 0xFFFF {
-            return Err(Astray::At(at, "the directory does not fit the members"));
+            return Err(DirectoryFault::At(at, "the directory does not fit the members"));
         }
         Ok(end)
     }

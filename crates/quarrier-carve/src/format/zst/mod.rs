@@ -19,16 +19,16 @@ const BLOCK_BYTES_MAX: u64 = 128 << 10;
 /// Frames that need more memory are not unpacked. 8 MiB is what every program must support.
 const WINDOW_LOG_MAX: u32 = 23;
 const OUTPUT_BYTES: usize = 128 << 10;
-/// What gives more than this many bytes, and [`RATIO_MAX`] times what it takes, is not unpacked
-/// further.
+/// A frame that unpacks to more than this many bytes, and [`RATIO_MAX`] times its packed size, is not
+/// unpacked further.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 const RATIO_MAX: u64 = 100;
-/// What was not read, and why.
+/// The unread part, and why.
 const WITH_DICTIONARY: &str = "data packed with a dictionary were not read";
 const TOO_WIDE: &str = "data that take more than 8 MiB to unpack were not read";
 const TOO_LONG: &str = "data that unpack to a hundred times their size were not read";
 const WRONG: Failed = Failed::Wrong("packed data");
-/// What a decompressor costs in bytes of fuel.
+/// The cost of a decompressor in bytes of fuel.
 const SETUP_FUEL: u64 = 8 << 10;
 /// Bytes that are unpacked for a byte of fuel.
 const OUTPUT_PER_FUEL: u64 = 8;
@@ -61,7 +61,7 @@ impl Format for Zst {
             Err(Failed::NotRead(what)) => what,
             Err(Failed::Wrong(why)) => return Verdict::broken(view, ZST, 0, end, why),
         };
-        // What follows and is a frame, too, belongs to it.
+        // A further frame that follows belongs to the file.
         while view.is_at(end, &MAGIC) {
             let Ok(next) = frame(view, end) else { break };
             match unpacked(view, end, &next) {

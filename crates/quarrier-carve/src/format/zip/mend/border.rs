@@ -1,13 +1,13 @@
-//! Where in a member one fragment ends and the next one begins: told by the member's checksum.
+//! Finds where in a member one fragment ends and the next one begins, by the member's checksum.
 
 use super::super::directory::Entry;
 use super::super::local::{DEFLATED, ENCRYPTED, HEADER_BYTES, STORED};
 use super::plan::{between, borders};
 use super::{Hop, Sight, stored};
 use crate::crc32::Crc32;
-use crate::inflate::{Copyable, Went};
+use crate::inflate::{Copyable, InflateStep};
 
-/// What is read first from a place that may be wrong, in bytes; then more and more.
+/// The bytes read first from a place that may be wrong; later reads grow.
 const FIRST_BYTES: u64 = 512;
 const MOST_BYTES: u64 = 64 << 10;
 
@@ -43,13 +43,13 @@ struct Going {
     at: u64,
 }
 
-/// How far reading came.
-enum Came {
-    /// To where it should.
+/// How far reading a member came.
+enum ReadOutcome {
+    /// To the requested byte.
     There,
     /// To the end of the member, with the right checksum.
     Whole,
-    /// To something wrong.
+    /// To bytes that do not belong to the member.
     Astray,
 }
 
@@ -65,41 +65,41 @@ impl Going {
     }
 
     /// Reads on to byte `to` of the file, in the fragment with this shift.
-    fn on(&mut self, sight: &mut Sight<'_, '_>, data: &Data, shift: i64, to: u64) -> Came {
+    fn on(&mut self, sight: &mut Sight<'_, '_>, data: &Data, shift: i64, to: u64) -> ReadOutcome {
         let mut stride = FIRST_BYTES;
         while self.at < to {
             let most = stride.min(to - self.at) as usize;
-            let Some(place) = sight.place(self.at, shift) else { return Came::Astray };
+            let Some(place) = sight.place(self.at, shift) else { return ReadOutcome::Astray };
             let bytes = sight.raw.run(place, most);
             if bytes.is_empty() {
-                return Came::Astray;
+                return ReadOutcome::Astray;
             }
             let crc = &mut self.crc;
             match self.inflater.more(bytes, &mut |output| crc.update(output)) {
-                Went::On => self.at += bytes.len() as u64,
-                Went::Wrong(_) => return Came::Astray,
-                Went::Ended(used) => {
+                InflateStep::On => self.at += bytes.len() as u64,
+                InflateStep::Wrong(_) => return ReadOutcome::Astray,
+                InflateStep::Ended(used) => {
                     self.at += used as u64;
                     let is_whole = self.at == data.end && self.crc.value() == data.crc;
-                    return if is_whole { Came::Whole } else { Came::Astray };
+                    return if is_whole { ReadOutcome::Whole } else { ReadOutcome::Astray };
                 }
             }
             stride = (stride * 2).min(MOST_BYTES);
         }
-        if self.at == data.end { Came::Astray } else { Came::There }
+        if self.at == data.end { ReadOutcome::Astray } else { ReadOutcome::There }
     }
 }
 
 /// Whether all of the data are right in the fragment with this shift.
 pub(super) fn is_right(sight: &mut Sight<'_, '_>, data: &Data, shift: i64) -> bool {
     if data.is_deflated {
-        let came = Going::start(data).on(sight, data, shift, data.end);
-        return matches!(came, Came::Whole);
+        let outcome = Going::start(data).on(sight, data, shift, data.end);
+        return matches!(outcome, ReadOutcome::Whole);
     }
     sight.crc(data.at..data.end, shift) == Some(data.crc)
 }
 
-/// The hops, at most `hops_max`, by which the data lead from one shift to another.
+/// The hops, at most `hops_max`, by which the data continue from one shift to another.
 pub(super) fn find(
     sight: &mut Sight<'_, '_>,
     data: &Data,
@@ -107,7 +107,7 @@ pub(super) fn find(
     to: i64,
     hops_max: usize,
 ) -> Option<Vec<Hop>> {
-    // In what stands between the name and the data every border is as good.
+    // Any border between the name and the data is equally good.
     if let Some(at) = borders(data.named_at, data.at, sight.block_bytes).first()
         && is_right(sight, data, to)
     {
@@ -124,7 +124,7 @@ pub(super) fn find(
     })
 }
 
-/// One hop behind where `start` stands.
+/// One hop after the place of `start`.
 fn one_hop(
     sight: &mut Sight<'_, '_>,
     data: &Data,
@@ -134,11 +134,11 @@ fn one_hop(
 ) -> Option<Vec<Hop>> {
     let mut going = start.clone();
     for at in borders(going.at + 1, data.end, sight.block_bytes) {
-        if let Came::Astray = going.on(sight, data, from, at) {
+        if let ReadOutcome::Astray = going.on(sight, data, from, at) {
             return None;
         }
         spare.copy_from(&going);
-        if let Came::Whole = spare.on(sight, data, to, data.end) {
+        if let ReadOutcome::Whole = spare.on(sight, data, to, data.end) {
             return Some(vec![Hop { at, shift: to }]);
         }
         if sight.is_over() {
@@ -159,14 +159,14 @@ fn two_hops(
     let mut going = start.clone();
     let mut middle = start.clone();
     for at in borders(going.at + 1, data.end, sight.block_bytes) {
-        if let Came::Astray = going.on(sight, data, from, at) {
+        if let ReadOutcome::Astray = going.on(sight, data, from, at) {
             return None;
         }
         for shift in between(from, to, sight.block_bytes) {
             middle.copy_from(&going);
             // A whole block must be right before it is worth looking for another border.
             let next = (at + sight.block_bytes).min(data.end);
-            if let Came::There = middle.on(sight, data, shift, next) {
+            if let ReadOutcome::There = middle.on(sight, data, shift, next) {
                 middle.copy_from(&going);
                 if let Some(mut hops) = one_hop(sight, data, &middle, spare, (shift, to)) {
                     hops.insert(0, Hop { at, shift });

@@ -1,9 +1,9 @@
 //! Archives in fragments.
 //!
-//! The end record says how long the archive is, so that the place where the record lies says how
-//! wide the gaps are together; and the directory says where each local header stands in the file,
-//! so that the place where the header lies says in which fragment it is. Only the members across
-//! a border are read, to find the border by their checksum.
+//! The end record has the length of the archive, so the place of the record shows how wide the gaps are
+//! together; and the directory has the place of each local header in the file, so the actual place of
+//! the header shows its fragment. Only the members across a border are read, to find the border by
+//! their checksum.
 
 mod border;
 mod plan;
@@ -20,14 +20,13 @@ use super::directory::END_BYTES;
 use super::local::Local;
 use plan::Plan;
 
-/// As far behind the beginning as an end record is looked for, as a multiple of the widest gap.
+/// How far after the beginning an end record is searched for, as a multiple of the widest gap.
 const REACH_GAPS: u64 = 4;
 /// End records that are looked into.
 const ENDS_MAX: usize = 16;
 const SECTOR_BYTES: u64 = 512;
 
-/// Where a file goes on: its bytes from `at` on lie `shift` bytes further than if there were no
-/// gaps.
+/// A point where a file continues: its bytes from `at` on lie `shift` bytes further than without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hop {
     at: u64,

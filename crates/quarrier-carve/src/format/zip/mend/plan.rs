@@ -1,4 +1,4 @@
-//! What the directory says of where things should be, and where they are.
+//! Compares the places in the directory with the actual ones.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ use crate::view::{Extent, View};
 
 /// More members than this are not placed.
 const MEMBERS_MAX: usize = 1 << 16;
-/// Members whose header is looked for in fragments between the first and the last one.
+/// The number of members whose header is searched for in fragments between the first and the last one.
 const SEARCHES_MAX: usize = 64;
 
 /// A member as the directory has it.
 #[derive(Debug, Clone, Copy)]
 struct Planned {
     entry: Entry,
-    /// Where its name lies in the source, in the directory.
+    /// The place of its name in the source, in the directory.
     name_place: u64,
 }
 
-/// An archive whose end is known.
+/// An archive with a known end.
 pub(super) struct Plan {
     end: End,
-    /// How far its last fragment lies from where it would without gaps.
+    /// How far its last fragment is from its place without gaps.
     shift: i64,
     /// In the order of the file.
     members: Vec<Planned>,
@@ -33,8 +33,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan of the archive whose end record lies at `place`, if that may be the archive that
-    /// begins with `first`.
+    /// The plan of the archive whose end record is at `place`, if that may be the archive that begins
+    /// with `first`.
     pub(super) fn of_end(sight: &mut Sight<'_, '_>, place: u64, first: &Local) -> Option<Plan> {
         if sight.context.claims.holds(place) {
             return None;
@@ -100,7 +100,7 @@ impl Plan {
         let shifts = self.shifts(sight);
         let mut hops = Vec::new();
         let (mut from, mut shift) = (0, 0);
-        // Anchors: members whose header was found, and behind them the directory.
+        // Anchors: members whose header was found, and after them the directory.
         let anchors = shifts.iter().enumerate().filter_map(|(k, s)| Some((k, (*s)?)));
         for (to, found) in anchors.chain([(self.members.len(), self.shift)]) {
             if found != shift {
@@ -111,7 +111,7 @@ impl Plan {
         Some(hops)
     }
 
-    /// In which fragment each member's header is, told by the fragment's shift.
+    /// The fragment of each member's header, by the fragment's shift.
     fn shifts(&self, sight: &mut Sight<'_, '_>) -> Vec<Option<i64>> {
         let count = self.members.len();
         let mut shifts = vec![None; count];
@@ -161,7 +161,7 @@ impl Plan {
                 if let Some(hops) = border::find(sight, &data, from, to, hops_max) {
                     return Some(hops);
                 }
-                // All of it is before the border: what is behind it may not be.
+                // All of it is before the border; data after it may not be.
                 if data.end > next || !border::is_right(sight, &data, from) {
                     return None;
                 }

@@ -12,7 +12,7 @@ use crate::crc32::Appended;
 /// one by chance.
 const PAIRS_MAX: u64 = 1 << 18;
 
-/// The hops, at most `hops_max`, by which the data lead from one shift to another.
+/// The hops, at most `hops_max`, by which the data continue from one shift to another.
 pub(super) fn find(
     sight: &mut Sight<'_, '_>,
     data: &Data,
@@ -66,8 +66,8 @@ fn before(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -
     all
 }
 
-/// The checksum of all behind each border, in the fragment with this shift; `None` where the
-/// source has no such bytes.
+/// The checksum of all bytes after each border, in the fragment with this shift; `None` if the source
+/// has no such bytes.
 fn behind(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -> Vec<Option<u32>> {
     let (mut crc, mut end) = (Some(0), data.end);
     let mut all = vec![None; borders.len()];

@@ -1,6 +1,6 @@
-//! What was read lately of a source that shows no windows: an image whose chunks are compressed is
-//! decompressed once, though validators and menders come back to it many times. And what could not
-//! be read of any source: a disk tries for seconds, so nobody asks it again.
+//! A cache of blocks read lately, for sources without windows: validators and menders come back many times to
+//! the same block, and a compressed image should unpack it once. It also remembers ranges that could not be read,
+//! because a disk tries a bad sector for seconds each time.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,11 +14,11 @@ use quarrier_core::sync::lock;
 use super::bad::Bad;
 use super::room;
 
-/// What views fetch at once.
+/// How much a view fetches at once.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// A source, the blocks of it that were read last, and what of it is bad.
-pub(super) struct Kept<'s> {
+/// A source with the blocks that were read last and the ranges that could not be read.
+pub(super) struct CachedSource<'s> {
     source: &'s dyn Source,
     shows_windows: bool,
     blocks_max: usize,
@@ -33,17 +33,17 @@ struct Blocks {
     reads: u64,
 }
 
-impl<'s> Kept<'s> {
-    /// Keeps an eighth of `memory_bytes` and 64 MiB at most; nothing of a source with windows.
+impl<'s> CachedSource<'s> {
+    /// Caches an eighth of `memory_bytes`, at most 64 MiB, and nothing if the source shows windows.
     pub(super) fn new(source: &'s dyn Source, memory_bytes: u64) -> Self {
         let shows_windows = source.window(0..source.length().min(1)).is_some();
         let blocks_max = room::blocks_max(memory_bytes, BLOCK_BYTES);
         let (blocks, bad) = Default::default();
-        Kept { source, shows_windows, blocks_max, blocks, bad }
+        CachedSource { source, shows_windows, blocks_max, blocks, bad }
     }
 
-    /// A block, with zeros where it is bad; none where it ends early, or not all of that is
-    /// remembered.
+    /// A block, with zeros at unreadable ranges; `None` if the source ends within it, or not all of its
+    /// unreadable ranges are remembered.
     fn block(&self, number: u64) -> Option<Arc<[u8]>> {
         if let Some(block) = self.blocks().get(number) {
             return Some(block);
@@ -69,8 +69,8 @@ impl<'s> Kept<'s> {
         start..self.length().min(start + BLOCK_BYTES)
     }
 
-    /// Reads sector by sector what is not known to be bad, and remembers what is; zeros stand for
-    /// it. Whether all can be told apart from now on.
+    /// Reads the ranges not known to be bad sector by sector, and remembers the bad ones; zeros stand
+    /// for these. Returns whether all are remembered.
     fn read_around(&self, start: u64, bytes: &mut [u8]) -> bool {
         let mut at = start;
         for sector in bytes.chunks_mut(self.sector_bytes().max(1)) {
@@ -94,7 +94,7 @@ impl<'s> Kept<'s> {
         true
     }
 
-    /// How many of so many bytes from `offset` on come before a bad one.
+    /// How many of `bytes` bytes from `offset` on precede an unreadable one.
     fn good(&self, offset: u64, bytes: usize) -> io::Result<usize> {
         match self.bad().within(offset..offset.saturating_add(bytes as u64)) {
             None => Ok(bytes),
@@ -107,8 +107,8 @@ impl<'s> Kept<'s> {
         }
     }
 
-    /// What is good of `buffer`, from the source itself; where that fails, it is found out what is
-    /// not.
+    /// Reads the good part of `buffer` from the source itself; after a failure, finds the unreadable
+    /// ranges.
     fn read_directly(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let good = self.good(offset, buffer.len())?;
         match self.source.read_at(offset, &mut buffer[..good]) {
@@ -150,7 +150,7 @@ impl Blocks {
     }
 }
 
-impl Source for Kept<'_> {
+impl Source for CachedSource<'_> {
     fn name(&self) -> &str {
         self.source.name()
     }
@@ -204,7 +204,7 @@ mod tests {
     use quarrier_core::source::Memory;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Counts what is read of it, and how often what cannot be read, which is one byte.
+    /// Counts reads, and how often the unreadable byte was requested.
     struct Counting<'b> {
         bytes: Memory<&'b [u8]>,
         read: AtomicU64,
@@ -238,10 +238,10 @@ mod tests {
         let memory = Memory::new("m", &bytes[..]);
         let (read, asked) = Default::default();
         let source = Counting { bytes: memory, read, asked, bad: u64::MAX };
-        let kept = Kept::new(&source, 32 << 20);
+        let cached = CachedSource::new(&source, 32 << 20);
         let mut buffer = vec![0; 300_000];
         let mut look = |at: usize, length: usize| {
-            let read = read_full_at(&kept, at as u64, &mut buffer[..length]).unwrap();
+            let read = read_full_at(&cached, at as u64, &mut buffer[..length]).unwrap();
             assert!(buffer[..read] == bytes[at..bytes.len().min(at + length)], "{at}");
         };
         for _ in 0..10 {
@@ -262,10 +262,10 @@ mod tests {
             let memory = Memory::new("m", &bytes[..]);
             let (read, asked) = Default::default();
             let source = Counting { bytes: memory, read, asked, bad };
-            let kept = Kept { shows_windows, ..Kept::new(&source, 8 << 20) };
+            let cached = CachedSource { shows_windows, ..CachedSource::new(&source, 8 << 20) };
             let look = |range: Range<u64>| {
                 let mut buffer = vec![0; (range.end - range.start) as usize];
-                let read = read_full_at(&kept, range.start, &mut buffer)?;
+                let read = read_full_at(&cached, range.start, &mut buffer)?;
                 assert!(buffer[..read] == bytes[range.start as usize..][..read], "{range:?}");
                 Ok::<_, io::Error>(read)
             };
