@@ -1,4 +1,4 @@
-//! The one error type of this crate. A message that does not parse is none: it is listed.
+//! The error type of this crate. A message that does not parse is not an error, but a reject.
 
 use std::fmt;
 
@@ -12,19 +12,19 @@ pub enum Error {
     Compressed {
         /// The path or name of the source.
         source_name: String,
-        /// What is wrong, and where.
+        /// The reason, and the place.
         reason: String,
     },
     /// A file of columns, Arrow or Parquet, that could not be read.
     Columns {
         /// The path or name of the source.
         source_name: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
     /// An Arrow column that has no place in a table.
     ArrowColumn {
-        /// Its name, of what is nested the path.
+        /// Its name; its path, if it is nested.
         name: String,
         /// Why, and what to try.
         reason: String,
@@ -35,19 +35,19 @@ pub enum Error {
     Format {
         /// As it was given.
         name: String,
-        /// The names that there are.
+        /// The valid names.
         known: &'static [&'static str],
     },
     /// A log could not be opened, read or written.
     Log(crate::log::Error),
-    /// A data folder does not have what was asked for, or cannot keep it.
+    /// A data folder lacks what was requested, or cannot store it.
     Kept {
         /// The folder, or a file of it.
         place: String,
         /// Why, and what to try.
         reason: String,
     },
-    /// The load was told to stop before it had read everything.
+    /// The load was stopped before it had read everything.
     Cancelled,
 }
 

@@ -1,6 +1,6 @@
 //! Exact numbers of up to 38 digits: a mantissa divided by a power of ten.
 
-/// The most digits of an exact number, and the most behind its point.
+/// The maximum number of digits of an exact number, and of its decimals.
 pub const DIGITS_MAX: u8 = 38;
 
 /// The greatest mantissa.
@@ -57,8 +57,8 @@ pub(crate) fn as_float(mantissa: i128, scale: u8) -> f64 {
     format!("{mantissa}e-{scale}").parse().unwrap_or(f64::NAN)
 }
 
-/// Numbers with mantissas up to here lie further apart than floats do, so that each has a float of its
-/// own, and is the shortest text of it.
+/// Numbers with mantissas up to here are further apart than floats, so each has a float of its own, and
+/// is the shortest text of it.
 const SURE_MAX: u128 = 1 << 52;
 
 /// Whether digits are lost where the number becomes the nearest float: it is neither the number itself
@@ -86,7 +86,7 @@ pub(crate) fn says(float: f64, text: &str) -> bool {
     }
 }
 
-/// Appends the number, without zeros at the end of what stands behind the point.
+/// Appends the number, without trailing zeros after the point.
 pub(crate) fn write(mantissa: i128, scale: u8, out: &mut String) {
     let digits = mantissa.unsigned_abs().to_string();
     let (whole, part) = match digits.len().checked_sub(usize::from(scale)) {

@@ -1,4 +1,4 @@
-//! What is wrong with a message.
+//! The reasons why messages are rejected.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Fault {
     /// Bytes from the message's start.
     pub at: usize,
-    /// What is there, or is not.
+    /// The reason.
     pub what: &'static str,
 }
 

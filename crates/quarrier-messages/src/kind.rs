@@ -1,33 +1,33 @@
-//! What a column holds.
+//! The types of columns.
 
-/// The kind of a column's values. Every kind has NULL beside.
+/// The type of a column's values. Every type has NULL beside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Nothing but NULL was seen.
     Null,
     /// TRUE or FALSE.
     Boolean,
-    /// A whole number of 64 bits.
+    /// an integer of 64 bits.
     Integer,
-    /// An exact number of up to 38 digits: a whole number divided by 10^`scale`, `scale` at most 38.
-    /// Whole numbers that 64 bits do not hold have a scale of 0.
+    /// An exact number of up to 38 digits: an integer divided by 10^`scale`, `scale` at most 38.
+    /// Integers that 64 bits do not hold have a scale of 0.
     Decimal {
-        /// Digits behind the point.
+        /// The number of decimals.
         scale: u8,
     },
     /// A number of IEEE 754, 64 bits.
     Float,
     /// A day, counted from 1970-01-01.
     Date,
-    /// A point in time in nanoseconds from 1970-01-01 00:00:00 UTC.
+    /// A timestamp in nanoseconds from 1970-01-01 00:00:00 UTC.
     Timestamp,
     /// Text in UTF-8.
     Text,
 }
 
 impl Kind {
-    /// The least kind that holds the values of both: NULL gives way to all, whole numbers to
-    /// exact ones, those to floating ones, days to points in time, and everything to text.
+    /// The narrowest type that holds the values of both: NULL yields to all, integers to exact numbers,
+    /// those to floats, dates to timestamps, and all to strings.
     #[must_use]
     pub fn widened(self, other: Kind) -> Kind {
         use Kind::{Date, Decimal, Float, Integer, Null, Text, Timestamp};

@@ -5,7 +5,7 @@
 //!           records   fields, typed    as they came    narrow, with min and max
 //! ```
 //!
-//! What does not parse is listed with its line, its place and the reason, and stops nothing.
+//! Messages that do not parse are listed with their line, their place and the reason, and stop nothing.
 
 mod exact;
 pub use exact::{DIGITS_MAX, Wide};

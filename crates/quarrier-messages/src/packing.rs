@@ -9,7 +9,7 @@ use crate::column::raw::SEGMENT_ROWS;
 pub struct Packing {
     /// The most rows of a segment, 1 to [`SEGMENT_ROWS`].
     pub segment_rows: usize,
-    /// A worker takes at least a quarter of so many bytes of a source at once.
+    /// A worker takes at least a quarter of this many bytes of a source at once.
     pub claim_bytes: u64,
     /// Bytes of different strings from which on a worker's column goes on without a dictionary.
     pub dictionary_bytes: usize,

@@ -1,4 +1,4 @@
-//! What one worker made of its share of the messages.
+//! One worker's share of the messages.
 
 use crate::column::{SegmentColumn, Texts};
 
@@ -15,9 +15,9 @@ pub struct Part {
 /// A field as one worker knows it.
 #[derive(Debug, Clone, Default)]
 pub struct PartField {
-    /// The name; of what is nested, the path.
+    /// The name; the path, if it is nested.
     pub name: Box<str>,
-    /// What the codes of its columns are numbers of, each text once; in the order of first sight.
+    /// The dictionary of its columns' codes, each string once, in the order of first appearance.
     pub dictionary: Texts,
     /// How many of its values lost digits because they became floats.
     pub rounded: u64,

@@ -1,13 +1,13 @@
-//! The columns' names and kinds.
+//! The columns' names and types.
 
 use crate::Kind;
 
-/// A column's name and kind.
+/// A column's name and type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The name; of what is nested, the path: `order.leg[0].qty`.
+    /// The name; for nested fields the path: `order.leg[0].qty`.
     pub name: Box<str>,
-    /// What it holds.
+    /// The type.
     pub kind: Kind,
 }
 
@@ -19,8 +19,8 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The place of the column of this name, compared as it stands; if there is none, of the only
-    /// one that differs in ASCII case alone, as SQL has its identifiers.
+    /// The index of the column of this exact name; if there is none, of the only one that differs only
+    /// in ASCII case, as in SQL.
     pub fn position(&self, name: &str) -> Option<usize> {
         if let Some(exact) = self.fields.iter().position(|field| &*field.name == name) {
             return Some(exact);

@@ -7,17 +7,17 @@ use std::borrow::Cow;
 /// Its text is its own, or a [`Cow`] where it may belong to a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<T = Box<str>> {
-    /// NULL; as a truth value, UNKNOWN.
+    /// NULL; as a boolean, UNKNOWN.
     Null,
     /// TRUE or FALSE.
     Boolean(bool),
-    /// A whole number.
+    /// an integer.
     Integer(i64),
     /// `mantissa` divided by 10^`scale`.
     Decimal {
         /// The digits.
         mantissa: i128,
-        /// How many of them stand behind the point, at most 38.
+        /// The number of decimals, at most 38.
         scale: u8,
     },
     /// A number of IEEE 754.
@@ -28,7 +28,7 @@ pub enum Value<T = Box<str>> {
     Time(i64),
     /// Nanoseconds from 1970-01-01 00:00:00 UTC.
     Timestamp(i64),
-    /// A span of time: months and nanoseconds, one of which is 0 in SQL-92.
+    /// An interval: months and nanoseconds, one of which is 0 in SQL-92.
     Interval {
         /// Years count 12.
         months: i64,

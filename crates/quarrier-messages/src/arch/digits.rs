@@ -6,9 +6,9 @@ use std::arch::x86_64::{
     _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32, _mm_setr_epi8, _mm_shuffle_epi8, _mm_sub_epi8,
 };
 
-/// The number that `digits` digits at `p` make, `whole` of which stand before a byte that is
-/// left out. The digits are moved to the right end of the vector, zeros before them, then added
-/// up in pairs, fours and eights.
+/// The number of `digits` digits at `p`, `whole` of which precede a byte that is skipped. The digits
+/// are moved to the right end of the vector, zeros before them, then added up in pairs, fours and
+/// eights.
 ///
 /// # Safety
 /// AVX2 is there, and 16 bytes are readable at `p`.
@@ -26,11 +26,11 @@ pub(super) unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
     }
 }
 
-/// The number that the first `len` bytes at `p`, at most 16, are the digits of; `None` where one of
-/// them is none.
+/// The number whose digits are the first `len` bytes at `p`, at most 16; `None` if one of them is not a
+/// digit.
 ///
 /// # Safety
-/// As of [`value`].
+/// As for [`value`].
 #[inline(always)]
 pub(super) unsafe fn checked(p: *const u8, len: usize) -> Option<u64> {
     // SAFETY: the caller promised the feature and the bytes.
@@ -46,7 +46,7 @@ pub(super) unsafe fn checked(p: *const u8, len: usize) -> Option<u64> {
 /// Where the bytes come from that `digits` digits at the right end of a vector are.
 ///
 /// # Safety
-/// As of [`value`].
+/// As for [`value`].
 #[inline(always)]
 unsafe fn from(digits: usize) -> __m128i {
     // SAFETY: the caller promised the feature.
@@ -59,7 +59,7 @@ unsafe fn from(digits: usize) -> __m128i {
 /// The number of sixteen digits, the last in the last byte.
 ///
 /// # Safety
-/// As of [`value`].
+/// As for [`value`].
 #[inline(always)]
 unsafe fn sum(values: __m128i) -> u64 {
     // SAFETY: the caller promised the feature.

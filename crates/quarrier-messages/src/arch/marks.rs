@@ -1,5 +1,5 @@
-//! One pass over a whole message whose fields end with SOH: where they end, what the bytes sum
-//! to, and what else is asked of every byte.
+//! One pass over a whole message whose fields end with SOH: finds the ends of fields, sums the bytes,
+//! and tests every byte.
 
 use super::{AHEAD_BYTES, Lanes, Portable};
 #[cfg(target_arch = "x86_64")]
@@ -8,10 +8,10 @@ use super::{Avx2, Avx512};
 /// Bytes of a message that is looked at in one pass.
 pub(crate) const MARKED_BYTES_MAX: usize = 4_096;
 
-/// Places are written so many at a time.
+/// The number of places written at a time.
 const PLACES_AT_ONCE: usize = 8;
 
-/// What is written behind the places of a block at most.
+/// The most that is written after the places of a block.
 const PLACES_SPARE: usize = AHEAD_BYTES;
 
 /// Where the separators of a message are.
@@ -32,9 +32,8 @@ impl Ends {
         &self.places[..self.count]
     }
 
-    /// Appends the places of a block's separators, a bit for each; the block starts at `base`.
-    /// Writes eight at a time, since messages differ in how many there are; what is too much is
-    /// written over.
+    /// Appends the places of a block's separators, a bit for each; the block starts at `base`. Writes
+    /// eight at a time, since messages differ in their number; extra places are overwritten later.
     #[inline(always)]
     fn add(&mut self, base: usize, separators: u64) {
         let mut left = separators;
@@ -95,7 +94,7 @@ static PLACES: [u8; AHEAD_BYTES] = {
     places
 };
 
-/// What a pass saw.
+/// The result of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Marked {
     /// The sum of all bytes, modulo 256.
@@ -109,7 +108,7 @@ const SEPARATOR: u8 = 1;
 /// One instruction set's pass.
 ///
 /// # Safety
-/// Of every function: the instruction set is there, and [`AHEAD_BYTES`] are readable at `p`.
+/// For every function: the instruction set is available, and [`AHEAD_BYTES`] are readable at `p`.
 pub(crate) trait Marks: Lanes {
     /// Bit i is set where byte i of the next 64 is SOH.
     unsafe fn separators(p: *const u8) -> u64;

@@ -1,5 +1,5 @@
-//! What parsers ask of the bytes ahead, many at once: written once over [`Lanes`], compiled for
-//! each instruction set, chosen at run time.
+//! Tests of the bytes ahead for parsers, many at once: written once over [`Lanes`], compiled for each
+//! instruction set, chosen at run time.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -54,15 +54,15 @@ pub(crate) struct Text {
 /// One instruction set's way of looking at the bytes ahead.
 ///
 /// # Safety
-/// Of every function: the instruction set is there. What is given to [`look`](Lanes::look) points to
-/// [`AHEAD_BYTES`], and to twice as many where [`text`](Lanes::text) skips some; they stay there as
-/// long as what it returned is used. [`value`](Lanes::value) is given a pointer to 17 bytes. `skip`
-/// is less than [`AHEAD_BYTES`].
+/// For every function: the instruction set is available. The pointer given to [`look`](Lanes::look)
+/// points to [`AHEAD_BYTES`], and to twice as many if [`text`](Lanes::text) skips some; the bytes stay
+/// there as long as its result is used. [`value`](Lanes::value) gets a pointer to 17 bytes. `skip` is
+/// less than [`AHEAD_BYTES`].
 pub(crate) trait Lanes: Copy {
     /// The bytes ahead: loaded once, asked for several things.
     type Ahead: Copy;
 
-    /// Bytes that [`text`](Lanes::text) looks at where none is skipped.
+    /// Bytes that [`text`](Lanes::text) examines if none is skipped.
     const TEXT_BYTES: usize;
 
     /// The bytes ahead.
@@ -91,8 +91,8 @@ pub(crate) trait Lanes: Copy {
     /// Bit i is set where byte `skip` + i of [`AHEAD_BYTES`] is a decimal digit; not beyond.
     unsafe fn digits(ahead: Self::Ahead, skip: usize) -> u64;
 
-    /// The number that `digits` digits at `p` make, `whole` of which stand before a byte that is
-    /// left out (a point). At most 16 bytes in all.
+    /// The number of `digits` digits at `p`, `whole` of which precede a byte that is skipped (a point).
+    /// At most 16 bytes in all.
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64;
 
     /// The number that the first `len` bytes at `p`, at most 16, are the digits of; `None` where one

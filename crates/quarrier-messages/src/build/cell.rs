@@ -14,20 +14,20 @@ pub enum Cell<'a> {
     Null,
     /// TRUE or FALSE.
     Boolean(bool),
-    /// A whole number.
+    /// an integer.
     Integer(i64),
     /// `mantissa` divided by 10^`scale`, `scale` at most 18.
     Decimal {
         /// The digits.
         mantissa: i64,
-        /// How many of them stand behind the point.
+        /// The number of decimals.
         scale: u8,
     },
-    /// The same where 64 bits or 18 digits behind the point do not hold it: 38 digits do.
+    /// The same if it exceeds 64 bits or 18 decimals: 38 digits hold it.
     Wide {
         /// The digits.
         mantissa: Wide,
-        /// How many of them stand behind the point.
+        /// The number of decimals.
         scale: u8,
     },
     /// A number of IEEE 754.
@@ -43,7 +43,7 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// The kind of column that holds it.
+    /// The type of column that holds it.
     pub fn kind(self) -> Kind {
         match self {
             Cell::Null => Kind::Null,
@@ -57,7 +57,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The value as a floating number, rounded to the nearest; 0 for what is no number.
+    /// The value as a float, rounded to the nearest; 0 for values that are not numbers.
     pub fn as_float(self) -> f64 {
         match self {
             Cell::Integer(value) => value as f64,
@@ -101,8 +101,8 @@ impl Cell<'_> {
         }
     }
 
-    /// Appends the text that a column of text has for this value: numbers as short as they can
-    /// be, TRUE and FALSE as `true` and `false`, days and points in time as ISO 8601.
+    /// Appends this value as a column of strings stores it: numbers as short as possible, TRUE and
+    /// FALSE as `true` and `false`, dates and timestamps as ISO 8601.
     pub fn write(self, out: &mut String) {
         let done = match self {
             Cell::Null => Ok(()),

@@ -17,18 +17,18 @@ pub(super) struct ColumnBuilder {
     nulls: Vec<u32>,
     /// The row for which rows before were filled up last, and how many there had been.
     filled: (usize, usize),
-    /// How days and points in time of the segment were written.
+    /// The shapes in which the segment's dates and timestamps were written.
     shapes: Shapes,
-    /// The row for which the kind changed last, and what there was before.
+    /// The row at which the type last changed, and the state before it.
     before: Option<(usize, Values, Shapes)>,
-    /// Whether texts may be days and points in time.
+    /// Whether strings may be dates and timestamps.
     finds_times: bool,
     /// Whether a message had the field.
     is_used: bool,
     packing: Packing,
     /// Values so far that lost digits because they became floats.
     rounded: u64,
-    /// The row for which that changed last, and what it was before.
+    /// The row at which that last changed, and the value before it.
     rounded_before: (usize, u64),
 }
 
@@ -117,7 +117,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The same for a text whose first bytes, and more behind it, are `ahead`.
+    /// The same for a string that is followed by more readable bytes in `ahead`.
     #[inline(always)]
     pub(super) fn text_ahead(&mut self, row: usize, value: &str, ahead: &[u8; 32]) -> usize {
         match &mut self.values {
@@ -126,7 +126,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// A column whose field is missing now and then is filled up as often.
+    /// A column whose field is missing now and then needs filling as often.
     #[inline(never)]
     fn text_behind_gap(&mut self, row: usize, value: &str) -> usize {
         match &mut self.values {
@@ -142,7 +142,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Sets the row to what the one before has; False where that is not known at once.
+    /// Sets the row to the value of the row before; false if that is not known at once.
     #[inline(always)]
     pub(super) fn text_again(&mut self, row: usize) -> bool {
         match &mut self.values {
@@ -160,7 +160,7 @@ impl ColumnBuilder {
         self.values.push_zero();
     }
 
-    /// Sets row `row` to a value of any kind, and the column to a kind that holds it.
+    /// Sets row `row` to a value of any type, and the column to a type that holds it.
     #[cold]
     #[inline(never)]
     pub(super) fn put(&mut self, row: usize, cell: Cell<'_>) {
@@ -173,7 +173,7 @@ impl ColumnBuilder {
         self.hold(row, cell, Shape::Plain);
     }
 
-    /// The same for a text, which may be a day or a point in time.
+    /// The same for a string, which may be a date or a timestamp.
     #[inline(never)]
     fn put_text(&mut self, row: usize, text: &str) {
         self.make_room(row);
@@ -231,7 +231,7 @@ impl ColumnBuilder {
         self.rounded
     }
 
-    /// How the days and points in time of the segment were written, where they were.
+    /// The shapes of the segment's dates and timestamps, if it has any.
     pub(super) fn take_shapes(&mut self) -> Shapes {
         std::mem::take(&mut self.shapes)
     }
@@ -248,7 +248,7 @@ impl ColumnBuilder {
         matches!(self.values, Values::Text(_))
     }
 
-    /// Gives back what was set at `row`, as if the field had not been there.
+    /// Removes the value set at `row`, as if the field had been missing.
     pub(super) fn rollback(&mut self, row: usize) {
         if let Some((_, values, shapes)) = self.before.take_if(|(known, ..)| *known == row) {
             (self.values, self.shapes) = (values, shapes);
@@ -342,7 +342,7 @@ impl ColumnBuilder {
 
     fn take_data(&mut self, rows: usize) -> RawData {
         if self.nulls.len() == rows {
-            // The kind is that of another segment: here is nothing but NULL.
+            // The type is that of another segment: here is nothing but NULL.
             self.values.clear();
             return RawData::Null(rows);
         }

@@ -1,7 +1,7 @@
-//! Texts numbered in the order of first sight.
+//! Dictionary encoding: an interner that numbers strings in the order of their first appearance.
 //!
-//! Short texts, which most are, are hashed and compared as four words under a mask, without a
-//! branch on their length: that would be mispredicted for every other text.
+//! Most strings are short. They are hashed and compared as four words under a mask, without a branch on
+//! their length, which would be mispredicted for every other string.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 use quarrier_core::region::prefer_large_pages;
 
-/// A dictionary that grows: text → code, without a limit of its own.
+/// A growing dictionary: string → code, without a limit of its own.
 #[derive(Debug)]
 pub(super) struct Interner {
     /// A power of two of them, at most half in use.
     slots: Vec<Slot>,
     /// Where each text ends in `bytes`.
     ends: Vec<u32>,
-    /// The texts, and [`SHORT_BYTES`] zeros.
+    /// The strings, and [`SHORT_BYTES`] zeros.
     bytes: Vec<u8>,
     /// Seeded anew in each process, so that no input can be made to collide.
     state: RandomState,
@@ -28,7 +28,7 @@ pub(super) struct Interner {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     tag: u32,
-    /// [`NO_CODE`] where there is none.
+    /// [`NO_CODE`] in an empty slot.
     code: u32,
     start: u32,
     bytes: u32,
@@ -36,22 +36,22 @@ struct Slot {
 
 const FREE: Slot = Slot { tag: 0, code: NO_CODE, start: 0, bytes: 0 };
 
-/// What a row without a value has for a code.
+/// The code of a row without a value.
 pub(super) const NO_CODE: u32 = u32::MAX;
 const SLOTS_MIN: usize = 64;
-/// Texts that get their slots together when there are more slots.
+/// Strings that get their slots together when there are more slots.
 const MOVED_AT_ONCE: usize = 64;
 
-/// Bytes of a short text, and of zeros that must follow texts that are looked up.
+/// The length of a short string, and the number of zeros that must follow strings to look up.
 pub(super) const SHORT_BYTES: usize = 32;
 
-/// Texts that wait to be looked up, of one row each.
+/// Strings that wait to be looked up, of one row each.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pub(super) rows: Vec<u32>,
     /// Where each text ends in `bytes`.
     pub(super) ends: Vec<u32>,
-    /// The texts; behind them [`SHORT_BYTES`] zeros, once they were [fetched](Interner::fetch).
+    /// The strings; [`SHORT_BYTES`] zeros follow once they were [fetched](Interner::fetch).
     pub(super) bytes: Vec<u8>,
     hashes: Vec<u64>,
 }
@@ -127,8 +127,8 @@ impl Interner {
         (start as usize, (self.ends[code] - start) as usize)
     }
 
-    /// Hashes texts and asks for the slots, then for the texts there: the misses of all overlap,
-    /// with each other and with what is done until [`codes`](Self::codes) is asked for.
+    /// Hashes strings and prefetches their slots, then the strings there: all cache misses overlap,
+    /// with each other and with the work until [`codes`](Self::codes) is called.
     pub(super) fn fetch(&self, texts: &mut Waiting) {
         texts.bytes.extend_from_slice(&[0; SHORT_BYTES]);
         let mut hashes = std::mem::take(&mut texts.hashes);
@@ -169,7 +169,7 @@ impl Interner {
         fetch(self.slots.as_ptr().wrapping_add(hash as usize & mask).cast());
     }
 
-    /// Asks for the text of the slot that holds a text of this hash, if there is one. Of slots half
+    /// Asks for the text of the slot that holds a string of this hash, if there is one. Of slots half
     /// in use every fourth text is not in the first one, and would be a miss that nothing overlaps.
     #[inline(always)]
     fn fetch_text(&self, hash: u64) {
@@ -179,7 +179,7 @@ impl Interner {
             if slot.tag == (hash >> 32) as u32 {
                 let text = self.bytes.as_ptr().wrapping_add(slot.start as usize);
                 fetch(text);
-                // A text may lie across two lines.
+                // A string may span two cache lines.
                 return fetch(text.wrapping_add(slot.bytes as usize));
             }
             at = (at + 1) & mask;
@@ -253,7 +253,7 @@ impl Interner {
         }
     }
 
-    /// Sets the slots of texts that have none yet, so few that the misses of all overlap.
+    /// Sets the slots of strings that have none yet, so few that all their misses overlap.
     fn move_in(&mut self, codes: Range<usize>) {
         let mut hashes = [0; MOVED_AT_ONCE];
         for (hash, code) in hashes.iter_mut().zip(codes.clone()) {
@@ -275,7 +275,7 @@ impl Interner {
     }
 }
 
-/// The text as words, zeros behind it; `len` at most [`SHORT_BYTES`].
+/// The string as words, padded with zeros; `len` at most [`SHORT_BYTES`].
 #[inline(always)]
 fn words(bytes: &[u8], start: usize, len: usize) -> [u64; 4] {
     let masks = &MASKS[len];

@@ -1,4 +1,4 @@
-//! The kind of a column of which the values are seen one by one.
+//! Finds the type of a column from its values one by one.
 
 use quarrier_core::civil::midnight;
 
@@ -6,7 +6,7 @@ use super::Cell;
 use super::time::timed;
 use crate::{Kind, exact};
 
-/// Finds the kind that a load gives a column of these values, whatever their order and however
+/// Finds the type that a load gives a column of these values, whatever their order and however
 /// they are shared out.
 #[derive(Debug, Clone)]
 pub struct KindFinder {
@@ -24,7 +24,7 @@ impl Default for KindFinder {
 }
 
 impl KindFinder {
-    /// Takes a value in; strings that are days or points in time count as such.
+    /// Adds a value; strings that are dates or timestamps count as these.
     pub fn add(&mut self, cell: Cell<'_>) {
         let cell = match cell {
             Cell::Text(text) => timed(text).map_or(cell, |(time, _)| time),
@@ -46,7 +46,7 @@ impl KindFinder {
         other.exact.iter().for_each(|&exact| self.add_exact(exact));
     }
 
-    /// The kind of a column of all of them.
+    /// The type of a column of all of them.
     pub fn kind(&self) -> Kind {
         let fits = |to: u8| {
             let fits = |&(scale, least, greatest): &(u8, i128, i128)| {

@@ -6,8 +6,8 @@
 //!            or roll back   a value asks for it          the segment is full
 //! ```
 //!
-//! Every format writes through [`RowBuilder`]. A worker has one of its own, over all its
-//! segments, so that dictionaries and what is known of the fields live on.
+//! Every format writes through [`RowBuilder`]. A worker has one of its own, over all its segments, so
+//! that dictionaries and the state of fields live on.
 
 mod cell;
 mod column;
@@ -52,12 +52,12 @@ pub trait Row {
     /// The field of this name, known or new; `None` where its values are not wanted.
     fn field(&mut self, name: &str) -> Option<FieldId>;
 
-    /// Hears of a value that has no field, because its name is beyond what is kept.
+    /// Receives a value without a field, because its name exceeds the limits.
     fn refuse(&mut self) {}
 
     /// Sets a field to TRUE or FALSE.
     fn boolean(&mut self, field: FieldId, value: bool);
-    /// Sets a field to a whole number.
+    /// Sets a field to an integer.
     fn integer(&mut self, field: FieldId, value: i64);
     /// Sets a field to `mantissa` divided by 10^`scale`, `scale` at most 18.
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8);
@@ -69,19 +69,19 @@ pub trait Row {
     fn date(&mut self, field: FieldId, days: i32);
     /// Sets a field to nanoseconds from 1970-01-01 00:00:00 UTC.
     fn timestamp(&mut self, field: FieldId, nanoseconds: i64);
-    /// Sets a field to a text of at most 1 GiB.
+    /// Sets a field to a string of at most 1 GiB.
     fn text(&mut self, field: FieldId, value: &str);
-    /// The same for a text that starts as `ahead` does, whatever follows it there: short texts are
-    /// copied without a look at their length.
+    /// The same for a string that starts like `ahead`, whatever follows it there: short strings are
+    /// copied without a branch on their length.
     fn text_ahead(&mut self, field: FieldId, value: &str, ahead: &[u8; 32]) {
         let _ = ahead;
         self.text(field, value);
     }
-    /// The same for a text that the field had in the row before, too.
+    /// The same for a string that the field had in the row before, too.
     fn text_again(&mut self, field: FieldId, value: &str) {
         self.text(field, value);
     }
-    /// Sets a field to NULL, which it also is where it is not set.
+    /// Sets a field to NULL, which it also is if it is not set.
     fn null(&mut self, field: FieldId);
 }
 
@@ -146,8 +146,8 @@ impl RowBuilder {
         }
     }
 
-    /// The same, but texts of a column that all are days or points in time as ISO 8601 writes them
-    /// are taken for such ([`Cell::of_time`]), for formats that have no other way to say so.
+    /// The same, but columns whose strings all are dates or timestamps in ISO 8601 become such columns
+    /// ([`Cell::of_time`]), for formats that have no types for them.
     #[must_use]
     pub fn finding_times(mut self) -> Self {
         self.finds_times = true;
@@ -177,13 +177,13 @@ impl RowBuilder {
         builder
     }
 
-    /// Ends the row: what was not set is NULL.
+    /// Ends the row: fields that were not set are NULL.
     #[inline]
     pub fn commit(&mut self) {
         self.row += 1;
     }
 
-    /// Takes back what was set since the last row ended.
+    /// Removes the values set since the last row ended.
     pub fn rollback(&mut self) {
         for column in &mut self.columns {
             column.rollback(self.row);
@@ -222,8 +222,8 @@ impl RowBuilder {
         self.rows_max = self.rows_allowed();
     }
 
-    /// The texts that the codes of a field stand for, in order: where each ends, and their bytes.
-    /// Empty where the field holds no codes.
+    /// The dictionary of a field's codes, in order: the end of each string, and all bytes. Empty if the
+    /// field has no codes.
     pub fn dictionary(&self, field: FieldId) -> (&[u32], &[u8]) {
         self.columns[field.index()].dictionary()
     }
@@ -233,8 +233,8 @@ impl RowBuilder {
         self.columns[field.index()].rounded()
     }
 
-    /// How days and points in time of a field were written in this segment, before it is
-    /// finished; empty where they were not.
+    /// The shapes of a field's dates and timestamps in this segment, before it is finished; empty if it
+    /// has none.
     pub(crate) fn take_shapes(&mut self, field: FieldId) -> Shapes {
         self.columns[field.index()].take_shapes()
     }
@@ -249,7 +249,7 @@ impl RowBuilder {
         self.columns[field.index()].is_text()
     }
 
-    /// Makes a field, of which this segment has no value yet, one of text.
+    /// Makes a field without a value in this segment one of strings.
     pub(crate) fn make_text(&mut self, field: FieldId) {
         self.columns[field.index()].make_text();
     }
@@ -260,7 +260,7 @@ impl RowBuilder {
         self.columns.into_iter().map(ColumnBuilder::into_field).collect()
     }
 
-    /// Sets a field to a value of any kind.
+    /// Sets a field to a value of any type.
     pub fn put(&mut self, field: FieldId, cell: Cell<'_>) {
         self.columns[field.index()].put(self.row, cell);
     }

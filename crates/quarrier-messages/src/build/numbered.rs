@@ -1,24 +1,24 @@
-//! Texts that are the same but for a number at their end, and their codes.
+//! Strings that are the same but for a number at their end, and their codes.
 //!
-//! Accounts, customers, orders are often called so: `ACC082752`. Where the numbers are dense, a table
-//! by number says the code at once: no hash, no copy that waits to be looked up, and four bytes of the
-//! cache a text in place of thirty. The form is that of a text that came: so many bytes, the same
-//! ones first, and so many digits behind them. It tells every text of it from every other.
+//! Accounts, customers, orders often have such names: `ACC082752`. If the numbers are dense, a table by
+//! number gives the code at once: no hash, no copy that waits for its look-up, and four bytes of the
+//! cache per string in place of thirty. A form is taken from a string that occurred: its length, its
+//! prefix, and the number of digits after it. It distinguishes its own strings from all others.
 
 use super::interner::{NO_CODE, SHORT_BYTES};
 
-/// Bytes of a text that may have a form.
+/// Bytes of a string that may have a form.
 const BYTES_MAX: usize = 16;
 
-/// Digits of a number; those before them belong to what is the same.
+/// Digits of a number; those before them belong to the prefix.
 const DIGITS_MAX: usize = 7;
-/// With fewer, texts are few, and found as well without.
+/// With fewer digits there are few strings, which are found as well without this.
 const DIGITS_MIN: usize = 2;
 
-/// A table has at most so many places for each text of the dictionary.
+/// The maximum number of places of a table for each string of the dictionary.
 const PLACES_A_TEXT: usize = 4;
 
-/// Texts of other forms that are looked up before there is another try, if so few had this one.
+/// Strings of other forms that are looked up before there is another try, if so few had this one.
 const OTHERS_MAX: u32 = 1_024;
 const TRIES: u32 = 8;
 
@@ -26,15 +26,15 @@ const TRIES: u32 = 8;
 #[derive(Debug, Default)]
 pub(super) struct Numbered {
     form: Form,
-    /// By number; [`NO_CODE`] where none is known.
+    /// Codes by number; [`NO_CODE`] for unknown ones.
     codes: Vec<u32>,
-    /// Texts of the form that were learnt or too far apart to be, and texts of others.
+    /// Strings of the form that were learnt or are too far apart, and strings of other forms.
     own: u32,
     others: u32,
     tries: u32,
 }
 
-/// What texts have in common; at first, that they are empty.
+/// The common form of strings; at first, the empty one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Form {
     len: usize,
@@ -46,7 +46,7 @@ struct Form {
 }
 
 impl Form {
-    /// The form of a text, if it has one.
+    /// The form of a string, if it has one.
     fn of(text: &[u8]) -> Option<Form> {
         let all = padded(text)?;
         let is_digit = |byte: &&u8| byte.is_ascii_digit();
@@ -60,7 +60,7 @@ impl Form {
         Some(Form { len: text.len(), first: all & mask, mask, digits })
     }
 
-    /// The number of a text of `len` bytes, which are the first of `ahead`; `None` where it has
+    /// The number of a string of `len` bytes, which are the first of `ahead`; `None` where it has
     /// another form.
     #[inline(always)]
     fn number(&self, ahead: u128) -> Option<usize> {
@@ -85,7 +85,7 @@ fn joined(values: u64) -> usize {
     (high.wrapping_add(low) >> 32) as usize
 }
 
-/// A text's bytes and zeros behind them; `None` where they are too many.
+/// The bytes of a string, padded with zeros; `None` if they are too many.
 #[inline]
 fn padded(text: &[u8]) -> Option<u128> {
     let mut bytes = [0; BYTES_MAX];
@@ -94,7 +94,7 @@ fn padded(text: &[u8]) -> Option<u128> {
 }
 
 impl Numbered {
-    /// The code of the text that is the first `len` bytes of `ahead`, where it is known.
+    /// The code of the text that is the first `len` bytes of `ahead`, if it is known.
     #[inline(always)]
     pub(super) fn code_ahead(&self, ahead: &[u8; SHORT_BYTES], len: usize) -> Option<u32> {
         if len != self.form.len {
@@ -104,7 +104,7 @@ impl Numbered {
         self.known(self.form.number(ahead)?)
     }
 
-    /// The same for a text of which nothing behind it may be looked at.
+    /// The same for a string after which no bytes may be read.
     #[inline]
     pub(super) fn code(&self, text: &[u8]) -> Option<u32> {
         if text.len() != self.form.len {
@@ -118,8 +118,8 @@ impl Numbered {
         self.codes.get(number).copied().filter(|&code| code != NO_CODE)
     }
 
-    /// Knows a text of the dictionary, which has `texts`, from now on, if it has the form. Where
-    /// there is none yet, or few texts have it, its form is the one.
+    /// Learns a string of the dictionary, which has `texts` strings, if it has the form. If there is no
+    /// form yet, or few strings have it, this string's form replaces it.
     #[inline]
     pub(super) fn learn(&mut self, text: &[u8], code: u32, texts: usize) {
         if text.len() > BYTES_MAX {
@@ -142,7 +142,7 @@ impl Numbered {
         }
     }
 
-    /// A text of another form, no longer than a form is.
+    /// A string of another form, no longer than a form is.
     fn another(&mut self, text: &[u8]) {
         self.others = self.others.saturating_add(1);
         let is_given_up = self.others >= OTHERS_MAX && self.own < self.others / 4;

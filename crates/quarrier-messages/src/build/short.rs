@@ -1,14 +1,14 @@
-//! Texts of up to eight bytes that came lately, and their codes.
+//! Codes of recent strings of up to eight bytes.
 //!
-//! Many columns have a few short texts: sides, states, currencies, symbols. Such a text is a word,
-//! which is looked for in one place; where it stands there, its code is known at once, and no copy
-//! waits to be looked up. What is there is what was seen last.
+//! Many columns have a few short strings: sides, states, currencies, symbols. Such a string is a word
+//! with a single place in the table; if it is there, its code is known at once, and no copy waits for
+//! its look-up. A place holds the string seen last.
 
-/// A text of up to [`WORD_BYTES`] bytes.
+/// A string of up to [`WORD_BYTES`] bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, packed(4))]
 pub(super) struct Word {
-    /// The bytes, zeros behind them.
+    /// The bytes, padded with zeros.
     bytes: u64,
     len: u32,
 }
@@ -33,30 +33,30 @@ impl Word {
     }
 }
 
-/// Sixteen bytes, so that four share a line of the cache and none lies across two.
+/// A string seen lately, with its code: 16 bytes, so that four share a cache line and none straddles two.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(16))]
-struct Known {
+struct RecentString {
     word: Word,
     code: u32,
 }
 
-/// No text has this length.
-const NONE: Known = Known { word: Word { bytes: 0, len: u32::MAX }, code: 0 };
+/// An empty place: no string has this length.
+const NONE: RecentString = RecentString { word: Word { bytes: 0, len: u32::MAX }, code: 0 };
 
-/// As many places as there are texts, twice, so that a few texts touch a few lines of the cache.
+/// Twice as many places as strings; few strings then touch few cache lines.
 const PLACES_MIN: usize = 16;
-/// More of them need more of the cache, which the bytes and the columns need too: 16,384 take 256
-/// KiB, where a text is one of five thousand. Tried and left: two texts a place (which of them it is
-/// cannot be predicted), and texts of up to 16 bytes in up to 2^18 places (what is one of a hundred
-/// thousand is found sooner where look-ups wait for each other's misses together).
+/// A larger table would take cache from the bytes and columns: 16,384 places take 256 KiB, enough for
+/// one of five thousand strings. Tried and dropped: two strings per place (a mispredicted choice), and
+/// strings of up to 16 bytes in up to 2^18 places (one of a hundred thousand strings is found sooner by
+/// look-ups that wait for their misses together).
 const PLACES_MAX: usize = 1 << 14;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Words {
     /// A power of two of them.
-    places: Box<[Known]>,
+    places: Box<[RecentString]>,
 }
 
 impl Default for Words {
@@ -66,23 +66,23 @@ impl Default for Words {
 }
 
 impl Words {
-    /// The code of a text, where it is known.
+    /// The code of a string, if it is known.
     #[inline(always)]
     pub(super) fn code(&self, word: Word) -> Option<u32> {
         let known = self.places.get(self.place(word))?;
         (known.word == word).then_some(known.code)
     }
 
-    /// Knows a text from now on, in the place of another.
+    /// Knows a string from now on, in the place of another.
     #[inline]
     pub(super) fn learn(&mut self, word: Word, code: u32) {
         let at = self.place(word);
         if let Some(known) = self.places.get_mut(at) {
-            *known = Known { word, code };
+            *known = RecentString { word, code };
         }
     }
 
-    /// Makes room for so many texts, if there are not too many.
+    /// Makes room for `texts` strings, unless they are too many.
     pub(super) fn make_room(&mut self, texts: usize) {
         let count = (2 * texts).clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
         if count > self.places.len() {
@@ -93,8 +93,8 @@ impl Words {
         }
     }
 
-    /// The high half of the product depends on all bytes; texts cannot choose their places by more
-    /// than to drive each other out.
+    /// The high half of the product depends on all bytes, so crafted strings can do no worse than evict
+    /// each other.
     #[inline(always)]
     fn place(&self, word: Word) -> usize {
         let product = (word.bytes ^ u64::from(word.len) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);

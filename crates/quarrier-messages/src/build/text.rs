@@ -6,13 +6,15 @@ use super::short::{WORD_BYTES, Word, Words};
 use crate::Packing;
 use crate::column::raw::RawData;
 
-/// Texts that wait to be looked up together.
+/// Strings that wait to be looked up together.
 const BATCH: usize = 128;
 const BATCH_BYTES: usize = 64 << 10;
 
-/// A dictionary pays where texts come again: one of so many texts must save half of the rows.
+/// A dictionary pays if strings repeat: after this many rows with distinct strings, it must save half
+/// of the rows.
 const DISTINCT_TRIED: u64 = 1 << 20;
-/// So many texts of which none came again are numbers of orders or the like: for random ones to be
+/// This many strings without a repetition are order numbers or the like: of random ones, there would
+/// have to be billions.
 /// so, there had to be billions.
 const UNIQUE_TRIED: u64 = 1 << 17;
 
@@ -22,7 +24,7 @@ pub(super) struct TextBuilder {
     pub(super) rows: usize,
     /// One a row; rows that wait have [`NO_CODE`] until then.
     codes: Vec<u32>,
-    /// The last rows whose texts wait; if the column has no dictionary, those of all rows.
+    /// The last rows whose strings wait for look-up; without a dictionary, those of all rows.
     waiting: Waiting,
     /// Those that waited before them, and were fetched: while they come into the cache, others
     /// are written.
@@ -72,7 +74,7 @@ impl TextBuilder {
         self.pushed()
     }
 
-    /// The same for a text of which more than is its own is known to be readable.
+    /// The same for a string followed by readable bytes.
     #[inline(always)]
     pub(super) fn push_ahead(&mut self, text: &str, ahead: &[u8; SHORT_BYTES]) -> usize {
         if text.len() <= WORD_BYTES
@@ -153,7 +155,7 @@ impl TextBuilder {
         self.nulls -= u64::from(!is_known && !did_wait);
     }
 
-    /// The texts that codes stand for.
+    /// The dictionary of the codes.
     pub(super) fn dictionary(&self) -> (&[u32], &[u8]) {
         self.interner.texts()
     }
@@ -162,8 +164,7 @@ impl TextBuilder {
         self.interner.into_texts()
     }
 
-    /// The segment's data, of which `nulls` are the rows without a value, and the next segment
-    /// begins.
+    /// The segment's data, where `nulls` are the rows without a value; begins the next segment.
     pub(super) fn finish(&mut self, nulls: &[u32]) -> RawData {
         self.flush();
         self.set_codes();
@@ -195,7 +196,7 @@ impl TextBuilder {
         }
     }
 
-    /// Looks up what was fetched, and fetches what waits.
+    /// Looks up the fetched strings, and fetches the waiting ones.
     #[inline(never)]
     fn flush(&mut self) -> usize {
         if self.is_plain {
@@ -217,7 +218,7 @@ impl TextBuilder {
         0
     }
 
-    /// Looks up what was fetched. Short texts and numbered ones are known from now on.
+    /// Looks up the fetched strings. From now on, short and numbered ones are known.
     fn set_codes(&mut self) {
         self.interner.codes(&self.fetched, &mut self.codes);
         let texts = self.interner.len();
@@ -236,8 +237,8 @@ impl TextBuilder {
         self.fetched.clear();
     }
 
-    /// Goes on without a dictionary; the segment's codes become texts again. Segments that were
-    /// handed on still need the dictionary.
+    /// Continues without a dictionary; the segment's codes become strings again. Segments already
+    /// finished still need the dictionary.
     #[cold]
     fn give_up_codes(&mut self) {
         self.is_plain = true;

@@ -1,7 +1,7 @@
-//! Days and points in time that are written as ISO 8601 says, and how exactly they were.
+//! Dates and timestamps in ISO 8601, with the shape in which they were written.
 //!
-//! A column whose texts all are such is one of days or points in time. If a text that is none
-//! comes later, the texts before must come back as they were, so their shapes are kept.
+//! A column whose strings all are such becomes one of dates or timestamps. If another string comes
+//! later, the earlier ones must be restored exactly, so their shapes are kept.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use quarrier_core::civil::{self, DAY_NS, MINUTE_NS, SECOND_NS};
 
 use super::Cell;
 
-/// How a day or a point in time is written: what, beside the value, makes up the text.
+/// The shape of a date or timestamp: everything that makes up its text beside the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
-    /// As [`Cell::write`] writes it; not from a text.
+    /// As [`Cell::write`] writes it; not from a string.
     Plain,
     /// `2024-05-31`.
     Day,
@@ -40,15 +40,15 @@ pub(crate) enum Zone {
 pub(crate) type Shapes = Vec<(u32, Shape)>;
 
 impl<'a> Cell<'a> {
-    /// The day (`2024-05-31`) or the point in time (`2024-05-31T23:59:58.5+01:00`, with a blank
-    /// or `T`, up to nine digits behind the second, `Z` or none for UTC) that a text is, as ISO
-    /// 8601 has it; `None` for other texts, and where 64 bits of nanoseconds do not hold it.
+    /// Parses a date (`2024-05-31`) or timestamp (`2024-05-31T23:59:58.5+01:00`, with a blank or `T`,
+    /// up to nine decimals of the second, `Z` or nothing for UTC) in ISO 8601; `None` for other
+    /// strings, and if 64 bits of nanoseconds do not hold it.
     pub fn of_time(text: &str) -> Option<Cell<'a>> {
         timed(text).map(|(cell, _)| cell)
     }
 }
 
-/// What a text says, and its shape: see [`Cell::of_time`].
+/// The value of a string and its shape: see [`Cell::of_time`].
 #[inline]
 pub(super) fn timed(text: &str) -> Option<(Cell<'static>, Shape)> {
     let bytes = text.as_bytes();
@@ -91,7 +91,7 @@ impl Shape {
                     }
                 }
             }
-            // A column of days that became one of points in time.
+            // A column of dates that became one of timestamps.
             (Shape::Day, Cell::Timestamp(nanoseconds)) => {
                 Cell::Date(civil::split(nanoseconds).0).write(out);
             }
@@ -133,7 +133,7 @@ pub(crate) fn digits(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// Nanoseconds and number of the digits behind the second, and what follows them.
+/// Nanoseconds and number of the second's decimals, and the rest of the bytes.
 fn fraction(bytes: &[u8]) -> Option<(i64, u8, &[u8])> {
     let Some((b'.', rest)) = bytes.split_first() else { return Some((0, 0, bytes)) };
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

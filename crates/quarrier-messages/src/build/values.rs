@@ -5,7 +5,7 @@ use quarrier_core::civil::midnight;
 use super::Cell;
 use super::text::TextBuilder;
 
-/// Rows so far; the kind is the least that holds them, and stays from segment to segment.
+/// Rows so far; the type is the least that holds them, and stays from segment to segment.
 #[derive(Debug)]
 pub(super) enum Values {
     /// Nothing but NULL.
@@ -13,7 +13,7 @@ pub(super) enum Values {
     Boolean(Vec<bool>),
     Integer(Vec<i64>),
     Decimal(u8, Vec<i64>),
-    /// The same with mantissas that 64 bits do not hold, or more than 18 digits behind the point.
+    /// The same for mantissas beyond 64 bits, or more than 18 decimals.
     Wide(u8, Vec<i128>),
     Float(Vec<f64>),
     Date(Vec<i32>),
@@ -58,7 +58,7 @@ impl Values {
         }
     }
 
-    /// Appends a value that this kind holds: see [`super::widen::to_hold`].
+    /// Appends a value that this type holds: see [`super::widen::to_hold`].
     pub(super) fn push(&mut self, cell: Cell<'_>) {
         match (self, cell) {
             (Values::Boolean(values), Cell::Boolean(value)) => values.push(value),

@@ -1,4 +1,4 @@
-//! Columns that get a value of another kind.
+//! Columns that get a value of another type.
 
 use quarrier_core::civil::midnight;
 
@@ -8,17 +8,17 @@ use super::time::{Shape, shape_of};
 use super::values::Values;
 use crate::{Kind, Packing};
 
-/// The rows without a value, how texts were written, and how text is packed.
+/// The rows without a value, the shapes of strings, and how strings are packed.
 pub(super) type Written<'w> = (&'w [u32], &'w [(u32, Shape)], Packing);
 
-/// Rows in another kind.
+/// Rows in another type.
 pub(super) struct Wider {
     pub(super) values: Values,
     /// How many of them lost digits.
     pub(super) rounded: u64,
 }
 
-/// The same rows in a kind that holds `cell` too; `None` where theirs does.
+/// The same rows in a type that holds `cell` too; `None` where theirs does.
 pub(super) fn to_hold(values: &Values, written: Written<'_>, cell: Cell<'_>) -> Option<Wider> {
     let kind = values.kind().widened(cell.kind());
     if let Kind::Decimal { scale } = kind {
@@ -30,7 +30,7 @@ pub(super) fn to_hold(values: &Values, written: Written<'_>, cell: Cell<'_>) -> 
         };
     }
     let wider = (values.kind() != kind).then(|| converted(values, written, kind));
-    // The kind holds the value, but its 64 bits may not.
+    // The type holds the value, but its 64 bits may not.
     let is_held = match (wider.as_ref().map_or(values, |wider| &wider.values), cell) {
         (Values::Timestamp(_), Cell::Date(days)) => midnight(days).is_some(),
         _ => true,
@@ -41,8 +41,8 @@ pub(super) fn to_hold(values: &Values, written: Written<'_>, cell: Cell<'_>) -> 
     Some(converted(values, written, Kind::Text))
 }
 
-/// Room for exact numbers with so many digits behind the point, as wide as the rows and the value need;
-/// `None` where 38 digits are not enough.
+/// Storage for exact numbers with `scale` decimals, as wide as the rows and the value need; `None` if
+/// 38 digits are not enough.
 fn exact_for(values: &Values, scale: u8, cell: Cell<'_>) -> Option<Values> {
     let (mut is_wide, mut fits) = (scale > 18 || matches!(values, Values::Wide(..)), true);
     let mut check = |cell: Cell<'_>| match cell.mantissa(scale) {
@@ -59,7 +59,7 @@ fn exact_for(values: &Values, scale: u8, cell: Cell<'_>) -> Option<Values> {
     })
 }
 
-/// The same rows in a wider kind; in one wider still where 64 bits do not hold them.
+/// The same rows in a wider type; in one wider still where 64 bits do not hold them.
 fn converted(values: &Values, written: Written<'_>, kind: Kind) -> Wider {
     let to = match kind {
         Kind::Null => Values::Null(0),

@@ -1,6 +1,6 @@
-//! Whole numbers as what they are more than the least, in lanes no wider than that takes.
+//! Integers as differences from the least value, in lanes as narrow as these need.
 
-/// Whole numbers, one a row: row `r` is `base + lane r`. Rows without a value, and the rows that
+/// Integers, one a row: row `r` is `base + lane r`. Rows without a value, and the rows that
 /// fill up the last word of 64, have lane 0 (in runs: whatever the run has).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
@@ -27,7 +27,7 @@ pub enum Lanes {
     U64(Vec<u64>),
     /// Rows that stay the same for long: run `i` has `values[i]` up to, without, row `ends[i]`.
     Runs {
-        /// The first row behind each run, rising; the last is the number of rows.
+        /// The end of each run, rising; the last is the number of rows.
         ends: Vec<u32>,
         /// A lane for each run.
         values: Vec<u64>,
@@ -35,7 +35,7 @@ pub enum Lanes {
 }
 
 impl Packed {
-    /// What lane 0 stands for: the least value.
+    /// The value of lane 0: the least value.
     pub fn base(&self) -> i64 {
         self.base
     }
@@ -54,7 +54,7 @@ impl Packed {
     ///
     /// # Panics
     ///
-    /// Where there is no such row.
+    /// If there is no such row.
     pub fn get(&self, row: usize) -> i64 {
         assert!(row < self.rows as usize, "row {row} of {}", self.rows);
         let lane = match &self.lanes {
@@ -71,11 +71,11 @@ impl Packed {
         self.base.wrapping_add_unsigned(lane)
     }
 
-    /// Writes the numbers of the rows from `first` on into `out`, as many as it has places.
+    /// Writes the numbers of the rows from `first` on into `out`, until that is full.
     ///
     /// # Panics
     ///
-    /// Where there are not so many rows.
+    /// If there are fewer rows.
     pub fn unpack(&self, first: usize, out: &mut [i64]) {
         assert!(first + out.len() <= self.rows as usize, "rows of {}", self.rows);
         let (base, rows) = (self.base, first..first + out.len());
@@ -106,7 +106,7 @@ impl Packed {
     ///
     /// # Panics
     ///
-    /// May, where there is no such row.
+    /// May, if there is no such row.
     pub fn gather(&self, places: &[u32], out: &mut Vec<i64>) {
         match &self.lanes {
             Lanes::U8(lanes) => pick(self.base, lanes, places, out),
@@ -122,7 +122,7 @@ impl Packed {
                 self.base.wrapping_add_unsigned(bit)
             })),
             Lanes::Runs { ends, values } => {
-                // Neighbours mostly lie in the same run.
+                // Neighbours are usually in the same run.
                 let (mut run, mut rows) = (0, 0..0);
                 out.extend(places.iter().map(|place| {
                     if !rows.contains(place) {

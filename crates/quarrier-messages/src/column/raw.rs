@@ -22,7 +22,7 @@ pub struct RawColumn {
 /// The values of a [`RawColumn`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum RawData {
-    /// Nothing but NULL, so many rows.
+    /// Only NULL, this many rows.
     Null(usize),
     /// One bit a row.
     Boolean {
@@ -31,18 +31,18 @@ pub enum RawData {
         /// Rows.
         rows: usize,
     },
-    /// Whole numbers.
+    /// Integers.
     Integer(Vec<i64>),
-    /// Whole numbers divided by 10^`scale`.
+    /// Integers divided by 10^`scale`.
     Decimal {
-        /// Digits behind the point, at most 38; the same for all rows.
+        /// The number of decimals, at most 38; the same for all rows.
         scale: u8,
         /// The digits.
         mantissas: Vec<i64>,
     },
     /// The same, of up to 38 digits.
     Wide {
-        /// Digits behind the point, at most 38; the same for all rows.
+        /// The number of decimals, at most 38; the same for all rows.
         scale: u8,
         /// The digits.
         mantissas: Vec<i128>,
@@ -67,7 +67,7 @@ pub enum RawData {
 }
 
 impl RawData {
-    /// Whole numbers as values of a kind that is made of them; of any other kind, as whole
+    /// Integers as values of a type that is made of them; of any other type, as whole
     /// numbers.
     pub(crate) fn of_numbers(kind: Kind, numbers: Vec<i64>) -> RawData {
         match kind {

@@ -1,4 +1,4 @@
-//! One column of one segment, packed.
+//! One packed column of a segment (row group).
 
 use super::packed::{Lanes, Packed};
 use super::raw::{BLOCK_ROWS, RawColumn};
@@ -22,12 +22,12 @@ pub struct SegmentColumn {
 pub enum Data {
     /// No row has a value.
     Null,
-    /// Truth values (0 and 1), whole numbers, mantissas, days and nanoseconds.
+    /// Truth values (0 and 1), integers, mantissas, days and nanoseconds.
     Whole(Packed),
     /// Text by its code: in the dictionary of the table's column, or of the part before it is
     /// assembled.
     Codes(Packed),
-    /// Floats that are a whole number divided by 10^`exponent`, each of them exactly what that
+    /// Floats that are an integer divided by 10^`exponent`, each of them exactly what that
     /// division of two floats gives. No NaN, no infinity, no -0. Numbers and floats compare
     /// alike, and different numbers are different floats.
     Scaled {
@@ -36,10 +36,10 @@ pub enum Data {
         /// Less than 2^51 either way.
         packed: Packed,
     },
-    /// Mantissas of which 64 bits do not hold all, while they hold how far these lie apart: a row's is
-    /// the sum of `shift` and its packed number.
+    /// Mantissas that do not all fit 64 bits, but whose differences do: a row's is the sum of `shift`
+    /// and its packed number.
     Shifted {
-        /// What is added; the least packed number is `i64::MIN`.
+        /// The addend; the least packed number is `i64::MIN`.
         shift: i128,
         /// The rest.
         packed: Packed,
@@ -48,16 +48,16 @@ pub enum Data {
     Exact(Vec<i128>),
     /// Floats as they are, filled up with 0 to a multiple of 64 rows.
     Float(Vec<f64>),
-    /// Text as it is, empty where there is no value.
+    /// Text as it is, empty if there is no value.
     Text(Texts),
 }
 
 impl SegmentColumn {
-    /// Packs what a parser wrote: chooses the encoding, finds zones. 1 to 2 ns a value.
+    /// Packs a parser's column: chooses the encoding, computes zone maps. 1 to 2 ns per value.
     ///
     /// # Panics
     ///
-    /// Where `raw` has no rows or more than [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS), where
+    /// If `raw` has no rows or more than [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS), where
     /// `valid` is not as long as the rows, where a number has more than 38 digits and where text is
     /// not UTF-8.
     pub fn pack(raw: &RawColumn) -> SegmentColumn {
@@ -78,7 +78,7 @@ impl SegmentColumn {
         }
     }
 
-    /// What the values are. In a table, the kind of the table's column.
+    /// The type of the values. In a table, the type of the table's column.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -88,8 +88,8 @@ impl SegmentColumn {
         self.rows as usize
     }
 
-    /// One bit a row, set where there is a value; bits behind the last row are 0. Empty where
-    /// every row has a value.
+    /// One bit per row, set if there is a value; bits after the last row are 0. Empty if every row has
+    /// a value.
     pub fn valid(&self) -> &[u64] {
         &self.valid
     }
@@ -98,7 +98,7 @@ impl SegmentColumn {
     ///
     /// # Panics
     ///
-    /// May, where there is no such row.
+    /// May, if there is no such row.
     #[inline]
     pub fn is_valid(&self, row: usize) -> bool {
         self.valid.is_empty() || self.valid[row / 64] >> (row % 64) & 1 == 1
@@ -109,21 +109,21 @@ impl SegmentColumn {
         &self.data
     }
 
-    /// Of all rows.
+    /// The zone map of all rows.
     pub fn zone(&self) -> Zone {
         self.zone
     }
 
-    /// Of each [`BLOCK_ROWS`] rows; the last may have fewer.
+    /// The zone map of each block of [`BLOCK_ROWS`] rows; the last may have fewer.
     pub fn blocks(&self) -> &[Zone] {
         &self.blocks
     }
 
-    /// The value of a row; `texts` is what codes are numbers of. For showing rows, not for scans.
+    /// The value of a row; `texts` is the dictionary of the codes. For showing rows, not for scans.
     ///
     /// # Panics
     ///
-    /// Where there is no such row, and where there are codes but no text of that number.
+    /// If there is no such row, and where there are codes but no text of that number.
     pub fn value<'t>(&'t self, row: usize, texts: Option<&'t Texts>) -> Value<&'t str> {
         assert!(row < self.rows(), "row {row} of {}", self.rows);
         if !self.is_valid(row) {
@@ -145,12 +145,12 @@ impl SegmentColumn {
         }
     }
 
-    /// The number of a row, of a column of whole or exact numbers (then it is the mantissa), truth
-    /// values, days or points in time.
+    /// The number of a row, in a column of integers or exact numbers (then it is the mantissa),
+    /// booleans, dates or timestamps.
     ///
     /// # Panics
     ///
-    /// Where there is no such row.
+    /// If there is no such row.
     pub fn number(&self, row: usize) -> Option<i128> {
         let number = match &self.data {
             Data::Whole(packed) => packed.get(row).into(),
@@ -161,7 +161,7 @@ impl SegmentColumn {
         self.is_valid(row).then_some(number)
     }
 
-    /// Every number of such a column, 0 or anything where there is no value; nothing of another kind.
+    /// Every number of such a column, 0 or anything if there is no value; nothing of another type.
     pub fn to_numbers(&self) -> Vec<i128> {
         match &self.data {
             Data::Whole(packed) => packed.to_vec().into_iter().map(i128::from).collect(),
@@ -182,7 +182,7 @@ impl SegmentColumn {
     ///
     /// # Panics
     ///
-    /// Where there is no such row.
+    /// If there is no such row.
     pub fn float(&self, row: usize) -> Option<f64> {
         let float = match &self.data {
             Data::Scaled { exponent, packed } => scaled(packed.get(row), *exponent),
@@ -196,7 +196,7 @@ impl SegmentColumn {
     ///
     /// # Panics
     ///
-    /// Where there is no such row.
+    /// If there is no such row.
     pub fn code(&self, row: usize) -> Option<u32> {
         match &self.data {
             Data::Codes(packed) if self.is_valid(row) => Some(packed.get(row) as u32),
@@ -204,11 +204,11 @@ impl SegmentColumn {
         }
     }
 
-    /// The text of a row, of a column of text; `texts` is what codes are numbers of.
+    /// The string of a row, in a column of strings; `texts` is the dictionary of the codes.
     ///
     /// # Panics
     ///
-    /// Where there is no such row, and where there are codes but no text of that number.
+    /// If there is no such row, and where there are codes but no text of that number.
     pub fn text<'t>(&'t self, row: usize, texts: Option<&'t Texts>) -> Option<&'t str> {
         if !self.is_valid(row) {
             return None;
@@ -223,8 +223,8 @@ impl SegmentColumn {
         }
     }
 
-    /// Every float of a segment of floats, 0 or anything where there is no value; nothing of
-    /// another kind.
+    /// Every float of a segment of floats, 0 or anything if there is no value; nothing of
+    /// another type.
     pub fn to_floats(&self) -> Vec<f64> {
         match &self.data {
             Data::Float(values) => values[..self.rows()].to_vec(),
@@ -272,7 +272,7 @@ impl SegmentColumn {
     }
 }
 
-/// A whole number as a value of its kind.
+/// an integer as a value of its type.
 fn whole(kind: Kind, number: i64) -> Value<&'static str> {
     match kind {
         Kind::Boolean => Value::Boolean(number != 0),

@@ -1,4 +1,4 @@
-//! Segments and texts as bytes of a file, and back: bit for bit what they were.
+//! Segments and strings as bytes of a file, and back, bit for bit.
 //!
 //! Numbers are little-endian, and each list has its length before it. What is read may be anything: nothing
 //! is taken for a segment that a scan could not go through, and no memory is taken that the bytes do not
@@ -25,16 +25,16 @@ pub(crate) struct Output<'w> {
 /// Where bytes come from.
 pub(crate) struct Input<'r> {
     source: &'r mut dyn Read,
-    /// Bytes that there are at most.
+    /// The maximum number of bytes left.
     left: u64,
     piece: Vec<u8>,
 }
 
-/// What lists are made of.
+/// The element of a list.
 pub(crate) trait Number: Copy {
     const BYTES: usize;
     fn put(self, out: &mut Vec<u8>);
-    /// Of exactly so many bytes.
+    /// From exactly this many bytes.
     fn of(bytes: &[u8]) -> Self;
 }
 
@@ -58,7 +58,7 @@ macro_rules! number {
 
 number!(u8, u16, u32, u64, i64, i128, f64);
 
-/// What is read is not what [`Output`] writes.
+/// The bytes were not written by [`Output`].
 pub(crate) fn wrong(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
@@ -156,7 +156,7 @@ impl<'w> Output<'w> {
 }
 
 impl<'r> Input<'r> {
-    /// Of a source of at most `bytes` bytes.
+    /// A reader of a source of at most `bytes` bytes.
     pub(crate) fn new(source: &'r mut dyn Read, bytes: u64) -> Self {
         Input { source, left: bytes, piece: Vec::new() }
     }
@@ -218,7 +218,7 @@ impl<'r> Input<'r> {
         Dictionary::checked(texts).ok_or_else(|| wrong("a dictionary without order"))
     }
 
-    /// A segment of `rows` rows, as many as one may have, with codes below `codes`.
+    /// A segment of `rows` rows, within the limit, with codes below `codes`.
     pub(crate) fn segment(
         &mut self,
         kind: Kind,
@@ -321,7 +321,7 @@ impl<'r> Input<'r> {
     }
 }
 
-/// Lanes, and whether there are so many.
+/// Lanes, if their number is right.
 fn of<T>(lanes: impl Fn(Vec<T>) -> Lanes, list: Vec<T>, count: usize) -> (Lanes, bool) {
     let is_right = list.len() == count;
     (lanes(list), is_right)

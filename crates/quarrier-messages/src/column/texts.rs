@@ -1,4 +1,4 @@
-//! Many texts in one allocation, and such a list in order.
+//! Many strings in one allocation, and such a list in order.
 
 use std::ops::Deref;
 
@@ -7,7 +7,7 @@ use super::zone::bytes_key;
 /// The most bytes of one [`Texts`], so that Arrow's 32-bit offsets reach all of them.
 pub const TEXTS_BYTES_MAX: usize = i32::MAX as usize;
 
-/// Texts one after another: text `i` is `bytes[ends[i - 1]..ends[i]]`. 4 bytes a text beside its
+/// Strings one after another: text `i` is `bytes[ends[i - 1]..ends[i]]`. 4 bytes a string beside its
 /// own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts {
@@ -21,19 +21,19 @@ impl Texts {
         Texts::default()
     }
 
-    /// Texts that lie as `ends` says. Looks at every byte.
+    /// Strings that end where `ends` says. Checks every byte.
     ///
     /// # Panics
     ///
-    /// Where `ends` goes back or does not end with `bytes`, where a text is not UTF-8, and beyond
-    /// [`TEXTS_BYTES_MAX`]: a parser passes on only what it found right.
+    /// If `ends` falls or does not end with `bytes`, if a string is not UTF-8, and beyond
+    /// [`TEXTS_BYTES_MAX`]: a parser passes on only valid ones.
     pub fn from_parts(ends: Vec<u32>, bytes: Vec<u8>) -> Self {
         let wrong = wrong(&ends, &bytes);
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
         Texts { ends, bytes }
     }
 
-    /// The same of parts that may be anything; None where they are no texts.
+    /// The same for arbitrary parts; `None` if they are invalid.
     pub(crate) fn checked(ends: Vec<u32>, bytes: Vec<u8>) -> Option<Self> {
         wrong(&ends, &bytes).is_none().then_some(Texts { ends, bytes })
     }
@@ -54,7 +54,7 @@ impl Texts {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -63,12 +63,12 @@ impl Texts {
     ///
     /// # Panics
     ///
-    /// Where there is none of that number.
+    /// If there is no string of that number.
     #[inline]
     pub fn get(&self, index: usize) -> &str {
         let end = self.ends[index] as usize;
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        // SAFETY: `wrong` looked at all bytes and ends, and `push` appends whole texts.
+        // SAFETY: `wrong` looked at all bytes and ends, and `push` appends whole strings.
         unsafe { std::str::from_utf8_unchecked(&self.bytes[start..end]) }
     }
 
@@ -99,7 +99,7 @@ impl Texts {
         &self.ends
     }
 
-    /// All texts without anything between them.
+    /// The bytes of all strings, without separators.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -110,7 +110,7 @@ impl Texts {
     }
 }
 
-/// Why these parts are no texts.
+/// Why these parts are invalid.
 fn wrong(ends: &[u32], bytes: &[u8]) -> Option<String> {
     if bytes.len() > TEXTS_BYTES_MAX {
         return Some(format!("texts of {} bytes are too long", bytes.len()));
@@ -144,7 +144,7 @@ impl<'t> FromIterator<&'t str> for Texts {
     }
 }
 
-/// The different texts of a column in the order of their bytes: number and text compare alike.
+/// The distinct strings of a column in the order of their bytes, so that codes compare like strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dictionary {
     texts: Texts,
@@ -153,20 +153,20 @@ pub struct Dictionary {
 impl Dictionary {
     /// # Panics
     ///
-    /// Where `texts` are not in strictly rising order.
+    /// If `texts` are not in strictly rising order.
     pub fn from_sorted(texts: Texts) -> Self {
         let sorted = Dictionary::checked(texts);
         assert!(sorted.is_some(), "a dictionary is in order, each text once");
         sorted.unwrap_or_default()
     }
 
-    /// The same of texts in any order; None where it is another one.
+    /// The same for strings in any order; `None` if it is not a rising one.
     pub(crate) fn checked(texts: Texts) -> Option<Self> {
         let is_rising = (1..texts.len()).all(|at| texts.get(at - 1) < texts.get(at));
         is_rising.then_some(Dictionary { texts })
     }
 
-    /// The code of `text`, or else (`Err`) of the first text behind it. A binary search.
+    /// The code of `text`, or else (`Err`) that of the first greater string. A binary search.
     ///
     /// # Errors
     ///

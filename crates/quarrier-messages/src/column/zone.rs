@@ -1,20 +1,19 @@
-//! The least and the greatest of some rows, by which scans skip them.
+//! Zone maps: the least and greatest value of a segment or block, by which scans skip it.
 
-/// What is known of the values of a segment or a block. Numbers, points in time, days, truth
-/// values and codes stand for themselves (decimals by their mantissa); floats by [`float_key`],
-/// plain text by [`text_key`].
+/// The zone map of a segment or a block. Numbers, timestamps, days, booleans and dictionary codes stand for
+/// themselves (decimals by their mantissa), floats for their [`float_key`], plain strings for their [`text_key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zone {
-    /// The least; `i128::MAX` where there is no value.
+    /// The least value; `i128::MAX` if there is none.
     pub min: i128,
-    /// The greatest; `i128::MIN` where there is no value.
+    /// The greatest value; `i128::MIN` if there is none.
     pub max: i128,
     /// Rows without a value.
     pub nulls: u32,
 }
 
 impl Zone {
-    /// Of no row at all.
+    /// The zone map of no row.
     pub const EMPTY: Zone = Zone { min: i128::MAX, max: i128::MIN, nulls: 0 };
 
     /// Whether no row has a value.
@@ -22,7 +21,7 @@ impl Zone {
         self.min > self.max
     }
 
-    /// Of the rows of both.
+    /// The zone map of the rows of both.
     #[must_use]
     pub fn joined(self, other: Zone) -> Zone {
         Zone {
@@ -48,8 +47,8 @@ impl Zone {
     }
 }
 
-/// A whole number that compares as the float does; NaN, whichever, is `i64::MAX`, behind
-/// infinity, and both zeros are 0.
+/// An integer that compares as the float does; any NaN is `i64::MAX`, after infinity, and both zeros
+/// are 0.
 #[inline]
 pub fn float_key(value: f64) -> i64 {
     if value.is_nan() {
@@ -60,14 +59,14 @@ pub fn float_key(value: f64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// The first eight bytes of a text as a number: it never falls from one text to a greater one,
+/// The first eight bytes of a string as a number: it never falls from one text to a greater one,
 /// and may be the same for both.
 #[inline]
 pub fn text_key(text: &str) -> i64 {
     bytes_key(text.as_bytes())
 }
 
-/// As [`text_key`], for a part of a text.
+/// As [`text_key`], for a part of a string.
 #[inline]
 pub(crate) fn bytes_key(bytes: &[u8]) -> i64 {
     let mut first = [0; 8];

@@ -1,8 +1,8 @@
-//! Values of any kind.
+//! Values of any type.
 
 use crate::build::{Cell, FieldId, Row};
 
-/// Sets a field to a value of any kind.
+/// Sets a field to a value of any type.
 pub(in crate::format) fn set_cell(row: &mut impl Row, field: FieldId, cell: Cell<'_>) {
     match cell {
         Cell::Null => row.null(field),

@@ -7,8 +7,8 @@ use crate::{DIGITS_MAX as EXACT_MAX, exact};
 const DIGITS_MAX: usize = 19;
 const SCALE_MAX: usize = 18;
 
-/// What a text is by itself: a number as JSON writes them, and else text. Numbers that a column
-/// of numbers would not give back as they stand (`007`, `+1`, `.5`, `1.`) are text.
+/// The value of an untyped field: a number as in JSON, or else a string. Numbers that a numeric column
+/// would not restore unchanged (`007`, `+1`, `.5`, `1.`) are strings.
 pub(in crate::format) fn found(text: &str) -> Cell<'_> {
     let bytes = text.as_bytes();
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
@@ -24,8 +24,8 @@ pub(in crate::format) fn found(text: &str) -> Cell<'_> {
     number(bytes).or_else(|| exponent(text)).unwrap_or(Cell::Text(text))
 }
 
-/// An exact number, `-?[0-9]*(\.[0-9]*)?` with a digit somewhere; leading zeros allowed. `None`
-/// for what is none. A float where 38 digits do not hold it.
+/// An exact number, `-?[0-9]*(\.[0-9]*)?` with at least one digit; leading zeros are allowed. `None`
+/// for anything else. A float if 38 digits do not hold it.
 #[inline]
 pub(in crate::format) fn number(text: &[u8]) -> Option<Cell<'static>> {
     let is_negative = text.first() == Some(&b'-');
@@ -69,7 +69,7 @@ pub(in crate::format) fn long(text: &[u8]) -> Option<Cell<'static>> {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
     let (whole, mut part) = digits.split_once('.').unwrap_or((digits, ""));
     let whole = whole.trim_start_matches('0');
-    // Zeros at the end are the first to go where there is no room for all digits.
+    // Zeros at the end are the first to go if there is no room for all digits.
     let count = |part: &str| match whole {
         "" => part.trim_start_matches('0').len(),
         whole => whole.len() + part.len(),

@@ -6,14 +6,14 @@ use foldhash::fast::RandomState;
 
 use crate::build::{FieldId, Row};
 
-/// A path: what stands at it is a field, or has more below.
+/// A path: of a field, or with more paths below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::format) struct PathId(u32);
 
 impl PathId {
     /// The message itself.
     pub(in crate::format) const ROOT: PathId = PathId(0);
-    /// A path beyond what is kept; all below it are too.
+    /// A path beyond the limits, with all below it.
     const BEYOND: PathId = PathId(u32::MAX);
 }
 

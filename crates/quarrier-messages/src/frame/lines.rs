@@ -12,7 +12,7 @@ pub trait LineFormat: Send {
     /// or nothing.
     ///
     /// # Errors
-    /// What is wrong with it; the row may have been set in part.
+    /// Why it is rejected; the row may have been set in part.
     fn line(&mut self, text: &[u8], end: usize, row: &mut impl Row) -> Result<(), Fault>;
 
     /// Parses lines the fast way, while it can; says whether the chunk is done. Stops before a
@@ -73,7 +73,7 @@ impl<F: LineFormat> Lines<F> {
     }
 }
 
-/// Passes over the rest of a line. Where its end lies beyond the chunk, the next line does too.
+/// Skips the rest of a line. If its end lies beyond the chunk, the next line does too.
 fn pass(chunk: &mut Chunk<'_>) {
     let until = chunk.until.min(chunk.bytes.len());
     let end = memchr(b'\n', &chunk.bytes[chunk.at..until]);

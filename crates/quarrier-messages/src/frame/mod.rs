@@ -1,7 +1,7 @@
 //! Framing: where messages start and end in the bytes of a source.
 //!
-//! A source is cut anywhere. A message belongs to the chunk in which it starts, and whoever
-//! reads that chunk sees as much behind it as the message needs.
+//! A source may be cut anywhere. A message belongs to the chunk in which it starts, and the reader of
+//! that chunk sees as many later bytes as the message needs.
 
 mod lines;
 pub use lines::{LineFormat, Lines};
@@ -16,16 +16,16 @@ use crate::build::Row;
 /// Bytes in which messages start.
 #[derive(Debug, Clone)]
 pub struct Chunk<'b> {
-    /// The bytes, and some behind.
+    /// The bytes of the chunk, and some after it.
     pub bytes: &'b [u8],
-    /// The next message starts here or, where it has blanks before, behind.
+    /// The next message starts here, or after the blanks here.
     pub at: usize,
-    /// Messages that start here or behind are not the chunk's.
+    /// Messages that start here or later belong to the next chunk.
     pub until: usize,
     /// Whether the source ends with `bytes`.
     pub is_end: bool,
-    /// Whether `at` lies inside a message that is too long and was left out. The reader that found
-    /// it sets this where it does not see its end.
+    /// Whether `at` lies inside a message that is too long and was rejected. The reader that found the
+    /// message sets this if it does not see its end.
     pub is_inside: bool,
     /// Lines that started so far, those that are no messages too.
     pub lines: u64,
@@ -37,7 +37,7 @@ pub(crate) fn byte_order_mark(bytes: &[u8]) -> usize {
     if bytes.starts_with(mark) { mark.len() } else { 0 }
 }
 
-/// What a reader says at the end of its bytes.
+/// The result of a reader at the end of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// All messages of the chunk were taken.
@@ -48,7 +48,7 @@ pub enum Step {
 
 /// Takes messages one after the other.
 pub trait Taker {
-    /// What takes the fields.
+    /// The receiver of the fields.
     type Row: Row;
 
     /// Takes the fields of the next message.
@@ -57,7 +57,7 @@ pub trait Taker {
     /// The message is whole; these are its bytes.
     fn commit(&mut self, message: &[u8]);
 
-    /// The message is left out. Takes back what was set of it.
+    /// Rejects the message, and removes the fields set so far.
     fn reject(&mut self, reject: Rejected<'_>);
 }
 
@@ -82,21 +82,21 @@ pub trait Reader: Send {
         true
     }
 
-    /// Sees the first bytes of a source, all of it where `is_end`, before anything else is asked
-    /// about it, and tells the readers of all workers what they have to know, such as a header.
-    /// Where the first message starts, or what stands before it; `None` where it needs more bytes.
+    /// Examines the first bytes of a source, all of it if `is_end`, before any other call, and stores
+    /// the facts that the readers of all workers need, such as a header. Returns the start of the first
+    /// message, or of the bytes before it; `None` if it needs more bytes.
     fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         let _ = is_end;
         Some(byte_order_mark(bytes))
     }
 
-    /// Where the first message that starts behind `from` starts, `from` being any place; `None`
-    /// where none is seen to start in `bytes`.
+    /// The start of the first message after `from`, which may be any place; `None` if none is seen to
+    /// start in `bytes`.
     fn start(&self, bytes: &[u8], from: usize) -> Option<usize>;
 
-    /// Where a message is likely to start, of a format whose messages cannot be found from any
-    /// place: what is read from there counts only where a message before is seen to end there.
-    /// `None` where nothing is likely, or nobody guesses.
+    /// A probable start of a message, in a format whose messages cannot be found from any place:
+    /// messages read from there count only if a message before is seen to end there. `None` if there is
+    /// none, or the format does not guess.
     fn guess(&self, bytes: &[u8]) -> Option<usize> {
         let _ = bytes;
         None
@@ -106,6 +106,6 @@ pub trait Reader: Send {
     /// that is too long; 0 where none ends there.
     fn end(&self, bytes: &[u8], is_inside: bool) -> usize;
 
-    /// Parses all messages that start before `until`, and moves `at` behind them.
+    /// Parses all messages that start before `until`, and moves `at` past them.
     fn read<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> Step;
 }

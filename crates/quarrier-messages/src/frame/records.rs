@@ -32,11 +32,11 @@ pub trait RecordFormat: Send {
     /// See [`Reader::start`].
     fn start(&self, bytes: &[u8], from: usize) -> Option<usize>;
 
-    /// Where what stands at the start of `bytes`, a message or not, ends; more than 0. `None`
-    /// where more bytes are needed to say so; with `is_last` there are none.
+    /// The end of the item at the start of `bytes`, a message or not; more than 0. `None` if more bytes
+    /// are needed; with `is_last` there are none.
     fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize>;
 
-    /// Whether what stands between messages is no message, and no fault either.
+    /// Whether the bytes between messages are ignorable, neither a message nor a reject.
     fn is_nothing(&self, record: &[u8]) -> bool {
         let _ = record;
         false
@@ -51,7 +51,7 @@ pub trait RecordFormat: Send {
     /// Parses a message.
     ///
     /// # Errors
-    /// What is wrong with it; the row may have been set in part.
+    /// Why it is rejected; the row may have been set in part.
     fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault>;
 }
 

@@ -1,8 +1,8 @@
-//! What a worker has made of its messages.
+//! The messages that a worker has parsed.
 
 use std::collections::HashSet;
 
-use super::keep::{Kept, MESSAGE_COLUMN};
+use super::keep::{MESSAGE_COLUMN, OriginalBytes};
 use super::reject::{Origin, Rejects};
 use super::times::{TimeFields, Times};
 use crate::build::{FieldId, Refused, RowBuilder};
@@ -26,7 +26,7 @@ pub(super) struct Batch {
     packed_bytes: usize,
     times: Times,
     /// The messages' own bytes, where they are kept.
-    kept: Option<Kept>,
+    kept: Option<OriginalBytes>,
 }
 
 /// Claims, and segments of a claim, stand in one number for their order.
@@ -53,7 +53,7 @@ impl Batch {
             messages: 0,
             packed_bytes: 0,
             times: Times::default(),
-            kept: keeps_bytes.then(Kept::default),
+            kept: keeps_bytes.then(OriginalBytes::default),
         }
     }
 

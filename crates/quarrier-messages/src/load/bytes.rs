@@ -6,13 +6,13 @@ use quarrier_core::Error;
 use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
 use quarrier_core::source::{Source, read_full_at};
 
-/// Bytes read at once: few enough that the tables of texts keep most of the cache.
+/// Bytes read at once: few enough that the dictionaries keep most of the cache.
 const STEP_BYTES: usize = 128 << 10;
-/// Bytes read behind the claim at first, for its last message.
+/// Bytes first read after the claim, for its last message.
 const AHEAD_BYTES: usize = 4 << 10;
 
-/// Consecutive bytes of a source. Each lies in the buffer at its offset modulo the size of a
-/// page, because reads are several times slower otherwise.
+/// Consecutive bytes of a source. Each is in the buffer at its offset modulo the size of a page,
+/// because reads are several times slower otherwise.
 #[derive(Debug)]
 pub(super) struct Bytes {
     buffer: AlignedBuffer,
@@ -48,8 +48,8 @@ impl Bytes {
         self.offset + self.held.len() as u64
     }
 
-    /// Lets go of the first `count` bytes and reads more: as many as are read at once, but not
-    /// much beyond `end`, where the claim ends; beyond that as many as are held.
+    /// Drops the first `count` bytes and reads more: a step, but not much beyond `end`, where the claim
+    /// ends; after that, as many as are held.
     pub(super) fn more(
         &mut self,
         source: &dyn Source,

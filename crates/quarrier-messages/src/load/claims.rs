@@ -1,4 +1,4 @@
-//! Who parses what: ranges of a source, handed out in order.
+//! Claims: ranges of a source, handed out to workers in order.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -52,7 +52,7 @@ impl Claims {
         if start >= self.length {
             return None;
         }
-        // Near the end the workers share what is left.
+        // Near the end, the workers share the rest.
         let share = (self.length - start).div_ceil(self.workers).max(self.packing.claim_bytes);
         let end = start + self.wanted_bytes().min(share).min(self.length - start);
         *next = (end, number + 1);
@@ -64,7 +64,7 @@ impl Claims {
         lock(&self.next).0 = self.length;
     }
 
-    /// Learns how many messages there were in so many bytes.
+    /// Learns the number of messages in `bytes` bytes.
     pub(super) fn learn(&self, bytes: u64, rows: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.rows.fetch_add(rows, Ordering::Relaxed);

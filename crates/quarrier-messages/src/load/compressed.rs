@@ -1,4 +1,4 @@
-//! Sources that are compressed, told by their first bytes.
+//! Compressed sources, detected by their first bytes.
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ const ZSTANDARD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What a source holds, decompressed; `None` where it is not compressed.
+/// A reader of the decompressed source; `None` if it is not compressed.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> {
     let mut head = [0; 4];
     let count = read_full_at(source, 0, &mut head)
@@ -28,12 +28,11 @@ pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> 
     }
 }
 
-/// What a stream holds, decompressed where it is compressed. A reader that answers
-/// [`io::ErrorKind::WouldBlock`] is asked again until its first bytes have come, or `stop` is true;
-/// behind them the answer is passed on.
+/// A stream, decompressed if necessary. A reader that answers [`io::ErrorKind::WouldBlock`] is retried
+/// until its first bytes have arrived, or `stop` is true; after these the answer is passed on.
 ///
 /// # Errors
-/// Where its first bytes cannot be read.
+/// If its first bytes cannot be read.
 pub fn stream<'r>(
     name: &str,
     mut reader: Box<dyn Read + Send + 'r>,
@@ -77,7 +76,7 @@ impl Compression {
         }
     }
 
-    /// Whether more bytes are needed to tell.
+    /// Whether more bytes are needed to decide.
     fn may_be(head: &[u8]) -> bool {
         let begins = |magic: &[u8]| head.len() < magic.len() && magic.starts_with(head);
         begins(&GZIP) || begins(&ZSTANDARD)

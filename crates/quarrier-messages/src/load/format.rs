@@ -36,7 +36,7 @@ impl Format {
     }
 }
 
-/// What readers learn from a source's first bytes, by [`Reader::open`].
+/// The facts that [`Reader::open`] learns from a source's first bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Opening {
     csv: CsvOpening,
@@ -51,7 +51,7 @@ impl Opening {
     }
 
     /// The header of CSV as a record that says the same everywhere: each name in quotes, with the
-    /// delimiter of the source between them. None where the source is no CSV, or was not opened.
+    /// delimiter of the source between them. `None` if the source is no CSV, or was not opened.
     pub(crate) fn csv_header(&self) -> Option<Vec<u8>> {
         self.csv.record()
     }
@@ -70,7 +70,7 @@ enum Readers {
 }
 
 impl FormatReader {
-    /// A reader that knows nothing yet. The readers of all workers are told the same `opening`.
+    /// A new reader. The readers of all workers share one `opening`.
     pub fn new(format: &Format, limits: &Limits, opening: &Opening) -> Self {
         let bytes_max = limits.message_bytes_max;
         FormatReader(match format {

@@ -10,17 +10,16 @@ pub const MESSAGE_COLUMN: &str = "_message";
 /// Bytes after which a segment is packed, so that long messages need no more memory than that.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
-/// The bytes of a worker's messages: those of the rows that are being written, and a column for
-/// each segment that was packed.
+/// The original bytes of a worker's messages: those of the rows being written, and a column for each packed segment.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct OriginalBytes {
     ends: Vec<u32>,
     bytes: Vec<u8>,
     segments: Vec<SegmentColumn>,
 }
 
-impl Kept {
-    /// Takes the bytes of a row that is whole.
+impl OriginalBytes {
+    /// Adds the bytes of a complete row.
     pub(super) fn add(&mut self, message: &[u8]) {
         match std::str::from_utf8(message) {
             Ok(text) => self.bytes.extend_from_slice(text.as_bytes()),
@@ -46,8 +45,8 @@ impl Kept {
         }
     }
 
-    /// Adds the column to the part, behind its fields. Whether the column takes the place of a
-    /// field that messages call the same.
+    /// Adds the column to the part, after its fields. Returns whether it replaces a field of the same
+    /// name.
     pub(super) fn join(self, part: &mut Part) -> bool {
         let hidden = part.fields.iter().position(|field| &*field.name == MESSAGE_COLUMN);
         if let Some(hidden) = hidden {

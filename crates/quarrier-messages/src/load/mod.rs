@@ -6,8 +6,8 @@
 //!            of bytes   time             parses    packs, rejects ──┘
 //! ```
 //!
-//! A claim is about as many bytes as fill a segment. A message belongs to the claim in which it
-//! starts, so the table has the messages in the order of the source, whoever parsed them.
+//! A claim has about as many bytes as fill a segment. A message belongs to the claim in which it
+//! starts, so the table has the messages in the order of the source, whichever worker parsed them.
 
 mod batch;
 mod bytes;
@@ -71,7 +71,7 @@ pub struct Load<'c> {
 pub struct Loaded {
     /// All of them, in the order of the sources.
     pub table: Table,
-    /// The messages left out, in order, as many as [`Limits::rejects_max`].
+    /// Rejected messages, in order, at most [`Limits::rejects_max`].
     pub rejects: Vec<Reject>,
     /// How many were left out.
     pub rejected: u64,
@@ -97,7 +97,7 @@ impl<'c> Load<'c> {
         }
     }
 
-    /// So many workers; 0: one a CPU, as where it is not set.
+    /// So many workers; 0: one a CPU, as if it is not set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = planned_workers(workers);
@@ -119,17 +119,17 @@ impl<'c> Load<'c> {
         self
     }
 
-    /// The columns of `schema` and no others, of its kinds or, where a value asks for it, wider.
+    /// The columns of `schema` and no others, of its types or, where a value asks for it, wider.
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// Whether each message's own bytes are kept, as they stand in the source without the end of the
-    /// line, in a text column called [`MESSAGE_COLUMN`] behind those of the first messages. They
-    /// are UTF-8, as all messages that parse. Costs their length and 4 bytes a message, and takes
-    /// the place of a field that is called the same. Not for Arrow and Parquet, which have none.
+    /// Whether to keep each message's own bytes, as in the source without the end of the line, in a
+    /// column of strings named [`MESSAGE_COLUMN`] after those of the first messages. They are UTF-8, as
+    /// all messages that parse. Costs their length and 4 bytes per message, and replaces a field of the
+    /// same name. Not for Arrow and Parquet, which have no such bytes.
     #[must_use]
     pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
         self.keeps_bytes = keeps_bytes;
@@ -162,12 +162,12 @@ impl<'c> Load<'c> {
         self.pieces(sources, usize::MAX, &mut |_| Ok(()))
     }
 
-    /// As [`run`](Self::run), but whenever what was loaded takes more than about `bytes_max` of memory,
-    /// `take` has it, and the load goes on without; what is returned is the rest, and all bytes.
-    /// Of a column each piece has the kind that its own messages ask for.
+    /// As [`run`](Self::run), but whenever the loaded messages take more than about `bytes_max` of
+    /// memory, passes them to `take` and continues without them; returns the rest, and the number of
+    /// all bytes. In each piece, a column has the type that the piece's own messages need.
     ///
     /// # Errors
-    /// As of `run`, and those of `take`.
+    /// As for `run`, and the errors of `take`.
     ///
     /// # Panics
     /// When a worker panics.
@@ -207,7 +207,7 @@ impl<'c> Load<'c> {
         load
     }
 
-    /// Loads a stream, such as standard input; what is compressed as [`run`](Self::run) does.
+    /// Loads a stream, such as standard input; decompresses it as [`run`](Self::run) does.
     ///
     /// # Errors
     /// When it cannot be read, or the load is cancelled: a read that waits for bytes is not. Arrow
@@ -223,7 +223,7 @@ impl<'c> Load<'c> {
     /// As [`run_stream`](Self::run_stream), in pieces as by [`run_in_pieces`](Self::run_in_pieces).
     ///
     /// # Errors
-    /// As of `run_stream`, and those of `take`.
+    /// As for `run_stream`, and the errors of `take`.
     ///
     /// # Panics
     /// When a worker panics.
@@ -255,7 +255,7 @@ impl<'c> Load<'c> {
         crew.done()
     }
 
-    /// What the workers have made of their messages as one table.
+    /// Joins the messages of all workers into one table.
     fn assembled(
         &self,
         mut batches: Vec<Batch>,
@@ -303,7 +303,7 @@ impl<'c> Load<'c> {
         }
     }
 
-    /// Fields of which some texts are times and others not, or that are wanted as something else.
+    /// Fields in which some strings are times and others not, or whose requested type is another one.
     fn untimed(&self, batches: &[Batch]) -> HashSet<Box<str>> {
         let known: Vec<_> = batches.iter().map(Batch::times).collect();
         let is_other = |name: &str| {

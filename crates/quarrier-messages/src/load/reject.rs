@@ -14,7 +14,7 @@ pub struct Reject {
     pub line: u64,
     /// Where it starts in the source, after decompression.
     pub offset: u64,
-    /// What is wrong with it.
+    /// Why it was rejected.
     pub fault: Fault,
     /// Its bytes, or the first [`Limits::reject_bytes_max`] of them.
     pub bytes: Box<[u8]>,
@@ -32,7 +32,7 @@ impl Reject {
         Reject { source: source.into(), line, offset, fault, bytes: bytes.into(), source_number: 0 }
     }
 
-    /// What rejects are put in order by.
+    /// The sort key of rejects.
     pub(super) fn place(&self) -> (usize, u64) {
         (self.source_number, self.offset)
     }
@@ -50,14 +50,14 @@ pub(super) struct Origin {
 /// Rejects of one worker: lines are known only when all workers are done.
 #[derive(Debug, Default)]
 pub(super) struct Rejects {
-    kept: Vec<Kept>,
+    kept: Vec<RejectedMessage>,
     kept_max: usize,
     bytes_max: usize,
     count: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct RejectedMessage {
     origin: Origin,
     line: u64,
     offset: u64,
@@ -80,7 +80,7 @@ impl Rejects {
         self.count += 1;
         if self.kept.len() < self.kept_max {
             let bytes = &reject.bytes[..reject.bytes.len().min(self.bytes_max)];
-            self.kept.push(Kept {
+            self.kept.push(RejectedMessage {
                 origin,
                 line: reject.line,
                 offset: offset + reject.at as u64,

@@ -17,7 +17,7 @@ use super::{Load, Loaded};
 use crate::Result;
 use crate::frame::{Chunk, Reader, Step, byte_order_mark};
 
-/// Takes what was loaded where there is more to come.
+/// Receives loaded messages when more will follow.
 pub(super) type Take<'t> = dyn FnMut(Loaded) -> Result<()> + 't;
 
 /// Bytes of memory that all workers' messages take, and how many they may.
@@ -32,7 +32,7 @@ impl Held {
     }
 }
 
-/// All workers, and what they share from one source to the next.
+/// All workers, and the state they keep from one source to the next.
 pub(super) struct Crew<'l> {
     load: &'l Load<'l>,
     held: Held,
@@ -54,8 +54,8 @@ impl Lines {
         self.before[origin.claim]
     }
 
-    /// Adds claims that follow one another, with their numbers in any order, before which the source
-    /// has so many lines. Returns how many it has behind them.
+    /// Adds consecutive claims, with their numbers in any order; `sum` lines precede them. Returns the
+    /// number of lines after them.
     fn add(&mut self, mut claims: Vec<(usize, u64)>, mut sum: u64) -> u64 {
         claims.sort_unstable();
         self.before.extend(claims.into_iter().map(|(_, lines)| {
@@ -71,7 +71,7 @@ impl Lines {
 type Account = Vec<(usize, u64)>;
 
 impl<'l> Crew<'l> {
-    /// A crew that hands over what it has as often as that takes more than so many bytes.
+    /// A crew that hands over its messages whenever they take more than `bytes_max` bytes.
     pub(super) fn new(load: &'l Load<'l>, bytes_max: usize) -> Self {
         let opening = Opening::default();
         let worker = |_| Worker {
@@ -170,12 +170,12 @@ impl<'l> Crew<'l> {
         Ok(())
     }
 
-    /// So few bytes are read at once that what is held does not become much more than it may.
+    /// Limits the bytes read at once, so that messages do not exceed the memory by much.
     fn claim_bytes_max(&self) -> u64 {
         (self.held.bytes_max / 2 / self.workers.len().max(1)).max(CLAIM_BYTES_MIN) as u64
     }
 
-    /// What all workers have until now.
+    /// The messages of all workers so far.
     fn piece(&mut self) -> Result<Loaded> {
         let load = self.load;
         self.held.bytes = AtomicUsize::new(0);
@@ -195,7 +195,7 @@ impl<'l> Crew<'l> {
         Origin { source: self.names.len() - 1, claim: self.lines.before.len() }
     }
 
-    /// What they have at the end.
+    /// The remaining messages at the end.
     pub(super) fn done(mut self) -> Result<Loaded> {
         let loaded = self.piece()?;
         Ok(Loaded { bytes: self.bytes, ..loaded })
@@ -230,7 +230,7 @@ impl Worker {
         (self.batch.messages(), self.batch.nbytes())
     }
 
-    /// Counts what has come since then; how many messages.
+    /// Counts the messages since then; returns their number.
     fn learn(&self, (messages, bytes): (u64, usize), held: &Held) -> u64 {
         let more = self.batch.nbytes().saturating_sub(bytes);
         held.bytes.fetch_add(more, Ordering::Relaxed);
@@ -286,7 +286,7 @@ fn first(
         if let Some(at) = reader.start(bytes.held(), 0) {
             return Ok((bytes.offset() + (at as u64) < own.end).then_some(at));
         }
-        // What announces a message may stand across the border.
+        // The marks that announce a message may cross the border.
         let seen = bytes.held().len().saturating_sub(SEEN_AGAIN_BYTES);
         if bytes.offset() + seen as u64 >= own.end || bytes.is_at_end(source) {
             return Ok(None);

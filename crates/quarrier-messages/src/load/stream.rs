@@ -1,4 +1,4 @@
-//! Bytes that come in order: standard input, and what is decompressed.
+//! Bytes that arrive in order: standard input, and decompressed sources.
 
 use std::io::{self, Read};
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ pub(crate) struct Stream<'r> {
 
 struct State<'r> {
     reader: &'r mut (dyn Read + Send),
-    /// What was read of the next block.
+    /// The bytes read of the next block.
     rest: Vec<u8>,
     offset: u64,
     number: usize,
@@ -83,7 +83,8 @@ impl<'r> Stream<'r> {
         Stream { name, state: Mutex::new(state), message_bytes_max, claims }
     }
 
-    /// The same, whose reader begins at `offset`, where a message starts. Somebody else has opened it.
+    /// The same, with a reader that begins at `offset`, where a message starts. The format was opened
+    /// before.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
         lock(&self.state).offset = offset;
         self
@@ -94,12 +95,12 @@ impl<'r> Stream<'r> {
         lock(&self.state).offset
     }
 
-    /// Learns how many messages there were in so many bytes.
+    /// Learns the number of messages in `bytes` bytes.
     pub(crate) fn learn(&self, bytes: u64, messages: u64) {
         self.claims.learn(bytes, messages);
     }
 
-    /// The next block, whose bytes `bytes` become; `None` at the end.
+    /// Reads the next block into `bytes`; `None` at the end.
     pub(crate) fn next(&self, reader: &impl Reader, bytes: &mut Vec<u8>) -> Result<Option<Block>> {
         let mut state = lock(&self.state);
         bytes.clear();
@@ -141,7 +142,7 @@ impl<'r> Stream<'r> {
             number: state.number,
             at: state.start.min(bytes.len()),
             is_inside: state.is_inside,
-            // What was cut behind a message has nothing that goes on.
+            // A block that was cut after a message has no unfinished one.
             is_end: state.is_over || end > 0,
         };
         state.is_inside = end == 0;

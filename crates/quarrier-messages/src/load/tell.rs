@@ -42,7 +42,7 @@ impl Format {
         }
     }
 
-    /// What users call the format.
+    /// The format's name for users.
     pub fn name(&self) -> &'static str {
         match self {
             Format::Json => "json",
@@ -55,8 +55,8 @@ impl Format {
         }
     }
 
-    /// The format of a source, told by its first bytes, after decompression, by its name's
-    /// ending, or else guessed. FIX gets the dictionary that is built in.
+    /// Detects the format of a source: by its first bytes, after decompression, by its name's
+    /// extension, or else a guess. FIX gets the built-in dictionary.
     ///
     /// # Errors
     /// When the source cannot be read.
@@ -64,7 +64,7 @@ impl Format {
         let mut head = Vec::new();
         match compressed::reader(source)? {
             Some(reader) => {
-                // What is damaged says so, and where, when it is loaded.
+                // Loading reports the damage, with its place.
                 let _ = reader.take(HEAD_BYTES).read_to_end(&mut head);
             }
             None => {
@@ -99,8 +99,8 @@ impl Format {
         })
     }
 
-    /// What is read of bytes that nothing speaks for: CSV where the first line looks like a
-    /// header, with a delimiter and no brackets; else JSON.
+    /// The format of bytes without marks of any: CSV if the first line looks like a header, with a
+    /// delimiter and no brackets; else JSON.
     pub fn guessed(head: &[u8]) -> Format {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let has = |bytes: &[u8]| line.iter().any(|byte| bytes.contains(byte));

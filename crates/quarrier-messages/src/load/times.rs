@@ -1,8 +1,7 @@
-//! Texts that are days or points in time: columns of them only where all texts are.
+//! Strings that are dates or timestamps: they become columns of these only if all strings are.
 //!
-//! A worker takes such texts for what they say until one comes that says nothing. Whether there
-//! is one is known only when all workers are done; where there is, segments that were packed
-//! before are written again, as their texts were.
+//! A worker treats such strings as times until another one comes. Whether any worker met one is known
+//! only when all are done; then segments packed before are rewritten, with their strings restored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +12,14 @@ use crate::{Kind, PartSegment, Value};
 /// How the times of a worker's segments were written.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// By segment and field; not of fields that were not texts.
+    /// By segment and field; without fields that were not strings.
     shapes: HashMap<(usize, usize), Shapes>,
 }
 
-/// What a worker knows of its fields, by their names.
+/// A worker's fields of times, by name.
 #[derive(Debug, Default)]
 pub(super) struct TimeFields<'b> {
-    /// Fields with texts that are times.
+    /// Fields with strings that are times.
     pub(super) timed: HashSet<&'b str>,
     /// Fields with values that are no times.
     pub(super) others: HashSet<&'b str>,
@@ -65,7 +64,7 @@ impl Times {
         }
     }
 
-    /// Writes the texts of the fields named again, into the dictionaries of `rows`.
+    /// Restores the strings of the named fields, into the dictionaries of `rows`.
     pub(super) fn write_again(
         self,
         names: &HashSet<Box<str>>,

@@ -19,7 +19,7 @@ mod take;
 pub struct Table {
     schema: Schema,
     columns: Vec<Column>,
-    /// The first row of each segment, and behind them the number of rows.
+    /// The first row of each segment, and at the end the number of rows.
     starts: Vec<u64>,
 }
 
@@ -34,11 +34,11 @@ pub struct Column {
     rounded: u64,
 }
 
-/// Digits of every whole number of 64 bits.
+/// Digits of every integer of 64 bits.
 const PRECISION_MIN: u8 = 19;
 
 impl Table {
-    /// Of columns that fit together.
+    /// A table of matching columns.
     pub(crate) fn of(schema: Schema, columns: Vec<Column>, segment_rows: &[u32]) -> Table {
         debug_assert!(columns.iter().all(|column| column.segments.len() == segment_rows.len()));
         let mut starts = vec![0];
@@ -50,14 +50,14 @@ impl Table {
         Table { schema, columns, starts }
     }
 
-    /// Without a row: columns of these names, of which nothing else is known.
+    /// A table without rows: columns of these names, of unknown type.
     pub(crate) fn empty(names: Vec<Box<str>>) -> Table {
         let columns = vec![Column::default(); names.len()];
         let field = |name| Field { name, kind: Kind::Null };
         Table::of(Schema { fields: names.into_iter().map(field).collect() }, columns, &[])
     }
 
-    /// The columns' names and kinds.
+    /// The columns' names and types.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -81,7 +81,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// Where there is no such segment.
+    /// If there is no such segment.
     pub fn segment_start(&self, segment: usize) -> u64 {
         self.starts[segment]
     }
@@ -91,16 +91,16 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// Where there is no such segment.
+    /// If there is no such segment.
     pub fn segment_rows(&self, segment: usize) -> usize {
         (self.starts[segment + 1] - self.starts[segment]) as usize
     }
 
-    /// The segment that a row lies in, and its place there. A binary search.
+    /// The segment of a row, and the row's index in it. A binary search.
     ///
     /// # Panics
     ///
-    /// Where there is no such row.
+    /// If there is no such row.
     pub fn locate(&self, row: u64) -> (usize, usize) {
         assert!(row < self.rows(), "row {row} of {}", self.rows());
         let segment = self.starts.partition_point(|&start| start <= row) - 1;
@@ -111,7 +111,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// Where there is no such row or column.
+    /// If there is no such row or column.
     pub fn value(&self, row: u64, column: usize) -> Value {
         let (segment, row) = self.locate(row);
         self.columns[column].value(segment, row).map_text(Into::into)
@@ -121,7 +121,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// Where there are not as many names as columns.
+    /// If the number of names differs from that of columns.
     #[must_use]
     pub fn renamed(mut self, names: Vec<Box<str>>) -> Table {
         assert_eq!(names.len(), self.columns.len(), "a name for each column");
@@ -131,7 +131,7 @@ impl Table {
         self
     }
 
-    /// Bytes of memory taken, of what is shared with other tables too.
+    /// Its size in memory, including parts shared with other tables.
     pub fn nbytes(&self) -> usize {
         let names: usize = self.schema.fields.iter().map(|field| field.name.len()).sum();
         names + 8 * self.starts.capacity() + self.columns.iter().map(Column::nbytes).sum::<usize>()
@@ -139,7 +139,7 @@ impl Table {
 }
 
 impl Column {
-    /// Of segments whose codes, if they have any, are codes of `dictionary`.
+    /// A column of segments whose codes, if they have any, are codes of `dictionary`.
     pub(crate) fn of(
         dictionary: Option<Arc<Dictionary>>,
         segments: Vec<Arc<SegmentColumn>>,
@@ -150,8 +150,8 @@ impl Column {
         Column { dictionary, segments, is_mixed, is_wide, rounded: 0 }
     }
 
-    /// The different texts, where segments have their text as codes. Every code is less than its
-    /// length. Some segments may have plain text all the same: see [`is_mixed`](Self::is_mixed).
+    /// The distinct strings, if segments have codes. Every code is less than its length. Some segments
+    /// may have plain strings nevertheless: see [`is_mixed`](Self::is_mixed).
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
     }
@@ -175,8 +175,8 @@ impl Column {
         self.is_wide
     }
 
-    /// How many digits its exact numbers, of which `scale` stand behind the point, have in Arrow: as many
-    /// as whole numbers of 64 bits, or more where they need them.
+    /// The number of digits that its exact numbers, with `scale` decimals, have in Arrow: that of
+    /// 64-bit integers, or more if necessary.
     pub fn precision(&self, scale: u8) -> u8 {
         let digits = |segment: &Arc<SegmentColumn>| {
             let zone = segment.zone();
@@ -195,7 +195,7 @@ impl Column {
     ///
     /// # Panics
     ///
-    /// Where there is no such segment or row.
+    /// If there is no such segment or row.
     pub fn value(&self, segment: usize, row: usize) -> Value<&str> {
         self.segments[segment].value(row, self.texts())
     }
@@ -204,7 +204,7 @@ impl Column {
     ///
     /// # Panics
     ///
-    /// Where there is no such segment or row.
+    /// If there is no such segment or row.
     pub fn text(&self, segment: usize, row: usize) -> Option<&str> {
         self.segments[segment].text(row, self.texts())
     }

@@ -38,7 +38,7 @@ impl Table {
         Ok(())
     }
 
-    /// What [`write_to`](Self::write_to) wrote, of exactly `bytes` bytes.
+    /// Reads what [`write_to`](Self::write_to) wrote, exactly `bytes` bytes.
     ///
     /// # Errors
     /// Those of the source; [`io::ErrorKind::InvalidData`] where that is no table.

@@ -17,7 +17,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// Where there is no such row or column.
+    /// If there is no such row or column.
     #[must_use]
     pub fn take(&self, rows: &[u64], columns: &[usize], workers: usize) -> Table {
         let chunks = self.cut(rows, columns);

@@ -1,4 +1,4 @@
-//! Floats that were decimals once become whole numbers again, if every bit survives it (the idea
+//! Floats that were decimals once become integers again, if every bit survives it (the idea
 //! of ALP: Afroozeh, Kuffó and Boncz, SIGMOD 2023).
 
 use super::whole::pack_whole;
@@ -27,7 +27,8 @@ pub(super) fn pack_floats(values: &[f64], valid: &[u64]) -> (Data, Zones) {
     (Data::Float(kept), zones)
 }
 
-/// The least exponent by which every value becomes a whole number and back itself, with these.
+/// The least exponent at which every value converts to an integer and back without loss, with the
+/// integers.
 fn as_numbers(values: &[f64], valid: &[u64]) -> Option<(u8, Vec<i64>)> {
     let has_value = |row: usize| valid.is_empty() || valid[row / 64] >> (row % 64) & 1 == 1;
     let mut numbers = vec![0; values.len()];
@@ -54,13 +55,13 @@ fn as_numbers(values: &[f64], valid: &[u64]) -> Option<(u8, Vec<i64>)> {
     Some((exponent, numbers))
 }
 
-/// The whole number that stands for `value`, if it does so exactly.
+/// The integer that stands for `value`, if it does so exactly.
 #[inline]
 fn number(value: f64, exponent: u8) -> Option<i64> {
     let near = value * POWERS[exponent as usize];
     // Also false for NaN.
     if near.abs() < NUMBER_MAX {
-        // To the nearest whole number, for floats this large have no other.
+        // To the nearest integer, for floats this large have no other.
         let number = ((near + 3.0 * NUMBER_MAX) - 3.0 * NUMBER_MAX) as i64;
         if scaled(number, exponent).to_bits() == value.to_bits() {
             return Some(number);

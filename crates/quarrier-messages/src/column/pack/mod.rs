@@ -55,7 +55,7 @@ pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
 }
 
 impl SegmentColumn {
-    /// Of parts that fit together; where no row has a value, without them.
+    /// A segment of matching parts; without data if no row has a value.
     pub(crate) fn of(
         kind: Kind,
         rows: usize,
@@ -81,7 +81,7 @@ fn whole(kind: Kind, (packed, zones): (Packed, Zones)) -> (Kind, Data, Zones) {
     (kind, Data::Whole(packed), zones)
 }
 
-/// The validity as segments keep it: empty where every row has a value, and 0 behind the last.
+/// The validity in the form of segments: empty if every row has a value, and 0 after the last.
 fn validity(valid: &[u64], rows: usize) -> Vec<u64> {
     assert!((1..=SEGMENT_ROWS).contains(&rows), "a segment of {rows} rows");
     if valid.is_empty() {

@@ -9,7 +9,7 @@ impl SegmentColumn {
     /// is taken again if the new ones need as much; `codes` is memory on the way. About 2 ns a row.
     ///
     /// # Panics
-    /// Where a code has no new one.
+    /// If a code has no new one.
     pub(crate) fn recoded(self, new: &[u32], codes: &mut Vec<u32>) -> SegmentColumn {
         let rows = self.rows();
         let SegmentColumn { kind, valid, data: Data::Codes(packed), .. } = self else {
@@ -22,7 +22,7 @@ impl SegmentColumn {
     }
 }
 
-/// Appends what the codes have in `new`. Rows without a value have the code of another row.
+/// Appends the new codes from `new`. Rows without a value have the code of another row.
 fn look_up(packed: &Packed, new: &[u32], out: &mut Vec<u32>) {
     let rows = packed.rows();
     let new = usize::try_from(packed.base()).ok().and_then(|base| new.get(base..));

@@ -1,20 +1,20 @@
-//! Whole numbers: what they are more than the least, as narrow as that is, or in runs.
+//! Packs integers: their differences from the least value, in lanes as narrow as possible, or in runs.
 
 use quarrier_core::isa::Isa;
 
 use super::zones::{Zones, zones_of};
 use crate::column::packed::{Lanes, Packed};
 
-/// Packs whole numbers; where a row has no value, its number is not looked at.
+/// Packs integers; numbers of rows without a value are ignored.
 ///
-/// The loops are as one writes them, compiled for what the machine has: least, greatest and the
-/// cut to narrow lanes of 64-bit numbers are a value at a time without AVX-512.
+/// The loops are plain, and compiled for the machine's instruction set: minimum, maximum and the
+/// narrowing of 64-bit numbers process one value at a time without AVX-512.
 pub(crate) fn pack_whole<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
     pack_whole_by(Isa::best(), values, valid, Lanes::Constant)
 }
 
-/// The same in the memory of `old` lanes of as many rows, where as wide ones are needed: memory that
-/// is new has to be got from the system page by page.
+/// The same in the memory of `old`, if that has lanes of the same width and number: new memory comes
+/// from the system page by page.
 pub(super) fn pack_whole_again<T: Copy + Into<i64>>(
     values: &[T],
     valid: &[u64],
@@ -160,7 +160,7 @@ fn runs<T: Copy + Into<i64>>(values: &[T], valid: &[u64], base: i64, range: u64)
             if lanes.len() == runs_max {
                 return None;
             }
-            // Rows without a value go on with what stood before them.
+            // Rows without a value repeat the number before them.
             if !lanes.is_empty() {
                 ends.push(row as u32);
             }
@@ -173,8 +173,8 @@ fn runs<T: Copy + Into<i64>>(values: &[T], valid: &[u64], base: i64, range: u64)
     Some(Lanes::Runs { ends, values: lanes })
 }
 
-/// A few neighbours tell that there are too many runs. Where rows without a value part them, it
-/// says so too, and lanes are taken.
+/// A few neighbours show that there are too many runs. If rows without a value separate them, this says
+/// so too, and lanes are used.
 fn may_be_runs<T: Copy + Into<i64>>(values: &[T], runs_max: usize) -> bool {
     const PAIRS: usize = 64;
     if runs_max < 2 {

@@ -1,11 +1,11 @@
-//! Numbers of up to 38 digits: as narrow as what they are more than the least, too.
+//! Packs numbers of up to 38 digits, also as differences from the least value.
 
 use super::whole::pack_whole;
 use super::zones::{Zones, wide_zones};
 use crate::column::segment::Data;
 use crate::exact::MANTISSA_MAX;
 
-/// What is less than the least number that 64 bits hold.
+/// The first number below those of 64 bits.
 const LEAST: i128 = i64::MIN as i128;
 
 /// Packs numbers; where a row has no value, its number is not looked at.

@@ -83,7 +83,7 @@ pub(crate) fn wide_zones(values: &[i128], valid: &[u64]) -> Zones {
 pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> i64) -> Zones {
     let mut zones = Zones::new(values.len());
     let mut words = valid.chunks(BLOCK_ROWS / 64);
-    // Loops and no closures: what a loop is inlined into says for what machine it is compiled.
+    // Loops and not closures: the instruction set of a loop depends on the function it is inlined into.
     for block in values.chunks(BLOCK_ROWS) {
         let Some(words) = words.next() else {
             zones.push(full_zone(block, &key).zone());

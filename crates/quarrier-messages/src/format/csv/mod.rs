@@ -5,13 +5,13 @@
 //!  bytes ─→ record: where it ends, quotes minded ─→ fields ─→ Row
 //! ```
 //!
-//! Numbers are numbers where they can be written back as they stand (`007` is text), `true` and
-//! `false` are truth values, the rest is text. An empty field is NULL, in quotes it is the empty
-//! text. A column that comes twice is `name[1]`, one without a name `column3`.
+//! Values that can be written back unchanged as numbers are numbers (`007` is a string), `true` and
+//! `false` are booleans, the rest are strings. An empty field is NULL, in quotes it is the empty
+//! string. A repeated column becomes `name[1]`, one without a name `column3`.
 //!
-//! A record with more or fewer fields than the header is a fault. A quote that nothing closes
-//! within a message's greatest length is taken for a slip of its line: that line is a fault, and
-//! reading goes on behind it. Where a field starts without a quote, quotes in it are plain.
+//! A record with more or fewer fields than the header is rejected. A quote that is not closed within
+//! the maximum length of a message counts as a slip of its line: that line is rejected, and reading
+//! continues after it. If a field starts without a quote, quotes in it are plain.
 
 mod record;
 mod sniff;
@@ -34,7 +34,7 @@ use sniff::Header;
 /// How CSV is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Csv {
-    /// What stands between fields; `None` for whichever of `,` `;` tab and `|` fits the first
+    /// The delimiter between fields; `None` for the one of `,` `;` tab and `|` that fits the first
     /// records best.
     pub delimiter: Option<u8>,
     /// Whether the first record has the names; if not, they are `column1`, `column2` …
@@ -47,14 +47,15 @@ impl Default for Csv {
     }
 }
 
-/// What is known of the source, for the parsers of all workers.
+/// The source's header, shared by the parsers of all workers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CsvOpening(Arc<Known>);
+pub(crate) struct CsvOpening(Arc<HeaderState>);
 
 #[derive(Debug, Default)]
-struct Known {
+/// The header of a CSV source, once a worker has read it.
+struct HeaderState {
     header: Mutex<Option<Arc<Header>>>,
-    /// The header's, to be had without a lock.
+    /// The header's delimiter, readable without a lock.
     delimiter: AtomicU8,
 }
 

@@ -3,7 +3,7 @@
 use csv_core::{Reader, ReaderBuilder};
 use memchr::{memchr, memchr2, memchr3};
 
-/// What was found at the end of a record.
+/// The end of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// The end of its line stands here.
@@ -40,8 +40,8 @@ pub(super) fn ending(bytes: &[u8], delimiter: u8) -> Ending {
     Ending::Bytes
 }
 
-/// See [`RecordFormat::extent`](crate::frame::RecordFormat::extent). A record whose quotes nothing
-/// closes is its first line.
+/// See [`RecordFormat::extent`](crate::frame::RecordFormat::extent). A record with an unclosed quote is
+/// its first line.
 pub(super) fn extent(
     bytes: &[u8],
     delimiter: u8,
@@ -90,7 +90,7 @@ pub(super) fn fields_count(record: &[u8], delimiter: u8) -> usize {
 /// A reader of records that stand by themselves.
 pub(super) fn reader(delimiter: u8) -> Reader {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
-    // Only what stands at the start of all is a byte order mark to it.
+    // Only at the very start does it take bytes for a byte order mark.
     let _ = reader.read_field(b"-\n", &mut [0; 2]);
     reader
 }

@@ -1,4 +1,4 @@
-//! What the first records say: what stands between fields, and the columns' names.
+//! Sniffs the delimiter and the names of columns from the first records.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use memchr::memchr_iter;
 use super::Csv;
 use super::record::{self, Ending};
 
-/// What is known of a source before its first record.
+/// The header of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) delimiter: u8,
@@ -21,7 +21,7 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 const BYTES_MAX: usize = 64 << 10;
 const RECORDS_MAX: usize = 64;
 
-/// The header, and where the first record behind it starts; `None` where more bytes are needed.
+/// The header, and the start of the first record after it; `None` if more bytes are needed.
 pub(super) fn header(
     csv: &Csv,
     bytes: &[u8],
@@ -51,18 +51,18 @@ pub(super) fn header(
     Some((header, if csv.has_header { end } else { start }))
 }
 
-/// Records that have to look right behind a place where one is likely to start.
+/// Records that must look right after a probable start.
 const RECORDS_ALIKE: usize = 2;
 
-/// Where lines start is tried for as many bytes.
+/// How far starts of lines are tried, in bytes.
 const GUESSED_BYTES: usize = 256 << 10;
 
 /// Records that are longer are not looked for: a quote that nothing closes would be read to the end
 /// of the bytes from line after line.
 const SEEN_BYTES: usize = 2 * GUESSED_BYTES;
 
-/// Where a record is likely to start: behind the first line feed that has records behind it with as
-/// many fields as the header. It may lie within quotes all the same.
+/// A probable start of a record: after the first line feed that is followed by records with as many
+/// fields as the header. It may still be within quotes.
 pub(super) fn likely_start(header: &Header, bytes: &[u8]) -> Option<usize> {
     let Header { delimiter, names } = header;
     let bytes = &bytes[..bytes.len().min(SEEN_BYTES)];
@@ -84,7 +84,7 @@ pub(super) fn likely_start(header: &Header, bytes: &[u8]) -> Option<usize> {
 /// Lines at which a record is looked for.
 const LINES_TRIED: usize = 256;
 
-/// The delimiter by which the most records have as many fields as the first, at least two.
+/// The delimiter for which most records have as many fields as the first, at least two.
 fn guessed(sample: &[u8]) -> u8 {
     let score = |delimiter: u8| {
         let counts = counts(sample, delimiter);
@@ -126,7 +126,7 @@ pub(super) fn fields(record: &[u8], delimiter: u8) -> Vec<String> {
     starts.zip(&ends[..count]).map(field).collect()
 }
 
-/// Names that differ: what comes again has its number behind, what is empty its place.
+/// Unique names: repeated ones get a number, empty ones their index.
 fn unique(names: Vec<String>) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let name = |(at, name): (usize, String)| {

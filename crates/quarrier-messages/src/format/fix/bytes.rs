@@ -2,13 +2,13 @@
 
 use super::SEPARATOR;
 
-/// The first separator at or behind `at`; the end, where there is none.
+/// The first separator at or after `at`; the end if there is none.
 #[inline(always)]
 pub(super) fn find_separator(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
     while let Some(eight) = bytes.get(at..at + 8) {
         let differs = word(eight) ^ (ONES * SEPARATOR as u64);
-        // Zero bytes become 0x80; what borrows is behind the first of them.
+        // Zero bytes become 0x80; a borrow only affects later bytes than the first of them.
         let zeros = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
         if zeros != 0 {
             return at + zeros.trailing_zeros() as usize / 8;
@@ -23,7 +23,7 @@ pub(super) fn find_separator(bytes: &[u8], at: usize) -> usize {
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
-/// The eight bytes at `at`, 0 behind the end.
+/// The eight bytes at `at`, 0 after the end.
 #[inline(always)]
 pub(super) fn load(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..at + 8) {
@@ -52,7 +52,7 @@ fn word(eight: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// A whole number of 1 to 19 digits that 64 bits hold, and nothing else.
+/// an integer of 1 to 19 digits that 64 bits hold, and nothing else.
 #[inline]
 pub(super) fn digits(text: &[u8]) -> Option<i64> {
     if text.is_empty() || text.len() > 19 {

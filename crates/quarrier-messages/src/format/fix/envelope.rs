@@ -61,7 +61,7 @@ impl Keys {
         }
     }
 
-    /// The envelope of `message`, which has nothing behind it; what it says is right.
+    /// Verifies the envelope of `message`, which ends with its bytes.
     #[inline]
     pub(super) fn check(&self, message: &[u8]) -> Result<Envelope, Fault> {
         let envelope = self.find(message)?;
@@ -117,9 +117,9 @@ impl Keys {
         Ok((end + 1, length))
     }
 
-    /// Where the first message that starts behind `from` does: at the start of a line, or behind
-    /// a separator, where a field called as BeginString is. Claims that start within a data field
-    /// that holds a message of its own take that for one.
+    /// The start of the first message after `from`: at the start of a line, or after a separator, at a
+    /// field like BeginString. Claims that start within a data field that contains a message mistake
+    /// that for one.
     pub(super) fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
         for at in memchr2_iter(b'\n', SEPARATOR, bytes.get(from..)?) {
             let behind = from + at + 1;
@@ -130,8 +130,8 @@ impl Keys {
         None
     }
 
-    /// Where the message, or piece of one, at the start of `bytes` ends; `None` where more bytes
-    /// are needed to say so, of which there are none where they are the `is_last`.
+    /// The end of the message, or piece of one, at the start of `bytes`; `None` if more bytes are
+    /// needed, which cannot be if they are the last (`is_last`).
     #[inline]
     pub(super) fn extent(
         &self,
@@ -152,8 +152,8 @@ impl Keys {
         if is_short && !is_last { None } else { self.broken_extent(bytes, is_last) }
     }
 
-    /// The same of a piece without an envelope to go by: behind its CheckSum or at the end of its
-    /// line, or where another message starts.
+    /// The same for a piece without a valid envelope: it ends after its CheckSum, at the end of its
+    /// line, or before another message.
     fn broken_extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
         let (begin, is_open) = (self.begin, self.is_open(bytes));
         for at in memchr3_iter(b'\n', SEPARATOR, begin[0], bytes) {

@@ -1,14 +1,13 @@
-//! Messages that are as the ones before: verified in one pass, and their fields taken one after
-//! the other where that pass saw them end. The first field that was not foreseen, or that asks
-//! for more than a look at its type, ends this; the rest of the message is read with care.
+//! Template parsing: predicts each message from the ones before. One pass verifies the message and finds where
+//! its fields end; then the fields are taken in the predicted order. The first unexpected field, or one that
+//! needs more than a check of its type, ends the prediction, and the general parser reads the rest.
 //!
-//! Half of the time to load goes here, a fifth into the look-up of texts that are not short, a tenth
-//! into reading and packing. What came of a core at 0.46 to 0.49 GB/s (messages of 176 bytes and 17
-//! fields): what they open with in one comparison, and segments packed by AVX-512, 0.50 to 0.53; the
-//! places of separators pressed together by VBMI2, and digits checked where they are added up, 0.54
-//! to 0.56. Left: a mapping of the file in place of reads (it is no ground for text that is not
-//! checked again, since others may write to it; reads are 4 % here), and texts of up to 16 bytes in a
-//! larger table of words (see there).
+//! Half of the time to load goes here, a fifth into the look-up of strings that are not short, a tenth into
+//! reading and packing. Throughput per core, in the order tried (messages of 176 bytes and 17 fields): 0.46 to
+//! 0.49 GB/s at first; 0.50 to 0.53 with the opening fields compared at once and segments packed by AVX-512; 0.54
+//! to 0.56 with the positions of separators compressed by VBMI2 and digits checked while they are added up. Not
+//! tried: strings of up to 16 bytes in a larger table of words (see there). A mapping of the file in place of reads
+//! is ruled out: others may write to it, so its strings would have to be checked again, and reads take 4 %.
 
 use quarrier_core::isa::Isa;
 
@@ -26,8 +25,8 @@ use crate::arch::{Marks, Portable};
 use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, Taker, pass_line_ends};
 
-/// Of so many messages in a row that open otherwise than foreseen, the first few are learnt from:
-/// the first opens as long as can be, and what the next ones have otherwise is left off.
+/// In each round of this many messages whose opening was mispredicted, the first few teach a new opening: the
+/// longest one that the first of them allows, shortened to what the next ones share.
 const OPENINGS_ROUND: u32 = 1_024;
 const OPENINGS_TRIED: u32 = 16;
 
@@ -96,7 +95,7 @@ impl FixParser {
         row: &mut R,
     ) -> Option<(usize, u32)> {
         // SAFETY: the caller promised the instruction set.
-        let seen = unsafe { self.seals.as_ref()?.verify::<L>(bytes, &mut self.ends)? };
+        let seen = unsafe { self.checksums.as_ref()?.verify::<L>(bytes, &mut self.ends)? };
         if seen.end > self.message_bytes_max {
             return None;
         }
@@ -141,7 +140,7 @@ impl FixParser {
     /// A message that was foreseen to its end did not open as the last one.
     ///
     /// # Safety
-    /// As of [`message_on`](Self::message_on).
+    /// As for [`message_on`](Self::message_on).
     #[inline(never)]
     unsafe fn opens_otherwise<L: Marks>(
         &mut self,
@@ -173,8 +172,8 @@ impl FixParser {
         self.opened = (self.number, kind);
     }
 
-    /// Takes fields while they are as foreseen, `from` so many, behind which so many bytes are; where
-    /// the first stands that is not.
+    /// Takes fields while they are as predicted, from number `from` on, with `len` bytes left; returns
+    /// the place of the first one that differs.
     ///
     /// # Safety
     /// The instruction set of `L` is there, `text` starts `bytes`, and 64 bytes are behind it.
@@ -189,7 +188,7 @@ impl FixParser {
     ) -> Reached {
         let steps = &self.types[kind].steps[..];
         let (mut step, mut at) = from;
-        // Behind the last length, and what it was.
+        // The place after the last length field, and its value.
         let mut length = (0, None);
         for &end in self.ends.places().get(step..).unwrap_or_default() {
             let end = usize::from(end);
@@ -218,7 +217,7 @@ impl FixParser {
         Reached { at, step, length: length.1.filter(|_| length.0 == at) }
     }
 
-    /// Notes of the fields before `at` that the message has them, as whoever reads on must know.
+    /// Records that the message has the fields before `at`, for the general parser.
     #[inline(never)]
     fn remember(&mut self, bytes: &[u8], kind: usize, until: usize) {
         let (mut at, mut step) = (0, 0);
@@ -235,8 +234,7 @@ impl FixParser {
     }
 }
 
-/// The step that stands at `at`, if it is the one at `step` or one soon behind, to which `step`
-/// moves.
+/// The step for the field at `at`, if it is `step` or one soon after, to which `step` moves.
 #[inline(always)]
 pub(super) fn follow<'s>(
     steps: &'s [Step],
@@ -259,7 +257,7 @@ pub(super) fn follow<'s>(
     follow_far(steps, bytes, at, step)
 }
 
-/// The same for steps behind others that the message lacks, or with long keys.
+/// The same for later steps, whose predecessors the message lacks, or with long keys.
 #[inline(never)]
 fn follow_far<'s>(
     steps: &'s [Step],
@@ -273,7 +271,7 @@ fn follow_far<'s>(
     steps.get(*step)
 }
 
-/// What is done with the value of a field that is foreseen.
+/// The action for the value of a predicted field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(super) enum Act {
     /// It is not for this way of reading: other fields have to do with it.
@@ -283,7 +281,7 @@ pub(super) enum Act {
     Text,
     Int,
     Number,
-    /// A whole number, if it is written as one.
+    /// an integer, if it is written as one.
     Found,
     Other,
 }
@@ -336,7 +334,7 @@ unsafe fn set_on<L: Marks, R: Row>(
                 return value::set_number(slot, field, cell, row);
             }
         }
-        // SAFETY: as above; where there is no value, this is the separator.
+        // SAFETY: as above; if there is no value, this is the separator.
         Act::Found if unsafe { *p } != b'0' => {
             // SAFETY: as above.
             if let Some(value) = unsafe { lanes::whole::<L>(p, len) } {

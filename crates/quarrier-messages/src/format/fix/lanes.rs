@@ -8,8 +8,8 @@ const LANE_DIGITS: usize = 16;
 /// Digits of 64 bits.
 const DIGITS_MAX: usize = 19;
 
-/// The whole number of `len` digits at `p`, as [`digits`](super::bytes::digits) has it. What
-/// follows the digits is none.
+/// The integer of `len` digits at `p`, as [`digits`](super::bytes::digits) returns it. No digit
+/// follows.
 ///
 /// # Safety
 /// The instruction set of `L` is there, and [`AHEAD_BYTES`](crate::arch::AHEAD_BYTES) more bytes
@@ -30,11 +30,11 @@ pub(super) unsafe fn whole<L: Lanes>(p: *const u8, len: usize) -> Option<i64> {
     }
 }
 
-/// The exact number of `len` bytes at `p`, as [`number`](crate::format::decimal::number) has it.
-/// What follows it is no digit.
+/// The exact number of `len` bytes at `p`, as [`number`](crate::format::decimal::number) returns it. No
+/// digit follows.
 ///
 /// # Safety
-/// As of [`whole`].
+/// As for [`whole`].
 #[inline(always)]
 pub(super) unsafe fn number<L: Lanes>(p: *const u8, len: usize) -> Option<Cell<'static>> {
     // SAFETY: the caller promised the instruction set and the bytes; one that is skipped is the

@@ -1,4 +1,4 @@
-//! FIX (`tag=value`, each with a SOH behind it) and NVFIX (`name=value`).
+//! FIX (`tag=value`, each followed by SOH) and NVFIX (`name=value`).
 //!
 //! ```text
 //!  8=FIX.4.4|9=57|35=D|…|10=128|  ─→ verify: length and sum right? ─→ foreseen ─→ Row
@@ -7,13 +7,13 @@
 //!                                     └── no ─→ envelope: why ─→ parser: what was not foreseen
 //! ```
 //!
-//! Messages stand a line each or back to back. Every field is a column, by the name that the
+//! Messages are a line each or back to back. Every field is a column, with the name that the
 //! [`Dictionary`] has for its tag, or `tag_9001`; fields of a group's entries are
-//! `NoPartyIDs[0].PartyID`. A tag that comes again outside of a group is `Text[1]`, `Text[2]`. A
-//! value that is not of its field's type is taken as it is found; an empty one is NULL.
+//! `NoPartyIDs[0].PartyID`. A tag repeated outside of a group is `Text[1]`, `Text[2]`. A value that
+//! does not fit its field's type is read as an untyped one; an empty one is NULL.
 //!
-//! A message whose BodyLength or CheckSum is wrong is a fault. A line of NVFIX may do without
-//! them: then its line is the message.
+//! A message with a wrong BodyLength or CheckSum is rejected. A line of NVFIX may lack them: then its
+//! line is the message.
 
 mod bytes;
 mod dictionary;
@@ -31,5 +31,5 @@ mod verify;
 pub use dictionary::{Dictionary, DictionaryError, FixType};
 pub use parser::FixParser;
 
-/// SOH, behind every field.
+/// SOH, after every field.
 const SEPARATOR: u8 = 1;

@@ -62,7 +62,7 @@ impl Names {
         }
     }
 
-    /// What the column of a key is called.
+    /// The name of a key's column.
     pub(super) fn name(&self, number: u32) -> Cow<'_, str> {
         if let Names::Names { own, .. } = self
             && let Some(name) = number.checked_sub(OWN).and_then(|at| own.get(at as usize))

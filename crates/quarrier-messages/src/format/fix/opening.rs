@@ -1,4 +1,5 @@
-//! What message after message of a type starts with, value for value: who sent it, and to whom.
+//! The opening that consecutive messages of a type share, value for value: sender, receiver, and the
+//! like.
 //!
 //! ```text
 //!  8=FIX.4.4|9=57|35=D|49=GEN|56=BENCH|34=…
@@ -20,7 +21,7 @@ pub(super) struct Opening {
     pub(super) fields: usize,
     /// That of BodyLength, if it is wanted.
     length: Option<FieldId>,
-    /// The fields that are wanted, with their values: BeginString, and those behind BodyLength.
+    /// The wanted fields, with their values: BeginString, and those after BodyLength.
     begin_value: Option<(FieldId, Box<str>)>,
     values: Vec<(FieldId, Box<str>)>,
 }
@@ -29,8 +30,8 @@ pub(super) struct Opening {
 const HEAD_FIELDS: usize = 2;
 
 impl Opening {
-    /// The longest one of a message whose fields end at `ends` and are all the first of `steps`:
-    /// of fields that are text, the first `fields_max` of the message. `None` where there is none.
+    /// The longest opening of a message whose fields end at `ends` and are all the first of `steps`:
+    /// from string fields, within the first `fields_max` of the message. `None` if there is none.
     pub(super) fn of(
         steps: &[Step],
         text: &str,
@@ -78,12 +79,12 @@ impl Opening {
         ends.iter().filter(|&&end| usize::from(end) < same).count().min(self.fields)
     }
 
-    /// Behind it, in a message whose body starts at `body`.
+    /// The place after it, in a message whose body starts at `body`.
     pub(super) fn end(&self, body: usize) -> usize {
         body + self.body.len
     }
 
-    /// Whether the message at `p`, whose body starts at `body`, starts so.
+    /// Whether the message at `p`, whose body starts at `body`, has this opening.
     ///
     /// # Safety
     /// The instruction set of `L` is there; 64 bytes are readable at `p` and at the body.
@@ -93,8 +94,8 @@ impl Opening {
         unsafe { L::is_at(p.add(body), &self.body) && L::is_at(p, &self.begin) }
     }
 
-    /// Sets the fields to what the row before has; BodyLength to what this message says. In the
-    /// message's order, which rows that are shown keep.
+    /// Sets the fields to the values of the row before, and BodyLength to this message's. In the
+    /// message's order, which rows keep when they are shown.
     #[inline(always)]
     pub(super) fn again(&self, seen: &Verified, row: &mut impl Row) {
         if let Some((field, value)) = &self.begin_value {

@@ -15,19 +15,19 @@ use super::names::Names;
 use super::opening::Opening;
 use super::slots::{Place, SlotId, Slots};
 use super::value;
-use super::verify::Seals;
+use super::verify::ChecksumTemplates;
 use crate::arch::Ends;
 use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, RecordFormat, Taker};
 use crate::{Fault, Limits};
 
-/// A worker's parser: what it learns from one message serves the next.
+/// A worker's parser, which learns the template of the next message from the last ones.
 #[derive(Debug)]
 pub struct FixParser {
     pub(super) isa: Isa,
     keys: Keys,
     /// The keys again; `None` where they are too long.
-    pub(super) seals: Option<Box<Seals>>,
+    pub(super) checksums: Option<Box<ChecksumTemplates>>,
     /// Where the fields of the last message end.
     pub(super) ends: Ends,
     names: Names,
@@ -45,11 +45,11 @@ pub struct FixParser {
     depth_max: usize,
 }
 
-/// What messages of one type have in common.
+/// The common parts of messages of one type.
 #[derive(Debug)]
 pub(super) struct MessageType {
     value: Box<[u8]>,
-    /// What they start with lately, and how many did not.
+    /// Their current opening, and the number of messages without it.
     pub(super) opening: Option<Opening>,
     pub(super) unopened: u32,
     members: Option<GroupId>,
@@ -65,17 +65,17 @@ pub(super) struct Step {
     pub(super) mask: u64,
     /// Key and `=`.
     pub(super) key: Box<[u8]>,
-    pub(super) known: Known,
-    /// What the slot says: the field, if it is wanted, and what is done with its values.
+    pub(super) known: KnownField,
+    /// From the slot: the field, if it is wanted, and the action for its values.
     pub(super) field: Option<FieldId>,
     pub(super) act: Act,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct KnownField {
     pub(super) slot: SlotId,
     number: u32,
-    /// The group whose entries it counts.
+    /// The repeating group whose entries this field counts.
     pub(super) counts: Option<GroupId>,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Open {
 /// Steps of one type that are kept, and how many of them a message may lack in a row.
 const STEPS_MAX: usize = 512;
 pub(super) const STEPS_AHEAD: usize = 8;
-/// Types that are told apart.
+/// The number of message types that are learnt separately.
 const TYPES_MAX: usize = 1_024;
 
 impl FixParser {
@@ -129,7 +129,7 @@ impl FixParser {
         FixParser {
             isa: isa.or_best(),
             keys,
-            seals: Seals::new(&keys).map(Box::new),
+            checksums: ChecksumTemplates::new(&keys).map(Box::new),
             ends: Ends::new(),
             names,
             slots: Slots::new(limits.columns_max),
@@ -247,7 +247,7 @@ impl FixParser {
         kind: usize,
         step: &mut usize,
         row: &mut impl Row,
-    ) -> Result<(Known, usize), Fault> {
+    ) -> Result<(KnownField, usize), Fault> {
         let bytes = text.as_bytes();
         let end = find_separator(bytes, at);
         let Some(equals) = bytes[at..end].iter().position(|&byte| byte == b'=') else {
@@ -255,7 +255,7 @@ impl FixParser {
         };
         let value = at + equals + 1;
         let Some(number) = self.names.number(&text[at..value - 1], at)? else {
-            return Ok((Known { slot: SlotId::BEYOND, number: 0, counts: None }, value));
+            return Ok((KnownField { slot: SlotId::BEYOND, number: 0, counts: None }, value));
         };
         let place = self.place(number);
         let members = match self.open.last() {
@@ -270,7 +270,7 @@ impl FixParser {
                 self.slots.add((place, number, 0), &self.names.name(number), type_of, row)
             }
         };
-        let known = Known { slot, number, counts: member.flatten() };
+        let known = KnownField { slot, number, counts: member.flatten() };
         if self.open.is_empty() && slot != SlotId::BEYOND {
             let slot = self.slots.get_mut(slot);
             let (field, act) =
@@ -324,7 +324,7 @@ impl RecordFormat for FixParser {
         self.keys.start(bytes, from)
     }
 
-    /// What is no message ends with its line, behind what looks like its CheckSum, or before the
+    /// Bytes that are not a message end with their line, after the apparent CheckSum, or before the
     /// next message.
     #[inline]
     fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
@@ -343,7 +343,7 @@ impl RecordFormat for FixParser {
 impl MessageType {
     /// The field at `at`, if it is the next step or one soon after; where its value starts.
     #[inline(always)]
-    fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(Known, usize)> {
+    fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(KnownField, usize)> {
         let found = foreseen::follow(&self.steps, bytes, at, step)?;
         *step += 1;
         Some((found.known, at + found.key.len()))

@@ -13,7 +13,7 @@ pub(super) struct Place(u32);
 
 impl Place {
     pub(super) const TOP: Place = Place(0);
-    /// Beyond what is kept; all below it is too.
+    /// Beyond the limits, with everything below.
     const BEYOND: Place = Place(u32::MAX);
 }
 
@@ -22,7 +22,7 @@ impl Place {
 pub(super) struct SlotId(u32);
 
 impl SlotId {
-    /// Beyond what is kept.
+    /// Beyond the limits.
     pub(super) const BEYOND: SlotId = SlotId(u32::MAX);
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Slots {
     slots: Vec<Slot>,
     /// By place, tag, and how often the tag came there before.
     ids: HashMap<(Place, u32, u32), SlotId, RandomState>,
-    /// What stands before the names of a place's fields.
+    /// The prefixes of the names of a place's fields.
     prefixes: Vec<String>,
     /// By place, the tag that counts a group's entries, and the entry.
     places: HashMap<(Place, u32, u32), Place, RandomState>,
@@ -81,7 +81,7 @@ impl Slots {
         }
     }
 
-    /// The slot of a tag at a place, where it is known.
+    /// The slot of a tag at a place, if it is known.
     pub(super) fn find(&self, place: Place, tag: u32) -> Option<SlotId> {
         self.ids.get(&(place, tag, 0)).copied()
     }

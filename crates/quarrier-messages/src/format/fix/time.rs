@@ -1,4 +1,4 @@
-//! Days and points in time as FIX writes them.
+//! Dates and timestamps in FIX's format.
 
 use quarrier_core::civil::{self, DAY_NS, SECOND_NS};
 
@@ -40,7 +40,7 @@ pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
     seconds.checked_mul(SECOND_NS)?.checked_add(nanoseconds)
 }
 
-/// The nanoseconds of `.sss` in front of `rest`, which goes behind it.
+/// The nanoseconds of `.sss` at the start of `rest`, which moves past it.
 fn fraction(rest: &mut &[u8]) -> Option<i64> {
     let [b'.', behind @ ..] = *rest else { return Some(0) };
     let count = behind.iter().take_while(|byte| byte.is_ascii_digit()).count();

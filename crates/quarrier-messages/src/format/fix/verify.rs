@@ -1,12 +1,13 @@
-//! An envelope verified in one pass over the message; what it refuses, [`Keys`] looks at again.
+//! Checksum templates: verifies the envelope of a message in one pass. [`Keys`] examines again what this pass
+//! refuses.
 
 use super::SEPARATOR;
 use super::envelope::Keys;
 use crate::arch::{AHEAD_BYTES, Ends, MARKED_BYTES_MAX, Marked, Marks, Short};
 
-/// How the fields around a message are called, as they are compared with the bytes ahead.
+/// The tags of the fields around a message, in the form that is compared with the bytes ahead.
 #[derive(Debug)]
-pub(super) struct Seals {
+pub(super) struct ChecksumTemplates {
     begin: Short,
     length: Short,
     check: Short,
@@ -27,15 +28,15 @@ pub(super) struct Verified {
     pub(super) line_feeds: u32,
 }
 
-/// BeginString, BodyLength and its separator stand in so many bytes; others are seldom, and not
-/// verified here. The keys are looked for within.
+/// BeginString, BodyLength and its separator fit these bytes; longer ones are rare, and not verified
+/// here. The keys are searched for within.
 const HEAD_BYTES: usize = AHEAD_BYTES;
 const LENGTH_DIGITS_MAX: usize = 9;
 
-impl Seals {
+impl ChecksumTemplates {
     /// `None` where a key is too long.
     pub(super) fn new(keys: &Keys) -> Option<Self> {
-        Some(Seals {
+        Some(ChecksumTemplates {
             begin: Short::new(keys.begin)?,
             length: Short::new(keys.length)?,
             check: Short::new(keys.check)?,
@@ -43,7 +44,7 @@ impl Seals {
         })
     }
 
-    /// The message at the start of `bytes`, and where its fields end. `None` where it is not right,
+    /// The message at the start of `bytes`, and where its fields end. `None` if it is not right,
     /// is too long for one pass, or so near to the end of the bytes that lanes cannot look at it.
     ///
     /// # Safety
@@ -90,7 +91,7 @@ impl Seals {
         let (is_check, marked) =
             unsafe { (L::is_at(p.add(check), &self.check), L::mark(p, end, ends)) };
         let said = u32::from(a) * 100 + u32::from(b) * 10 + u32::from(c);
-        // What CheckSum itself sums to is part of what was marked.
+        // The sum includes CheckSum itself.
         let own = [a, b, c]
             .iter()
             .fold(self.check_sum, |sum, digit| sum.wrapping_add(digit.wrapping_add(b'0')));

@@ -1,11 +1,10 @@
-//! Lines that are like those before.
+//! Template parsing: predicts a line from the line before it.
 //!
-//! What stands between the scalars of a message (brackets, keys, colons, blanks) is its *glue*.
-//! JSON's grammar is such that a message with the same glue as one that was found right, and with
-//! right scalars between, is right too and has the same fields; so keys are compared with the
-//! bytes ahead instead of being looked for. Glues seen are kept as a tree, for messages that
-//! differ in what they leave out. The line feed belongs to the last glue, and to no other: lines
-//! are found on the way.
+//! The bytes between the scalars of a message (brackets, keys, colons, blanks) are its *glue*, its template.
+//! By JSON's grammar, a message with valid scalars and the same glue as a valid message is valid too, and has the
+//! same fields. So the parser compares the expected keys with the bytes ahead instead of looking them up. It
+//! keeps the glues that it has seen as a tree, because messages differ in the fields they leave out. The line
+//! feed belongs to the last glue and to no other, so that lines are found on the way.
 
 use quarrier_core::isa::Isa;
 
@@ -34,9 +33,9 @@ struct Step {
     /// True where the message ends with this glue, and no scalar follows.
     is_last: bool,
     field: Option<FieldId>,
-    /// The glue that was last seen behind the scalar; 0 where there is none.
+    /// The glue last seen after the scalar; 0 for none.
     next: u32,
-    /// Another glue at the same place, seen less lately; 0 where there is none.
+    /// Another glue at the same place, seen less recently; 0 for none.
     other: u32,
 }
 
@@ -65,7 +64,7 @@ impl Glue {
         let mut from = 0;
         let mut at = 0;
         for scalar in scalars {
-            // Of 64 bytes, the first of the scalar is to be seen too.
+            // The 64 bytes must include the first one of the scalar.
             let glue = Short::new(&line[from..scalar.start]).filter(|g| g.len < AHEAD_BYTES);
             let Some(glue) = glue else { return };
             at = self.step(at, glue, scalar.field, false);
@@ -76,7 +75,7 @@ impl Glue {
         }
     }
 
-    /// The step behind `from` with this glue, known or new, which is tried first from now on.
+    /// The step after `from` with this glue, known or new, which is tried first from now on.
     fn step(&mut self, from: u32, glue: Short, field: Option<FieldId>, is_last: bool) -> u32 {
         let mut at = self.steps[from as usize].next;
         for _ in 0..=OTHERS_MAX {
@@ -139,7 +138,7 @@ impl Glue {
         taker: &mut T,
     ) -> bool {
         let bytes = chunk.bytes;
-        // A line that starts behind the bytes is not looked at.
+        // A line that starts after the bytes is left to the next chunk.
         while chunk.at < chunk.until {
             // SAFETY: the caller promised the instruction set.
             let line = unsafe { self.line::<L, T::Row>(bytes, chunk.at, taker.row()) };
@@ -151,9 +150,11 @@ impl Glue {
         true
     }
 
-    /// The line that starts at `at`: where the next one starts, or `None` where it is another.
+    /// Parses the line that starts at `at` by the template: returns the start of the next line, or
+    /// `None` if the line differs.
     ///
-    /// Where a scalar ends is told from the same bytes ahead as the glue before it: what has to be
+    /// The end of a scalar is found in the same bytes ahead as the glue before it: from one scalar to
+    /// the next, only one load has to be waited for.
     /// waited for from one scalar to the next is one load.
     ///
     /// # Safety
@@ -234,8 +235,8 @@ impl Glue {
         None
     }
 
-    /// The number that starts at `at`, whose `digits` are known, of so many bytes: where it ends, or
-    /// `None` where it is wrong.
+    /// The number that starts at `at`, with the mask of its `digits`: returns its end, or `None` if it
+    /// is invalid.
     ///
     /// # Safety
     /// The instruction set of `L` is there.
@@ -278,8 +279,8 @@ impl Glue {
         Some(end)
     }
 
-    /// The string whose text starts at `at`; its first bytes were looked at: where a bit of `stops`
-    /// says so, it stops, and `wide` are those that are not ASCII.
+    /// The string whose text starts at `at` and whose first bytes were examined: `stops` has a bit
+    /// where the string stops, `wide` where a byte is not ASCII.
     ///
     /// # Safety
     /// The instruction set of `L` is there.

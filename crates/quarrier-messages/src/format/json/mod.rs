@@ -8,9 +8,9 @@
 //!
 //! Paths are written `order.leg[0].qty`; a key that would be mistaken (one with `.`, `[`, `]`,
 //! `"` or nothing in it) stands in quotes: `"a.b".c`. A message that is a scalar by itself is
-//! the field `value`. Of a key that comes twice the later value counts. Whole numbers of 64 bits
-//! are Integer, others without an exponent Decimal where 38 digits hold them, all others Float; one
-//! beyond what a float holds is a fault.
+//! the field `value`. If a key is repeated, the later value counts. Integers of 64 bits are Integer,
+//! other numbers without an exponent Decimal if 38 digits hold them, all others Float; one beyond the
+//! range of a float is rejected.
 
 mod glue;
 mod number;
@@ -25,7 +25,7 @@ use crate::{Fault, Limits};
 use glue::Glue;
 use walk::Walker;
 
-/// A worker's parser: what it learns from one message serves the next.
+/// A worker's parser, which learns the template of the next message from the last ones.
 #[derive(Debug)]
 pub struct JsonParser {
     walker: Walker,
@@ -50,7 +50,7 @@ impl JsonParser {
     /// Parses one whole message and sets the fields of `row`.
     ///
     /// # Errors
-    /// What is wrong with it; the row may have been set in part.
+    /// Why it is rejected; the row may have been set in part.
     pub fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         self.walker.walk(message, row)
     }

@@ -22,7 +22,7 @@ pub(super) enum Number {
 const DIGITS_MAX: usize = 19;
 const SCALE_MAX: usize = 18;
 
-/// The number that starts at `at`, and where it ends: behind the last byte that could belong to it.
+/// The number that starts at `at`, and its end: after the last byte that could belong to it.
 #[inline]
 pub(super) fn number(bytes: &[u8], at: usize) -> Result<(Number, usize), Fault> {
     let is_negative = bytes.get(at) == Some(&b'-');
@@ -59,21 +59,20 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<(Number, usize), Fault> 
     Ok((number, end))
 }
 
-/// Where a number of few digits stands, whose sign and digits were found right; its value is not
-/// known yet.
+/// A number of few digits whose sign and digits are valid; its value is not computed yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
     /// The first digit.
     first: usize,
     whole: usize,
-    /// Digits behind the point; 0 where there is none.
+    /// The number of decimals; 0 for none.
     part: usize,
 }
 
 impl Written {
-    /// The number at `at`, if it has at most 15 digits, or up to 19 without a fraction. `digits`
-    /// are those of the bytes from there on, of which `seen` were looked at; all of these and one
-    /// more are there. `None` where it is another, or wrong, or goes on behind them.
+    /// The number at `at`, if it has at most 15 digits, or up to 19 without a fraction. `digits` are
+    /// those of the bytes from there on, `seen` of which were examined; all of these and one more are
+    /// readable. `None` if it differs, is invalid, or extends beyond them.
     #[inline(always)]
     pub(super) fn find(bytes: &[u8], at: usize, digits: u64, seen: usize) -> Option<Self> {
         let is_negative = usize::from(bytes[at] == b'-');
@@ -94,7 +93,7 @@ impl Written {
             }
         }
         let written = Written { first, whole, part };
-        // The byte behind must have been seen, or it may be a digit.
+        // The next byte must have been examined, or it may be a digit.
         (!matches!(last, b'e' | b'E') && written.end() < at + seen).then_some(written)
     }
 

@@ -2,9 +2,8 @@
 
 use crate::Fault;
 
-/// The end of the string whose text starts at `at`, behind its opening quote: the place of the
-/// closing one. Its text is copied without escapes to `plain` where it has any, and the answer
-/// says so.
+/// The end of the string whose text starts at `at`, after its opening quote: the place of the closing
+/// one. If the text has escapes, it is copied without them to `plain`, and the result says so.
 pub(super) fn end(bytes: &[u8], at: usize, plain: &mut Vec<u8>) -> Result<(usize, bool), Fault> {
     let mut from = at;
     let mut has_escapes = false;
@@ -33,7 +32,7 @@ pub(super) fn end(bytes: &[u8], at: usize, plain: &mut Vec<u8>) -> Result<(usize
     }
 }
 
-/// Appends what the escape at `at` stands for; returns where it ends.
+/// Appends the character of the escape at `at`; returns the end of the escape.
 fn escape(bytes: &[u8], at: usize, plain: &mut Vec<u8>) -> Result<usize, Fault> {
     let byte = match bytes.get(at + 1) {
         Some(byte @ (b'"' | b'\\' | b'/')) => *byte,

@@ -77,8 +77,8 @@ impl Walker {
         Ok(())
     }
 
-    /// Into a container, whose opening bracket stands at `at`; the path of its first value, or
-    /// of what follows it where it is empty.
+    /// Enters a container, whose opening bracket is at `at`; returns the path of its first value, or of
+    /// the value after it if it is empty.
     fn enter(
         &mut self,
         text: &str,
@@ -130,7 +130,7 @@ impl Walker {
         Ok(None)
     }
 
-    /// The path of the member whose key stands at `at`; `at` goes behind its colon.
+    /// The path of the member whose key is at `at`, which moves past its colon.
     fn key(&mut self, text: &str, at: &mut usize, of: PathId) -> Result<PathId, Fault> {
         if text.as_bytes().get(*at) != Some(&b'"') {
             return Err(Fault::new(*at, "no key in an object"));

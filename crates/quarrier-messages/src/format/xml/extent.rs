@@ -4,9 +4,9 @@ use memchr::{memchr, memchr3, memmem};
 
 use super::XmlPlace;
 
-/// The end of what stands at the start of `bytes`: an element with all in it, a comment, an
-/// instruction, a declaration, an end tag, or text up to the next of these. `None` where that is
-/// not among `bytes`.
+/// The end of the item at the start of `bytes`: an element with its contents, a comment, an
+/// instruction, a declaration, an end tag, or text up to the next of these. `None` if that is not
+/// within `bytes`.
 pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
     if bytes.first() != Some(&b'<') {
         return memchr(b'<', bytes);
@@ -26,7 +26,7 @@ pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// What markup does to the depth.
+/// The change of depth by markup.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Into,
@@ -34,7 +34,7 @@ enum Step {
     OutOf,
 }
 
-/// The end of the markup whose `<` stands at `at`.
+/// The end of the markup whose `<` is at `at`.
 fn markup(bytes: &[u8], at: usize) -> Option<(usize, Step)> {
     let rest = &bytes[at..];
     let until = |end: &[u8], from: usize| {
@@ -97,8 +97,8 @@ pub(super) fn is_nothing(piece: &[u8]) -> bool {
     }
 }
 
-/// Where messages stand, and where the first one starts or what is nothing before it. `None`
-/// where more bytes are needed, which there are unless `is_all`.
+/// Where messages are in the document, and the start of the first one or of the ignorable bytes before
+/// it. `None` if more bytes are needed, unless `is_all`.
 pub(super) fn place(
     told: Option<XmlPlace>,
     bytes: &[u8],
@@ -132,7 +132,7 @@ pub(super) fn place(
 /// An outermost element longer than this is taken for the list of messages.
 const LOOKED_AT_BYTES: usize = 1 << 20;
 
-/// The first element, or end of one, at or behind `at`.
+/// The first start tag or end tag at or after `at`.
 fn element(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += memchr(b'<', bytes.get(at..)?)?;

@@ -33,7 +33,7 @@ struct Node<'m> {
     is_attribute: bool,
 }
 
-/// The elements of a message, in order, each behind that in which it stands.
+/// The elements of a message, in order, each after its parent.
 #[derive(Debug, Default)]
 struct Tree<'m> {
     nodes: Vec<Node<'m>>,
@@ -146,7 +146,7 @@ impl<'m> Tree<'m> {
             }
             let value = std::str::from_utf8(&attribute.value).map_err(|_| BROKEN)?;
             let value = quick_xml::escape::unescape(value).map_err(|_| UNKNOWN_ENTITY)?;
-            // The tag starts behind its '<', and the name lies in it.
+            // The tag starts after its '<', and the name lies in it.
             let from = name.as_ptr() as usize - start.as_ptr() as usize + at + 1;
             let name = message.get(from..from + name.len()).ok_or(BROKEN)?;
             self.add(name, element, value.into_owned(), true)?;
@@ -190,7 +190,7 @@ const NODES_MAX: usize = 1 << 20;
 const BROKEN: &str = "XML that is not well-formed";
 const UNKNOWN_ENTITY: &str = "an entity that XML does not know by itself";
 
-/// What an entity stands for.
+/// The character of an entity.
 fn letter(entity: &BytesRef<'_>) -> Result<char, &'static str> {
     if let Some(letter) = entity.resolve_char_ref().map_err(|_| UNKNOWN_ENTITY)? {
         return Ok(letter);

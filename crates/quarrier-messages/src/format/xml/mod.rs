@@ -1,4 +1,4 @@
-//! XML: an element is a message; its attributes and what stands in it are fields.
+//! XML: an element is a message; its attributes and contents are fields.
 //!
 //! ```text
 //!  <orders>                                          path      value
@@ -7,17 +7,16 @@
 //!  </orders>
 //! ```
 //!
-//! Messages are the elements in the document's one outermost element, or the outermost ones where
-//! there are several, such as one a line. A name that comes several times in an element has its
-//! number behind, from 0; one that comes once has none, unless it is named in [`Xml::lists`].
-//! Text is taken without the blanks around it, and read as in [CSV](super::csv); an element
-//! without anything is NULL.
+//! Messages are the elements in the document's root element, or the outermost ones if there are
+//! several, such as one per line. A name that is repeated in an element gets an index, from 0; one that
+//! occurs once has none, unless it is named in [`Xml::lists`]. Text is taken without the blanks around
+//! it, and typed as in [CSV](super::csv); an empty element is NULL.
 //!
-//! Entities are those of XML itself and characters by their numbers; whatever else a document
-//! defines or refers to, outside or inside, is not looked at, and a message that uses it is a
-//! fault. An element without its end takes what follows with it, as much as a message may have.
-//! Of one that is longer than a message may be, the beginning is a fault, and elements in the rest
-//! are read as if they stood by themselves.
+//! Entities are those of XML itself and characters by number; any other entities that a document
+//! defines or refers to, inside or outside, are ignored, and a message that uses them is rejected. An
+//! element without an end tag includes what follows, up to the maximum length of a message. Of one that
+//! is longer than a message may be, the beginning is rejected, and elements in the rest are read as if
+//! they stood alone.
 
 mod extent;
 mod message;
@@ -33,7 +32,7 @@ use message::MessageParser;
 /// How XML is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Xml {
-    /// Where messages stand; `None` for what the first bytes look like.
+    /// The place of messages in the document; `None` to detect it by the first bytes.
     pub place: Option<XmlPlace>,
     /// Names of elements that have a number even where there is one only.
     pub lists: Vec<Box<str>>,
@@ -48,8 +47,8 @@ pub enum XmlPlace {
     Within,
 }
 
-/// What is known of the source, for the parsers of all workers: whether messages stand within an
-/// outermost element.
+/// Facts about the source that the parsers of all workers share: whether messages are within a root
+/// element.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct XmlOpening(Arc<AtomicBool>);
 

@@ -9,7 +9,7 @@ use quarrier_core::source::Source;
 use super::input::Input;
 use super::{Batches, guarded, lengths};
 
-/// What a file, but no stream, starts with.
+/// The magic number of files, which streams lack.
 const MAGIC: &[u8] = b"ARROW1";
 
 /// Bytes read at once.

@@ -12,7 +12,7 @@ fn beyond(what: &str) -> ArrowError {
     ArrowError::ParseError(format!("{what} longer than the file"))
 }
 
-/// Checks the messages of a stream, whose metadata it reads.
+/// Checks the messages of a stream by their metadata.
 pub(super) fn check_stream(source: &dyn Source) -> Result<(), ArrowError> {
     let mut at = 0;
     while at + 4 <= source.length() {
@@ -63,7 +63,7 @@ pub(super) fn check_file(source: &dyn Source) -> Result<(), ArrowError> {
     Ok(())
 }
 
-/// Checks a batch of a file, whose metadata it reads.
+/// Checks a batch of a file by its metadata.
 fn check_block(source: &dyn Source, block: &Block) -> Result<(), ArrowError> {
     let at = u64::try_from(block.offset()).map_err(|_| beyond("a batch"))?;
     let length = u64::try_from(block.metaDataLength()).map_err(|_| beyond("a batch"))?;
@@ -110,7 +110,7 @@ const NOT_COMPRESSED: u64 = u64::MAX;
 /// Bytes that Zstandard makes of one at its most: a block of 128 KiB of four; LZ4 makes fewer.
 const EXPANSION_MAX: u64 = 1 << 16;
 
-/// Whether so many bytes can come of so many, and there is memory for them.
+/// Whether `length` bytes can decompress to `plain` bytes, and there is memory for these.
 fn may_be(plain: u64, length: u64) -> bool {
     let Ok(bytes) = usize::try_from(plain) else { return false };
     plain <= length.saturating_mul(EXPANSION_MAX)

@@ -32,11 +32,11 @@ pub type Columns<'b> = (SchemaRef, Batches<'b>);
 
 /// Reads a format that comes in columns, with a library that most programs need not have.
 pub trait ColumnReader: fmt::Debug + Sync {
-    /// Opens a source, whose batches are decoded by up to `workers` threads of `scope`. Damaged
-    /// bytes may not panic: see [`guarded`].
+    /// Opens a source; up to `workers` threads of `scope` decode its batches. Damaged bytes must not
+    /// panic: see [`guarded`].
     ///
     /// # Errors
-    /// Where the source cannot be read or is no such file; its batches fail likewise.
+    /// If the source cannot be read or is no such file; its batches fail likewise.
     fn open<'scope, 'env>(
         &self,
         scope: &'scope Scope<'scope, 'env>,
@@ -112,7 +112,7 @@ impl Load<'_> {
         }
         let kept_fields: Vec<_> = kept.iter().map(|&at| Arc::clone(&fields[at])).collect();
         let kept_schema = Arc::new(ArrowSchema::new(kept_fields));
-        // Whose batch it is that could not be had.
+        // The source whose batch failed.
         let last = Cell::new("");
         let batches = opened.into_iter().flat_map(|(name, batches)| {
             last.set(name);
@@ -188,8 +188,8 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in code of a library whose panics become errors: a program's panic hook
-/// has nothing to say then. The libraries that read Arrow and Parquet panic on some damaged files.
+/// Whether this thread is in library code whose panics become errors: then a program's panic hook
+/// should stay silent. The libraries for Arrow and Parquet panic on some damaged files.
 ///
 /// ```
 /// let told = std::panic::take_hook();
@@ -203,8 +203,8 @@ pub fn is_panic_caught() -> bool {
     IS_GUARDED.get()
 }
 
-/// What `work` returns; what it panics with, as an error: libraries do on damaged bytes. In it
-/// [`is_panic_caught`] holds.
+/// Runs `work`; a panic becomes an error, since libraries panic on damaged bytes. Within it,
+/// [`is_panic_caught`] is true.
 ///
 /// # Errors
 /// Those of `work`, and a [`ParseError`](ArrowError::ParseError) where it panics.

@@ -14,7 +14,7 @@ use crate::{Error, Kind, Result};
 pub(super) struct Leaf {
     /// The path, with dots.
     pub(super) name: String,
-    /// What its values become, if they can.
+    /// The type of its values, if they have one.
     pub(super) kind: Kind,
     /// The places of the column and of the fields in it.
     path: Vec<usize>,
@@ -65,7 +65,7 @@ pub(super) fn refused(name: &str, reason: &str) -> Error {
     Error::ArrowColumn { name: name.into(), reason: reason.into() }
 }
 
-/// What values of a type become, where 64 bits hold them if they are whole, and else 38 digits.
+/// The type for values of an Arrow type, if their integers fit 64 bits, or else 38 digits.
 fn kind_of(data_type: &DataType) -> Option<Kind> {
     use DataType as T;
     Some(match data_type {

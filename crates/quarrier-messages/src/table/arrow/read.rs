@@ -26,23 +26,23 @@ struct Pieces {
     /// The number of the first row among all.
     first_row: u64,
     rows: usize,
-    /// Of text, at most.
+    /// The size of strings, at most.
     text_bytes: usize,
     batches: Vec<RecordBatch>,
 }
 
 impl Table {
     /// Copies the rows of record batches, all of `schema`, into packed columns, on `workers`
-    /// threads (0: one a CPU) beside this one, which asks for the batches. Fields of structs become columns of
-    /// their own, `order.qty`. Numbers that 38 digits do not hold become floats, text in bytes has to
-    /// be UTF-8, points in time lose their zone but not their meaning: they are UTC.
+    /// threads (0: one per CPU) beside this one, which fetches the batches. Fields of structs become
+    /// columns of their own, `order.qty`. Numbers beyond 38 digits become floats, strings in binary
+    /// columns must be UTF-8, timestamps lose their zone but not their meaning: they are UTC.
     ///
-    /// Batches wait until a segment is full, for at most two segments a worker.
+    /// Batches wait until a segment is full, for at most two segments per worker.
     ///
     /// # Errors
     ///
-    /// When a batch cannot be had, a type has no place in a table (lists, maps, times of day,
-    /// spans), a point in time is outside of the years 1677 to 2262, and bytes are no text.
+    /// If a batch cannot be fetched, a type is unsupported (lists, maps, times of day, intervals), a
+    /// timestamp is outside of the years 1677 to 2262, or bytes are not UTF-8.
     pub fn from_batches(
         schema: &SchemaRef,
         batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
@@ -66,7 +66,7 @@ impl Table {
             let told = cut(&leaves, schema, batches, &to_workers);
             drop(to_workers);
             let parts: Result<Vec<Part>> = team.into_iter().map(threads::joined).collect();
-            // The first of two errors is the source's: a worker sees what came before it.
+            // The source's error comes first: a worker sees only what came before it.
             parts.and_then(|parts| told.map(|()| parts))
         })?;
         let columns = leaves.into_iter();
@@ -104,7 +104,7 @@ fn cut(
         }
     }
     if pieces.rows > 0 {
-        // Where nobody takes it, a worker has an error to tell.
+        // If nobody receives it, a worker has an error to report.
         let _ = to_workers.send(pieces);
     }
     Ok(())
@@ -143,7 +143,7 @@ impl Pieces {
             || next.num_rows() > 0 && self.text_bytes + text_bytes() > TEXT_BYTES_MAX
     }
 
-    /// What there is; the next segment begins.
+    /// Takes the pieces so far, and begins the next segment.
     fn take(&mut self) -> Pieces {
         let next = Pieces { first_row: self.first_row + self.rows as u64, ..Pieces::default() };
         std::mem::replace(self, next)
@@ -158,10 +158,10 @@ fn text_bytes_of(leaves: &[Leaf], batch: &RecordBatch) -> usize {
 /// Makes segments of pieces.
 struct Worker<'l> {
     leaves: &'l [Leaf],
-    /// Of text columns.
+    /// Builders of string columns.
     texts: Vec<Option<RowBuilder>>,
     segments: Vec<PartSegment>,
-    /// Of each column, how many values lost digits.
+    /// For each column, the number of values that lost digits.
     rounded: Vec<u64>,
 }
 

@@ -17,17 +17,17 @@ use crate::column::{Data, SegmentColumn, Texts};
 use crate::table::Column;
 use crate::{Kind, Table};
 
-/// A table's rows as Arrow record batches, one a segment. Floats and bytes of text that lie as
-/// Arrow has them are shared with the table; the rest is unpacked as a batch is asked for.
+/// A table's rows as Arrow record batches, one per segment. Floats and strings in Arrow's own layout
+/// are shared with the table; the rest is unpacked when a batch is requested.
 ///
-/// | kind | Arrow |
+/// | type | Arrow |
 /// |---|---|
 /// | Integer, Float, Boolean, Date, Null | Int64, Float64, Boolean, Date32, Null |
 /// | Decimal | Decimal128 of 19 digits, or as many as it needs |
 /// | Timestamp | Timestamp in nanoseconds, without a zone |
 /// | Text | Dictionary of Int32 and Utf8 where the column has a dictionary, else Utf8 |
 ///
-/// Text of which only a part has codes is Utf8View.
+/// A column of strings in which only a part has codes is Utf8View.
 #[derive(Debug)]
 pub struct Batches {
     table: Table,
@@ -143,7 +143,7 @@ fn array(
         (Data::Codes(packed), Shown::Dictionary(values)) => {
             let codes: Vec<i32> = packed.to_vec().into_iter().map(|code| code as i32).collect();
             let codes = Int32Array::new(codes.into(), nulls);
-            // Every code has a text, so this does not panic.
+            // Every code has a string, so this does not panic.
             Arc::new(DictionaryArray::new(codes, Arc::clone(values)))
         }
         (Data::Codes(packed), _) => {
@@ -155,7 +155,7 @@ fn array(
     }
 }
 
-/// Mantissas of up to as many digits as the type has.
+/// Mantissas within the digits of the type.
 pub(super) fn decimals(
     mantissas: Vec<i128>,
     nulls: Option<NullBuffer>,
@@ -165,7 +165,7 @@ pub(super) fn decimals(
     Arc::new(array.with_data_type(data_type.clone()))
 }
 
-/// Whole numbers, days, points in time or truth values, as the kind says.
+/// Integers, dates, timestamps or booleans, according to the type.
 pub(super) fn whole(kind: Kind, numbers: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
     match kind {
         Kind::Boolean => {
@@ -192,7 +192,7 @@ fn nulls(segment: &SegmentColumn) -> Option<NullBuffer> {
     Some(NullBuffer::new(BooleanBuffer::new(words, 0, segment.rows())))
 }
 
-/// Texts whose bytes stay where they are; `owner` keeps them.
+/// Strings whose bytes stay in place; `owner` keeps them alive.
 fn strings(texts: &Texts, owner: Arc<dyn Allocation>, nulls: Option<NullBuffer>) -> StringArray {
     let ends = texts.ends().iter().map(|&end| end as i32);
     let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
@@ -202,7 +202,7 @@ fn strings(texts: &Texts, owner: Arc<dyn Allocation>, nulls: Option<NullBuffer>)
     unsafe { StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets.into()), bytes, nulls) }
 }
 
-/// Texts by reference; each different text of the segment stands once.
+/// Strings by reference; each different text of the segment stands once.
 fn view<'t>(segment: &SegmentColumn, text: impl Fn(usize) -> &'t str) -> ArrayRef {
     let mut views = StringViewBuilder::with_capacity(segment.rows()).with_deduplicate_strings();
     for row in 0..segment.rows() {

@@ -14,7 +14,7 @@ fn is_valid(nulls: Option<&NullBuffer>, row: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(row))
 }
 
-/// Appends whole numbers, mantissas, days or nanoseconds; 0 where there is no value.
+/// Appends integers, mantissas, days or nanoseconds; 0 if there is no value.
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ pub(super) fn append_numbers(
     }
 }
 
-/// Appends exact numbers by their mantissas, 0 where there is no value.
+/// Appends exact numbers by their mantissas, 0 if there is no value.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ pub(super) fn append_exact(
     out: &mut Vec<i128>,
 ) -> Result<(), usize> {
     use DataType as T;
-    // What has digits before the point only, in tens.
+    // All its digits are before the point.
     let grown =
         |scale: &i8, value: Option<i128>| exact::rescaled(value?, 0, scale.min(&0).unsigned_abs());
     match array.data_type() {
@@ -181,7 +181,7 @@ fn each<T: ArrowPrimitiveType, N: Default>(
     for (row, &value) in array.as_primitive::<T>().values().iter().enumerate() {
         match number(value) {
             Some(number) => out.push(number),
-            // What lies where there is no value may be anything.
+            // The contents of a null are undefined.
             None if !is_valid(nulls, row) => out.push(N::default()),
             None => return Err(row),
         }
@@ -189,7 +189,7 @@ fn each<T: ArrowPrimitiveType, N: Default>(
     Ok(())
 }
 
-/// The place of each row's value; any where there is none.
+/// The index of each row's value; any index for NULL.
 fn keys_of(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
     match dictionary.values().len() {
         // The library takes this for a mistake, but then every row is NULL.
@@ -253,7 +253,7 @@ fn decimals<T: ArrowPrimitiveType<Native: ToString>>(
     out.extend(array.as_primitive::<T>().values().iter().map(float));
 }
 
-/// Hands every row's text to `each`, `None` where there is no value.
+/// Hands every row's text to `each`, `None` if there is no value.
 ///
 /// # Errors
 ///
@@ -284,7 +284,7 @@ pub(super) fn for_each_text(
     Ok(())
 }
 
-/// A row's text; none where its bytes are not UTF-8.
+/// The string of a row; `None` if its bytes are not UTF-8.
 fn texts<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<&'a str> + 'a> {
     use DataType as T;
     let text = |bytes: &'a [u8]| std::str::from_utf8(bytes).ok();

@@ -20,8 +20,8 @@ use crate::{Kind, Table};
 pub struct Views {
     table: Arc<Table>,
     schema: SchemaRef,
-    /// Of each column, its dictionary's texts as views, where none of them needs a place: made
-    /// when they are first wanted.
+    /// For each column, its dictionary's strings as views, if all of them fit their views: built when
+    /// first needed.
     known: Arc<[OnceLock<Option<Vec<u128>>>]>,
 }
 
@@ -41,11 +41,11 @@ const INLINE_BYTES_MAX: usize = 12;
 /// counts the memory of batches counts it for each of them.
 const SHARED_BYTES_PER_ROW: usize = 16;
 
-/// Texts are copied as they come, be it again, up to so many bytes for each row.
+/// Strings are copied without deduplication up to this many bytes per row.
 const COPIED_BYTES_PER_ROW: usize = 64;
 
 impl Views {
-    /// Of `table`.
+    /// Views of `table`.
     pub fn new(table: Arc<Table>) -> Self {
         let field = |(field, column): (&crate::Field, &crate::Column)| {
             Field::new(&*field.name, data_type(field.kind, column, &Shown::View), true)
@@ -66,12 +66,12 @@ impl Views {
         &self.schema
     }
 
-    /// Values of a column by their numbers: whole numbers, mantissas, days, nanoseconds, truth values,
-    /// and of texts the codes of the column's dictionary.
+    /// Values of a column by their numbers: integers, mantissas, dates, nanoseconds, booleans, and for
+    /// strings the codes of the column's dictionary.
     ///
     /// # Panics
     ///
-    /// Where there is no such column or code.
+    /// If there is no such column or code.
     pub fn values(&self, column: usize, numbers: &[Option<i64>]) -> ArrayRef {
         let dictionary = self.table.columns()[column].dictionary();
         let kind = self.table.schema().fields[column].kind;
@@ -94,11 +94,11 @@ impl Views {
     ///
     /// # Errors
     ///
-    /// Where `schema` is another one.
+    /// If `schema` is another one.
     ///
     /// # Panics
     ///
-    /// Where there is no such segment, row or column.
+    /// If there is no such segment, row or column.
     pub fn batch(
         &self,
         schema: &SchemaRef,
@@ -136,7 +136,7 @@ impl Places<'_> {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -175,7 +175,7 @@ impl Places<'_> {
     }
 }
 
-/// The type of a column: of exact numbers, as many digits as are wanted, for rows that were taken from a
+/// The type of a column: for exact numbers, with the wanted number of digits, since rows taken from a
 /// table may need fewer than it.
 fn wanted<'t>(own: &'t DataType, wanted: &'t DataType) -> &'t DataType {
     match (own, wanted) {
@@ -240,7 +240,7 @@ fn nulls(segment: &SegmentColumn, places: &Places<'_>) -> Option<NullBuffer> {
     }
     let bits = match places {
         Places::Range(range) => {
-            // Of the words that the rows lie in, no others.
+            // Only the words that contain the rows.
             let words = &segment.valid()[range.start / 64..range.end.div_ceil(64)];
             BooleanBuffer::new(Buffer::from_vec(words.to_vec()), range.start % 64, range.len())
         }
@@ -251,17 +251,17 @@ fn nulls(segment: &SegmentColumn, places: &Places<'_>) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits))
 }
 
-/// The most texts of a dictionary of which all views are kept.
+/// The largest dictionary for which all views are kept.
 const KNOWN_MAX: usize = 1 << 18;
 
-/// A dictionary's texts as views, where each of them stands in its own.
+/// A dictionary's strings as views, if each fits its view.
 fn short(dictionary: &Dictionary) -> Option<Vec<u128>> {
     let is_short = dictionary.len() <= KNOWN_MAX
         && dictionary.iter().all(|text| text.len() <= INLINE_BYTES_MAX);
     is_short.then(|| dictionary.iter().map(|text| make_view(text.as_bytes(), 0, 0)).collect())
 }
 
-/// Views of a dictionary's texts where they lie; its owner is shared.
+/// Views of a dictionary's strings in place; they share its owner.
 fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>) -> ArrayRef {
     let (ends, bytes) = (dictionary.ends(), dictionary.bytes());
     let view = |code: usize| {
@@ -280,7 +280,7 @@ fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>
     strings(views, buffers, nulls)
 }
 
-/// Views of a segment's texts where they lie, of those within `span`; their owner is shared.
+/// Views of a segment's strings in place, within `span`; they share its owner.
 fn lying(
     segment: &Arc<SegmentColumn>,
     texts: &Texts,
@@ -302,8 +302,8 @@ fn lying(
     strings(views, if is_inline { Vec::new() } else { vec![owner()] }, nulls)
 }
 
-/// Views of texts that are copied, as far as they do not stand in their view. None is copied for
-/// NULL, and where copies of what comes again would add up, each stands once.
+/// Views of strings that are copied, unless they fit their view. None is copied for NULL, and if copies
+/// of repeated strings would add up, each is stored once.
 fn copied(
     texts: &Texts,
     places: &Places<'_>,
@@ -330,7 +330,7 @@ fn copied(
         if text.len() <= INLINE_BYTES_MAX {
             return make_view(text, 0, 0);
         }
-        // All texts together have fewer bytes than 31 bits count.
+        // All strings together have less than 2^31 bytes.
         let mut copy = || {
             let at = bytes.len() as u32;
             bytes.extend_from_slice(text);
@@ -346,7 +346,7 @@ fn copied(
 
 fn strings(views: Vec<u128>, buffers: Vec<Buffer>, nulls: Option<NullBuffer>) -> ArrayRef {
     let views = ScalarBuffer::from(views);
-    // SAFETY: every view was made of a text, which is UTF-8, and of its place in the one buffer,
+    // SAFETY: every view was made of a string, which is UTF-8, and of its place in the one buffer,
     // or is short enough to have no place; there is a view for each row, and so a null.
     Arc::new(unsafe { StringViewArray::new_unchecked(views, buffers, nulls) })
 }

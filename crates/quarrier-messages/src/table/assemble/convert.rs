@@ -1,4 +1,4 @@
-//! Packed segments become those of another kind, or with other codes.
+//! Packed segments become those of another type, or with other codes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::column::raw::{RawColumn, RawData};
 use crate::column::{Data, Packed, SegmentColumn, Texts};
 use crate::{Kind, Value, exact};
 
-/// The least kind that holds `least` and the values of all segments.
+/// The least type that holds `least` and the values of all segments.
 pub(super) fn kind_of_all<'s>(
     least: Kind,
     segments: impl Iterator<Item = &'s SegmentColumn> + Clone,
@@ -31,7 +31,7 @@ pub(super) fn kind_of_all<'s>(
     }
 }
 
-/// The mantissa of a number in another kind of exact numbers, where 38 digits hold it.
+/// The mantissa of a number in another type of exact numbers, where 38 digits hold it.
 fn exact_in(mantissa: i128, from: Kind, to: Kind) -> Option<i128> {
     match (from, to) {
         (Kind::Integer, Kind::Decimal { scale }) => exact::rescaled(mantissa, 0, scale),
@@ -42,7 +42,7 @@ fn exact_in(mantissa: i128, from: Kind, to: Kind) -> Option<i128> {
     }
 }
 
-/// A day or a point in time as the latter, where 64 bits hold it.
+/// A date or timestamp as a timestamp, if 64 bits hold it.
 fn time_in(number: i128, from: Kind, to: Kind) -> Option<i64> {
     let number = i64::try_from(number).ok()?;
     match (from, to) {
@@ -122,7 +122,7 @@ pub(super) fn written(segment: &SegmentColumn, writer: &mut RowBuilder) -> Segme
     packed.expect("the one field was lent")
 }
 
-/// What a column of another kind than text holds.
+/// The value of a column of a type other than string.
 fn cell(value: Value<&str>) -> Cell<'_> {
     match value {
         Value::Boolean(truth) => Cell::Boolean(truth),
@@ -136,14 +136,14 @@ fn cell(value: Value<&str>) -> Cell<'_> {
     }
 }
 
-/// How many bytes the texts of all rows have.
+/// The total size of all rows' strings.
 pub(super) fn spelled_bytes(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> usize {
     let codes = codes.to_vec().into_iter().enumerate();
     let texts = codes.filter(|&(row, _)| segment.is_valid(row));
     texts.map(|(_, code)| all.get(code as usize).len()).sum()
 }
 
-/// The segment with its texts instead of their codes.
+/// The segment with strings instead of codes.
 pub(super) fn spelled_out(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> SegmentColumn {
     let codes = codes.to_vec();
     let (mut ends, mut bytes) = (Vec::with_capacity(codes.len()), Vec::new());

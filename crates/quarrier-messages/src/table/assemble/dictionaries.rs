@@ -1,16 +1,16 @@
-//! Many dictionaries, in the order of first sight, become one in the order of its texts.
+//! Merges many dictionaries, in the order of first appearance, into one in the order of its strings.
 
 use crate::column::{Texts, bytes_key};
 
 /// See [`merge`].
 pub(super) struct Merged {
-    /// All texts, in order, each once.
+    /// All strings, in order, each once.
     pub(super) texts: Texts,
-    /// For each dictionary the new code of each old one; none where all codes stay.
+    /// For each dictionary, the new code of each old one; `None` if all codes stay.
     pub(super) codes: Vec<Option<Vec<u32>>>,
 }
 
-/// A text of one of the dictionaries, with eight of its bytes.
+/// A string of one of the dictionaries, with eight of its bytes.
 #[derive(Clone, Copy)]
 struct Entry {
     key: i64,
@@ -48,13 +48,13 @@ pub(super) fn merge(dictionaries: &[&Texts]) -> Option<Merged> {
     Some(Merged { texts, codes })
 }
 
-/// Entries that are few, or the same for so many bytes, are compared as wholes.
+/// A few entries, or entries equal in many bytes, are compared as wholes.
 const KEYED_MIN: usize = 16;
 const KEYED_BYTES_MAX: usize = 64;
 
-/// Sorts entries whose texts are the same before byte `from`, and whose keys are of the bytes from
-/// there: by keys, then those with the same key by the next eight bytes: words that stand together are
-/// compared, instead of texts all over memory.
+/// Sorts entries whose strings are equal before byte `from`, and whose keys are the bytes from there:
+/// by keys, then those with equal keys by the next eight bytes. This compares adjacent words, instead
+/// of strings all over memory.
 fn sort<'t>(entries: &mut [Entry], from: usize, text: &impl Fn(&Entry) -> &'t [u8]) {
     if entries.len() < KEYED_MIN || from >= KEYED_BYTES_MAX {
         entries.sort_unstable_by(|a, b| text(a).cmp(text(b)));

@@ -9,10 +9,10 @@ use crate::part::{Part, PartSegment};
 use crate::table::Table;
 use crate::{Kind, Schema};
 
-/// What there is of one column.
+/// The parts of one column.
 pub(super) struct ColumnParts<'p> {
     pub(super) name: Box<str>,
-    /// What it is at least.
+    /// The narrowest type that it can have.
     pub(super) kind: Kind,
     /// One for each part that has the column.
     pub(super) dictionaries: Dictionaries<'p>,
@@ -38,7 +38,7 @@ impl<'p> ColumnParts<'p> {
 type Target = Option<(usize, usize)>;
 
 impl<'p> Pieces<'p> {
-    /// Of parts, whose segments are in `taken`.
+    /// The columns of parts, whose segments are in `taken`.
     pub(super) fn of_parts(
         parts: &'p [Part],
         taken: &mut [Vec<PartSegment>],
@@ -76,7 +76,7 @@ impl<'p> Pieces<'p> {
         Pieces { rows, columns }
     }
 
-    /// Of tables, one after the other.
+    /// The columns of tables, one after the other.
     pub(super) fn of_tables(tables: &'p [Table]) -> Pieces<'p> {
         let count = tables.iter().map(Table::segments).sum();
         let mut rows = Vec::with_capacity(count);

@@ -27,14 +27,14 @@ use crate::{Field, Packing, Schema};
 use fields::ColumnParts;
 use plan::Plan;
 
-/// What fewer rows leave behind is not worth the time.
+/// Fewer rows leave too little unused memory to be worth the time.
 const SETTLED_ROWS_MIN: u64 = 1 << 20;
 
 /// Segments on the way into a table, in order.
 pub(super) struct Pieces<'p> {
     /// The rows of each.
     rows: Vec<u32>,
-    /// The columns, by name, with what there is of them.
+    /// The columns, by name, with their parts.
     columns: Vec<ColumnParts<'p>>,
 }
 
@@ -43,25 +43,25 @@ pub(super) struct Pieces<'p> {
 pub(super) type Piece = Option<(Arc<SegmentColumn>, usize)>;
 
 impl Table {
-    /// Puts the work of `workers` together on so many threads: segments in the order of their
-    /// places, fields in the order in which messages show them. A column gets the least kind that
-    /// holds all its values; exact numbers become floats where 38 digits do not hold all of them, and
-    /// [`Column::rounded`] counts those that lost digits. Text gets one dictionary for all segments,
-    /// unless a worker gave its own up, most texts differ or they are too much: then none.
+    /// Joins the work of `workers` on that many threads: segments in the order of their places, fields
+    /// in the order in which messages show them. A column gets the narrowest type that holds all its
+    /// values; exact numbers become floats if 38 digits do not hold all of them, and
+    /// [`Column::rounded`] counts those that lost digits. Strings get one dictionary for all segments,
+    /// unless a worker gave up its own, most strings differ or they are too large: then none.
     ///
-    /// Memory beside parts and table: the places of all texts of a column's dictionaries, and a
+    /// Memory beside parts and table: the places of all strings of a column's dictionaries, and a
     /// segment for each thread.
     ///
     /// # Panics
     ///
-    /// Where a part contradicts itself: a column with other rows than its segment, a code without
-    /// a text, a column without a field.
+    /// If a part contradicts itself: a column with other rows than its segment, a code without
+    /// a string, a column without a field.
     pub fn assemble(parts: Vec<Part>, workers: usize) -> Table {
         Self::assemble_packed(parts, workers, None, Packing::default())
     }
 
     /// As [`assemble`](Self::assemble), with the columns of `schema`, in its order, and no others.
-    /// A column has the kind that it has there, or the least one that holds this kind and all its
+    /// A column has the type that it has there, or the least one that holds this type and all its
     /// values.
     ///
     /// # Panics
@@ -95,7 +95,7 @@ impl Table {
         Table::from_pieces(Pieces::of_tables(tables), workers, Packing::default()).settled()
     }
 
-    /// The table, when what it was made of has been freed.
+    /// The table, after its parts have been freed.
     fn settled(self) -> Table {
         if self.rows() >= SETTLED_ROWS_MIN {
             give_back_freed_memory();

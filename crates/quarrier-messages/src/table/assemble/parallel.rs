@@ -32,7 +32,7 @@ pub(super) fn in_parallel_with<J: Send, R: Send, O>(
     let work = || {
         let (mut own, mut done) = (own(), Vec::new());
         loop {
-            // A job does not run under the lock: nothing can have broken what it guards.
+            // Jobs do not run under the lock, so a panic cannot have broken its data.
             let next = lock(&queue).next();
             let Some((number, next)) = next else { return done };
             done.push((number, job(&mut own, next)));

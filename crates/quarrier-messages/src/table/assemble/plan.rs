@@ -1,4 +1,4 @@
-//! What becomes of one column.
+//! The plan of one column.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use crate::build::RowBuilder;
 use crate::column::{Data, Dictionary, SegmentColumn, TEXTS_BYTES_MAX, Texts};
 use crate::{Kind, Packing};
 
-/// What becomes of one column, and what it is made of.
+/// The plan of one column, and its parts.
 pub(super) struct Plan<'p> {
     pub(super) name: Box<str>,
     pub(super) kind: Kind,
     pub(super) dictionary: Option<Arc<Dictionary>>,
     /// One for each segment, until they are taken.
     pub(super) pieces: Vec<Piece>,
-    /// Of the parts; codes become texts by them where there is no dictionary any more.
+    /// The dictionaries of the parts; codes become strings by them if no dictionary is left.
     dictionaries: Dictionaries<'p>,
-    /// The texts of what was no text before.
+    /// The strings of values that were not strings before.
     written: Texts,
-    /// For each dictionary of `dictionaries`, then for `written`: the new code of each old one,
-    /// or none where they stay.
+    /// For each dictionary of `dictionaries`, then for `written`: the new code of each old one, or
+    /// `None` if they stay.
     codes: Vec<Option<Vec<u32>>>,
     /// How many values lost digits because they are floats.
     pub(super) rounded: u64,
 }
 
-/// A dictionary pays where texts come again: in a column with more rows than these, most must.
+/// A dictionary pays if strings repeat: in a column with more rows than this, most must.
 const ROWS_TRIED: usize = 100_000;
 
 impl<'p> Plan<'p> {
@@ -112,8 +112,8 @@ impl<'p> Plan<'p> {
         self.dictionary = Some(Arc::new(Dictionary::from_sorted(texts)));
     }
 
-    /// Whether texts in place of codes take little more memory than there is now: few long texts
-    /// that come again and again could take any.
+    /// Whether strings in place of codes would take little more memory than is free: a few long
+    /// repeated strings could take any amount.
     fn can_be_spelled_out(&self, free: usize) -> bool {
         let dictionaries = self.dictionaries.iter().copied().chain([&self.written]);
         let mut now: usize = dictionaries.map(|texts| texts.bytes().len()).sum();

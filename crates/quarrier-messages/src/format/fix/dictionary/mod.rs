@@ -1,4 +1,4 @@
-//! Names and kinds of FIX fields by their tags, and which tags repeat in groups.
+//! Names and types of FIX fields by their tags, and which tags repeat in groups.
 
 mod builtin;
 mod xml;
@@ -13,9 +13,9 @@ use std::collections::HashMap;
 pub enum FixType {
     /// Not known: numbers are numbers, the rest is text.
     Found,
-    /// A whole number, leading zeros allowed.
+    /// an integer, leading zeros allowed.
     Int,
-    /// A whole number that says how many bytes the next field has.
+    /// an integer that says how many bytes the next field has.
     Length,
     /// A number, exact where 38 digits hold it.
     Number,
@@ -41,7 +41,7 @@ struct Group {
     members: Box<[(u32, Option<GroupId>)]>,
 }
 
-/// What FIX messages are read by.
+/// The data dictionary by which FIX messages are read.
 ///
 /// ```
 /// use quarrier_messages::format::fix::Dictionary;
@@ -63,7 +63,7 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// The commonest fields: what is known where no dictionary is given.
+    /// The commonest fields, for messages without a dictionary.
     pub fn builtin() -> Self {
         builtin::dictionary()
     }
@@ -71,7 +71,7 @@ impl Dictionary {
     /// A dictionary as QuickFIX has them, in XML; at most 64 MiB.
     ///
     /// # Errors
-    /// Where the XML is broken, refers to what is not there, or is larger than any dictionary.
+    /// If the XML is broken, refers to missing parts, or is larger than any dictionary.
     pub fn from_xml(xml: &[u8]) -> Result<Self, DictionaryError> {
         xml::dictionary(xml)
     }
@@ -126,7 +126,7 @@ impl Dictionary {
         self.fields.insert(tag, (name.into(), kind));
     }
 
-    /// Takes over what has neither tag nor name here: FIX 5.0 keeps its header elsewhere.
+    /// Adds tags and names that are missing here: FIX 5.0 has its header in another dictionary.
     fn add_missing(&mut self, other: &Dictionary) {
         for (&tag, (name, kind)) in &other.fields {
             if !self.fields.contains_key(&tag) && !self.tags.contains_key(name) {

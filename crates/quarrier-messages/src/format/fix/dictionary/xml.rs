@@ -22,7 +22,7 @@ pub enum DictionaryError {
     Xml {
         /// Bytes from its start.
         at: u64,
-        /// What the parser says.
+        /// The parser's message.
         what: String,
     },
     /// A field, group or component is named that does not stand in the dictionary.
@@ -58,7 +58,7 @@ const DEPTH_MAX: usize = 64;
 /// Tags of all groups together; FIX 5.0 SP2 has 50,000.
 const MEMBERS_MAX: usize = 4 << 20;
 
-/// What stands in a message, component or group.
+/// A part of a message, component or group.
 #[derive(Debug)]
 enum Part {
     Field(String),

@@ -1,4 +1,4 @@
-//! What is foreseen, against the parser that looks at every message with care.
+//! Compares template parsing with the general parser.
 
 use std::sync::Arc;
 
