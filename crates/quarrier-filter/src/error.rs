@@ -12,7 +12,7 @@ pub enum Error {
         line: u64,
         /// Character of the line, from 1; 0 where the place is not known.
         column: u64,
-        /// What is wrong and what to try.
+        /// Why it is invalid, and what to try.
         reason: String,
     },
     /// The text names a column that is not there.
@@ -32,13 +32,13 @@ pub enum Error {
         /// Why.
         fault: Fault,
     },
-    /// The scan was told to stop before it had seen everything.
+    /// The scan was stopped before it had seen everything.
     Cancelled,
-    /// The device's kernel does not know what a condition needs.
+    /// The device's kernel does not support a part of a condition.
     NotOnDevice {
         /// The condition's place among those asked, from 0.
         condition: usize,
-        /// What of it.
+        /// The unsupported part.
         what: String,
     },
     /// The device failed, or has no room for the columns.
@@ -51,9 +51,9 @@ pub enum Error {
 pub enum Fault {
     /// Something was divided by zero.
     DivisionByZero,
-    /// A number, date or span of time is beyond what its kind can hold.
+    /// A number, date or interval is beyond what its type can hold.
     Overflow {
-        /// Of what.
+        /// The object.
         what: &'static str,
     },
     /// A value cannot be converted.
@@ -65,15 +65,15 @@ pub enum Fault {
     },
     /// A pattern is wrong.
     Pattern {
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
     /// An argument that a function does not take.
     Argument {
-        /// Which, and what it takes.
+        /// The function, and the arguments it takes.
         reason: String,
     },
-    /// The expression was put together from kinds that do not go together.
+    /// The expression was put together from types that do not go together.
     Kinds {
         /// Where.
         what: &'static str,
@@ -82,13 +82,13 @@ pub enum Fault {
 
 impl Error {
     pub(crate) fn text(line: u64, column: u64, reason: impl Into<String>) -> Self {
-        // What the text says stands in it, however long.
+        // The maximum length of a quoted reason.
         const REASON_CHARACTERS_MAX: usize = 600;
         Error::Text { line, column, reason: one_line(&reason.into(), REASON_CHARACTERS_MAX) }
     }
 }
 
-/// At most so many characters, without line ends and other control characters.
+/// At most `characters_max` characters, without line ends and other control characters.
 pub(crate) fn one_line(text: &str, characters_max: usize) -> String {
     let mut shown: String = text
         .chars()

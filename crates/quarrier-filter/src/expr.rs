@@ -9,12 +9,12 @@ use crate::calendar::Part;
 pub use crate::matching::Matcher;
 use crate::matching::Matching;
 
-/// An expression whose kinds agree. `BETWEEN`, row values and simple CASE are written with the
-/// nodes below, their operands repeated; NOT stays where it was. Nothing in it depends on the
-/// time or the place: `CURRENT_TIMESTAMP` is a literal.
+/// A typed expression. `BETWEEN`, row values and simple CASE are expressed by the nodes below, with
+/// their operands repeated; NOT stays where it was. Nothing in it depends on the time or the place:
+/// `CURRENT_TIMESTAMP` is a literal.
 ///
-/// What [`sql`](crate::sql) binds nests at most [`DEPTH_MAX`](crate::sql::DEPTH_MAX) deep, so
-/// that it may be walked by recursion.
+/// Expressions bound by [`sql`](crate::sql) nest at most [`DEPTH_MAX`](crate::sql::DEPTH_MAX) deep, so
+/// that recursion may walk them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// A value as it stands.
@@ -38,31 +38,31 @@ pub enum Expr {
     },
     /// `operand IN (list)`: `=` to each, joined by OR.
     In {
-        /// What is looked for.
+        /// The value to look for.
         operand: Box<Expr>,
         /// Where. At least one.
         list: Vec<Expr>,
     },
-    /// The value of the column at this place is a whole number of `keys`; UNKNOWN where it is NULL.
+    /// The value of the column at this place is an integer of `keys`; UNKNOWN where it is NULL.
     /// No text says this: it comes from what else a plan has found.
     Among {
         /// Where in the schema.
         column: usize,
-        /// What is asked for.
+        /// The keys to look for.
         keys: Arc<Keys>,
     },
     /// Text that matches a pattern; UNKNOWN where one is NULL.
     Match {
         /// The text.
         operand: Box<Expr>,
-        /// What it must look like.
+        /// The pattern to match.
         pattern: Pattern,
     },
     /// `IS NULL`.
     IsNull(Box<Expr>),
     /// `IS TRUE` (`Some(true)`), `IS FALSE`, `IS UNKNOWN` (`None`).
     Is {
-        /// A truth value.
+        /// A boolean.
         operand: Box<Expr>,
         /// Which.
         truth: Option<bool>,
@@ -85,9 +85,9 @@ pub enum Expr {
         /// The result where no condition is true; NULL where absent.
         otherwise: Option<Box<Expr>>,
     },
-    /// The operand as another kind.
+    /// The operand as another type.
     Cast {
-        /// What is converted.
+        /// The value to convert.
         operand: Box<Expr>,
         /// Into what.
         to: CastTo,
@@ -134,7 +134,7 @@ pub enum Pattern {
     },
 }
 
-/// What is calculated of two values.
+/// An operation on two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
     /// `+`
@@ -151,12 +151,12 @@ pub enum Arithmetic {
     Concatenate,
 }
 
-/// What `CAST` converts into.
+/// The target of a `CAST`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CastTo {
-    /// A kind of columns; never [`Kind::Decimal`], which is `Numeric`, and never [`Kind::Null`].
+    /// A type of columns; never [`Kind::Decimal`], which is `Numeric`, and never [`Kind::Null`].
     Kind(Kind),
-    /// Whole numbers of so many bits.
+    /// Integers of this many bits.
     Integer {
         /// 16 or 32; 64 is [`Kind::Integer`].
         bits: u8,
@@ -165,18 +165,18 @@ pub enum CastTo {
     Numeric {
         /// Digits in all, at most 38.
         precision: u8,
-        /// Digits behind the point, at most `precision`.
+        /// Digits after the point, at most `precision`.
         scale: u8,
     },
-    /// Text of exactly so many characters, filled up with blanks or cut off.
+    /// Strings of exactly this many characters, padded with blanks or cut.
     Character(u32),
-    /// Text of at most so many characters, cut off.
+    /// Strings of at most this many characters, cut.
     Varying(u32),
     /// A time of day.
     Time,
-    /// A span of time in years and months.
+    /// A interval in years and months.
     IntervalMonths,
-    /// A span of time in days, hours, minutes and seconds.
+    /// A interval in days, hours, minutes and seconds.
     IntervalSeconds,
 }
 
@@ -185,8 +185,8 @@ pub enum CastTo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Function {
-    /// The first argument that is not NULL; those behind it are not evaluated. The result is of
-    /// the kind that all arguments have in common.
+    /// The first argument that is not NULL; later ones are not evaluated. The result has the common
+    /// type of all arguments.
     Coalesce,
     /// The first argument, NULL where both are equal.
     NullIf,
@@ -194,37 +194,37 @@ pub enum Function {
     Upper,
     /// Letters small, by Unicode.
     Lower,
-    /// Characters of a text.
+    /// Characters of a string.
     CharacterLength,
-    /// Bytes of a text.
+    /// Bytes of a string.
     OctetLength,
     /// Where the first text stands in the second, from 1 in characters; 0 where it does not.
     Position,
     /// Text, start from 1, and the number of characters if there is a third argument.
     Substring,
-    /// Text, and what is taken away: one character.
+    /// The string, and the character to remove.
     Trim {
         /// At the beginning.
         leading: bool,
         /// At the end.
         trailing: bool,
     },
-    /// Text, what is put in, start from 1, and how many characters give way; as many as are put
-    /// in where there is no fourth argument.
+    /// The string, its replacement, the start from 1, and the number of characters to replace; without
+    /// a fourth argument, the length of the replacement.
     Overlay,
-    /// A part of a date, time or span of time. Seconds are exact with 9 digits behind the point,
-    /// all else whole.
+    /// A part of a date, time or interval. Seconds are exact with 9 decimals, all other parts are
+    /// integers.
     Extract(Part),
     /// The number without its sign.
     Absolute,
-    /// The least whole number not below.
+    /// The least integer not below.
     Ceiling,
-    /// The greatest whole number not above.
+    /// The greatest integer not above.
     Floor,
-    /// Whether two periods have a point in common: start and end of one, start and end of the
-    /// other. Not NULL where two ends are enough to tell.
+    /// Whether two periods have a timestamp in common: start and end of one, start and end of the
+    /// other. Not NULL if two ends are enough to decide.
     Overlaps,
-    /// -1, 0 or 1 as the first text is before, equal to or behind the second, the shorter one
-    /// filled up with blanks: how CHAR(n) compares.
+    /// -1, 0 or 1 as the first string is less than, equal to or greater than the second, with the
+    /// shorter one padded with blanks: how CHAR(n) compares.
     ComparePadded,
 }

@@ -1,4 +1,4 @@
-//! Whole numbers as a table of bits: what one side of a join has, for a scan of the other.
+//! Integers as a table of bits: what one side of a join has, for a scan of the other.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,11 +12,11 @@ use crate::arch;
 /// Numbers that a table has a bit for at most: 8 MiB, which still costs less to look into than a hash
 /// table of a join.
 const SPAN_MAX: u64 = 1 << 26;
-/// Bits that are looked at to tell that a range has no key: a block's share of a column that rises is
-/// no longer than some thousand.
+/// Bits that are examined to see that a range has no key: in a rising column, a block covers at most
+/// some thousand values.
 const LOOKED_AT_MAX: i64 = 1 << 16;
 
-/// Some of the whole numbers between two ends, a bit for each. Two are equal only where they are the
+/// Some of the integers between two ends, a bit for each. Two are equal only where they are the
 /// same one.
 pub struct Keys {
     /// The number of the first bit.
@@ -27,9 +27,9 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The numbers for which [`Expr::Among`](crate::Expr::Among) of a column needs bits: all that stand
-    /// in it, and perhaps more. None where it has none, is no column of whole numbers, or they lie
-    /// further apart than 2^26.
+    /// The range of numbers for which [`Expr::Among`](crate::Expr::Among) needs bits: all values of the
+    /// column, and perhaps more. `None` if it has none, is not a column of integers, or its range
+    /// exceeds 2^26.
     pub fn span_of(table: &Table, column: usize) -> Option<RangeInclusive<i64>> {
         if table.schema().fields.get(column)?.kind != Kind::Integer {
             return None;
@@ -47,7 +47,7 @@ impl Keys {
         Some(first..=last).filter(Keys::have_bits)
     }
 
-    /// Whether as many numbers as lie in `span` are kept as bits: 2^26 at most.
+    /// Whether the numbers of `span` are kept as bits: 2^26 at most.
     pub fn have_bits(span: &RangeInclusive<i64>) -> bool {
         length_of(span) <= SPAN_MAX
     }
@@ -56,13 +56,13 @@ impl Keys {
     ///
     /// # Panics
     ///
-    /// Where they do not [`have_bits`](Self::have_bits).
+    /// If they do not [`have_bits`](Self::have_bits).
     pub fn none_of(span: &RangeInclusive<i64>) -> Keys {
         assert!(Keys::have_bits(span), "so many keys are not kept as bits");
         Keys::of_span(*span.start(), length_of(span))
     }
 
-    /// None of so many numbers, of which this is the first.
+    /// An empty set over `span` numbers from `first` on.
     pub(crate) fn of_span(first: i64, span: u64) -> Keys {
         Keys { first, span, bits: vec![0; (span as usize).div_ceil(32)].into() }
     }
@@ -72,7 +72,7 @@ impl Keys {
         4 * (length_of(span) as usize).div_ceil(32)
     }
 
-    /// From now on `key` is one of them, where it lies between the ends; elsewhere no row is.
+    /// Adds `key`, if it lies in the span; no row has keys outside.
     #[inline]
     pub fn insert(&mut self, key: i64) {
         let place = key.wrapping_sub(self.first).cast_unsigned();
@@ -85,7 +85,7 @@ impl Keys {
     ///
     /// # Panics
     ///
-    /// Where it is of another.
+    /// If it is of another.
     pub fn add(&mut self, other: &Keys) {
         assert_eq!(
             (self.first, self.span),
@@ -102,22 +102,22 @@ impl Keys {
         self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.bits.iter().all(|&word| word == 0)
     }
 
-    /// Which of `values` are among them: a bit for each, the lowest first, and zeros behind the last.
+    /// Which of `values` are in the set: a bit for each, the lowest first, and zeros after the last.
     pub fn which_i32(&self, values: &[i32]) -> Vec<u64> {
         self.which(values)
     }
 
-    /// Which of `values` are among them: a bit for each, the lowest first, and zeros behind the last.
+    /// Which of `values` are in the set: a bit for each, the lowest first, and zeros after the last.
     pub fn which_i64(&self, values: &[i64]) -> Vec<u64> {
         self.which(values)
     }
 
-    // Not for any kind of number, so that it is compiled with this crate, which is optimised more than
+    // Not for any type of number, so that it is compiled with this crate, which is optimised more than
     // those that call it.
     fn which<T: Copy + Into<i64>>(&self, values: &[T]) -> Vec<u64> {
         let bit = |value: T| {
@@ -144,7 +144,7 @@ impl Keys {
         Keys::span_of(table, column).is_some_and(|span| of(*span.start()) && of(*span.end()))
     }
 
-    /// Whether one may lie between these two.
+    /// Whether the set may have a key in this range.
     pub(crate) fn may_have(&self, least: i64, greatest: i64) -> bool {
         match greatest.checked_sub(least) {
             Some(span) if span < LOOKED_AT_MAX => self.has(least, greatest),
@@ -175,7 +175,7 @@ impl Keys {
         }
     }
 
-    /// The bits, and the place among them of `value`; none where it lies before all of them.
+    /// The bits, and the index of `value` among them; `None` if it is less than all of them.
     pub(crate) fn from(&self, value: i64) -> Option<(&[u32], u32)> {
         let place = u32::try_from(value.checked_sub(self.first)?).ok()?;
         Some((&self.bits, place))
@@ -186,7 +186,7 @@ fn length_of(span: &RangeInclusive<i64>) -> u64 {
     if span.is_empty() { 0 } else { span.end().abs_diff(*span.start()).saturating_add(1) }
 }
 
-/// Where it lies in place of what is in it, which may be millions.
+/// Shows the span, not the keys, which may be millions.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keys({} from {} at {:p})", self.span, self.first, self)

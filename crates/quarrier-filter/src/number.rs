@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::Fault;
 
-/// The most digits behind the point.
+/// The maximum number of decimals.
 pub(crate) const SCALE_MAX: u8 = 38;
 
 /// An exact number.
@@ -46,7 +46,7 @@ impl Exact {
         if self.scale == other.scale {
             return self.mantissa.cmp(&other.mantissa);
         }
-        // Whole parts first: what is behind the point fits whatever the scale, the whole may not.
+        // Whole parts first: the fraction fits at any scale, the integer may not.
         let parts = |exact: Exact| {
             power(exact.scale)
                 .map_or((0, exact.mantissa), |one| (exact.mantissa / one, exact.mantissa % one))
@@ -59,7 +59,7 @@ impl Exact {
             };
             match (grown(behind, self.scale), grown(other_behind, other.scale)) {
                 (Some(a), Some(b)) => a.cmp(&b),
-                // Not reached for scales up to 38: what is behind the point is below 10^scale.
+                // Not reached for scales up to 38: the fraction is below 10^scale.
                 _ => self.float().total_cmp(&other.float()),
             }
         })
@@ -86,7 +86,7 @@ impl Exact {
         Ok(Exact { mantissa, scale })
     }
 
-    /// The quotient with [`quotient_scale`] digits behind the point, rounded half away from 0.
+    /// The quotient with [`quotient_scale`] decimals, rounded half away from 0.
     pub(crate) fn divide(self, other: Exact) -> Result<Exact, Fault> {
         if other.mantissa == 0 {
             return Err(Fault::DivisionByZero);
@@ -145,7 +145,7 @@ impl Exact {
     }
 }
 
-/// The digits behind the point of a quotient: six more than of what is divided, at most 38.
+/// The decimals of a quotient: six more than those of the dividend, at most 38.
 pub(crate) fn quotient_scale(left: u8, right: u8) -> u8 {
     left.max(right).saturating_add(6).min(SCALE_MAX)
 }

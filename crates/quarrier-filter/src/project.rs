@@ -1,4 +1,4 @@
-//! What a query shows of the rows that a scan found.
+//! Projects the rows that a scan found.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,7 @@ impl Query {
     ///
     /// # Panics
     ///
-    /// Where `answer` is not this query's over `table`.
+    /// If `answer` is not this query's over `table`.
     pub fn project(
         &self,
         table: &Table,
@@ -114,7 +114,7 @@ fn finish(builder: &mut RowBuilder, part: &mut Part, place: u64) {
     part.segments.push(PartSegment { place, rows, columns });
 }
 
-/// Times of day and spans of time, which no column has, become text.
+/// Times of day and intervals, which no column has, become text.
 fn put(builder: &mut RowBuilder, field: FieldId, value: Datum<'_>) {
     match value {
         Datum::Null => builder.null(field),

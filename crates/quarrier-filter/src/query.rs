@@ -7,19 +7,19 @@ use crate::Expr;
 /// `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
-    /// What is shown.
+    /// The outputs.
     pub select: Select,
-    /// Rows for which it is true; all where there is none.
+    /// The predicate of the rows; `None` selects all.
     pub condition: Option<Expr>,
     /// The first decides. Empty: as the rows come. Nothing for a count.
     pub order: Vec<Order>,
-    /// At most so many rows.
+    /// The maximum number of rows.
     pub limit: Option<u64>,
-    /// Behind so many that are passed over.
+    /// The number of rows to skip.
     pub offset: u64,
 }
 
-/// What a [`Query`] shows.
+/// The outputs of a [`Query`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Select {
     /// `COUNT(*)`: one row with one number.
@@ -36,9 +36,9 @@ pub enum Select {
 pub struct Output {
     /// Its name.
     pub name: Box<str>,
-    /// What is shown.
+    /// The output.
     pub expr: Expr,
-    /// The kind of its values; `None` for times of day and spans of time, which no column has.
+    /// The type of its values; `None` for times of day and intervals, which no column has.
     pub kind: Option<Kind>,
 }
 

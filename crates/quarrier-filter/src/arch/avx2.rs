@@ -46,7 +46,7 @@ unsafe fn byte_mask(bytes: __m256i) -> u64 {
     u64::from(unsafe { _mm256_movemask_epi8(bytes) }.cast_unsigned())
 }
 
-/// -1 for each of 32 bytes that lies `span` or less under `high`.
+/// -1 for each of 32 bytes that is at most `span` below `high`.
 ///
 /// # Safety
 /// The features are there, and 32 values.

@@ -1,4 +1,4 @@
-//! Codes whose bit is set in a table.
+//! Selects the codes whose bit is set in a table.
 //!
 //! Where few rows of a word are left, each is looked up by itself; where many are, all 64 at
 //! once.
@@ -8,11 +8,11 @@ use super::{Bits, Kernels, Lane, Packed, WORD_ROWS, WORDS};
 /// Rows left in a word from which on all 64 are looked up at once.
 const TOGETHER_ROWS: u32 = 24;
 
-/// What a loop is to do.
+/// The input of a loop.
 pub(crate) struct Work<'a, T> {
     /// A block's values, at most 4,096, a multiple of 64.
     values: &'a [T],
-    /// What every value is more than its lane.
+    /// The difference between every value and its lane.
     base: u32,
     /// Bit `value % 32` of word `value / 32`.
     table: &'a [u32],
@@ -20,9 +20,8 @@ pub(crate) struct Work<'a, T> {
     which: u64,
 }
 
-/// Leaves in the words `which` of `out` the rows whose value, `base` and a lane, has its bit set
-/// in `table`. `values` are filled up to a multiple of 64. Gives the words
-/// that are not 0.
+/// Keeps, in the words `which` of `out`, the rows whose value (`base` plus its lane) has its bit set in
+/// `table`. `values` are padded to a multiple of 64. Returns the words that are not 0.
 pub(crate) fn narrow<T: Lane>(
     kernels: &Kernels,
     (values, base): (&[T], u32),
@@ -57,7 +56,7 @@ pub(super) unsafe fn run<S: Packed<T>, T: Lane>(work: &Work<'_, T>, out: &mut Bi
     out.words()
 }
 
-/// The rows of `left` whose value has its bit set.
+/// The rows of `left` whose value has its bit set, looked up one by one.
 #[inline(always)]
 fn alone<T: Lane>(values: &[T], (table, base): (&[u32], u32), mut left: u64) -> u64 {
     let mut found = 0;

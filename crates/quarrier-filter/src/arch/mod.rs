@@ -1,8 +1,8 @@
 //! Packed values against constants, 64 rows to a word of a bitmap: written once over [`Packed`],
 //! compiled for each instruction set, chosen at run time.
 //!
-//! Every loop takes the words it is asked for as a bitmap of its own (`which`), so that what is
-//! already decided costs nothing.
+//! Every loop takes a bitmap of the words to process (`which`), so that rows already decided cost
+//! nothing.
 
 use quarrier_core::isa::Isa;
 
@@ -27,8 +27,8 @@ pub(crate) use ranges::{FloatRange, Range};
 /// Rows of one word of a bitmap.
 pub(crate) const WORD_ROWS: usize = 64;
 
-/// The loops of one instruction set. A reference to one is had from [`kernels`] alone, for a set all
-/// of whose features were detected, and the loops are compiled with no others (see `facade`): so its
+/// The loops of one instruction set. Only [`kernels`] hands out a reference, for a set all of whose
+/// features were detected, and the loops are compiled for no other features (see `facade`): so its
 /// functions may be called.
 pub(crate) struct Kernels {
     pub(crate) bits: bits::BitKernels,
@@ -49,7 +49,7 @@ pub(crate) struct LaneKernels<T> {
 }
 
 impl<T> LaneKernels<T> {
-    /// 64 lanes as the whole numbers that they and `base` are.
+    /// 64 lanes as the integers that they and `base` are.
     pub(crate) fn widen(&self, lanes: &[T; WORD_ROWS], base: i64, out: &mut numbers::Words) {
         // SAFETY: `kernels` handed these out for a set that is available.
         unsafe { (self.widen)(lanes, base, out) }
@@ -112,23 +112,23 @@ lane!(u16, shorts);
 lane!(u32, ints);
 lane!(u64, longs);
 
-/// What an instruction set must do with 64 packed values.
+/// The operations on 64 packed values that an instruction set implements.
 ///
 /// # Safety
 /// The caller has seen that the CPU has the instruction set, and `values` shows 64 of them.
 pub(crate) trait Packed<T: Lane> {
-    /// Which of them lie in `low..=high`.
+    /// The values within `low..=high`.
     unsafe fn between(values: *const T, range: Range<T>) -> u64;
     /// Which of them, and `base`, have their bit set in `table`.
     unsafe fn member(values: *const T, base: u32, table: &[u32]) -> u64;
 }
 
-/// What an instruction set must do with 64 floats.
+/// The operations on 64 floats that an instruction set implements.
 ///
 /// # Safety
 /// As [`Packed`].
 pub(crate) trait PackedFloats {
-    /// Which of them lie in the range.
+    /// The floats in the range.
     unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64;
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Lane, WORD_ROWS};
 
-/// 64 rows of whole numbers or floats, one on top of another.
+/// 64 rows of integers or floats, one on top of another.
 pub(crate) type Words = [u64; WORD_ROWS];
 
 /// The loops, for the bits of `i64` (`whole`) or `f64`.
@@ -12,7 +12,7 @@ pub(crate) struct NumberKernels {
     pub(super) float_step: unsafe fn(Step, &mut Words, &Words),
 }
 
-/// What is done with two numbers.
+/// An operation on two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Add,
@@ -21,13 +21,13 @@ pub(crate) enum Step {
 }
 
 impl NumberKernels {
-    /// Whole numbers into floats, divided by `power`.
+    /// Integers into floats, divided by `power`.
     pub(crate) fn float(&self, numbers: &mut Words, power: f64) {
         // SAFETY: kernels are handed out for what the CPU has.
         unsafe { (self.float)(numbers, power) }
     }
 
-    /// `into = into step with`, of whole numbers. Wraps.
+    /// `into = into step with`, of integers. Wraps.
     pub(crate) fn whole_step(&self, step: Step, into: &mut Words, with: &Words) {
         // SAFETY: as above.
         unsafe { (self.whole_step)(step, into, with) }
@@ -40,7 +40,7 @@ impl NumberKernels {
     }
 }
 
-/// Lanes into whole numbers.
+/// Lanes into integers.
 #[inline(always)]
 pub(super) fn widen<T: Lane>(lanes: &[T; WORD_ROWS], base: i64, out: &mut Words) {
     for (out, &lane) in out.iter_mut().zip(lanes) {

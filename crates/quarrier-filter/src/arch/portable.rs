@@ -1,4 +1,4 @@
-//! What every CPU can do.
+//! The operations without special instructions.
 
 use super::lookup::bit;
 use super::{FloatRange, Lane, Packed, PackedFloats, Range, WORD_ROWS, facade};

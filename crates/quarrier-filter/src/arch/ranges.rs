@@ -17,7 +17,7 @@ pub(crate) struct FloatRange {
     pub(crate) nan: bool,
 }
 
-/// What a loop is to do.
+/// The input of a loop.
 pub(crate) struct Work<'a, V, R> {
     /// A block's values, at most 4,096, a multiple of 64.
     values: &'a [V],
@@ -30,7 +30,7 @@ pub(crate) struct Work<'a, V, R> {
 }
 
 impl<'a, V, R> Work<'a, V, R> {
-    /// Words behind the last value are left out.
+    /// Words after the last value are left out.
     fn of(values: &'a [V], ranges: &'a [R], outside: bool, which: u64) -> Self {
         let words = values.len() / WORD_ROWS;
         let within = if words >= WORDS { !0 } else { (1 << words) - 1 };
@@ -38,9 +38,9 @@ impl<'a, V, R> Work<'a, V, R> {
     }
 }
 
-/// Leaves in the words `which` of `out` the rows whose value lies in one of `ranges`, or in none
-/// of them where `outside`. `values` are filled up to a multiple of 64. Gives the
-/// words that are not 0.
+/// Keeps, in the words `which` of `out`, the rows whose value lies in one of `ranges`, or with
+/// `outside` in none of them. `values` are padded to a multiple of 64. Returns the words that are not
+/// 0.
 pub(crate) fn narrow<T: Lane>(
     kernels: &Kernels,
     values: &[T],
@@ -66,8 +66,8 @@ pub(crate) fn narrow_floats(
     unsafe { (kernels.floats)(&work, out) }
 }
 
-/// One range, or several of them. (No closures here: what the compiler does not inline loses the
-/// features, and a comparison then costs forty times as much.)
+/// One range, or several. (Not closures: code that the compiler does not inline loses the features, and
+/// a comparison then costs forty times as much.)
 pub(super) trait Ranges<S, V> {
     /// # Safety
     /// As [`Packed`].

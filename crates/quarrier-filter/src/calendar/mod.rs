@@ -1,4 +1,4 @@
-//! Days, times and spans of time: the Gregorian calendar, carried back to the year 1.
+//! Days, times and intervals: the Gregorian calendar, carried back to the year 1.
 
 mod parse;
 pub use parse::{Fields, parse_date, parse_interval, parse_time, parse_timestamp};
@@ -15,24 +15,24 @@ const FIRST_DAY: i64 = -719_162;
 /// 9999-12-31 in days from 1970-01-01.
 const LAST_DAY: i64 = 2_932_896;
 
-/// A part of a date, a time or a span of time.
+/// A part of a date, a time or a interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// The year.
     Year,
-    /// Of the year, from 1; of a span of time, 0 to 11.
+    /// Of the year, from 1; of an interval, 0 to 11.
     Month,
-    /// Of the month, from 1; of a span of time, all days.
+    /// Of the month, from 1; of an interval, all days.
     Day,
     /// Of the day, 0 to 23.
     Hour,
     /// Of the hour, 0 to 59.
     Minute,
-    /// Of the minute, with what is left behind the point.
+    /// Of the minute, with the fraction.
     Second,
 }
 
-/// The day of a date, counted from 1970-01-01. None where there is no such day from the year 1
+/// The day of a date, counted from 1970-01-01. `None` if there is no such day from the year 1
 /// to the year 9999.
 pub fn day(year: i64, month: i64, day: i64) -> Option<i32> {
     civil::day(year, month, day).filter(|_| (1..=9_999).contains(&year))
@@ -55,7 +55,7 @@ pub fn add_months(day: i32, months: i64) -> Option<i32> {
     self::day(year, month, of_month.min(days_of_month(year, month)))
 }
 
-/// As [`add_months`] for a point in time.
+/// As [`add_months`] for a timestamp.
 pub fn add_months_to_timestamp(timestamp: i64, months: i64) -> Option<i64> {
     let (day, time) = split(timestamp);
     join(add_months(day, months)?, time)

@@ -1,4 +1,4 @@
-//! Dates, times and spans of time from text.
+//! Dates, times and intervals from text.
 
 use super::{DAY_NS, HOUR_NS, MINUTE_NS, Part, SECOND_NS, day, join};
 
@@ -19,15 +19,15 @@ pub fn parse_date(text: &str) -> Option<i32> {
 }
 
 /// The time of day of `12:34`, `12:34:56` or `12:34:56.789`, in nanoseconds from midnight, with
-/// blanks around. Digits behind the ninth are dropped.
+/// optional blanks around. Digits after the ninth decimal are dropped.
 pub fn parse_time(text: &str) -> Option<i64> {
     let mut rest = text.trim_matches(' ');
     let found = take_time(&mut rest)?;
     rest.is_empty().then_some(found)
 }
 
-/// The point in time of `2024-02-29 12:34:56.789`, also with `T` between, with `Z` or an offset
-/// like `+01:00` behind (none means UTC), or of a day alone.
+/// The timestamp of `2024-02-29 12:34:56.789`, also with `T` between, with `Z` or an offset like
+/// `+01:00` at the end (none means UTC), or of a day alone.
 pub fn parse_timestamp(text: &str) -> Option<i64> {
     let mut rest = text.trim_matches(' ');
     let day = take_date(&mut rest)?;
@@ -92,8 +92,8 @@ fn take_offset(rest: &str) -> Option<i64> {
     rest.is_empty().then_some(sign * (hours * HOUR_NS + minutes * MINUTE_NS))
 }
 
-/// Months and nanoseconds of what stands between the quotes of an interval: `1-2` for YEAR TO
-/// MONTH, `3 04:05:06.789` for DAY TO SECOND, `90` for any single field.
+/// Months and nanoseconds of the text between the quotes of an interval: `1-2` for YEAR TO MONTH, `3
+/// 04:05:06.789` for DAY TO SECOND, `90` for any single field.
 pub fn parse_interval(text: &str, fields: Fields) -> Option<(i64, i64)> {
     let text = text.trim_matches(' ');
     let (sign, mut rest) = match text.strip_prefix(['+', '-']) {
@@ -130,7 +130,7 @@ pub fn parse_interval(text: &str, fields: Fields) -> Option<(i64, i64)> {
 const PARTS: [Part; 6] =
     [Part::Year, Part::Month, Part::Day, Part::Hour, Part::Minute, Part::Second];
 
-/// What stands before this part where it is not the first.
+/// The separator before this part, unless it is the first.
 fn before(part: Part) -> char {
     match part {
         Part::Year | Part::Month => '-',

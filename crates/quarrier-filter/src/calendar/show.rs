@@ -1,4 +1,4 @@
-//! Dates, times and spans of time as text.
+//! Dates, times and intervals as text.
 
 use quarrier_core::civil::{write_date, write_time};
 
@@ -9,12 +9,12 @@ pub fn show_date(day: i32) -> String {
     written(|text| write_date(day.into(), text))
 }
 
-/// `12:34:56`, and as many digits behind the point as say something.
+/// `12:34:56`, with as many decimals as are not zero.
 pub fn show_time(time: i64) -> String {
     written(|text| write_time(time, text))
 }
 
-/// `2024-02-29 12:34:56`, and as many digits behind the point as say something.
+/// `2024-02-29 12:34:56`, with as many decimals as are not zero.
 pub fn show_timestamp(timestamp: i64) -> String {
     let (day, time) = split(timestamp);
     format!("{} {}", show_date(day), show_time(time))

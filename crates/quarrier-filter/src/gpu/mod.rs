@@ -6,9 +6,9 @@
 //!                                  ranges: tests of a segment ────┘
 //! ```
 //!
-//! What the kernel knows are sets of a column's values, put together by AND, OR and NOT: all
-//! comparisons, BETWEEN, IN and IS NULL of columns with constants, and what is looked up in a
-//! dictionary. Calculations, functions and text outside of dictionaries are refused.
+//! The kernel evaluates sets of a column's values, combined by AND, OR and NOT: all comparisons,
+//! BETWEEN, IN and IS NULL of columns with constants, and look-ups in a dictionary. Calculations,
+//! functions and strings outside of dictionaries are refused.
 
 mod program;
 mod ranges;
@@ -25,12 +25,12 @@ use crate::expr::Expr;
 use program::Program;
 use shard::Shard;
 
-/// What one buffer holds: every device has larger ones.
+/// The size of a buffer: every device supports larger ones.
 const SHARD_BYTES_MAX: usize = 96 << 20;
 /// Work items of a group, and words of 32 rows that each takes of a tile.
 const GPU_ITEMS: u32 = 128;
 const GPU_ITEM_WORDS: u32 = 4;
-/// A CPU takes so many words in a row: their lanes are its cache's.
+/// The words that a CPU processes in a row, so that their lanes stay in its cache.
 const CPU_TILE_WORDS: u32 = 128;
 
 /// A table's packed columns in the memory of a device, and the conditions' kernel.
@@ -62,7 +62,7 @@ pub struct ResidentTable {
 }
 
 impl ResidentTable {
-    /// Copies the columns to the device, once: what they take in memory, runs as lanes.
+    /// Copies the columns to the device, once: their size in memory, with runs expanded to lanes.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl ResidentTable {
         Self::in_parts(table, device, SHARD_BYTES_MAX)
     }
 
-    /// As [`new`](Self::new), for a device whose buffers are small: segments are put together up
-    /// to `part_bytes` bytes, a buffer and a launch for each part.
+    /// As [`new`](Self::new), for a device whose buffers are small: segments are joined up to
+    /// `part_bytes` bytes, with a buffer and a launch for each part.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl ResidentTable {
             for (segment, words) in shard.segments.clone().zip(words.chunks_exact(SEGMENT_BYTES)) {
                 let end = table.segment_start(segment + 1);
                 let of_segment = set_bits(words).map(|bit| table.segment_start(segment) + bit);
-                // Behind the last row lies anything.
+                // The bits after the last row are undefined.
                 rows[condition].extend(of_segment.take_while(|&row| row < end));
             }
         })?;
@@ -146,7 +146,7 @@ impl ResidentTable {
         Ok(())
     }
 
-    /// The kernel for so many nodes; compiled once for each size.
+    /// The kernel for this number of nodes; compiled once for each size.
     fn kernel(&self, program: &Program) -> Result<Kernel> {
         let fits = |size: &&u32| program.nodes.len().max(program.roots.len()) <= **size as usize;
         let size = FILTER_SIZES.iter().find(fits).unwrap_or(&FILTER_SIZES[0]);
@@ -157,14 +157,14 @@ impl ResidentTable {
     }
 }
 
-/// Gets a condition's place and what it came to in a shard: how many rows, and a bit for each where
-/// they are wanted.
+/// Receives a condition's index and its result in a shard: the number of rows, and a bit for each, if
+/// requested.
 type Take<'t> = &'t mut dyn FnMut(usize, u64, &Shard, &[u8]);
 
 /// Bytes of a segment's bits.
 const SEGMENT_BYTES: usize = 4 * SEGMENT_WORDS as usize;
 
-/// The places of the bits that are set in words of 32.
+/// The indexes of the bits that are set in words of 32.
 fn set_bits(words: &[u8]) -> impl Iterator<Item = u64> {
     words.chunks_exact(4).zip(0u64..).flat_map(|(word, at)| {
         let mut left = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
@@ -190,10 +190,10 @@ struct Launch<'l> {
     program: &'l Program,
 }
 
-/// What it came to.
+/// The result.
 struct Ran {
     counts: Vec<u32>,
-    /// For each condition, a bit for each row of the shard; nothing where they are not wanted.
+    /// For each condition, a bit for each row of the shard; nothing if they are not wanted.
     selected: Vec<u8>,
     kernel: Duration,
 }

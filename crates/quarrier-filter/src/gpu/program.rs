@@ -17,10 +17,10 @@ const AND: u32 = 3;
 const OR: u32 = 4;
 const NOT: u32 = 5;
 
-/// What one launch evaluates, as the kernel's parameters are called.
+/// The program of one launch, named like the kernel's parameters.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    /// What; its test or first operand; how many operands.
+    /// The operation; its test or first operand; the number of operands.
     pub(super) nodes: Vec<[u32; 4]>,
     pub(super) operands: Vec<u32>,
     /// The node of each condition.
@@ -81,14 +81,15 @@ impl Program {
         Ok(program)
     }
 
-    /// The place of a node, behind those of its operands; what of it the kernel does not know.
+    /// The index of a node, after those of its operands; or the part of it that the kernel does not
+    /// support.
     fn enter(
         &mut self,
         graph: &Graph,
         root: NodeId,
         places: &mut [Option<u32>],
     ) -> std::result::Result<u32, &'static str> {
-        // Operands have lower places than what is made of them, so one way up is enough.
+        // Operands have lower indexes than the nodes made of them, so one backward pass is enough.
         let mut is_needed = vec![false; root + 1];
         is_needed[root] = true;
         for id in (0..=root).rev().filter(|&id| places[id].is_none()) {

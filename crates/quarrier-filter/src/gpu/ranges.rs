@@ -1,4 +1,4 @@
-//! What a set of values comes to among the lanes of a segment.
+//! The ranges of lanes that a set of values covers in a segment.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ const TAKES_OTHERS: u32 = 2;
 
 /// A set in one segment.
 struct Bound {
-    /// Of lanes: first and last, rising.
+    /// Ranges of lanes: first and last, rising.
     ranges: Vec<(u64, u64)>,
     /// Values outside of the ranges are meant.
     takes_others: bool,
 }
 
-/// For each segment and test, where its ranges are and what is beside them; and all ranges.
+/// For each segment and test, the place of its ranges and its flags; and all ranges.
 pub(super) fn of(
     table: &Table,
     segments: Range<usize>,

@@ -1,4 +1,4 @@
-//! Segments as they lie in the device's memory.
+//! Segments in the device's memory.
 
 use std::ops::Range;
 
@@ -23,18 +23,18 @@ const LANES_16: u32 = 3;
 const LANES_32: u32 = 4;
 const LANES_64: u32 = 5;
 
-/// Some segments, and what a buffer says of each.
+/// Some segments, with their layout in the buffers.
 #[derive(Debug)]
 pub(super) struct Shard {
     pub(super) segments: Range<usize>,
     /// Lanes and validity of all columns.
     pub(super) data: Buffer,
-    /// For each segment and column: lanes, their kind, validity.
+    /// For each segment and column: lanes, their type, validity.
     pub(super) places: Buffer,
     pub(super) segment_rows: Buffer,
 }
 
-/// All segments of a table, in as many buffers as they need.
+/// All segments of a table, in as many buffers as necessary.
 pub(super) fn all(
     table: &Table,
     part_bytes: usize,
@@ -138,7 +138,7 @@ impl Laid {
         }
     }
 
-    /// Appends lanes of a kind; returns it, and where they begin in vectors. Whole words of 32
+    /// Appends lanes of a type; returns it, and where they begin in vectors. Whole words of 32
     /// rows can be read.
     fn lanes(&mut self, kind: u32, rows: usize, bytes: impl Iterator<Item = u8>) -> (u32, u32) {
         let at = self.data.len();

@@ -1,4 +1,5 @@
-//! What columns can have at most, by their zones: so no number has to be watched row by row.
+//! Bounds of columns from their zone maps: they prove that no sum overflows, so that rows need no
+//! checks.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use quarrier_messages::{Column, Kind, Table};
 
 use super::Number;
 
-/// Numbers and what they are made of stay this far from the ends of 64 bits.
+/// Numbers and their parts stay this far from the ends of 64 bits.
 const NUMBER_MAX: i128 = 1 << 62;
 
 /// The values of a key.
@@ -22,7 +23,7 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// None where they have no codes.
+    /// `None` if they have no codes.
     pub(super) fn of(column: &Column) -> Option<Domain> {
         let is_coded = |segment: &Arc<SegmentColumn>| {
             matches!(segment.data(), Data::Whole(_) | Data::Codes(_) | Data::Null)
@@ -41,43 +42,43 @@ impl Domain {
         Some(Domain { least, has_null, size })
     }
 
-    /// What a code stands for.
+    /// The value of a code.
     pub(super) fn value(self, code: usize) -> Option<i64> {
         let number = code.checked_sub(usize::from(self.has_null))?;
         Some(self.least + number as i64)
     }
 }
 
-/// What a number is.
+/// How a number is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// Whole, from the least to the greatest that it can be, with 0 among them.
+pub(super) enum NumberKind {
+    /// As an integer within this range, which includes 0.
     Whole(i64, i64),
-    /// A float.
+    /// As a float.
     Float,
-    /// Anything, of which only NULL matters.
+    /// Not at all: only whether it is NULL matters.
     Counted,
 }
 
-/// What is known of a number.
+/// The range of a number, and how it is summed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reach {
-    pub(super) what: What,
+    pub(super) kind: NumberKind,
     /// Its columns that have NULL somewhere.
     pub(super) with_null: Vec<usize>,
 }
 
 impl Reach {
-    /// The most it can be away from 0; of a whole number.
+    /// The most it can be away from 0; of an integer.
     pub(super) fn most(&self) -> Option<u64> {
-        match self.what {
-            What::Whole(min, max) => Some(min.unsigned_abs().max(max.unsigned_abs())),
-            What::Float | What::Counted => None,
+        match self.kind {
+            NumberKind::Whole(min, max) => Some(min.unsigned_abs().max(max.unsigned_abs())),
+            NumberKind::Float | NumberKind::Counted => None,
         }
     }
 }
 
-/// What numbers can be; none where that does not fit, or where they cannot be had.
+/// The ranges of the numbers; `None` if one does not fit or is unknown.
 pub(super) fn reaches(table: &Table, numbers: &[Number]) -> Option<Vec<Reach>> {
     let mut reaches: Vec<Reach> = Vec::with_capacity(numbers.len());
     for number in numbers {
@@ -85,9 +86,9 @@ pub(super) fn reaches(table: &Table, numbers: &[Number]) -> Option<Vec<Reach>> {
             let (a, b) = (&reaches[a], &reaches[b]);
             let mut with_null = a.with_null.clone();
             with_null.extend(b.with_null.iter().filter(|column| !a.with_null.contains(column)));
-            let wide = |reach: &Reach| match reach.what {
-                What::Whole(min, max) => Some((i128::from(min), i128::from(max))),
-                What::Float | What::Counted => None,
+            let wide = |reach: &Reach| match reach.kind {
+                NumberKind::Whole(min, max) => Some((i128::from(min), i128::from(max))),
+                NumberKind::Float | NumberKind::Counted => None,
             };
             Some((wide(a)?, wide(b)?, with_null))
         };
@@ -116,8 +117,8 @@ pub(super) fn reaches(table: &Table, numbers: &[Number]) -> Option<Vec<Reach>> {
             return None;
         }
         // Rows without a value have any that the column can have, or 0.
-        let what = What::Whole(range.0.min(0) as i64, range.1.max(0) as i64);
-        reaches.push(Reach { what, with_null });
+        let kind = NumberKind::Whole(range.0.min(0) as i64, range.1.max(0) as i64);
+        reaches.push(Reach { kind, with_null });
     }
     Some(reaches)
 }
@@ -130,10 +131,10 @@ fn of_column(table: &Table, at: usize) -> Option<Reach> {
     if kind == Kind::Float {
         // NaN is not a number to be less or greater than.
         let is_nan = zone.range.is_some_and(|(_, max)| max == i64::MAX);
-        return (!is_nan).then_some(Reach { what: What::Float, with_null });
+        return (!is_nan).then_some(Reach { kind: NumberKind::Float, with_null });
     }
     if matches!(kind, Kind::Text | Kind::Boolean) {
-        return Some(Reach { what: What::Counted, with_null });
+        return Some(Reach { kind: NumberKind::Counted, with_null });
     }
     let is_whole =
         |segment: &Arc<SegmentColumn>| matches!(segment.data(), Data::Whole(_) | Data::Null);
@@ -142,11 +143,11 @@ fn of_column(table: &Table, at: usize) -> Option<Reach> {
     }
     let (min, max) = zone.range.unwrap_or((0, 0));
     let fits = |value: i64| i128::from(value).abs() <= NUMBER_MAX;
-    let what = What::Whole(min.min(0), max.max(0));
-    (fits(min) && fits(max)).then_some(Reach { what, with_null })
+    let kind = NumberKind::Whole(min.min(0), max.max(0));
+    (fits(min) && fits(max)).then_some(Reach { kind, with_null })
 }
 
-/// The least and the greatest of a column whose values 64 bits hold, and whether it has NULL.
+/// The least and greatest value of a column whose values fit 64 bits, and whether it has NULL.
 struct Joined {
     range: Option<(i64, i64)>,
     nulls: bool,

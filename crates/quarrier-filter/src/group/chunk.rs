@@ -5,13 +5,13 @@ use std::ops::Range;
 use quarrier_messages::column::{Data, SegmentColumn};
 use quarrier_messages::{Places, Table};
 
-use super::bounds::{Domain, What};
+use super::bounds::{Domain, NumberKind};
 use super::{GroupPlan, Number};
 
-/// Rows that are worked on at once: what they take stays in the first cache.
+/// Rows that are processed at once, so that their state stays in the first cache.
 pub(super) const CHUNK_ROWS: usize = 4_096;
 
-/// Where at least one of so many rows is wanted, the others are calculated, too.
+/// If at least one of this many rows is selected, the others are calculated, too.
 const DENSE_ROWS: usize = 4;
 
 /// Rows of a chunk.
@@ -19,7 +19,7 @@ const DENSE_ROWS: usize = 4;
 pub(super) enum Rows<'p> {
     /// Neighbours.
     Range(Range<usize>),
-    /// These, which lie close together.
+    /// These rows, which are close together.
     Dense(&'p [u32]),
     /// These, which do not.
     Sparse(&'p [u32]),
@@ -69,18 +69,18 @@ impl<'p> Iterator for Chunks<'p> {
     }
 }
 
-/// What is known of the rows of a chunk.
+/// The state of a chunk's rows.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// Of each row that is wanted.
+    /// The slot of each selected row.
     pub(super) slots: Vec<u32>,
-    /// Where the numbers of each row that is wanted lie; empty where that is its own place.
+    /// The index of each selected row's numbers; empty if that is the row's own index.
     pub(super) places: Vec<u32>,
     /// Each row that is wanted, in the segment.
     pub(super) rows: Vec<u32>,
-    /// Of each number, where it is whole.
+    /// The values of each integer number.
     pub(super) wholes: Vec<Vec<i64>>,
-    /// Of each number, where it is a float.
+    /// The values of each float number.
     pub(super) floats: Vec<Vec<f64>>,
     keys: Vec<i64>,
 }
@@ -115,12 +115,12 @@ impl Chunk {
             match *number {
                 Number::Column(column) => {
                     let segment = &table.columns()[column].segments()[segment];
-                    match plan.reaches[at].what {
-                        What::Whole(..) => load(segment, &rows, &mut self.wholes[at]),
-                        What::Float => {
+                    match plan.reaches[at].kind {
+                        NumberKind::Whole(..) => load(segment, &rows, &mut self.wholes[at]),
+                        NumberKind::Float => {
                             load_floats(segment, &rows, &mut self.keys, &mut self.floats[at]);
                         }
-                        What::Counted => {}
+                        NumberKind::Counted => {}
                     }
                 }
                 Number::Constant(value) => {
@@ -150,14 +150,14 @@ impl Chunk {
         }
     }
 
-    /// Moves the slots on by what a key has.
+    /// Advances the slots by a key.
     fn advance(&mut self, segment: &SegmentColumn, domain: Domain, rows: &Rows<'_>) {
         load(segment, rows, &mut self.keys);
         let Chunk { slots, places, keys, rows, .. } = self;
         let size = domain.size as u32;
         let shift = i64::from(domain.has_null);
         let has_null_here = !segment.valid().is_empty() || matches!(segment.data(), Data::Null);
-        // What is no code is NULL, and told apart by the row.
+        // A value that is not a code is NULL, which the validity of the row decides.
         let code = |key: i64| key.wrapping_sub(domain.least).wrapping_add(shift) as u32;
         if has_null_here {
             for (at, (slot, &row)) in slots.iter_mut().zip(rows.iter()).enumerate() {
@@ -204,7 +204,7 @@ pub(super) fn is_valid(segment: &SegmentColumn, row: usize) -> bool {
     segment.is_valid(row) && !matches!(segment.data(), Data::Null)
 }
 
-/// The whole numbers and codes of a column; 0 where it has none at all.
+/// The integers and codes of a column; 0 if it has none at all.
 fn load(segment: &SegmentColumn, rows: &Rows<'_>, out: &mut Vec<i64>) {
     out.clear();
     let (Data::Whole(packed) | Data::Codes(packed) | Data::Scaled { packed, .. }) = segment.data()

@@ -1,4 +1,4 @@
-//! Groups of rows, counted, summed and bounded where their columns lie.
+//! Grouping: counts, sums and bounds of groups, on the packed columns.
 //!
 //! ```text
 //!  Grouping ─→ GroupPlan: is every number within 64 bits, are the groups few? (zones of the columns)
@@ -8,9 +8,9 @@
 //!                                                     └─ a slot ─→ Totals ─→ Grouped
 //! ```
 //!
-//! A slot is a group's place in arrays: its keys' codes, each counted from the column's least, one
-//! behind the other. Nothing is hashed and nothing compared, as in the "perfect hash aggregate" of
-//! DuckDB. Groups that would take more slots than [`SLOTS_MAX`] are others' work.
+//! A slot is a group's index in arrays, computed from its keys' codes, each relative to the column's
+//! least. Nothing is hashed or compared, as in the "perfect hash aggregate" of DuckDB. Groupings that
+//! would need more than [`SLOTS_MAX`] slots are left to other engines.
 
 mod bounds;
 mod chunk;
@@ -18,7 +18,7 @@ mod totals;
 
 use quarrier_messages::{Places, Table};
 
-use bounds::{Domain, Reach, What};
+use bounds::{Domain, NumberKind, Reach};
 use chunk::{CHUNK_ROWS, Chunk, Chunks};
 use totals::Totals;
 
@@ -27,23 +27,23 @@ pub use totals::Total;
 /// The most groups there may be: arrays of them are no longer in a thread's cache beyond.
 pub const SLOTS_MAX: usize = 1 << 18;
 
-/// What rows are grouped by, and what is wanted to know of each group.
+/// The keys of groups, and the measures of each group.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grouping {
-    /// Columns of whole numbers, decimals, dates, points in time, truth values, or texts with a
-    /// dictionary. Of none there is one group, which has all rows.
+    /// Columns of integers, decimals, dates, timestamps, booleans, or dictionary-encoded strings.
+    /// Without keys, all rows form one group.
     pub keys: Vec<usize>,
-    /// What is calculated of each row.
+    /// The numbers calculated for each row.
     pub numbers: Vec<Number>,
-    /// What is wanted of each group.
+    /// The measures of each group.
     pub measures: Vec<Measure>,
 }
 
 /// A number of a row: NULL where a column of it is. Decimals count by their mantissas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Number {
-    /// That of a column; the only one that may be a float, or what is only counted: texts and truth
-    /// values.
+    /// The value of a column; the only type that may be a float, or that may only be counted: strings
+    /// and booleans.
     Column(usize),
     /// One's own.
     Constant(i64),
@@ -55,14 +55,14 @@ pub enum Number {
     Times(usize, usize),
 }
 
-/// What is wanted of a group; numbers by their places in [`Grouping::numbers`].
+/// A measure of a group; numbers by their index in [`Grouping::numbers`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// How many rows it has.
     Rows,
     /// How many of them have such a number.
     Count(usize),
-    /// The sum of these numbers, NULL where there is none.
+    /// The sum of these numbers, NULL if there are none.
     Sum(usize),
     /// The least.
     Least(usize),
@@ -82,25 +82,26 @@ impl Measure {
     }
 }
 
-/// How groups of a table are told apart and measured.
+/// How the groups of a table are numbered and measured.
 #[derive(Debug, Clone)]
 pub struct GroupPlan {
     grouping: Grouping,
-    /// Of each key.
+    /// The domain of each key.
     domains: Vec<Domain>,
-    /// Of each number.
+    /// The range of each number.
     reaches: Vec<Reach>,
     /// Slots of all groups.
     slots: usize,
 }
 
 impl GroupPlan {
-    /// For `table`; none where the groups may be too many, a key is a float or a text without a code, a
-    /// number might not fit 64 bits, or what is no number is not only counted. Reads the columns' least and greatest values only.
+    /// A plan for `table`; `None` if there may be too many groups, a key is a float or a string without
+    /// a code, a number might not fit 64 bits, or a value that is not a number is more than counted.
+    /// Reads only the columns' least and greatest values.
     ///
     /// # Panics
     ///
-    /// Where there is no such column, or a number of a place not before its own.
+    /// If there is no such column, or a number of a place not before its own.
     pub fn of(table: &Table, grouping: Grouping) -> Option<GroupPlan> {
         let columns = table.columns();
         let domains = grouping.keys.iter().map(|&key| Domain::of(&columns[key]));
@@ -112,7 +113,7 @@ impl GroupPlan {
         let is_had = |measure: &Measure| match *measure {
             Measure::Rows | Measure::Count(_) => true,
             Measure::Sum(number) | Measure::Least(number) | Measure::Greatest(number) => {
-                reaches[number].what != What::Counted
+                reaches[number].kind != NumberKind::Counted
             }
         };
         if !grouping.measures.iter().all(is_had) {
@@ -139,7 +140,7 @@ pub struct Grouper<'t> {
 }
 
 impl<'t> Grouper<'t> {
-    /// Of `table`, for which the plan was made. Takes [`GroupPlan::nbytes`] at most.
+    /// A grouper of `table`, for which the plan was made. Takes at most [`GroupPlan::nbytes`].
     pub fn new(table: &'t Table, plan: &'t GroupPlan) -> Self {
         Grouper { table, plan, chunk: Chunk::new(plan), totals: Totals::new(plan) }
     }
@@ -148,7 +149,7 @@ impl<'t> Grouper<'t> {
     ///
     /// # Panics
     ///
-    /// Where there is no such segment or row.
+    /// If there is no such segment or row.
     pub fn add(&mut self, segment: usize, places: &Places<'_>) {
         for rows in Chunks::of(places) {
             self.chunk.load(self.table, self.plan, segment, rows);
@@ -171,14 +172,14 @@ impl<'t> Grouper<'t> {
     }
 }
 
-/// Groups, and what was wanted of them.
+/// Groups and their measures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grouped {
     /// How many there are.
     pub groups: usize,
-    /// Of each key, each group's: whole numbers, mantissas, days, nanoseconds, truth values, or
+    /// For each key, the value of each group: integers, mantissas, days, nanoseconds, booleans, or
     /// codes of the column's dictionary.
     pub keys: Vec<Vec<Option<i64>>>,
-    /// Of each measure, each group's.
+    /// For each measure, the total of each group.
     pub measures: Vec<Total>,
 }

@@ -1,4 +1,4 @@
-//! What is known of each group: arrays by its slot.
+//! The totals of each group: arrays by its slot.
 
 use quarrier_messages::Table;
 
@@ -13,13 +13,13 @@ const SPREAD: usize = 4;
 /// A measure of all groups, in their order; `None` is NULL.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Total {
-    /// Counts, and whole numbers.
+    /// Counts, and integers.
     Whole(Vec<Option<i128>>),
     /// Floats.
     Float(Vec<Option<f64>>),
 }
 
-/// What is known until now.
+/// The totals so far.
 #[derive(Debug)]
 pub(super) struct Totals {
     /// Slots of one spread.
@@ -27,13 +27,13 @@ pub(super) struct Totals {
     spread: usize,
     /// How many rows each has.
     rows: Vec<u64>,
-    measures: Vec<Known>,
+    measures: Vec<MeasureTotals>,
 }
 
-/// A measure.
+/// The totals of one measure, for all groups.
 #[derive(Debug)]
-struct Known {
-    /// How many numbers each has; empty where that is the number of rows.
+struct MeasureTotals {
+    /// The numbers that are not NULL, for each group; empty if that is the number of rows.
     counts: Vec<u64>,
     state: State,
 }
@@ -50,11 +50,11 @@ enum State {
     FloatGreatest(Vec<f64>),
 }
 
-/// Sums of 64 bits, and what they came to before they would not have held more.
+/// Sums of 64 bits, and their earlier values from before they would have overflowed.
 #[derive(Debug)]
 struct Sum {
     near: Vec<i64>,
-    /// Of each slot, whatever the spread; nothing before that happens.
+    /// For each slot, the moved sums; empty before that happens.
     far: Vec<i128>,
     slots: usize,
     /// Rows that `near` holds whatever they have.
@@ -106,7 +106,7 @@ impl Totals {
                 (Measure::Least(_), None) => State::FloatLeast(vec![f64::INFINITY; size]),
                 (Measure::Greatest(_), None) => State::FloatGreatest(vec![f64::NEG_INFINITY; size]),
             };
-            Known { counts, state }
+            MeasureTotals { counts, state }
         };
         let measures = plan.grouping.measures.iter().map(known).collect();
         Totals { slots: plan.slots, spread, rows: vec![0; size], measures }
@@ -206,11 +206,11 @@ impl Totals {
     }
 }
 
-/// Rows that have a number: their slots, and where it lies.
+/// Rows that have a number: their slots, and the index of the number.
 #[derive(Clone, Copy)]
 struct Placed<'c> {
     slots: &'c [u32],
-    /// Empty where the numbers lie as the slots do.
+    /// Empty if the numbers have the indexes of the slots.
     places: &'c [u32],
 }
 
@@ -228,7 +228,7 @@ impl Placed<'_> {
     }
 }
 
-impl Known {
+impl MeasureTotals {
     fn add(&mut self, rows: Placed<'_>, (wholes, floats): (&[i64], &[f64])) {
         if !self.counts.is_empty() {
             rows.slots.iter().for_each(|&slot| self.counts[slot as usize] += 1);

@@ -1,16 +1,15 @@
-//! LIKE. A pattern is cut at its `%` into pieces; what stands before the first and behind the
-//! last is fixed to the ends of the text, and of the others each is taken where it is first
-//! found, which never spoils a later one.
+//! LIKE. A pattern is cut at each `%` into pieces; the first and the last are anchored to the ends of
+//! the text, and each of the others matches at its first occurrence, which never spoils a later one.
 
 use memchr::memmem::Finder;
 
 use crate::Fault;
 
-/// Texts of a pattern that are prepared for being looked for; of longer patterns the others are not,
+/// Strings of a pattern that are prepared for being looked for; of longer patterns the others are not,
 /// so that a statement of many takes little memory.
 const FINDERS_MAX: usize = 16;
 
-/// What is not shorter is rare enough to be looked for in many texts at once, in bytes.
+/// Strings from this length on are rare enough to be searched for in many strings at once, in bytes.
 const RARE_BYTES: usize = 3;
 
 /// A compiled pattern of LIKE.
@@ -28,7 +27,7 @@ struct Piece {
     gap: usize,
 }
 
-/// A text behind so many `_`.
+/// A literal after this many `_`.
 #[derive(Debug)]
 struct Part {
     gap: usize,
@@ -36,7 +35,7 @@ struct Part {
     finder: Option<Box<Finder<'static>>>,
 }
 
-/// What a LIKE comes to, where that is simple.
+/// The simple form of a LIKE, if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape<'a> {
     /// Equal to the text.
@@ -94,8 +93,7 @@ impl Like {
         Ok(Like { pieces })
     }
 
-    /// What every text that matches has somewhere in it, where there is something that few have,
-    /// and nothing else that is told sooner.
+    /// A string that every match contains, if few strings contain it and no simpler test decides.
     pub(super) fn rare(&self) -> Option<&Finder<'static>> {
         let [first, between @ .., _] = self.pieces.as_slice() else { return None };
         let parts = between.iter().filter(|_| first.is_empty()).flat_map(|piece| &piece.parts);
@@ -156,7 +154,7 @@ impl Piece {
         self.parts.is_empty() && self.gap == 0
     }
 
-    /// The text, where there are no gaps.
+    /// The text, if there are no gaps.
     fn text(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] if self.gap == 0 => Some(""),
@@ -223,7 +221,7 @@ impl Part {
     }
 }
 
-/// What is left of `text` behind so many characters.
+/// The rest of `text` after this many characters.
 fn behind(text: &str, characters: usize) -> Option<&str> {
     if characters == 0 {
         return Some(text);

@@ -47,7 +47,7 @@ impl Matching {
     /// Compiles a pattern. `escape` is what `ESCAPE` names; regular expressions have none.
     ///
     /// # Errors
-    /// [`Fault::Pattern`] where the pattern is none of its language, or too large.
+    /// [`Fault::Pattern`] if the pattern is invalid in its language, or too large.
     pub fn new(source: &str, escape: Option<char>, by: Matcher) -> Result<Self, Fault> {
         let engine = match by {
             Matcher::Like => Engine::Like(Arc::new(Like::new(source, escape)?)),
@@ -81,8 +81,7 @@ impl Matching {
         self.escape
     }
 
-    /// What every text that matches has in it, where that is worth being looked for in many texts
-    /// at once.
+    /// A string that every match contains, if it is worth searching for in many strings at once.
     pub(crate) fn rare(&self) -> Option<&Finder<'static>> {
         match &self.engine {
             Engine::Like(like) => like.rare(),
@@ -90,7 +89,7 @@ impl Matching {
         }
     }
 
-    /// What a LIKE comes to, where that is simple.
+    /// The simple form of a LIKE, if it has one.
     pub fn shape(&self) -> Shape<'_> {
         match &self.engine {
             Engine::Like(like) => like.shape(),
@@ -129,7 +128,7 @@ fn regex(source: &str) -> Result<Regex, Fault> {
             regex::Error::CompiledTooBig(_) => {
                 "is too large once compiled; repeat less with {n,m}".to_string()
             }
-            // The library draws the pattern with a mark below; its last line says what is wrong.
+            // The library draws the pattern with a mark below; its last line is the error.
             other => {
                 let said = other.to_string();
                 let last = said.lines().last().unwrap_or_default();
@@ -140,7 +139,7 @@ fn regex(source: &str) -> Result<Regex, Fault> {
     })
 }
 
-/// The beginning of a text that is shown in a message, on one line.
+/// The beginning of a string that is shown in a message, on one line.
 pub(crate) fn shortened(text: &str) -> String {
     const SHOWN_MAX: usize = 60;
     crate::error::one_line(text, SHOWN_MAX)

@@ -5,7 +5,7 @@ use std::str::Chars;
 
 use crate::Fault;
 
-/// The regular expression that matches the same texts.
+/// The regular expression that matches the same strings.
 ///
 /// # Errors
 /// [`Fault::Pattern`] where a bracket is left open, a repetition has nothing to repeat, and the
@@ -75,7 +75,7 @@ impl Reader<'_> {
         Ok(self.out)
     }
 
-    /// The character behind an escape.
+    /// The character after an escape.
     fn escaped(&mut self) -> Result<char, String> {
         let next = self.rest.next().ok_or("the pattern ends with the escape character")?;
         if "[]()|^-+*%_?{}".contains(next) || Some(next) == self.escape {
@@ -115,7 +115,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands behind `[`: characters, ranges and classes, those behind a `^` left out.
+    /// The contents of `[…]`: characters, ranges and classes, without those after a `^`.
     fn set(&mut self) -> Result<(), String> {
         let mut included = String::new();
         let mut excluded = String::new();
@@ -164,7 +164,7 @@ impl Reader<'_> {
         if Some(character) == self.escape { self.escaped() } else { Ok(character) }
     }
 
-    /// `:ALPHA:]` and its like, behind the second `[`.
+    /// `:ALPHA:]` and its like, after the second `[`.
     fn class(&mut self) -> Result<&'static str, String> {
         let mut name = String::new();
         while let Some(character) = self.rest.next().filter(|_| name.len() < 20) {

@@ -1,4 +1,4 @@
-//! Numbers, dates and spans of time calculated; text joined.
+//! Numbers, dates and intervals calculated; text joined.
 
 use std::borrow::Cow;
 
@@ -115,7 +115,7 @@ fn floats(op: Arithmetic, left: f64, right: f64) -> Result<Datum<'static>, Fault
     Ok(Datum::Float(result))
 }
 
-/// A date or time, later by a span of time.
+/// A date or time, later by a interval.
 fn moved(moment: Datum<'_>, months: i64, nanoseconds: i64) -> Result<Datum<'static>, Fault> {
     let overflow = || Fault::Overflow { what: "a date" };
     Ok(match moment {
@@ -143,7 +143,7 @@ fn moved(moment: Datum<'_>, months: i64, nanoseconds: i64) -> Result<Datum<'stat
     })
 }
 
-/// What two dates or times are apart; spans of time added, multiplied and divided.
+/// Differences of dates or times; intervals added, multiplied and divided.
 fn spans(op: Arithmetic, left: &Datum<'_>, right: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     use quarrier_messages::Value::{Date, Interval, Time, Timestamp};
     let wide = |datum: &Datum<'_>| match datum {
@@ -184,8 +184,7 @@ fn sum(left: &Datum<'_>, right: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     })
 }
 
-/// A span of time multiplied or divided by a number; what is less than a month or a nanosecond
-/// is dropped.
+/// An interval multiplied or divided by a number; fractions of a month or a nanosecond are dropped.
 fn scaled(span: &Datum<'_>, by: &Datum<'_>, op: Arithmetic) -> Result<Datum<'static>, Fault> {
     let Datum::Interval { months, nanoseconds } = span else { return Err(kinds()) };
     let part = |part: i64| -> Result<i64, Fault> {

@@ -13,7 +13,7 @@ use crate::expr::CastTo;
 use crate::matching::shortened;
 use crate::number::Exact;
 
-/// `datum` as another kind; NULL where it is.
+/// `datum` as another type; NULL where it is.
 pub(super) fn cast(datum: Datum<'_>, to: CastTo) -> Result<Datum<'_>, Fault> {
     if datum == Datum::Null {
         return Ok(Datum::Null);
@@ -125,7 +125,7 @@ fn floating(datum: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     number.map(Datum::Float).ok_or_else(|| wrong(datum, "number"))
 }
 
-/// The number that a text is, with blanks around.
+/// The number that a string is, with blanks around.
 fn number(text: &str) -> Option<Datum<'static>> {
     let text = text.trim_matches(' ');
     if let Ok(whole) = text.parse() {
@@ -222,7 +222,7 @@ fn shown(number: f64) -> String {
     number.to_string()
 }
 
-/// At most so many characters of a text.
+/// The first `length` characters of a string.
 fn cut(text: Cow<'_, str>, length: u32) -> Cow<'_, str> {
     match text.char_indices().nth(length as usize) {
         None => text,
@@ -236,7 +236,7 @@ fn cut(text: Cow<'_, str>, length: u32) -> Cow<'_, str> {
     }
 }
 
-/// Filled up with blanks to so many characters.
+/// A string padded with blanks to `length` characters.
 fn filled(text: Cow<'_, str>, length: u32) -> Cow<'_, str> {
     let missing = (length as usize).saturating_sub(text.chars().count());
     if missing == 0 {

@@ -41,7 +41,7 @@ pub(super) fn float_order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// The number as an exact one; None for what is none.
+/// The number as an exact one; `None` for other values.
 pub(super) fn exact(datum: &Datum<'_>) -> Option<Exact> {
     match datum {
         Datum::Integer(number) => Some(Exact::new(i128::from(*number), 0)),
@@ -50,7 +50,7 @@ pub(super) fn exact(datum: &Datum<'_>) -> Option<Exact> {
     }
 }
 
-/// The nearest number of IEEE 754; None for what is no number.
+/// The nearest number of IEEE 754; `None` for values that are not numbers.
 pub(super) fn float(datum: &Datum<'_>) -> Option<f64> {
     match datum {
         Datum::Integer(number) => Some(*number as f64),

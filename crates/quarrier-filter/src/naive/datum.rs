@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use quarrier_messages::Value;
 
-/// A value whose text may belong to the row.
+/// A value whose string may be borrowed from the row.
 pub type Datum<'a> = Value<Cow<'a, str>>;
 
 /// Where the values of a row's columns come from.

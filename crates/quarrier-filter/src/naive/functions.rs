@@ -46,7 +46,7 @@ pub(super) fn called<'a, R: Row + ?Sized>(
     strict(function, values, given)
 }
 
-/// A function none of whose arguments is NULL.
+/// A function of arguments that are not NULL.
 fn strict<'a>(
     function: Function,
     values: [Datum<'a>; 4],
@@ -153,7 +153,7 @@ fn trimmed<'a>(
     })
 }
 
-/// A part of a moment or of a span of time.
+/// A part of a moment or of a interval.
 fn extracted(part: Part, from: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     let kinds = || Fault::Kinds { what: "EXTRACT" };
     let (day, time) = match from {
@@ -192,7 +192,7 @@ fn of_time(part: Part, time: i64) -> Datum<'static> {
     }
 }
 
-/// The whole number next to `number`; exact ones are moved by `step` where something is lost.
+/// The integer next to `number`; exact ones are moved by `step` where something is lost.
 fn rounded(number: Datum<'_>, float: fn(f64) -> f64, step: i128) -> Result<Datum<'static>, Fault> {
     Ok(match number {
         Datum::Integer(number) => Datum::Integer(number),

@@ -1,5 +1,5 @@
-//! Expressions evaluated row by row, the shortest way that is plainly right: the oracle of the
-//! scan, and what it falls back to.
+//! Evaluates expressions row by row, in the shortest way that is plainly right: the oracle of the scan,
+//! and its fallback.
 //!
 //! Truth is Kleene's, with a fourth outcome: an expression may have no value (`1 / 0`). `FALSE
 //! AND fault` is FALSE and `TRUE OR fault` is TRUE, whichever stands first, so that the result
@@ -25,7 +25,7 @@ pub use datum::{Datum, Row};
 /// where it changes.
 ///
 /// # Errors
-/// Where the expression has no value; [`Fault::Kinds`] only for an expression that was not
+/// If the expression has no value; [`Fault::Kinds`] only for an expression that was not
 /// bound by [`sql`](crate::sql).
 pub fn evaluate<'a, R: Row + ?Sized>(expr: &'a Expr, row: &'a R) -> Result<Datum<'a>, Fault> {
     Ok(match expr {
@@ -157,7 +157,7 @@ fn matches<R: Row + ?Sized>(
     }
 }
 
-/// A date as a point in time, its midnight; wide, for not every day has a number of 64 bits.
+/// A date as a timestamp, its midnight; wide, because some days exceed 64 bits.
 fn midnight(day: i32) -> i128 {
     i128::from(day) * i128::from(calendar::DAY_NS)
 }

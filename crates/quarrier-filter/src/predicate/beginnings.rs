@@ -1,11 +1,11 @@
-//! What texts begin with: `SUBSTRING(column FROM 1 FOR n) IN (…)`.
+//! Prefixes of strings: `SUBSTRING(column FROM 1 FOR n) IN (…)`.
 
 use quarrier_messages::Value;
 
 use crate::Expr;
 use crate::expr::Function;
 
-/// Texts, of which the first characters of a column's texts are to be one.
+/// Prefixes, one of which a column's strings must have.
 #[derive(Debug)]
 pub(crate) struct Beginnings {
     pub(crate) column: usize,
@@ -23,7 +23,7 @@ const WORD_CHARACTERS: usize = 7;
 const WORDS_FEW: usize = 16;
 
 impl Beginnings {
-    /// `None` where the condition is something else, or NULL is among the texts.
+    /// `None` if the condition has another form, or the list contains NULL.
     pub(crate) fn of(expr: &Expr) -> Option<Beginnings> {
         let (column, characters, list) = asked(expr)?;
         let mut texts: Vec<Box<str>> = list.iter().filter_map(text_of).map(Box::from).collect();
@@ -52,7 +52,7 @@ impl Beginnings {
     }
 }
 
-/// The column, how many characters of it, and the list of texts.
+/// The column, the number of characters, and the list.
 fn asked(expr: &Expr) -> Option<(usize, usize, &[Expr])> {
     let Expr::In { operand, list } = expr else { return None };
     let Expr::Call { function: Function::Substring, arguments } = &**operand else {
@@ -76,7 +76,7 @@ fn text_of(element: &Expr) -> Option<&str> {
     }
 }
 
-/// The first characters of a text as one number, with how many they are on top. `None` where they
+/// The first characters of a string as one number, with how many they are on top. `None` where they
 /// may be more than [`WORD_CHARACTERS`], or are not in ASCII.
 fn word(text: &str, characters: usize) -> Option<u64> {
     if characters > WORD_CHARACTERS {
@@ -96,7 +96,7 @@ fn word(text: &str, characters: usize) -> Option<u64> {
     is_ascii.then_some(word | (length as u64) << 56)
 }
 
-/// As many characters of a text as it has, up to `count`.
+/// As many characters of a string as it has, up to `count`.
 fn first_characters(text: &str, count: usize) -> &str {
     match text.as_bytes().get(..count) {
         Some(bytes) if bytes.is_ascii() => &text[..count],

@@ -8,12 +8,12 @@ use super::wording;
 use crate::Expr;
 use crate::expr::{Arithmetic, Comparison};
 
-/// A number in steps, and where it must lie. UNKNOWN where one of the columns is NULL.
+/// A number calculated in steps, and its wanted range. UNKNOWN if one of the columns is NULL.
 #[derive(Debug, Clone)]
 pub(crate) struct Calculation {
     /// Leaves one number.
     pub(crate) steps: Vec<Step>,
-    /// Where it must lie.
+    /// The wanted range.
     pub(crate) within: Within,
     /// Or must not.
     pub(crate) outside: bool,
@@ -23,10 +23,10 @@ pub(crate) struct Calculation {
     pub(crate) expr: String,
 }
 
-/// First and last of the numbers that are right; what is calculated with.
+/// The first and last wanted number, and the arithmetic to use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Within {
-    /// Whole numbers of 64 bits.
+    /// Integers of 64 bits.
     Whole(i64, i64),
     /// Numbers of IEEE 754, none of them NaN.
     Float(f64, f64),
@@ -35,7 +35,7 @@ pub(crate) enum Within {
 /// One step with a stack of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    /// Pushes a column's numbers; mantissas among whole numbers.
+    /// Pushes a column's numbers; mantissas among integers.
     Column(usize),
     /// Pushes a constant.
     Whole(i64),
@@ -52,9 +52,9 @@ pub(crate) enum Step {
 /// The most numbers on the stack.
 pub(crate) const STACK_MAX: usize = 8;
 
-/// Beyond these a whole number is not calculated with here.
+/// Beyond these an integer is not calculated with here.
 const WHOLE_MAX: i128 = 1 << 62;
-/// Up to here a float is the whole number itself.
+/// Up to here a float is the integer itself.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// Beyond these a float is not calculated with here.
 const FLOAT_MAX: f64 = 1e300;
@@ -66,7 +66,7 @@ struct Side {
     range: Range,
 }
 
-/// Between what values a side lies.
+/// The range of a side's values.
 #[derive(Clone, Copy)]
 enum Range {
     /// Mantissas of this scale.
@@ -99,7 +99,7 @@ impl Calculation {
         let (mut side, op, against) = match (left.constant(), right.constant()) {
             (_, Some(constant)) => (left, op, constant),
             (Some(constant), None) => (right, turned(op), constant),
-            // No difference of what is proven overflows, and it is 0 for equal numbers alone.
+            // Proven differences do not overflow, and are 0 for equal numbers only.
             (None, None) => {
                 let zero = match left.range {
                     Range::Exact { .. } => Step::Whole(0),
@@ -160,7 +160,8 @@ impl Step {
     }
 }
 
-/// What a number is calculated from; `None` for anything but sums, differences and products of
+/// The calculation of a number; `None` for anything but sums, differences and products of columns and
+/// constants.
 /// columns and constants.
 fn side(table: &Table, expr: &Expr) -> Option<Side> {
     match expr {
@@ -169,7 +170,7 @@ fn side(table: &Table, expr: &Expr) -> Option<Side> {
         Expr::Literal(Value::Decimal { mantissa, scale }) => Side::whole(*mantissa, *scale),
         Expr::Literal(Value::Float(number)) => Side::float(*number),
         Expr::Negate(operand) => match side(table, operand)? {
-            // -0 has a sign that 0 - 0 has not, but no comparison, sum or product tells.
+            // -0 and 0 - 0 differ in the sign, but no comparison, sum or product shows it.
             side @ Side { range: Range::Exact { scale, .. }, .. } => {
                 Side::whole(0, scale)?.joined(side, Arithmetic::Subtract)
             }
@@ -206,7 +207,7 @@ fn moments(table: &Table, left: &Expr, right: &Expr) -> Option<(Side, Side)> {
 }
 
 impl Side {
-    /// What stands in a column, between these.
+    /// The value of a column, in this range.
     fn column(column: usize, range: Range) -> Option<Side> {
         Side { steps: vec![Step::Column(column)], depth: 1, range }.proven()
     }
@@ -229,7 +230,7 @@ impl Side {
         Side { steps: vec![Step::Float(number)], depth: 1, range }.proven()
     }
 
-    /// Unless a number may lie too far out.
+    /// `None` if a number may lie out of bounds.
     fn proven(self) -> Option<Side> {
         let within = match self.range {
             Range::Exact { low, high, scale } => {
@@ -240,7 +241,7 @@ impl Side {
         within.then_some(self)
     }
 
-    /// With so many digits behind the point, not fewer than there are.
+    /// With `to` decimals, not fewer than it has.
     fn rescaled(self, to: u8) -> Option<Side> {
         match self.range {
             Range::Exact { scale, .. } if scale < to => {
@@ -317,7 +318,7 @@ impl Side {
     }
 }
 
-/// Between what a column's numbers lie; `None` for what is no number, and for NaN and infinity.
+/// The range of a column's numbers; `None` for other types, and for NaN and infinity.
 fn column_range(table: &Table, column: usize) -> Option<Range> {
     let (low, high) = keys(table, column);
     let float = |key: i128| {

@@ -16,7 +16,7 @@ pub(crate) struct Compiler<'a> {
     table: &'a Table,
     workers: usize,
     graph: Graph,
-    /// What was found for conditions on a column with a dictionary.
+    /// Results of conditions on a column with a dictionary.
     texts: HashMap<(String, Outcome), Set>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Compiler<'a> {
         self.graph.not(either)
     }
 
-    /// What is no AND, OR, NOT or IS.
+    /// A condition without AND, OR, NOT or IS at its top.
     fn test(&mut self, expr: &Expr, wanted: Outcome) -> NodeId {
         let mut columns = Vec::new();
         columns_of(expr, &mut columns);
@@ -153,7 +153,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// A test of one column against constants, where keys can tell.
+    /// A test of one column against constants, if its keys can decide.
     fn set(&mut self, expr: &Expr, wanted: Outcome) -> Option<NodeId> {
         let keys = self.keys(expr, wanted)?;
         Some(self.of_keys(keys, expr, wanted))
@@ -169,7 +169,7 @@ impl<'a> Compiler<'a> {
         self.graph.set(column, set)
     }
 
-    /// The keys of one column for which `expr` has the outcome `wanted`, where they can tell.
+    /// The keys of one column for which `expr` has the outcome `wanted`, if keys can decide.
     fn keys(&mut self, expr: &Expr, wanted: Outcome) -> Option<(usize, Set)> {
         if wanted == Outcome::Fault {
             return None;
@@ -266,7 +266,7 @@ fn within_values(set: &Set) -> Set {
     set.intersection(&Set::values())
 }
 
-/// The outcome of what has no columns in it.
+/// The outcome of a condition without columns.
 fn constant_outcome(expr: &Expr) -> Option<Outcome> {
     match naive::truth(expr, &[][..]) {
         Ok(Some(true)) => Some(Outcome::True),

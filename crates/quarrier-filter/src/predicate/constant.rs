@@ -10,8 +10,7 @@ use crate::expr::Comparison;
 use crate::naive::{self, Datum};
 use crate::number::Exact;
 
-/// The keys that are less than a literal end before `first`; those that are greater begin at
-/// `behind`.
+/// The keys less than a literal end before `first`; the greater ones begin at `behind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     first: i128,
@@ -41,8 +40,8 @@ impl Place {
     }
 }
 
-/// Where `literal`, not NULL, stands in a column of `kind`, with this dictionary if it has one;
-/// `None` where keys cannot tell (plain text).
+/// The place of `literal`, not NULL, in a column of `kind`, with this dictionary if it has one; `None`
+/// if keys cannot decide (plain strings).
 pub(crate) fn place(kind: Kind, dictionary: Option<&Dictionary>, literal: &Value) -> Option<Place> {
     Some(match (kind, literal) {
         (Kind::Boolean, Value::Boolean(truth)) => Place::exactly((*truth).into()),
@@ -72,7 +71,7 @@ pub(crate) fn place(kind: Kind, dictionary: Option<&Dictionary>, literal: &Value
 /// No column has a number so far out, which would be one of more than 38 digits.
 const BEYOND: i128 = i128::MAX - 1;
 
-/// Of an exact number among mantissas of `scale`.
+/// The place of an exact number among mantissas of `scale`.
 fn exact(scale: u8, mantissa: i128, literal_scale: u8) -> Option<Place> {
     if literal_scale <= scale {
         let factor = 10_i128.checked_pow(u32::from(scale - literal_scale))?;
@@ -115,7 +114,7 @@ fn searched(kind: Kind, literal: &Value) -> Option<Place> {
                 _ => high = middle,
             }
         }
-        // Beyond the kind's last key there is none.
+        // There are no keys beyond the last one of the type.
         if low > greatest { BEYOND } else { low }
     };
     Some(Place {

@@ -20,10 +20,10 @@ pub(crate) enum Node {
     Set {
         /// Which column.
         column: usize,
-        /// Of its keys.
+        /// The set of its keys.
         set: Arc<Set>,
     },
-    /// Where the column's value is a key, and the column one of whose values each has a bit.
+    /// Tests the column's value against keys, one bit for each value of the column.
     Among {
         /// Which column.
         column: usize,
@@ -45,7 +45,7 @@ pub(crate) enum Node {
     Mixed {
         /// Which column.
         column: usize,
-        /// Of its codes.
+        /// The set of its codes.
         set: Arc<Set>,
         /// The place in [`Graph::rows`].
         test: usize,
@@ -60,7 +60,7 @@ pub(crate) enum Node {
     Not(NodeId),
 }
 
-/// What a condition comes to for a row, but for UNKNOWN.
+/// The outcome of a condition for a row, other than UNKNOWN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Outcome {
     /// TRUE.
@@ -76,7 +76,7 @@ pub(crate) enum Outcome {
 pub(crate) struct RowTest {
     /// A condition.
     pub(crate) expr: Expr,
-    /// The same, where it is about what texts begin with.
+    /// The same, if it tests prefixes.
     pub(crate) beginnings: Option<Beginnings>,
 }
 
@@ -86,7 +86,7 @@ type Union = (Vec<(i128, i128)>, bool);
 /// All conditions of a scan.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Operands before what is made of them.
+    /// Operands precede the nodes made of them.
     pub(crate) nodes: Vec<Node>,
     /// By how many nodes and conditions each is used.
     pub(crate) uses: Vec<u32>,
@@ -113,7 +113,7 @@ impl Graph {
         }
     }
 
-    /// The node, a new one only where there is no equal one.
+    /// The node, a new one only if there is no equal one.
     fn node(&mut self, node: Node) -> NodeId {
         if let Some(&known) = self.known.get(&node) {
             return known;

@@ -1,6 +1,6 @@
 //! Sets of a column's values: what every condition on one column against constants comes to.
 
-/// Values of a column by their keys, and perhaps NULL. Keys are what zones hold: whole numbers,
+/// Values of a column by their keys, and perhaps NULL. Keys are what zones hold: integers,
 /// mantissas, days, nanoseconds and codes themselves, floats by
 /// [`float_key`](quarrier_messages::column::float_key).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ impl Set {
         Set { ranges: gaps(&self.ranges, i128::MIN, i128::MAX), nulls: !self.nulls }
     }
 
-    /// What is in both.
+    /// The values in both sets.
     pub(crate) fn intersection(&self, other: &Set) -> Set {
         let (mut a, mut b) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
         let mut ranges = Vec::new();
@@ -127,7 +127,7 @@ pub(crate) enum Share {
     All,
 }
 
-/// What `ranges`, rising and with gaps between them, leave of `least..=greatest`.
+/// The gaps that `ranges`, rising and apart, leave in `least..=greatest`.
 pub(crate) fn gaps(ranges: &[(i128, i128)], least: i128, greatest: i128) -> Vec<(i128, i128)> {
     let mut gaps = Vec::with_capacity(ranges.len() + 1);
     let mut from = Some(least);

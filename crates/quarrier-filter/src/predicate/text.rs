@@ -13,10 +13,10 @@ use crate::expr::Matcher;
 use crate::matching::{Matching, Shape};
 use crate::naive::{self, Datum};
 
-/// Texts from which on more than one thread is worth starting.
+/// Strings from which on more than one thread is worth starting.
 const SHARED_TEXTS: usize = 8_192;
 
-/// The texts for which any condition on `column`, and no other, has this outcome.
+/// The strings for which a condition on `column` alone has this outcome.
 pub(crate) fn outcome(
     (expr, column): (&Expr, usize),
     wanted: Outcome,
@@ -38,7 +38,7 @@ pub(crate) fn outcome(
     Set::union_of(ranges, holds(None))
 }
 
-/// The texts that match a pattern.
+/// The strings that match a pattern.
 pub(crate) fn matching(pattern: &Matching, dictionary: &Dictionary, workers: usize) -> Set {
     let prefix = match pattern.shape() {
         Shape::Everything => return Set::values(),
@@ -68,7 +68,7 @@ fn codes_set(codes: Range<usize>) -> Set {
     Set::range(codes.start as i64, codes.end as i64 - 1)
 }
 
-/// The codes of the texts that begin with `prefix`.
+/// The codes of the strings that begin with `prefix`.
 fn with_prefix(dictionary: &Dictionary, prefix: &str) -> Range<usize> {
     let first = dictionary.code_of(prefix).unwrap_or_else(|next| next) as usize;
     let (mut low, mut high) = (first, dictionary.len());
@@ -83,7 +83,7 @@ fn with_prefix(dictionary: &Dictionary, prefix: &str) -> Range<usize> {
     first..low
 }
 
-/// What every text that matches begins with.
+/// The prefix of every match.
 fn fixed_prefix(pattern: &Matching) -> String {
     if pattern.by() != Matcher::Like {
         return String::new();
@@ -137,8 +137,8 @@ fn append(ranges: &mut Vec<(i64, i64)>, code: i64) {
     }
 }
 
-/// Those of `codes` whose text has `inner` in it: all texts are searched as one, and what runs
-/// across a border is dropped.
+/// The `codes` whose string contains `inner`: all strings are searched as one, and hits across a border
+/// are dropped.
 fn containing(texts: &Texts, codes: Range<usize>, inner: &str) -> Vec<(i64, i64)> {
     let mut ranges = Vec::new();
     let ends = texts.ends();

@@ -1,4 +1,4 @@
-//! Tests in words, for people who ask what a scan does.
+//! Descriptions of tests, for people who ask what a scan does.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::{Expr, Keys};
 
 /// Values of a set that are named; of more there is a number.
 const NAMED_MAX: usize = 6;
-/// Characters of a text that are shown.
+/// Characters of a string that are shown.
 const TEXT_MAX: usize = 40;
 /// Bytes of an expression after which the rest is left out.
 const EXPRESSION_MAX: usize = 300;
@@ -54,7 +54,7 @@ pub(crate) fn comparison(op: Comparison, left: &Expr, right: &Expr, table: &Tabl
     format!("{}{}{}", expression(left, table), sign(op), expression(right, table))
 }
 
-/// A column and what stands in sets of its keys.
+/// A column with the values in sets of its keys.
 struct Column<'t> {
     table: &'t Table,
     column: usize,
@@ -84,7 +84,7 @@ impl Column<'_> {
         if set.nulls { format!("({values} OR {name} IS NULL)") } else { values }
     }
 
-    /// Between what its keys lie.
+    /// The range of its keys.
     fn ends(&self) -> (i128, i128) {
         match self.table.columns()[self.column].dictionary() {
             Some(dictionary) => (0, (dictionary.len() as i128 - 1).max(0)),
@@ -238,7 +238,7 @@ fn among(column: usize, keys: &Keys, table: &Table) -> String {
     format!("{} IN ({} keys)", table.schema().fields[column].name, keys.len())
 }
 
-/// What has brackets of its own.
+/// An expression that has brackets of its own.
 fn write_call(expr: &Expr, table: &Table, out: &mut String) {
     let inner = |expr: &Expr, out: &mut String| write_expression(expr, table, out);
     match expr {

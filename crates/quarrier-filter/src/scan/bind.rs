@@ -1,4 +1,4 @@
-//! What the nodes of a graph come to in one segment.
+//! Binds the nodes of a graph to one segment.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) const RANGES_MAX: usize = 8;
 pub(crate) struct State<'a> {
     /// The blocks without a row in it.
     pub(crate) never: u16,
-    /// The blocks of which all rows are in it.
+    /// The blocks all of whose rows are in it.
     pub(crate) always: u16,
     /// How the others are found out.
     pub(crate) test: Test<'a>,
@@ -39,7 +39,7 @@ pub(crate) enum Test<'a> {
     },
     /// Rows by their values.
     Values {
-        /// Of a number of types.
+        /// Values of a numeric type.
         values: Values<'a>,
         /// One bit a row, where some have no value.
         valid: &'a [u64],
@@ -73,7 +73,7 @@ pub(crate) enum Wanted<'a> {
     One(Range<u64>, bool),
     /// Within one of some ranges, or outside of all of them.
     Several(Vec<Range<u64>>, bool),
-    /// Whose bit is set; the bit of lane 0 is that of this place.
+    /// Tests a bit; that of lane 0 has this index.
     Table(&'a [u32], u32),
     /// Within one of many ranges.
     Search(Vec<Range<u64>>),
@@ -134,7 +134,7 @@ pub(crate) fn bind<'a>(
     }
 }
 
-/// How many rows of a zone are in the set.
+/// How many rows of a segment or block are in the set, according to its zone map.
 pub(crate) fn share(set: &Set, zone: Zone) -> Share {
     let values = match zone.is_without_values() {
         true => Share::None,
@@ -175,7 +175,7 @@ fn set_state<'a>(
     State { never, always, test }
 }
 
-/// What keys come to that have a bit for every number of `column`.
+/// The test for keys that have a bit for every number of `column`.
 fn among_state<'a>(column: &'a SegmentColumn, keys: &'a Keys, every: u16) -> State<'a> {
     let may_have =
         |zone: Zone| zone.narrow().is_some_and(|(least, most)| keys.may_have(least, most));
@@ -216,7 +216,7 @@ pub(crate) fn test<'a>(
     let valid = column.valid();
     match set.share(zone.min, zone.max) {
         Share::Some => {}
-        // The values are all alike in this, so that only NULL tells.
+        // All values agree in this, so only NULL matters.
         Share::None => return Test::Null { valid, nulls: true },
         Share::All => return Test::Null { valid, nulls: false },
     }
@@ -243,7 +243,7 @@ pub(crate) fn test<'a>(
             packed_values(packed, &within, (least, greatest), members)
         }
         Data::Shifted { shift, packed } => {
-            // Whole numbers, as they are kept.
+            // Integers, as they are kept.
             let kept = |number: i128| (number - shift) as i64;
             let within = set.within(zone.min, zone.max).into_iter();
             let within: Vec<_> = within.map(|(first, last)| (kept(first), kept(last))).collect();
@@ -254,7 +254,7 @@ pub(crate) fn test<'a>(
     Test::Values { values, valid, nulls: set.nulls }
 }
 
-/// `within`: what is wanted between the least and the greatest number.
+/// `within`: the wanted range between the least and the greatest number.
 fn packed_values<'a>(
     packed: &'a Packed,
     within: &[(i64, i64)],
@@ -335,7 +335,7 @@ fn float_ranges(set: &Set, zone: Zone) -> Vec<FloatRange> {
         low: float_of(first),
         // The key before that of 0 is that of no float: -0 has the key of 0.
         high: match last {
-            // Behind infinity there is nothing but NaN, whose key is the last of all.
+            // After infinity comes only NaN, with the last key of all.
             last if last >= INFINITY => f64::INFINITY,
             -1 => float_of(-2),
             _ => float_of(last),
@@ -346,8 +346,8 @@ fn float_ranges(set: &Set, zone: Zone) -> Vec<FloatRange> {
     set.narrow_within(least, greatest).into_iter().map(range).collect()
 }
 
-/// The first number whose float, divided by 10^`exponent`, has `key` or a greater one, and the
-/// last which has it or a lesser one.
+/// The first number whose float, divided by 10^`exponent`, has a key of at least `key`, and the last
+/// with a key of at most `key`.
 pub(crate) fn nearest(key: i64, exponent: u8) -> (i64, i64) {
     let power = 10_f64.powi(exponent.into());
     let key_of = |number: i64| quarrier_messages::column::float_key(number as f64 / power);

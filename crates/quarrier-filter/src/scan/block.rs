@@ -1,4 +1,4 @@
-//! One block: bitmaps narrowed by tests.
+//! One block: narrows its bitmap by one test after another.
 
 use quarrier_messages::Table;
 use quarrier_messages::column::raw::BLOCK_ROWS;
@@ -36,7 +36,7 @@ impl Place<'_> {
     }
 }
 
-/// What a worker keeps between tests.
+/// The state of a worker between tests.
 pub(crate) struct Blocks<'p> {
     plan: &'p Plan,
     kernels: &'static Kernels,
@@ -94,7 +94,7 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// Leaves in `rows` those whose value in `column` is in `set`, which is no node.
+    /// Keeps the rows whose value in `column` is in `set`, which is not a node.
     pub(crate) fn narrow_set(
         &mut self,
         column: usize,
@@ -172,7 +172,7 @@ impl<'p> Blocks<'p> {
                 left
             }
             Node::Or(_) => {
-                // What is still looked for, and what is found.
+                // The undecided rows, and the selected ones.
                 let (mut open, mut open_words) = (rows.clone(), words);
                 let mut found = Bits::NONE;
                 for &operand in &plan.nodes[node].operands {
@@ -268,7 +268,7 @@ fn test(kernels: &Kernels, test: &Test<'_>, place: Place<'_>, rows: &mut Bits, w
     }
 }
 
-/// Leaves the rows whose bit is set, or (`flip`) those whose is not.
+/// Keeps the rows whose bit is set, or with `flip` those whose bit is not.
 fn narrow_valid(
     kernels: &Kernels,
     valid: &[u64],

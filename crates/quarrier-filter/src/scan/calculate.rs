@@ -14,7 +14,7 @@ const ROUNDING: f64 = 1.0 / (1_u64 << 48) as f64;
 
 /// Leaves in `rows` those where the calculation is true, and gives the words that are not 0.
 ///
-/// Floats that are kept as whole numbers are divided by a power of ten only where their undivided
+/// Floats that are kept as integers are divided by a power of ten only where their undivided
 /// product comes near: 64 divisions cost more than all the rest together.
 pub(crate) fn narrow(
     kernels: &Kernels,
@@ -48,8 +48,7 @@ pub(crate) fn narrow(
     kernels.bits.words(rows)
 }
 
-/// Where the product of undivided numbers must lie at least for the calculation to be true, if
-/// it is one of divided numbers.
+/// A necessary range of the product of undivided numbers, for a calculation with divided numbers.
 fn undivided(calculation: &Calculation, place: Place<'_>) -> Option<Within> {
     let Within::Float(low, high) = calculation.within else { return None };
     let mut power = 1.0;
@@ -88,8 +87,8 @@ fn inside(kernels: &Kernels, within: Within, outside: bool, numbers: &Words) -> 
     }
 }
 
-/// The numbers of 64 rows; `divide`: as what they are, rather than as the whole numbers that
-/// they are kept as.
+/// The numbers of 64 rows; with `divide`, as the decimals they stand for rather than the integers that
+/// are stored.
 fn calculated<'s>(
     kernels: &Kernels,
     (calculation, divide): (&Calculation, bool),
@@ -134,7 +133,7 @@ fn calculated<'s>(
     &stack[0]
 }
 
-/// What a segment's whole numbers are divided by.
+/// The divisor of a segment's integers.
 fn power_of(segment: &SegmentColumn) -> f64 {
     match (segment.data(), segment.kind()) {
         (Data::Scaled { exponent, .. }, _) => 10_f64.powi((*exponent).into()),
@@ -173,7 +172,7 @@ fn load(
                 }
             }
         }
-        // What is calculated with is proven to fit 64 bits.
+        // The calculated values are proven to fit 64 bits.
         Data::Null | Data::Codes(_) | Data::Text(_) | Data::Shifted { .. } | Data::Exact(_) => {
             out.fill(0);
         }

@@ -1,5 +1,4 @@
-//! Products compared in half the bits: what is far from the bounds is out before anything is
-//! calculated exactly.
+//! Compares products in half the bits, to drop values far from the bounds before the exact calculation.
 //!
 //! Sixteen products of 32-bit floats take less than eight of 64 bits and their conversion: two
 //! hundred conditions, ten of them on `price * qty`, took 912 ms for 20 million rows before and
@@ -14,12 +13,12 @@ use super::block::{Place, each};
 use crate::arch::{Bits, Kernels, Lane, Range, WORD_ROWS, ranges};
 use crate::predicate::{Calculation, Step, Within};
 
-/// Columns of a product: so many numbers of 32 bits have a product that is finite.
+/// The maximum number of columns of a product: this many 32-bit numbers have a finite product.
 const COLUMNS_MAX: usize = 3;
 /// Much more than such a product loses by rounding, as a share of it.
 const ROUNDING: f64 = 1.0 / (1_u64 << 18) as f64;
 
-/// A product of a segment's numbers as they are kept, none of them negative.
+/// A product of a segment's numbers as they are stored, none of them negative.
 struct Product<'a> {
     columns: Vec<&'a Packed>,
     /// In the bits of floats, which are ordered as the floats are.
@@ -42,8 +41,8 @@ impl Products {
         Products { stamp: u64::MAX, columns: Vec::new(), have: 0, floats }
     }
 
-    /// Takes rows from `rows` where `calculation` is certainly not true, where that can be told
-    /// quickly, and gives the words that are not 0.
+    /// Removes rows from `rows` for which `calculation` is certainly not true, where a quick test shows
+    /// it, and returns the words that are not 0.
     pub(crate) fn narrow(
         &mut self,
         kernels: &Kernels,
@@ -104,7 +103,7 @@ fn product<'a>(calculation: &Calculation, place: Place<'a>) -> Option<Product<'a
                 let segment = &place.table.columns()[*column].segments()[place.segment];
                 let (packed, divisor) = kept(segment)?;
                 columns.push(packed);
-                // Whole numbers are calculated with as they are kept.
+                // Integers are calculated with as they are kept.
                 power *= if float { divisor } else { 1.0 };
             }
             Step::Multiply => {}
@@ -123,7 +122,7 @@ fn product<'a>(calculation: &Calculation, place: Place<'a>) -> Option<Product<'a
     })
 }
 
-/// Numbers of at most 32 bits, none of them negative, and what they are divided by.
+/// Numbers of at most 32 bits, none of them negative, and their divisor.
 fn kept(segment: &SegmentColumn) -> Option<(&Packed, f64)> {
     let (packed, power) = match (segment.data(), segment.kind()) {
         (Data::Scaled { exponent, packed }, _) => (packed, (*exponent).into()),

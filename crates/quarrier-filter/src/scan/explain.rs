@@ -1,4 +1,4 @@
-//! What a scan does, and what it did.
+//! Descriptions of a scan: its plan, and the work it did.
 
 use std::fmt;
 
@@ -21,19 +21,19 @@ pub struct Explanation {
     pub blocks: u64,
     /// Different tests in all queries.
     pub tests: usize,
-    /// How many of them, and of what is made of them, are kept for who asks again.
+    /// How many of these and of their combinations are cached for repeated use.
     pub kept: usize,
     /// One for each query.
     pub queries: Vec<QueryPlan>,
-    /// What was done; none before the scan has run.
+    /// The work done; `None` before the scan has run.
     pub work: Option<Work>,
 }
 
 /// How one query is answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryPlan {
-    /// What is evaluated, in this order; operands follow what they belong to. Each goes over no
-    /// more than the rows that those before it have left.
+    /// The steps in order of evaluation; operands follow the node they belong to. Each examines only
+    /// the rows that earlier ones have left.
     pub steps: Vec<PlanStep>,
     /// The rows where the condition has no value, in the same form; empty where it always has
     /// one.
@@ -44,10 +44,10 @@ pub struct QueryPlan {
     pub blocks_skipped: Option<u64>,
 }
 
-/// A test, or AND, OR or NOT of those behind it that are deeper.
+/// A test, or an AND, OR or NOT of the deeper steps that follow it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanStep {
-    /// Whose operand it is: of the last step before it with a lesser depth.
+    /// The depth; a step is an operand of the last step before it with a lesser depth.
     pub depth: usize,
     /// `AND`, `OR`, `NOT`, or the test as SQL would write it, as far as it fits a line.
     pub text: String,
@@ -65,7 +65,7 @@ pub struct PlanStep {
     pub by_row: bool,
 }
 
-/// What a scan has done.
+/// The work of a scan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     /// Blocks times queries that were looked into.
@@ -74,8 +74,8 @@ pub struct Work {
     pub blocks_skipped: u64,
     /// Bytes of packed columns that tests compared: what two tests share is counted twice.
     pub bytes_compared: u64,
-    /// Bytes of packed columns that were read at least once while their block was in the cache:
-    /// what had to come from memory. What is evaluated row by row is not in it.
+    /// Bytes of packed columns that were read at least once while their block was in the cache: the
+    /// bytes that had to come from memory. Rows evaluated one by one are not included.
     pub bytes_touched: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of the rows that match: they are counted, kept, or the best of an order.
+//! Collects matching rows: counts them, keeps them, or keeps the best of an order.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,12 +14,12 @@ use crate::{Answer, Fault, Order, Query, Select};
 /// Rows kept beyond those wanted before the best are sorted out by all columns of an order.
 const SLACK_ROWS: usize = 1024;
 
-/// What is wanted of the rows that match.
+/// The wanted result for matching rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Goal {
     /// Their number.
     Count,
-    /// The first of them, as they lie in the table.
+    /// The first of them, in the order of the table.
     Rows {
         /// So many; all where `None`.
         most: Option<u64>,
@@ -43,7 +43,7 @@ impl Goal {
         }
     }
 
-    /// The column that decides an order of which only the first rows are wanted.
+    /// The leading column of an order of which only the first rows are wanted.
     pub(crate) fn leading(&self) -> Option<Order> {
         match self {
             Goal::Best { order, most: Some(_) } => order.first().copied(),
@@ -59,7 +59,7 @@ impl Goal {
     }
 }
 
-/// What all workers know of one query.
+/// The state of one query that all workers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) goal: Goal,
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     enough: AtomicUsize,
     /// Rows of the segments that are finished.
     prefix: Mutex<Prefix>,
-    /// The [`Rank::key`] behind which no row is wanted any more.
+    /// The [`Rank::key`] after which no row is wanted any more.
     threshold: AtomicI64,
     /// The first row known to have a fault.
     fault_row: AtomicU64,
@@ -81,7 +81,7 @@ struct Prefix {
     next: usize,
     /// Rows in those.
     rows: u64,
-    /// Finished behind that.
+    /// Segments finished after that.
     beyond: BTreeMap<usize, u64>,
 }
 
@@ -122,7 +122,7 @@ impl Shared {
         lock(&self.fault).clone()
     }
 
-    /// Notes that a segment is finished, with so many rows found in it.
+    /// Records that a segment is finished, with this number of rows found.
     pub(crate) fn finished(&self, segment: usize, found: u64) {
         let Goal::Rows { most: Some(most) } = self.goal else { return };
         let mut prefix = lock(&self.prefix);
@@ -139,15 +139,15 @@ impl Shared {
     }
 }
 
-/// What one worker found for one query.
+/// The rows that one worker found for one query.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct WorkerResult {
     pub(crate) count: u64,
-    /// Of segments, in the order in which they were scanned.
+    /// The rows of each segment, in the order in which segments were scanned.
     rows: Vec<(usize, Vec<u32>)>,
-    /// The best so far, the worst of them on top.
+    /// The best rows so far, the worst of them on top.
     best: BinaryHeap<Entry>,
-    /// Blocks that were looked into.
+    /// Blocks whose rows were tested.
     pub(crate) blocks_tested: u64,
     /// Blocks that were not.
     pub(crate) blocks_skipped: u64,
@@ -173,7 +173,7 @@ impl Ord for Entry {
     }
 }
 
-impl Found {
+impl WorkerResult {
     /// Takes rows of a segment, rising.
     pub(crate) fn take(
         &mut self,
@@ -220,7 +220,7 @@ impl Found {
     ) {
         let most = usize::try_from(most.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let whole = rank::is_whole(table, order);
-        // What is alike by the first column is kept up to a bound, and sorted out there.
+        // Rows equal in the first column are kept up to a bound, and sorted at the end.
         let bound = if whole { most } else { most.saturating_mul(2).saturating_add(SLACK_ROWS) };
         if self.best.len() >= most && self.best.peek().is_some_and(|worst| entry.rank > worst.rank)
         {
@@ -256,13 +256,18 @@ pub enum Matches {
     Count(u64),
     /// The best of an order, by their place in the table.
     Best(Vec<u64>),
-    /// All, as they lie: segments with the places of their rows in them, both rising.
+    /// All, in the order of the table: segments with the indexes of their rows, both rising.
     Lying(Vec<(usize, Vec<u32>)>),
 }
 
 impl Matches {
-    /// What workers found, of rows without the first `offset`.
-    pub(crate) fn of(table: &Table, shared: &Shared, found: Vec<Found>, offset: u64) -> Matches {
+    /// Joins the results of workers, without the first `offset` rows.
+    pub(crate) fn of(
+        table: &Table,
+        shared: &Shared,
+        found: Vec<WorkerResult>,
+        offset: u64,
+    ) -> Matches {
         let wanted = usize::try_from(shared.goal.most()).unwrap_or(usize::MAX);
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         match &shared.goal {
@@ -304,7 +309,7 @@ impl Matches {
     }
 }
 
-/// Leaves the first `wanted` rows, and of these those behind the first `offset`.
+/// Keeps the first `wanted` rows, without the first `offset` of them.
 fn cut(segments: &mut Vec<(usize, Vec<u32>)>, offset: usize, wanted: usize) {
     let mut before = 0;
     for (_, rows) in &mut *segments {

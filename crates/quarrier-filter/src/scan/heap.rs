@@ -1,6 +1,6 @@
-//! Patterns and beginnings of texts that have no dictionary. They lie one behind another, so that
-//! what a pattern must have in it is looked for in all texts of a block at once, and only those that
-//! have it are compared.
+//! Patterns and prefixes of strings without a dictionary. The strings lie one after another, so the
+//! string that a pattern requires is searched for in all strings of a block at once, and only hits are
+//! compared.
 
 use memchr::memmem::Finder;
 use quarrier_messages::column::{Data, SegmentColumn, Texts};
@@ -12,10 +12,10 @@ use crate::expr::Pattern;
 use crate::matching::Matching;
 use crate::predicate::{Beginnings, RowTest};
 
-/// Texts are looked through together where one in so many is asked for.
+/// Strings are searched together if one in this many is selected.
 const SPARSE: usize = 8;
 
-/// What is asked of a text.
+/// The test of a string.
 #[derive(Clone, Copy)]
 enum Wanted<'a> {
     Pattern(&'a Matching),
@@ -30,7 +30,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// What every text that matches has in it, where few others have.
+    /// A string that every match contains and few others do.
     fn rare(&self) -> Option<&Finder<'static>> {
         match self {
             Wanted::Pattern(pattern) => pattern.rare(),
@@ -39,7 +39,7 @@ impl Wanted<'_> {
     }
 }
 
-/// What is asked of the texts of a segment.
+/// The test of a segment's strings.
 pub(super) struct Heap<'a> {
     wanted: Wanted<'a>,
     segment: &'a SegmentColumn,
@@ -47,7 +47,7 @@ pub(super) struct Heap<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// `None` where the test is something else, or the column's texts lie in a dictionary.
+    /// `None` if the test has another form, or the column's strings are in a dictionary.
     pub(super) fn of(test: &'a RowTest, place: Place<'a>) -> Option<Self> {
         let (column, wanted) = match (&test.beginnings, &test.expr) {
             (Some(beginnings), _) => (beginnings.column, Wanted::Beginnings(beginnings)),
@@ -88,7 +88,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// The texts of `rows`, at most a block, that have `rare` in them.
+/// The strings of `rows`, at most a block, that contain `rare`.
 fn having(texts: &Texts, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bits {
     let mut likely = Bits::NONE;
     let ends = &texts.ends()[..rows.end];

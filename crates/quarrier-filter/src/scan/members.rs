@@ -8,15 +8,15 @@ use super::bind::RANGES_MAX;
 use crate::Keys;
 use crate::predicate::Node;
 
-/// Values that a table has a bit for at most: as many as a cache holds, 1 MiB. A join on keys that
-/// are numbered asks for some thousand of them.
+/// The maximum number of values with a bit in a table: as many as a cache holds, 1 MiB. A join on
+/// numbered keys tests some thousand of them.
 const VALUES_MAX: i64 = 1 << 23;
-/// Bytes of a table for each range in it at most: a statement of many short lists must not take more
-/// memory than lies in proportion to its text.
+/// The maximum size of a table for each range in it, in bytes: a statement of many short lists must not
+/// take memory out of proportion to its text.
 const RANGE_BYTES_MAX: i64 = 128;
 
-/// What a node asks for as bits: keys that come so, and of sets those that have too many ranges to
-/// compare each; none where the column's values are too far apart, or no whole numbers.
+/// The bitmap of a node: for keys that come as bits, and for sets with too many ranges to compare each;
+/// `None` if the column's values are too far apart, or not integers.
 pub(crate) fn of(node: &Node, table: &Table) -> Option<Arc<Keys>> {
     let (column, set) = match node {
         Node::Among { keys, .. } => return Some(Arc::clone(keys)),

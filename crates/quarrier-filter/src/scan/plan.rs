@@ -1,4 +1,4 @@
-//! In which order operands are tested, and what is kept.
+//! Plans the order in which operands are tested, and the results to cache.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(crate) struct PlanNode {
 }
 
 impl Plan {
-    /// Tries every test on a few blocks of `table` and orders operands by what was found.
+    /// Tries every test on a few blocks of `table` and orders operands by the results.
     pub(crate) fn new(graph: Graph, table: &Table, isa: Isa) -> Plan {
         let members = graph.nodes.iter().map(|node| members::of(node, table)).collect();
         let mut nodes = vec![PlanNode::default(); graph.nodes.len()];
@@ -192,7 +192,7 @@ impl Plan {
     }
 }
 
-/// What a test costs, in cycles for a word of 64 rows, measured on Zen 4; and whether that is by
+/// The cost of a test, in cycles for a word of 64 rows, measured on Zen 4; and whether it works row by
 /// row.
 fn cost(node: &Node, test: &Test<'_>, before: (f64, bool)) -> (f64, bool) {
     let now = match (node, test) {

@@ -19,7 +19,7 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    /// The key of the last row that is good enough, where it tells anything.
+    /// The key of the last row that is good enough, if it decides anything.
     pub(crate) fn threshold(self) -> Option<i64> {
         match self.null {
             -1 => Some(i64::MIN),
@@ -62,7 +62,8 @@ fn key(column: &SegmentColumn, row: usize) -> Option<i64> {
     })
 }
 
-/// The dictionary whose codes are no keys of the whole column, for other segments have none.
+/// The dictionary of a column whose codes are not keys of the whole column, because other segments lack
+/// them.
 fn codes_of(column: &Column, segment: usize) -> Option<&Dictionary> {
     let has_codes = matches!(column.segments()[segment].data(), Data::Codes(_));
     column.dictionary().filter(|_| column.is_mixed() && has_codes).map(|texts| &**texts)
@@ -85,12 +86,12 @@ pub(crate) fn zone(column: &Column, segment: usize) -> Zone {
     Zone { min: key(zone.min), max: key(zone.max), ..zone }
 }
 
-/// The keys of a segment whose rows are good enough where `key`, as it is compared, is that of the
-/// last row that is.
+/// The keys of a segment whose rows are good enough, given the compared `key` of the last such row.
 pub(crate) fn good_enough(table: &Table, order: Order, segment: usize, key: i64) -> Set {
     let key = turned(order, key);
     let codes = codes_of(&table.columns()[order.column], segment);
-    // Keys of numbers beyond 64 bits end with these, so whatever lies beyond may be good enough, too.
+    // Keys of numbers beyond 64 bits are cut to these ends, so any value beyond may be good enough,
+    // too.
     let least = if key == i64::MIN { i128::MIN } else { key.into() };
     let most = if key == i64::MAX { i128::MAX } else { key.into() };
     let mut set = match (codes, order.descending) {
@@ -105,7 +106,7 @@ pub(crate) fn good_enough(table: &Table, order: Order, segment: usize, key: i64)
     set
 }
 
-/// The first code whose text's key holds, which rises with the code.
+/// The first code for whose string's key `holds` is true; keys rise with the codes.
 fn first_code(texts: &Dictionary, holds: impl Fn(i64) -> bool) -> i64 {
     let (mut low, mut high) = (0, texts.len());
     while low < high {
@@ -125,7 +126,7 @@ pub(crate) fn is_whole(table: &Table, order: &[Order]) -> bool {
     order.len() == 1 && !is_by_beginnings(table, column) && !table.columns()[column].is_wide()
 }
 
-/// Whether ranks in this column tell only how texts begin.
+/// Whether ranks in this column depend only on prefixes.
 fn is_by_beginnings(table: &Table, column: usize) -> bool {
     let is_text = table.schema().fields[column].kind == Kind::Text;
     let column = &table.columns()[column];

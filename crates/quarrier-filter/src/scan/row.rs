@@ -8,7 +8,7 @@ use crate::arch::Bits;
 use crate::naive::{self, Datum};
 use crate::predicate::{Outcome, RowTest};
 
-/// What is known of one test in one block.
+/// Cached results of one test in one block.
 pub(crate) struct RowCache {
     stamp: u64,
     known: Bits,
@@ -23,9 +23,9 @@ pub(crate) struct RowTests<'a> {
 }
 
 /// A row of a segment.
-pub(crate) struct At<'a> {
+pub(crate) struct SegmentRow<'a> {
     pub(crate) place: Place<'a>,
-    /// In the segment.
+    /// The index in the segment.
     pub(crate) row: usize,
 }
 
@@ -81,7 +81,7 @@ fn evaluated(tests: &RowTests<'_>, open: &Bits) -> [Bits; 3] {
     for (at, &word) in open.0.iter().enumerate() {
         each(word, |bit| {
             let row = tests.place.first() + at * 64 + bit;
-            let outcome = naive::truth(&tests.test.expr, &At { place: tests.place, row });
+            let outcome = naive::truth(&tests.test.expr, &SegmentRow { place: tests.place, row });
             let which = match outcome {
                 Ok(Some(true)) => 0,
                 Ok(Some(false)) => 1,
@@ -94,7 +94,7 @@ fn evaluated(tests: &RowTests<'_>, open: &Bits) -> [Bits; 3] {
     found
 }
 
-impl naive::Row for At<'_> {
+impl naive::Row for SegmentRow<'_> {
     fn datum(&self, column: usize) -> Datum<'_> {
         let column = &self.place.table.columns()[column];
         column.value(self.place.segment, self.row).map_text(Cow::Borrowed)

@@ -8,24 +8,24 @@ use quarrier_core::threads;
 use quarrier_messages::Table;
 
 use super::explain::{self, Explanation, Work};
-use super::gather::{Found, Goal, Matches, Shared};
+use super::gather::{Goal, Matches, Shared, WorkerResult};
 use super::plan::Plan;
 use super::rank;
-use super::worker::{Asked, Worker};
+use super::worker::{ScanQuery, Worker};
 use crate::predicate::{Compiler, Graph, NodeId};
 use crate::{Error, Query};
 
-/// What a query comes to.
+/// The result of a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Rows that match, of a `COUNT(*)`; the number of `rows` otherwise.
     pub count: u64,
-    /// The rows of the result by their place in the table: in the order asked for, or as they
-    /// lie; what `OFFSET` and `LIMIT` leave. None for a count.
+    /// The result's rows by their index in the table: in the requested order, or in that of the table,
+    /// after `OFFSET` and `LIMIT`. Empty for a count.
     pub rows: Vec<u64>,
 }
 
-/// What matches, what was done in all, and blocks tested and skipped by query.
+/// The matches, the work done in all, and the blocks tested and skipped by each query.
 type Ran = (Vec<Result<Matches, Error>>, Work, Vec<(u64, u64)>);
 
 /// One pass over a table that answers any number of queries.
@@ -39,12 +39,12 @@ pub struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Of `queries`, bound to the table's schema.
+    /// A scan for `queries`, bound to the table's schema.
     pub fn new(table: &'a Table, queries: &'a [Query]) -> Self {
         Scan { table, queries, workers: 1, isa: Isa::best(), cancel: None }
     }
 
-    /// So many threads, this one among them; 0: one a CPU. 1 where it is not set.
+    /// So many threads, this one among them; 0: one a CPU. 1 if it is not set.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = planned_workers(workers);
@@ -69,8 +69,8 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     ///
-    /// Of a query: [`Error::Row`] where its condition has no value for a row and that row's
-    /// result depends on it, the first such row if the scan is not bounded by a limit.
+    /// For a query: [`Error::Row`] if its condition fails for a row and that row's result depends on
+    /// it, the first such row if the scan is not bounded by a limit.
     pub fn run(&self) -> Vec<Result<Answer, Error>> {
         let (plan, nodes) = self.plan();
         self.answers(self.run_plan(&plan, &nodes).0)
@@ -81,7 +81,7 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     ///
-    /// Of a query, as those of [`run`](Self::run).
+    /// For a query, as those of [`run`](Self::run).
     pub fn run_matches(&self) -> (Vec<Result<Matches, Error>>, Work) {
         let (plan, nodes) = self.plan();
         let (matches, work, _) = self.run_plan(&plan, &nodes);
@@ -99,7 +99,7 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     ///
-    /// Of a query, as those of [`run`](Self::run).
+    /// For a query, as those of [`run`](Self::run).
     pub fn run_explained(&self) -> (Vec<Result<Answer, Error>>, Explanation) {
         let (plan, nodes) = self.plan();
         let mut explanation = explain::explain((self.table, self.workers), &plan, &nodes);
@@ -115,26 +115,25 @@ impl<'a> Scan<'a> {
         matches.into_iter().map(|matches| Ok(matches?.answer(self.table))).collect()
     }
 
-    /// What matches, what was done, and for each query the blocks that were tested and those that
-    /// were not.
+    /// The matches, the work done, and for each query the numbers of blocks tested and skipped.
     fn run_plan(&self, plan: &Plan, nodes: &[(NodeId, NodeId)]) -> Ran {
         let shared: Vec<Shared> =
             self.queries.iter().map(|query| Shared::new(Goal::of(query))).collect();
-        let mut asked: Vec<(usize, Asked<'_>)> = (0..self.queries.len())
+        let mut asked: Vec<(usize, ScanQuery<'_>)> = (0..self.queries.len())
             .map(|at| {
                 let (truth, fault) = nodes[at];
                 let condition = self.queries[at].condition.as_ref();
-                (at, Asked { truth, fault, condition, shared: &shared[at] })
+                (at, ScanQuery { truth, fault, condition, shared: &shared[at] })
             })
             .collect();
         asked.sort_by_key(|(_, asked)| plan.first_column(asked.truth));
-        let (places, asked): (Vec<usize>, Vec<Asked<'_>>) = asked.into_iter().unzip();
+        let (places, asked): (Vec<usize>, Vec<ScanQuery<'_>>) = asked.into_iter().unzip();
         let segments = self.segments(&shared);
         let (mut found, mut work) = self.scan(plan, &asked, &segments);
         let mut of_queries = vec![(0, 0); self.queries.len()];
         let mut matches: Vec<_> = (0..self.queries.len()).map(|_| Ok(Matches::Count(0))).collect();
         for (nth, &at) in places.iter().enumerate() {
-            let parts: Vec<Found> =
+            let parts: Vec<WorkerResult> =
                 found.iter_mut().map(|found| std::mem::take(&mut found[nth])).collect();
             of_queries[at] = (
                 parts.iter().map(|found| found.blocks_tested).sum(),
@@ -174,17 +173,18 @@ impl<'a> Scan<'a> {
         segments
     }
 
-    /// What each worker found, for each of `asked`, and the bytes that all have read.
+    /// The results of each worker, for each of `asked`, and the bytes that all have read.
     fn scan(
         &self,
         plan: &Plan,
-        asked: &[Asked<'_>],
+        asked: &[ScanQuery<'_>],
         segments: &[usize],
-    ) -> (Vec<Vec<Found>>, Work) {
+    ) -> (Vec<Vec<WorkerResult>>, Work) {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut worker = Worker::new(self.table, plan);
-            let mut found: Vec<Found> = asked.iter().map(|_| Found::default()).collect();
+            let mut found: Vec<WorkerResult> =
+                asked.iter().map(|_| WorkerResult::default()).collect();
             while !self.is_cancelled() {
                 let Some(&segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) else {
                     break;
@@ -206,7 +206,12 @@ impl<'a> Scan<'a> {
         self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn matches(&self, query: &Query, shared: &Shared, parts: Vec<Found>) -> Result<Matches, Error> {
+    fn matches(
+        &self,
+        query: &Query,
+        shared: &Shared,
+        parts: Vec<WorkerResult>,
+    ) -> Result<Matches, Error> {
         if self.is_cancelled() {
             return Err(Error::Cancelled);
         }

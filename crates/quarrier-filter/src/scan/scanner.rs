@@ -11,9 +11,9 @@ use quarrier_core::sync::{lock, wait};
 use quarrier_core::threads;
 use quarrier_messages::Table;
 
-use super::gather::{Found, Goal, Matches, Shared};
+use super::gather::{Goal, Matches, Shared, WorkerResult};
 use super::plan::Plan;
-use super::worker::{Asked, Worker};
+use super::worker::{ScanQuery, Worker};
 use crate::predicate::{Compiler, Graph, NodeId};
 use crate::{Answer, Error, Query};
 
@@ -67,7 +67,7 @@ struct Rider {
     left: AtomicUsize,
     cancelled: AtomicBool,
     /// One for each worker.
-    found: Vec<Mutex<Found>>,
+    found: Vec<Mutex<WorkerResult>>,
     answer: Mutex<Option<Result<Answer, Error>>>,
     answered: Condvar,
 }
@@ -77,7 +77,7 @@ impl Scanner {
     ///
     /// # Errors
     ///
-    /// Where the system has no more threads.
+    /// If the system has no more threads.
     pub fn start(table: Arc<Table>, workers: usize) -> std::io::Result<Scanner> {
         let workers = planned_workers(workers);
         let (state, wake) = (Mutex::default(), Condvar::new());
@@ -163,7 +163,7 @@ impl Ticket {
 }
 
 impl Inner {
-    /// What a worker does until the scanner is dropped.
+    /// The loop of a worker, until the scanner is dropped.
     fn work(&self, worker: usize) {
         while let Some(tour) = self.tour() {
             let mut scan = Worker::new(&self.table, &tour.plan);
@@ -206,7 +206,7 @@ impl Inner {
         Tour { plan, riders }
     }
 
-    /// The next segment to scan, as [`State::next`]; none where `tour` is out of date.
+    /// The next segment to scan, as [`State::next`]; `None` if `tour` is out of date.
     fn position(&self, tour: &Arc<Tour>) -> Option<u64> {
         let mut state = lock(&self.state);
         let current = state.tour.as_ref().is_some_and(|now| Arc::ptr_eq(now, tour));
@@ -215,7 +215,7 @@ impl Inner {
         }
         let segments = self.table.segments() as u64;
         let position = state.next;
-        // Whoever has been handed all segments has only to wait for the other workers.
+        // A query that got all segments only waits for the other workers.
         if tour.riders.iter().all(|(rider, ..)| position >= rider.start + segments) {
             state.tour = None;
             state.riders.retain(|rider| position < rider.start + segments);
@@ -230,13 +230,13 @@ impl Inner {
         let segments = self.table.segments() as u64;
         let waits = |rider: &Rider| position < rider.start + segments;
         let riding: Vec<_> = tour.riders.iter().filter(|(rider, ..)| waits(rider)).collect();
-        let mut found: Vec<Found> = riding
+        let mut found: Vec<WorkerResult> = riding
             .iter()
             .map(|(rider, ..)| std::mem::take(&mut *lock(&rider.found[worker])))
             .collect();
-        let asked: Vec<Asked<'_>> = riding
+        let asked: Vec<ScanQuery<'_>> = riding
             .iter()
-            .map(|(rider, truth, fault)| Asked {
+            .map(|(rider, truth, fault)| ScanQuery {
                 truth: *truth,
                 fault: *fault,
                 condition: rider.query.condition.as_ref(),
@@ -274,7 +274,7 @@ impl Rider {
         self.answered.notify_all();
     }
 
-    /// Answers with what was found.
+    /// Answers with the results.
     fn finish(&self, table: &Table) {
         let found = self.found.iter().map(|found| std::mem::take(&mut *lock(found))).collect();
         self.reply(match self.shared.fault() {

@@ -4,10 +4,10 @@ use quarrier_messages::column::{Data, Lanes, SegmentColumn};
 
 use super::bind::{Test, Values};
 
-/// What one worker has read.
+/// The bytes that one worker has read.
 #[derive(Debug)]
 pub(crate) struct Touched {
-    /// Of each column, its validity and its values.
+    /// For each column, its validity and its values.
     columns: Vec<[Words; 2]>,
     /// By all tests: what two of them share is counted twice.
     pub(crate) compared: u64,
@@ -59,7 +59,7 @@ impl Words {
 }
 
 impl WordBytes {
-    /// What a test reads.
+    /// The words that a test reads.
     pub(crate) fn of_test(test: &Test<'_>) -> WordBytes {
         let valid = |bits: &[u64]| if bits.is_empty() { 0 } else { 8 };
         match test {
@@ -80,7 +80,7 @@ impl WordBytes {
         }
     }
 
-    /// What a calculation reads of a column.
+    /// The words of a column that a calculation reads.
     pub(crate) fn of_column(column: &SegmentColumn) -> WordBytes {
         let values = match column.data() {
             Data::Null | Data::Text(_) => 0,

@@ -1,4 +1,4 @@
-//! One worker: takes segments, goes through their blocks, gathers what is found.
+//! One worker: takes segments, tests their blocks, collects the results.
 
 use quarrier_messages::Table;
 use quarrier_messages::column::raw::BLOCK_ROWS;
@@ -6,20 +6,20 @@ use quarrier_messages::column::raw::BLOCK_ROWS;
 use super::bind::{self, State};
 use super::block::{Blocks, Place};
 use super::explain::Work;
-use super::gather::{Found, Goal, Shared};
+use super::gather::{Goal, Shared, WorkerResult};
 use super::plan::Plan;
 use super::rank;
-use super::row::At;
+use super::row::SegmentRow;
 use crate::arch::{Bits, Kernels, kernels};
 use crate::predicate::{Graph, NodeId};
 use crate::{Expr, Fault, naive};
 
-/// A query as workers see it.
+/// The part of a query that workers need.
 #[derive(Debug)]
-pub(crate) struct Asked<'q> {
-    /// Rows where the condition is true.
+pub(crate) struct ScanQuery<'q> {
+    /// The node that is true for rows where the condition is true.
     pub(crate) truth: NodeId,
-    /// Rows where it has no value.
+    /// The node that is true for rows where evaluating the condition fails.
     pub(crate) fault: NodeId,
     pub(crate) condition: Option<&'q Expr>,
     pub(crate) shared: &'q Shared,
@@ -43,12 +43,17 @@ impl<'p> Worker<'p> {
     }
 
     /// Answers `asked` for one segment. `found` is one for each.
-    pub(crate) fn segment(&mut self, segment: usize, asked: &[Asked<'_>], found: &mut [Found]) {
+    pub(crate) fn segment(
+        &mut self,
+        segment: usize,
+        asked: &[ScanQuery<'_>],
+        found: &mut [WorkerResult],
+    ) {
         let (table, plan) = (self.table, self.plan);
         let mut states = std::mem::take(&mut self.states);
         bind::bind((table, segment), &plan.graph, &plan.members, &mut states);
         let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
-        // The end of a table is where the greatest are, as a rule; rows are kept as they lie.
+        // The end of a table usually has the greatest values; rows are kept in the order of the table.
         let leading = asked.iter().find_map(|asked| asked.shared.goal.leading());
         let in_order = asked.iter().any(|asked| matches!(asked.shared.goal, Goal::Rows { .. }));
         let backwards = leading.is_some_and(|order| order.descending) && !in_order;
@@ -73,13 +78,13 @@ impl<'p> Worker<'p> {
         self.states = states;
     }
 
-    /// What was done; blocks are counted with what was found.
+    /// The work done; blocks are counted with the results.
     pub(crate) fn work(&self) -> Work {
         let touched = &self.blocks.touched;
         Work { bytes_compared: touched.compared, bytes_touched: touched.once, ..Work::default() }
     }
 
-    fn block(&mut self, asked: &Asked<'_>, place: Place<'_>, found: &mut Found) {
+    fn block(&mut self, asked: &ScanQuery<'_>, place: Place<'_>, found: &mut WorkerResult) {
         let decided = |states: u16| states >> place.block & 1 == 1;
         let (truth, fault) = (&place.states[asked.truth], &place.states[asked.fault]);
         let rows = place.rows();
@@ -121,7 +126,7 @@ impl<'p> Worker<'p> {
     /// Leaves the rows that may be among the best of an order.
     fn narrow_order(
         &mut self,
-        asked: &Asked<'_>,
+        asked: &ScanQuery<'_>,
         place: Place<'_>,
         rows: &mut Bits,
         words: u64,
@@ -135,7 +140,7 @@ impl<'p> Worker<'p> {
     }
 
     /// Looks for rows without a value.
-    fn faults(&mut self, asked: &Asked<'_>, place: Place<'_>) {
+    fn faults(&mut self, asked: &ScanQuery<'_>, place: Place<'_>) {
         let mut rows = Bits::first(place.rows());
         let words = rows.words();
         if self.blocks.narrow(asked.fault, place, &mut rows, words) == 0 {
@@ -143,8 +148,9 @@ impl<'p> Worker<'p> {
         }
         let Some(first) = rows.rows().next() else { return };
         let row = place.first() + first;
-        let fault = asked.condition.map(|condition| naive::truth(condition, &At { place, row }));
-        // What the graph finds, the oracle finds.
+        let fault =
+            asked.condition.map(|condition| naive::truth(condition, &SegmentRow { place, row }));
+        // The oracle must find the fault that the graph found.
         let fault = match fault {
             Some(Err(fault)) => fault,
             _ => Fault::Kinds { what: "a condition" },

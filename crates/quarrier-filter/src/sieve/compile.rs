@@ -1,4 +1,4 @@
-//! Bound conditions into tests and what is made of them.
+//! Compiles bound conditions into tests and trees.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,15 +58,15 @@ struct Compiler<'s> {
     columns: Vec<Column>,
     places: Vec<Option<usize>>,
     absent: Vec<u8>,
-    /// Tests that are there, by the column of the schema and what the sets of narrow numbers do not
-    /// say of others.
-    known: HashMap<(usize, Asked, String), u32>,
+    /// The tests so far, by column of the schema and the parts of the test that sets of narrow numbers
+    /// do not distinguish.
+    known: HashMap<(usize, ColumnTest, String), u32>,
 }
 
-/// What is asked of a column's values.
+/// A test of a column's values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Asked {
-    /// Keys, by scale.
+enum ColumnTest {
+    /// Sets of numeric keys, by decimal scale.
     Numbers(Vec<Set>),
     Text(TextTest),
     IsNull,
@@ -100,7 +100,7 @@ impl Compiler<'_> {
         let mut trees = Vec::new();
         for operand in operands {
             match self.asked(operand) {
-                Some((column, Asked::Numbers(sets))) => {
+                Some((column, ColumnTest::Numbers(sets))) => {
                     match ranges.iter_mut().find(|(known, ..)| *known == column) {
                         Some((_, known, conditions)) => {
                             known.iter_mut().zip(&sets).for_each(|(a, b)| *a = a.intersection(b));
@@ -113,7 +113,7 @@ impl Compiler<'_> {
             }
         }
         for (column, sets, conditions) in ranges {
-            trees.push(Tree::Test(self.add(column, Asked::Numbers(sets), conditions)));
+            trees.push(Tree::Test(self.add(column, ColumnTest::Numbers(sets), conditions)));
         }
         Tree::and(trees)
     }
@@ -137,7 +137,7 @@ impl Compiler<'_> {
         Tree::Row(Box::new(expr.clone()))
     }
 
-    /// What a test of a column comes to that has no value in any message that fits.
+    /// The outcome of a test of a column that has no value in any message that fits.
     fn unseen(&self, expr: &Expr) -> Option<Option<bool>> {
         let is_unseen =
             |expr: &Expr| matches!(expr, Expr::Column(c) if self.kind(*c) == Kind::Null);
@@ -154,15 +154,15 @@ impl Compiler<'_> {
         }
     }
 
-    /// What is asked of one column, where constants answer it.
-    fn asked(&self, expr: &Expr) -> Option<(usize, Asked)> {
+    /// The test of one column, if constants decide it.
+    fn asked(&self, expr: &Expr) -> Option<(usize, ColumnTest)> {
         match expr {
             Expr::Column(column) if self.kind(*column) == Kind::Boolean => {
-                Some((*column, Asked::Numbers(vec![Set::range(1, 1)])))
+                Some((*column, ColumnTest::Numbers(vec![Set::range(1, 1)])))
             }
             Expr::IsNull(operand) => {
                 let Expr::Column(column) = **operand else { return None };
-                Some((column, Asked::IsNull))
+                Some((column, ColumnTest::IsNull))
             }
             Expr::Compare { op, left, right } => {
                 let (column, op, literal) = match (&**left, &**right) {
@@ -181,25 +181,25 @@ impl Compiler<'_> {
             Expr::Match { operand, pattern: Pattern::Fixed(pattern) } => {
                 let Expr::Column(column) = **operand else { return None };
                 let is_text = self.kind(column) == Kind::Text;
-                Some((column, Asked::Text(matched(pattern).filter(|_| is_text)?)))
+                Some((column, ColumnTest::Text(matched(pattern).filter(|_| is_text)?)))
             }
             _ => None,
         }
     }
 
-    fn compared(&self, column: usize, op: Comparison, literal: &Value) -> Option<Asked> {
+    fn compared(&self, column: usize, op: Comparison, literal: &Value) -> Option<ColumnTest> {
         if let (Kind::Text, Value::Text(text)) = (self.kind(column), literal) {
-            return Some(Asked::Text(match op {
+            return Some(ColumnTest::Text(match op {
                 Comparison::Equal => TextTest::Equal(text.clone()),
                 _ => TextTest::Order(op, text.clone()),
             }));
         }
         let set = |kind| Some(place(kind, None, literal)?.set(op));
         let kinds = scales(self.kind(column));
-        Some(Asked::Numbers(kinds.into_iter().map(set).collect::<Option<_>>()?))
+        Some(ColumnTest::Numbers(kinds.into_iter().map(set).collect::<Option<_>>()?))
     }
 
-    fn listed(&self, column: usize, list: &[Expr]) -> Option<Asked> {
+    fn listed(&self, column: usize, list: &[Expr]) -> Option<ColumnTest> {
         let mut literals = Vec::with_capacity(list.len());
         for element in list {
             match element {
@@ -216,7 +216,7 @@ impl Compiler<'_> {
             let mut texts = list.iter().map(text).collect::<Option<Vec<_>>>()?;
             texts.sort_unstable();
             texts.dedup();
-            return Some(Asked::Text(TextTest::In(texts.into())));
+            return Some(ColumnTest::Text(TextTest::In(texts.into())));
         }
         let set = |kind| {
             let mut ranges = Vec::with_capacity(list.len());
@@ -226,7 +226,7 @@ impl Compiler<'_> {
             Some(Set::union_of(ranges, false))
         };
         let kinds = scales(self.kind(column));
-        Some(Asked::Numbers(kinds.into_iter().map(set).collect::<Option<_>>()?))
+        Some(ColumnTest::Numbers(kinds.into_iter().map(set).collect::<Option<_>>()?))
     }
 
     /// `column IN (…, NULL, …)`: TRUE or UNKNOWN.
@@ -244,9 +244,9 @@ impl Compiler<'_> {
     }
 
     /// `conditions` are those that it was made of.
-    fn add(&mut self, column: usize, asked: Asked, mut conditions: Vec<Expr>) -> u32 {
+    fn add(&mut self, column: usize, asked: ColumnTest, mut conditions: Vec<Expr>) -> u32 {
         let is_exact = matches!(self.kind(column), Kind::Integer | Kind::Decimal { .. });
-        if !is_exact || asked == Asked::IsNull {
+        if !is_exact || asked == ColumnTest::IsNull {
             conditions.clear();
         }
         let key = (column, asked.clone(), format!("{conditions:?}"));
@@ -254,14 +254,14 @@ impl Compiler<'_> {
             return known;
         }
         let test = self.absent.len() as u32;
-        self.absent.push(if asked == Asked::IsNull { TRUE } else { UNKNOWN });
+        self.absent.push(if asked == ColumnTest::IsNull { TRUE } else { UNKNOWN });
         let at = self.column(column);
         let to = &mut self.columns[at];
         match &asked {
-            Asked::Numbers(sets) => to.numbers.push((test, NumberTest::new(sets, conditions))),
-            Asked::Text(text) => to.texts.push((test, text.clone())),
-            Asked::IsNull if to.kind == Kind::Text => to.texts.push((test, TextTest::Nothing)),
-            Asked::IsNull => to.numbers.push((test, NumberTest::new(&[], Vec::new()))),
+            ColumnTest::Numbers(sets) => to.numbers.push((test, NumberTest::new(sets, conditions))),
+            ColumnTest::Text(text) => to.texts.push((test, text.clone())),
+            ColumnTest::IsNull if to.kind == Kind::Text => to.texts.push((test, TextTest::Nothing)),
+            ColumnTest::IsNull => to.numbers.push((test, NumberTest::new(&[], Vec::new()))),
         }
         self.known.insert(key, test);
         test
@@ -294,7 +294,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Kinds that a value of an exact column may come in: those of each scale.
+/// Types that a value of an exact column may come in: those of each scale.
 fn scales(kind: Kind) -> Vec<Kind> {
     match kind {
         Kind::Integer | Kind::Decimal { .. } => (0..SCALES as u8)

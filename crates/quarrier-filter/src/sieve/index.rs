@@ -20,7 +20,7 @@ use crate::{Expr, Fault};
 
 /// Fewer conditions are all evaluated.
 const CONDITIONS_MIN: usize = 32;
-/// The most digits behind the point that bounds have.
+/// The maximum number of decimals of bounds.
 const SCALE_MAX: u8 = 18;
 
 /// Conditions by the values that they ask for.
@@ -31,7 +31,7 @@ pub(super) struct Index {
     exprs: BTreeMap<u32, Expr>,
 }
 
-/// What conditions ask of one column.
+/// The conditions on one column.
 #[derive(Debug)]
 struct Anchor {
     /// In the schema.
@@ -67,11 +67,11 @@ struct Bounds {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Text(Box<str>),
-    /// Without zeros at the end of what is behind the point.
+    /// Without trailing zeros after the point.
     Number(i64, u8),
 }
 
-/// What a condition asks of a column.
+/// The test of a column in a condition.
 enum Test<'e> {
     /// One of these values.
     Keys(Vec<Key>),
@@ -80,7 +80,7 @@ enum Test<'e> {
 }
 
 impl Index {
-    /// An index of conditions, and which of them are in it. None where it would save nothing.
+    /// An index of conditions, and which of them are in it. `None` if it would save nothing.
     pub(super) fn of(schema: &Schema, conditions: &[Expr]) -> Option<Index> {
         if conditions.len() < CONDITIONS_MIN {
             return None;
@@ -103,7 +103,7 @@ impl Index {
         self.exprs.contains_key(&(condition as u32))
     }
 
-    /// The columns of the schema whose values are looked at.
+    /// The columns of the schema whose values are tested.
     pub(super) fn columns(&self) -> HashSet<usize> {
         let mut columns = Vec::new();
         self.exprs.values().for_each(|expr| columns_of(expr, &mut columns));
@@ -176,8 +176,8 @@ impl Bucket {
     }
 }
 
-/// What a condition asks, where that is nothing but comparisons of columns with constants, one of which is
-/// for certain values. Such a condition has a value for every row.
+/// The tests of a condition that only compares columns with constants, at least one of them with
+/// certain values. Such a condition has a value for every row.
 fn tests<'e>(schema: &Schema, condition: &'e Expr) -> Option<Vec<(usize, Test<'e>)>> {
     let operands = match condition {
         Expr::And(operands) => operands.as_slice(),
@@ -233,7 +233,7 @@ fn test<'e>(schema: &Schema, expr: &'e Expr) -> Option<(usize, Test<'e>)> {
     }
 }
 
-/// The key that equal values of a column have; None where there is no such key, or not one alone.
+/// The key that equal values of a column have; `None` if there is no such key, or not one alone.
 fn key(kind: Kind, literal: &Value) -> Option<Key> {
     match (kind, literal) {
         (Kind::Text, Value::Text(text)) => Some(Key::Text(text.clone())),
@@ -255,7 +255,7 @@ fn key(kind: Kind, literal: &Value) -> Option<Key> {
     }
 }
 
-/// An exact number without zeros at the end of what is behind the point, where 64 bits hold it.
+/// An exact number without trailing zeros after the point, if it fits 64 bits.
 fn bare(mut mantissa: i128, mut scale: u8) -> Option<(i64, u8)> {
     while scale > 0 && mantissa % 10 == 0 {
         (mantissa, scale) = (mantissa / 10, scale - 1);
@@ -286,7 +286,7 @@ fn anchor(tests: &[(usize, Test<'_>)], chosen: &HashMap<usize, usize>) -> Option
     places.max().map(|(_, at)| at)
 }
 
-/// Of each column with bounds, the digits behind the point that these and its own values have.
+/// For each column with bounds, the decimals of these and of its own values.
 fn scales<'t, 'e: 't>(
     schema: &Schema,
     asked: impl Iterator<Item = &'t Vec<(usize, Test<'e>)>>,
@@ -308,7 +308,7 @@ fn scales<'t, 'e: 't>(
     scales
 }
 
-/// The bounds of all columns but the anchor's; None where something else is asked, too.
+/// The bounds of all columns but the anchor's; `None` if something else is asked, too.
 fn bounds(
     tests: &[(usize, Test<'_>)],
     anchor: usize,
@@ -430,7 +430,7 @@ impl Sieve {
     }
 }
 
-/// The key of what is no exact number with digits behind the point.
+/// The key of a value that is not an exact number with decimals.
 fn key_of(held: Held) -> Option<i64> {
     Some(match held {
         Held::Boolean(truth) => truth.into(),

@@ -3,11 +3,11 @@
 //! ```text
 //!  parser ─→ Sieve (a Row): tests on a column and constants ─ at once, as the value comes
 //!                           everything else ─ its values are held until the message is whole
-//!            └─ is_true(condition) ─→ AND, OR, NOT of what was found
+//!            └─ is_true(condition) ─→ AND, OR, NOT of the results
 //! ```
 //!
-//! A column is bound with a kind. A value that the kind does not hold makes the row a *misfit*:
-//! nothing can be said of it but what kinds it asks for. Bind the conditions to those and read
+//! A column is bound with a type. A value that the type does not hold makes the row a *misfit*:
+//! nothing can be said of it but what types it asks for. Bind the conditions to those and read
 //! the message again.
 
 mod compile;
@@ -27,20 +27,21 @@ use index::Index;
 use test::{NumberTest, TextTest};
 use tree::Tree;
 
-/// Conditions bound to one schema, and what is known of the row at hand. One for each worker.
+/// Streaming predicate evaluation: conditions bound to one schema, and the state of the current row.
+/// One for each worker.
 #[derive(Debug, Clone)]
 pub struct Sieve {
     columns: Vec<Column>,
-    /// Of the schema's columns, the places among `columns`.
+    /// For each of the schema's columns, its index in `columns`.
     places: Vec<Option<usize>>,
     conditions: Arc<[Tree]>,
     /// Many conditions, by the values that they ask for.
     index: Option<Arc<Index>>,
     /// The conditions that are in no index.
     rest: Arc<[u32]>,
-    /// What each test came to: see [`test`].
+    /// The outcome of each test: see [`test`].
     truths: Vec<u8>,
-    /// What tests come to where there is no value.
+    /// The outcomes of tests of absent values.
     absent: Vec<u8>,
     holds_values: bool,
     held: Vec<Held>,
@@ -52,7 +53,7 @@ pub struct Sieve {
 #[derive(Debug, Clone)]
 struct Column {
     name: Box<str>,
-    /// Whether a field whose name differs in ASCII case alone is this column too.
+    /// Whether a field whose name differs only in ASCII case is this column too.
     is_open: bool,
     /// In the schema.
     place: usize,
@@ -81,15 +82,15 @@ enum Held {
 }
 
 impl Sieve {
-    /// A sieve of `conditions`, which are bound to `schema`. Fields of messages are columns where
-    /// their names are equal; columns of [`Kind::Null`], of which nothing is known yet, also
-    /// where they differ in ASCII case.
+    /// A sieve of `conditions`, which are bound to `schema`. Fields of messages are columns if their
+    /// names are equal; columns of [`Kind::Null`], whose type is still unknown, also if they differ
+    /// only in ASCII case.
     pub fn new(schema: &Schema, conditions: &[Expr]) -> Self {
         compile::compiled(schema, conditions)
     }
 
-    /// Lets fields whose names differ in ASCII case be these columns of the schema too, as those of
-    /// [`Kind::Null`] are.
+    /// Lets fields whose names differ only in ASCII case match these columns of the schema too, as with
+    /// those of [`Kind::Null`].
     #[must_use]
     pub fn open(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
         for column in columns {
@@ -106,8 +107,8 @@ impl Sieve {
         at.is_some_and(|at| self.columns[at].is_seen)
     }
 
-    /// Whether values of this column of the schema are calculated with, or compared with those of
-    /// other columns: then how many digits a number has may matter, else only what it is.
+    /// Whether values of this column of the schema take part in calculations, or are compared with
+    /// other columns: then the number of digits may matter, not only the value.
     pub fn is_held(&self, column: usize) -> bool {
         let at = self.places.get(column).copied().flatten();
         at.is_some_and(|at| self.columns[at].is_held)
@@ -124,7 +125,7 @@ impl Sieve {
         self.misfits.clear();
     }
 
-    /// The columns of the schema whose kinds do not hold the row's values, with kinds that do.
+    /// The columns of the schema whose types do not fit the row's values, with types that do.
     #[inline]
     pub fn misfits(&self) -> &[(usize, Kind)] {
         &self.misfits
@@ -133,7 +134,7 @@ impl Sieve {
     /// Whether the condition at this place is TRUE for the row, which fits.
     ///
     /// # Errors
-    /// Where it has no value.
+    /// If it has no value.
     #[inline]
     pub fn is_true(&self, condition: usize) -> Result<bool, Fault> {
         match &self.conditions[condition] {
@@ -221,7 +222,7 @@ impl naive::Row for Sieve {
     }
 }
 
-/// A number with as many digits behind the point as its column has, where that fits.
+/// A number with as many decimals as its column has, if that fits.
 fn grown(mantissa: i128, from: u8, scale: u8) -> Datum<'static> {
     let exact = Exact::new(mantissa, from);
     match exact.rescaled(scale.max(from)) {

@@ -105,7 +105,7 @@ impl Sieve {
         }
     }
 
-    /// A value of any kind.
+    /// A value of any type.
     #[inline(never)]
     fn any(&mut self, field: FieldId, cell: Cell<'_>) {
         self.null(field);
@@ -154,9 +154,9 @@ impl Sieve {
     }
 }
 
-/// The value as one of the kind, or of a lesser one that says the same; `None` where there is
-/// none. What is compared with constants alone may have more digits behind the point than its
-/// column: that is exact all the same.
+/// The value converted to the type, or as a narrower one of equal meaning; `None` if there is none.
+/// Values that are only compared with constants may have more decimals than their column: that stays
+/// exact.
 fn fitted<'c>(
     kind: Kind,
     is_held: bool,
@@ -193,7 +193,7 @@ fn fitted<'c>(
     }
 }
 
-/// The kind that holds the value, if all others of its column are like it.
+/// The type that holds the value, if all others of its column are like it.
 fn kind_of(cell: Cell<'_>) -> Kind {
     match cell {
         Cell::Text(text) => Cell::of_time(text).unwrap_or(cell).kind(),

@@ -7,7 +7,7 @@ use crate::expr::Comparison;
 use crate::naive;
 use crate::predicate::Set;
 
-/// What tests come to.
+/// The outcomes of tests.
 pub(super) const FALSE: u8 = 0;
 pub(super) const TRUE: u8 = 1;
 pub(super) const UNKNOWN: u8 = 2;
@@ -19,12 +19,12 @@ pub(super) fn truth(of: u8) -> Option<bool> {
 /// Scales of exact numbers that 64 bits hold: 0 to 18.
 pub(super) const SCALES: usize = 19;
 
-/// Whether a number, a day, a point in time or a truth value is in a set of keys.
+/// Whether a number, a day, a timestamp or a boolean is in a set of keys.
 #[derive(Debug, Clone)]
 pub(super) struct NumberTest {
     /// For exact numbers one for each scale, else one.
     ranges: Box<[Ranges]>,
-    /// What numbers are asked that 64 bits do not hold; they must all be true.
+    /// The conditions for numbers that do not fit 64 bits; all of them must be true.
     conditions: Box<[Expr]>,
 }
 
@@ -48,7 +48,7 @@ impl NumberTest {
         !self.conditions.is_empty() && self.conditions.iter().all(is_true)
     }
 
-    /// Whether the key is in the set for `scale`; that is 0 for what is no exact number.
+    /// Whether the key is in the set for `scale`; 0 for values that are not exact numbers.
     #[inline(always)]
     pub(super) fn holds(&self, key: i64, scale: usize) -> bool {
         self.ranges.get(scale).is_some_and(|ranges| ranges.holds(key))
@@ -76,7 +76,7 @@ impl Ranges {
     }
 }
 
-/// What is asked of a text.
+/// The test of a string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum TextTest {
     /// Nothing is right: `IS NULL`.

@@ -14,12 +14,12 @@ pub(super) enum Tree {
     Or(Box<[Tree]>),
     Not(Box<Tree>),
     Is(Box<Tree>, Option<bool>),
-    /// Whatever needs the whole row.
+    /// A condition that needs the whole row.
     Row(Box<Expr>),
 }
 
 impl Tree {
-    /// AND of `operands`, what is cheap first.
+    /// AND of `operands`, the cheap ones first.
     pub(super) fn and(mut operands: Vec<Tree>) -> Tree {
         if operands.len() == 1 {
             return operands.remove(0);
@@ -35,7 +35,7 @@ impl Tree {
         Tree::And(operands.into())
     }
 
-    /// OR of `operands`, what is cheap first.
+    /// OR of `operands`, the cheap ones first.
     pub(super) fn or(mut operands: Vec<Tree>) -> Tree {
         if operands.len() == 1 {
             return operands.remove(0);

@@ -1,4 +1,4 @@
-//! Arithmetic, and the kinds of its results.
+//! Arithmetic, and the types of its results.
 
 use sqlparser::ast;
 use sqlparser::tokenizer::Location;
@@ -11,7 +11,7 @@ use crate::expr::{Arithmetic, Expr};
 use crate::number::{SCALE_MAX, quotient_scale};
 
 impl Binder<'_> {
-    /// Arithmetic whose kinds are checked.
+    /// Type-checked arithmetic.
     pub(super) fn calculate(&mut self, op: Arithmetic, left: Bound, right: Bound) -> Result<Bound> {
         let at = left.at;
         let Some(kind) = result_of(op, left.kind, right.kind) else {
@@ -54,7 +54,7 @@ pub(super) fn operator(op: &ast::BinaryOperator) -> Option<Arithmetic> {
     })
 }
 
-/// The kind of `left op right`; none where there is no such operator.
+/// The type of `left op right`; `None` if there is no such operator.
 fn result_of(op: Arithmetic, left: Type, right: Type) -> Option<Type> {
     use Arithmetic::{Add, Concatenate, Divide, Multiply, Remainder, Subtract};
     use Type::{Date, Decimal, Float, Integer, Months, Null, Seconds, Time, Timestamp};

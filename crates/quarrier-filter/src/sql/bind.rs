@@ -1,4 +1,4 @@
-//! The library's tree into ours: names into columns, kinds checked.
+//! The library's tree into ours: names into columns, types checked.
 
 use std::time::SystemTime;
 
@@ -14,20 +14,20 @@ use crate::{Error, Result, naive};
 /// Binds the expressions of one text.
 pub(super) struct Binder<'a> {
     schema: &'a Schema,
-    /// What may stand before a column's name and a point.
+    /// The qualifier allowed before a column's name.
     table: Option<String>,
-    /// What CURRENT_TIMESTAMP is, all over the text: nanoseconds from 1970.
+    /// The value of CURRENT_TIMESTAMP, the same in the whole text: nanoseconds from 1970.
     pub(super) now: i64,
     depth: usize,
 }
 
-/// A bound expression with what is known of it.
+/// A bound expression with its type and size.
 #[derive(Clone)]
 pub(super) struct Bound {
     pub(super) expr: Expr,
     pub(super) kind: Type,
     pub(super) at: Location,
-    /// Of the deepest node, and how many there are.
+    /// The depth of the deepest node, and the number of nodes.
     depth: usize,
     nodes: usize,
 }
@@ -42,7 +42,7 @@ impl Bound {
         Ok(self.truth()?.expr)
     }
 
-    /// Itself, where it is a truth value.
+    /// The expression, if it is a boolean.
     pub(super) fn truth(self) -> Result<Bound> {
         match self.kind {
             Type::Boolean | Type::Null => Ok(self),
@@ -67,7 +67,7 @@ impl<'a> Binder<'a> {
 
     /// Binds an expression.
     pub(super) fn bind(&mut self, expr: ast::Expr) -> Result<Bound> {
-        // The text's own nesting, which Nested and the like make deeper than what is bound.
+        // The text's own nesting, which Nested and the like make deeper than the bound expression.
         if self.depth > 4 * DEPTH_MAX {
             return Err(wrong(place(&expr), parse::too_deep()));
         }
@@ -145,7 +145,7 @@ impl<'a> Binder<'a> {
                     let operands = std::mem::take(&mut joined);
                     bound = Some(self.join(operands, is_and)?);
                 } else {
-                    // Stands for what is in `joined`.
+                    // A placeholder for the expressions in `joined`.
                     bound = Some(Bound::literal(Value::Null, Type::Boolean, Location::new(0, 0)));
                 }
                 continue;
@@ -295,7 +295,7 @@ impl<'a> Binder<'a> {
         alike.count() > 1
     }
 
-    /// What to say of a name that is no column's.
+    /// The error for an unknown column.
     pub(super) fn unknown(&self, name: &str) -> String {
         if self.is_ambiguous(name) {
             let name = crate::matching::shortened(name);

@@ -124,7 +124,7 @@ impl Binder<'_> {
         self.called(function, arguments, at)
     }
 
-    /// A function whose arguments are of the kinds it takes.
+    /// A function with arguments of the types it takes.
     fn called(
         &mut self,
         function: Function,
@@ -219,10 +219,10 @@ impl Binder<'_> {
     }
 }
 
-/// Whether an argument may be of a kind.
+/// Whether an argument may be of a type.
 type Takes = fn(Type) -> bool;
 
-/// The kind of a function's result, where its arguments are right.
+/// The type of a function's result, where its arguments are right.
 fn checked(function: Function, arguments: &[Bound], at: Location) -> Result<Type> {
     let is_whole = |kind: Type| matches!(kind, Type::Null | Type::Integer);
     let (takes, kind): (&[Takes], Type) = match function {
@@ -270,7 +270,7 @@ fn checked(function: Function, arguments: &[Bound], at: Location) -> Result<Type
     Ok(kind)
 }
 
-/// EXTRACT: which parts there are depends on the kind.
+/// EXTRACT: which parts there are depends on the type.
 fn extract(part: Part, arguments: &[Bound], at: Location) -> Result<Type> {
     let from = arguments.first().map_or(Type::Null, |argument| argument.kind);
     let is_there = match from {

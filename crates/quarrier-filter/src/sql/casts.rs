@@ -1,4 +1,4 @@
-//! CAST, and kinds brought together.
+//! CAST, and types brought together.
 
 use quarrier_messages::Kind;
 use sqlparser::ast::{self, CharacterLength, DataType, ExactNumberInfo, IntervalFields};
@@ -35,7 +35,7 @@ impl Binder<'_> {
         self.node([operand], kind, at, |[operand]| Expr::Cast { operand: Box::new(operand), to })
     }
 
-    /// All in the kind that they have in common.
+    /// All in the type that they have in common.
     pub(super) fn alike(&mut self, values: Vec<Bound>, what: &str) -> Result<(Vec<Bound>, Type)> {
         let values = literals::all_dated(values)?;
         let mut common = Type::Null;
@@ -58,7 +58,7 @@ impl Binder<'_> {
     }
 }
 
-/// What the name of a type means.
+/// The target of a type's name.
 fn target(data_type: &DataType, at: Location) -> Result<(CastTo, Type)> {
     Ok(match data_type {
         DataType::Bool | DataType::Boolean => (CastTo::Kind(Kind::Boolean), Type::Boolean),
@@ -143,7 +143,7 @@ fn characters(length: &Option<CharacterLength>, at: Location) -> Result<Option<u
     }
 }
 
-/// Whether values of one kind can be another's at all.
+/// Whether values of one type can be another's at all.
 fn is_possible(from: Type, to: Type) -> bool {
     let is_exact = |kind: Type| matches!(kind, Type::Integer | Type::Decimal { .. });
     let is_number = |kind: Type| is_exact(kind) || kind == Type::Float;

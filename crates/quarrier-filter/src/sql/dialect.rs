@@ -1,8 +1,8 @@
 //! The words and marks of SQL-92, and the beginnings of its expressions.
 //!
-//! The library finds out by trial what an expression begins with, and tries again after an
-//! error, which takes time exponential in the depth. So the beginnings are told apart here,
-//! by the next two tokens and without a way back; the rest of the grammar is the library's.
+//! The library finds out by trial how an expression begins, and tries again after an error, which takes
+//! time exponential in the depth. So this dialect distinguishes the prefixes by the next two tokens,
+//! without backtracking; the rest of the grammar is the library's.
 
 use sqlparser::ast::{self, Expr, Ident, ObjectName};
 use sqlparser::dialect::{Dialect, Precedence};
@@ -53,7 +53,7 @@ impl Dialect for Sql92 {
     }
 }
 
-/// What an expression begins with.
+/// Parses the prefix of an expression.
 fn prefix(parser: &mut Parser<'_>) -> Parsed {
     let token = parser.peek_token_ref();
     match &token.token {
@@ -121,7 +121,7 @@ fn unquoted(parser: &mut Parser<'_>, word: &Word) -> Parsed {
     }
 }
 
-/// The lower bound of a `BETWEEN SYMMETRIC`, whose word stands before it.
+/// The lower bound of a `BETWEEN SYMMETRIC`, after that word.
 fn symmetric(parser: &mut Parser<'_>) -> Parsed {
     let is_symmetric = parser.parse_keyword(Keyword::SYMMETRIC);
     if !is_symmetric {
@@ -183,7 +183,7 @@ fn sign(parser: &mut Parser<'_>, op: ast::UnaryOperator) -> Parsed {
 /// One expression in parentheses, before which `parser` stands, or the values of a row.
 ///
 /// # Errors
-/// Where neither stands there.
+/// If neither stands there.
 pub fn row(parser: &mut Parser<'_>) -> Parsed {
     parser.advance_token();
     let mut inner = parser.parse_comma_separated(Parser::parse_expr)?;

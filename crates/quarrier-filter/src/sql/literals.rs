@@ -1,4 +1,4 @@
-//! What is written in the text: numbers, text, dates, times, spans of time.
+//! Literals: numbers, strings, dates, times, intervals.
 
 use quarrier_messages::Value;
 use sqlparser::ast::{self, DateTimeField};
@@ -13,7 +13,7 @@ use crate::expr::Expr;
 use crate::matching::shortened;
 use crate::number::{Exact, SCALE_MAX};
 
-/// A number, text or truth value.
+/// A number, string or boolean.
 pub(super) fn value(value: ast::ValueWithSpan) -> Result<Bound> {
     let at = value.span.start;
     Ok(match value.value {
@@ -75,8 +75,8 @@ fn of_kind(text: &str, kind: Type, at: Location) -> Result<Bound> {
     Ok(Bound::literal(value, kind, at))
 }
 
-/// A text that is written beside a date or time is one: `ts > '2024-12-31'`. Beside a DATE it may be a
-/// point in time, too.
+/// A string written beside a date or time is one: `ts > '2024-12-31'`. Beside a DATE it may also be a
+/// timestamp.
 pub(super) fn dated(bound: Bound, beside: Type) -> Result<Bound> {
     let Expr::Literal(Value::Text(text)) = &bound.expr else { return Ok(bound) };
     let kind = match beside {

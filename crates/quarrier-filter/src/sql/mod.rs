@@ -52,9 +52,9 @@ pub const NODES_MAX: usize = 1 << 19;
 /// each word of it, which the thread need not have.
 ///
 /// # Errors
-/// [`Error::Text`] with the place and what to try: where the text is no condition, names a
-/// column that is not there, or asks of kinds what they do not have (`'10' < 9`); where it nests
-/// deeper than [`DEPTH_MAX`], or is longer than [`TEXT_BYTES_MAX`] or [`TOKENS_MAX`].
+/// [`Error::Text`] with the place and what to try: if the text is not a condition, names an unknown
+/// column, or applies an operation to types that lack it (`'10' < 9`); if it nests deeper than
+/// [`DEPTH_MAX`], or is longer than [`TEXT_BYTES_MAX`] or [`TOKENS_MAX`].
 pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
     parse::parsed(text, |parser| {
         parse::alone(parser)?;
@@ -66,7 +66,7 @@ pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
     })
 }
 
-/// Binds an expression of any kind.
+/// Binds an expression of any type.
 ///
 /// # Errors
 /// As [`condition`].
@@ -109,5 +109,5 @@ pub fn unanswered(at: Location, reason: impl std::fmt::Display) -> Error {
     Error::Unanswered(Box::new(wrong(at, format!("{reason}; {ELSEWHERE}"))))
 }
 
-/// What to try for the parts of SQL that are not here.
+/// The hint for unsupported parts of SQL.
 const ELSEWHERE: &str = "`quarrier query` answers it";

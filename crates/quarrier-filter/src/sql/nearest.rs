@@ -6,7 +6,7 @@ const SHOWN_MAX: usize = 8;
 /// Characters of a name that are compared.
 const COMPARED_MAX: usize = 64;
 
-/// What to say of a name that none of `names` is: those that it may be misspelt for, then others.
+/// The error for an unknown name: similar `names` first, then others.
 pub fn unknown_column<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> String {
     let shown_name = crate::matching::shortened(name);
     let mut names: Vec<(usize, &str)> = names.map(|known| (distance(name, known), known)).collect();

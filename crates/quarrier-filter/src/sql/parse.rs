@@ -50,15 +50,15 @@ pub(super) fn parsed<T: Send>(
 }
 
 thread_local! {
-    /// Texts of so many words and marks have room on the stack of this thread.
+    /// The number of tokens for which this thread's stack has room.
     static ROOM_TOKENS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// So long a text has room where many are read together.
 const TOKENS_TOGETHER_MAX: usize = 4 << 10;
 
-/// Runs `then`, which reads many texts one after another, on one stack that is large enough for most
-/// of them: a thread for each would take ten times as long as reading it.
+/// Runs `then`, which parses many texts one after another, on one stack that is large enough for most
+/// of them: a thread for each would take ten times as long as parsing it.
 pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
     // A thread that is refused takes nothing out.
     let then = Mutex::new(Some(then));
@@ -74,7 +74,7 @@ pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
     });
     match (done, take()) {
         (Some(done), _) => done,
-        // No thread was to be had: each text has to look for room itself.
+        // The system refused a thread: each text has to find room itself.
         (None, Some(then)) => then(),
         (None, None) => unreachable!("a thread that ran has returned something"),
     }
@@ -83,18 +83,18 @@ pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
 /// So short a text nests less deeply than the caller's stack allows, should there be no other.
 const TOKENS_IN_PLACE_MAX: usize = 16;
 
-/// Runs `then` on a stack that is large enough for any text of so many words and marks: that of a
-/// thread, which has ended when this returns. A short text is read in place where there is no thread.
+/// Runs `then` on a stack that is large enough for any text of this many tokens: that of a thread,
+/// which has ended when this returns. A short text is parsed in place if there is no thread.
 ///
 /// # Errors
-/// Those of `then`, and where there is no room for the stack.
+/// Those of `then`, and if there is no room for the stack.
 pub fn on_a_large_stack<T: Send>(
     tokens: usize,
     then: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
     let room = ROOM_TOKENS.get();
     if tokens <= room {
-        // What is read within it has less room.
+        // Texts parsed within it have less room.
         ROOM_TOKENS.set(0);
         let done = then();
         ROOM_TOKENS.set(room);
@@ -127,7 +127,7 @@ pub fn on_a_large_stack<T: Send>(
 /// How an error says that the text is over.
 const THE_END: &str = "found the end";
 
-/// What would cost too much to parse, or could only end in a message that says less.
+/// Refuses texts that would cost too much to parse, or could only end in a less helpful message.
 fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     let said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
     let mut open = 0_usize;
@@ -157,7 +157,7 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-/// The standard's word for what the library knows by another.
+/// Replaces the standard's word by the library's.
 fn rename(token: &mut Token) {
     if let Token::Word(word) = token
         && word.quote_style.is_none()

@@ -14,7 +14,7 @@ use crate::expr::{Comparison, Expr, Matcher, Pattern};
 use crate::matching::Matching;
 
 impl Binder<'_> {
-    /// A predicate that is not an operator; the expression itself where it is none.
+    /// A predicate that is not an operator; else the expression itself.
     pub(super) fn predicate(
         &mut self,
         expr: ast::Expr,
@@ -238,7 +238,7 @@ impl Binder<'_> {
     }
 }
 
-/// The character; none where it is NULL.
+/// The character; `None` for NULL.
 fn escape_character(value: &ast::ValueWithSpan) -> Result<Option<char>> {
     let at = value.span.start;
     match &value.value {

@@ -1,4 +1,4 @@
-//! Comparisons: of values, of rows of values, and what is written with them.
+//! Comparisons of values and rows of values, and predicates expressed by them.
 
 use sqlparser::ast::{self, BinaryOperator};
 use sqlparser::tokenizer::Location;
@@ -47,7 +47,7 @@ impl Binder<'_> {
         self.operator(left, &op, right)
     }
 
-    /// The values of a row; one, where it is none.
+    /// The values of a row; a single one if it is not a row.
     pub(super) fn row(&mut self, expr: ast::Expr) -> Result<Vec<Bound>> {
         match expr {
             ast::Expr::Nested(inner) if matches!(stripped(&inner), ast::Expr::Tuple(_)) => {
@@ -107,7 +107,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `left op right`, where their kinds compare.
+    /// `left op right`, where their types compare.
     pub(super) fn compare(&mut self, op: Comparison, left: Bound, right: Bound) -> Result<Bound> {
         let at = left.at;
         let (left, right) = both_dated(left, right)?;
@@ -199,7 +199,7 @@ pub(super) fn stripped(mut expr: &ast::Expr) -> &ast::Expr {
     expr
 }
 
-/// A literal in the kind in which it is compared, so that it is not converted for each row.
+/// A literal in the type in which it is compared, so that it is not converted for each row.
 pub(super) fn literal_as(bound: Bound, other: &Bound) -> Bound {
     if !bound.is_literal() {
         return bound;

@@ -27,7 +27,7 @@ struct Written {
     offset: u64,
 }
 
-/// One of the list behind SELECT.
+/// An item of the list after SELECT.
 enum Item {
     Everything,
     EverythingOf(Ident),
@@ -250,7 +250,7 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
                 }));
             }
             Item::Count(..) => {
-                let reason = "COUNT(*) stands alone here, not beside others";
+                let reason = "COUNT(*) cannot be combined with other columns here";
                 return Err(unanswered(Location::new(0, 0), reason));
             }
             Item::Value(expr, name) => {
@@ -271,8 +271,7 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
 /// The most characters of an output's name that nobody has given it.
 const CAPTION_CHARACTERS_MAX: usize = 80;
 
-/// What an output without a name is called, as by `quarrier query`: as it is written, where it is
-/// not a column.
+/// The name of an output without an alias, as in `quarrier query`: its text, unless it is a column.
 fn caption(expr: &ast::Expr) -> Option<String> {
     match expr {
         ast::Expr::Identifier(_)

@@ -19,14 +19,14 @@ pub struct TableName {
 /// The table of a statement that [`statement`](super::statement) may be able to answer.
 ///
 /// # Errors
-/// As [`statement`](super::statement), but for what is told by the table's columns.
+/// As [`statement`](super::statement), except for errors that depend on the table's columns.
 pub fn table(text: &str) -> Result<TableName> {
     let name = parse::parsed(text, statement::table)?;
     Ok(TableName { name: name.value, is_file: name.quote_style == Some('\'') })
 }
 
 /// The files that stand where tables do (`FROM 'a.csv' JOIN 'b.csv'`), each once, in a statement
-/// of any kind of SQL. Takes time in proportion to the text.
+/// of any type of SQL. Takes time in proportion to the text.
 ///
 /// # Errors
 /// [`Error::Text`] where the text is longer than [`TEXT_BYTES_MAX`] or ends within quotes.

@@ -1,10 +1,10 @@
-//! The kinds of expressions: those of columns, and what lives in between.
+//! The types of expressions: those of columns, and what lives in between.
 
 use quarrier_messages::Kind;
 
 use crate::expr::CastTo;
 
-/// The kind of an expression's values.
+/// The type of an expression's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     /// Nothing but NULL.
@@ -41,7 +41,7 @@ impl Type {
         }
     }
 
-    /// The kind that a column of these values has; none for times of day and spans of time.
+    /// The type that a column of these values has; none for times of day and intervals.
     pub(super) fn kind(self) -> Option<Kind> {
         Some(match self {
             Type::Null => Kind::Null,
@@ -68,7 +68,7 @@ impl Type {
         matches!(self, Type::Months | Type::Seconds)
     }
 
-    /// The kind that holds the values of both, where they compare.
+    /// The type that holds the values of both, where they compare.
     pub(super) fn common(self, other: Type) -> Option<Type> {
         use Type::{Character, Date, Decimal, Float, Integer, Null, Text, Timestamp};
         Some(match (self, other) {
@@ -83,7 +83,7 @@ impl Type {
         })
     }
 
-    /// The CAST that makes values of `self` ones of `to`; none where they are already.
+    /// The CAST that converts values of `self` to `to`; `None` if they have that type already.
     pub(super) fn cast_into(self, to: Type) -> Option<CastTo> {
         match (self, to) {
             (Type::Integer | Type::Decimal { .. }, Type::Float) => Some(CastTo::Kind(Kind::Float)),

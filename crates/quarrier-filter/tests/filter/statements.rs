@@ -83,7 +83,7 @@ fn the_rest_of_sql_is_refused_with_a_hint() {
         ("SELECT i FROM m UNION SELECT i FROM m", "quarrier query"),
         ("SELECT i FROM (SELECT i FROM m)", "quarrier query"),
         ("SELECT SUM(i) FROM m", "quarrier query"),
-        ("SELECT i, COUNT(*) FROM m", "COUNT(*) stands alone here"),
+        ("SELECT i, COUNT(*) FROM m", "COUNT(*) cannot be combined with other columns"),
         ("SELECT i FROM m ORDER BY i + 1", "ORDER BY names columns here"),
         ("SELECT COUNT(*) FROM m ORDER BY i", "leave out ORDER BY"),
         ("SELECT i FROM other", "there is no table 'other'; the table is called m"),
