@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use quarrier::kept::{Kept, KeptLoad};
+use quarrier::kept::{DataFolder, KeptLoad};
 use quarrier::{OpenOptions, Sources};
 use quarrier_core::source::ChangingMemory;
 use quarrier_core::sync::lock;
@@ -26,7 +26,7 @@ use crate::table::{Table, query};
 /// `read_only`, it is only read, also while another process writes.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct Store {
-    kept: Mutex<Option<Arc<Kept>>>,
+    kept: Mutex<Option<Arc<DataFolder>>>,
 }
 
 /// The level of `compress=True`: what zstd takes itself.
@@ -39,8 +39,8 @@ impl Store {
     #[pyo3(signature = (folder, *, read_only=false))]
     fn new(py: Python<'_>, folder: PathBuf, read_only: bool) -> PyResult<Self> {
         let kept = interruptible(py, |_| match read_only {
-            true => Kept::read(&folder),
-            false => Kept::open(&folder),
+            true => DataFolder::read(&folder),
+            false => DataFolder::open(&folder),
         })?;
         let kept = kept.map_err(|error| of_facade(py, &error))?;
         warn(py, kept.damages())?;
@@ -143,7 +143,7 @@ impl Store {
     /// Ends writing, stores the columns of tables that have grown, and lets another process write.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let Some(kept) = lock(&self.kept).take() else { return Ok(()) };
-        let closed = py.detach(|| Arc::into_inner(kept).map_or(Ok(()), Kept::close));
+        let closed = py.detach(|| Arc::into_inner(kept).map_or(Ok(()), DataFolder::close));
         closed.map_err(|error| of_facade(py, &error))
     }
 
@@ -158,7 +158,7 @@ impl Store {
 }
 
 impl Store {
-    fn kept(&self, py: Python<'_>) -> PyResult<Arc<Kept>> {
+    fn kept(&self, py: Python<'_>) -> PyResult<Arc<DataFolder>> {
         let kept = lock(&self.kept).clone();
         kept.ok_or_else(|| raise(py, "QuarrierError", ("the store is closed; open it again",)))
     }

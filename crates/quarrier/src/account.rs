@@ -1,4 +1,4 @@
-//! The account of a run: what it took, the load of each stage, the share of the ceiling.
+//! The account of a run: its cost, the load of each stage, its share of the ceiling.
 
 use quarrier_carve::SkimmedRange;
 use quarrier_core::pipeline::{Stage, StageLoad, Timeline};
@@ -16,7 +16,7 @@ pub struct Stats {
     pub command: &'static str,
     /// Bytes of the source that were covered, holes included.
     pub bytes: u64,
-    /// Of these, bytes in holes that were passed over without reading.
+    /// The part of these bytes that lies in holes and was skipped without reading.
     pub hole_bytes: u64,
     /// Time from start to end.
     pub seconds: f64,
@@ -38,15 +38,15 @@ pub struct Stats {
     pub buffer_bytes: usize,
     /// How bytes reached memory.
     pub access: &'static str,
-    /// What did the work.
+    /// The engine that did the work.
     pub engine: String,
     /// `cpu`, `gpu:0`, or several joined by `+`.
     pub device: String,
-    /// What these devices are.
+    /// The names of these devices.
     pub device_names: Vec<String>,
     /// The load of each stage.
     pub stages: Stages,
-    /// The ceiling, where it is known.
+    /// The ceiling, if it is known.
     pub ceiling: Option<CeilingShare>,
     /// The stage that set the pace.
     pub limited_by: &'static str,
@@ -67,9 +67,9 @@ pub struct Files {
     pub valid: u64,
     /// Files that are broken or cut.
     pub partial: u64,
-    /// Files of which only the beginning is there.
+    /// Files of which only the beginning was found.
     pub header: u64,
-    /// Of the valid ones, those whose fragments were found.
+    /// The valid files whose fragments were found and joined.
     pub mended: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -77,7 +77,7 @@ pub struct Files {
     pub skimmed: Vec<SkimmedRange>,
 }
 
-/// What fetching took, of all remote sources together.
+/// The cost of fetching, for all remote sources together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RemoteCost {
     /// Requests, those repeated among them.
@@ -125,7 +125,7 @@ pub struct StageSeconds {
 /// The limiting ceiling and the share of it that was reached.
 #[derive(Debug, Clone, Copy)]
 pub struct CeilingShare {
-    /// Of what: `memory read`, `disk read`, `gpu copy`.
+    /// The name of the ceiling: `memory read`, `disk read`, `gpu copy`.
     pub of: &'static str,
     /// The ceiling itself.
     pub bytes_per_second: f64,
@@ -252,7 +252,7 @@ pub fn rate(bytes: u64, seconds: f64) -> f64 {
 }
 
 impl Ceiling {
-    /// The share that a run over so many bytes reached.
+    /// The share that a run over `bytes` bytes reached.
     pub fn share_of(self, bytes: u64, seconds: f64) -> CeilingShare {
         let Ceiling { of, bytes_per_second } = self;
         CeilingShare { of, bytes_per_second, share: rate(bytes, seconds) / bytes_per_second }

@@ -1,4 +1,4 @@
-//! What the environment of the process says about sources and about this machine.
+//! Settings from the environment of the process, for sources and for this machine.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// looks at the environment.
 ///
 /// Variables that concern remote sources (`AWS_…`, proxies) are read with care: `HTTP_PROXY` in
-/// capitals is passed over, since a web server sets it to what a stranger sent.
+/// capitals is ignored, since a web server sets it from a header of its clients.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Environment {
@@ -37,7 +37,7 @@ impl Environment {
         self.cache_folder.as_ref()
     }
 
-    /// What remote sources are opened with.
+    /// The options for remote sources.
     pub(crate) fn remote_options(&self) -> quarrier_remote::Options {
         quarrier_remote::Options::of_environment(&self.remote)
     }

@@ -17,7 +17,7 @@ pub enum Error {
         /// The name as it was given.
         name: String,
     },
-    /// A name stands for something that cannot be opened, or not as what it was asked for.
+    /// The named source cannot be opened, or not in the requested way.
     Unsupported {
         /// The name, without passwords and signatures.
         name: String,
@@ -56,19 +56,19 @@ pub enum Error {
     Messages(quarrier_messages::Error),
     /// A data dictionary of FIX cannot be used.
     Dictionary {
-        /// Where it lies.
+        /// Its path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is invalid.
         error: DictionaryError,
     },
     /// A condition is wrong.
     Condition {
         /// Where it stands: `condition`, or a file and the line in it.
         place: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         error: quarrier_filter::Error,
     },
-    /// A column that is asked for is in none of the messages.
+    /// No message has a requested column.
     NoColumn {
         /// As it was asked for.
         name: String,
@@ -100,25 +100,25 @@ pub enum Error {
     Rejects {
         /// The file for them.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The machine cannot be measured.
     Gauge(quarrier_gauge::Error),
-    /// The run was told to stop, and has no result.
+    /// The run was stopped, and has no result.
     Stopped {
         /// The source.
         name: String,
         /// Everything before this offset was read.
         offset: u64,
     },
-    /// Whoever takes rows takes no more.
+    /// The receiver of rows refused more.
     Output(io::Error),
     /// A folder cannot be written to.
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// Carved files cannot be written any more; those of before are whole.
@@ -127,9 +127,9 @@ pub enum Error {
         folder: PathBuf,
         /// How many files there are.
         files: u64,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
-        /// What it said of the folder's report, where that cannot be completed either.
+        /// The system's error when it completed the folder's report, if that failed too.
         report: Option<io::Error>,
     },
 }

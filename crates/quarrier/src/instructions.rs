@@ -18,8 +18,7 @@ use crate::{Error, Result};
 /// The most bytes of a file of patterns, conditions, signatures or statements.
 pub const INSTRUCTION_BYTES_MAX: u64 = 64 << 20;
 
-/// All bytes of a file of `what` ("patterns"), of which there may be [`INSTRUCTION_BYTES_MAX`]; `-`
-/// is standard input.
+/// Reads a file of `what` ("patterns"), at most [`INSTRUCTION_BYTES_MAX`] bytes; `-` is standard input.
 ///
 /// # Errors
 /// The system's where the file cannot be read, [`Error::Request`] where it is longer,
@@ -60,7 +59,7 @@ pub fn read_bounded(path: &Path, what: &str, most: u64, stop: &AtomicBool) -> Re
         false => Box::new(Polled::new(open_file(path).map_err(cannot)?)),
     };
     let mut bytes = Vec::new();
-    // One more tells that there are too many.
+    // Read one byte more, to notice a file that is too long.
     let mut bounded = reader.by_ref().take(most + 1);
     loop {
         match bounded.read_to_end(&mut bytes) {

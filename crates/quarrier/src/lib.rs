@@ -7,24 +7,24 @@
 //!  Environment ──→ Machine (profile) ──────┤
 //!                       ▲                  ├──→ Files::run    ──→ names, times, extents
 //!                       │                  ├──→ Filter::run ──→ messages, rows of columns
-//!                       │                  └──→ Tables::tell, load ──→ a table
+//!                       │                  └──→ Tables::detect, load ──→ a table
 //!                     Gauge                                 │
 //!                                               Account: load of stages, share of the ceiling
 //! ```
 //!
-//! This crate is what every door calls: the command line, SQL, Python. A door reads what it was
-//! asked, makes a request, and shows what comes back; what a request means stands here. The engines
-//! beneath can be used without it: [`quarrier_search`], [`quarrier_carve`] and [`quarrier_messages`]
+//! Every door calls this crate: the command line, SQL, Python. A door parses its input, makes a
+//! request, and shows the result; this crate defines what a request means. The engines
+//! below can be used without it: [`quarrier_search`], [`quarrier_carve`] and [`quarrier_messages`]
 //! work on any bytes.
 //!
 //! | request | gives |
 //! |---|---|
 //! | [`Search`] | every occurrence of patterns |
 //! | [`Carve`] | files that lie in an image, deleted ones too |
-//! | [`Files`] | what the file systems in an image hold: names, times, extents, bytes |
+//! | [`Files`] | the entries of the file systems in an image: names, times, extents, bytes |
 //! | [`Filter`] | messages for which a condition is true, without loading anything first |
 //! | [`Tables`] | messages as columns in memory, for any number of questions |
-//! | [`KeptLoad`] | messages in the durable log of a data folder, whose tables [`Kept`] gives |
+//! | [`KeptLoad`] | messages in the durable log of a data folder, as tables of a [`DataFolder`] |
 //! | [`Gauge`] | the machine's ceilings, and the profile by which the others plan |
 //!
 //! ```
@@ -83,7 +83,7 @@ pub use gauge::Gauge;
 pub use instructions::{
     INSTRUCTION_BYTES_MAX, NAMES_BYTES_MAX, read_bounded, read_instructions, read_names,
 };
-pub use kept::{Kept, KeptLoad};
+pub use kept::{DataFolder, KeptLoad};
 pub use machine::{Ceiling, Machine};
 pub use search::Search;
 pub use source::{Named, OpenOptions, Opened, Opener, Place, Sources};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use quarrier::{Kept, KeptLoad};
+use quarrier::{DataFolder, KeptLoad};
 use quarrier_core::source::Memory;
 use quarrier_messages::{Format, Table};
 
@@ -22,7 +22,7 @@ pub(super) fn grown(
 ) -> std::io::Result<Arc<Table>> {
     let stop = Arc::new(AtomicBool::new(false));
     let workers = 1 + draw.below(4);
-    let table = |kept: &Kept| kept.table("t", workers, &stop).map_err(std::io::Error::other);
+    let table = |kept: &DataFolder| kept.table("t", workers, &stop).map_err(std::io::Error::other);
     let load = KeptLoad::new("t").format(Some(Format::Json)).workers(workers);
     let mut kept = open(folder)?;
     let mut rest = lines;
@@ -50,7 +50,7 @@ pub(super) fn grown(
     table(&kept)
 }
 
-fn open(folder: &Path) -> std::io::Result<Kept> {
+fn open(folder: &Path) -> std::io::Result<DataFolder> {
     // Segments that are made soon; a batch has up to 1 MiB.
-    Kept::open_with(folder, 4 << 20).map_err(std::io::Error::other)
+    DataFolder::open_with(folder, 4 << 20).map_err(std::io::Error::other)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use quarrier::account::{StageSeconds, Stages, Stats, rate};
 use quarrier::filter::Conditions;
-use quarrier::tables::{Loaded, Told};
+use quarrier::tables::{DetectedSource, Loaded};
 use quarrier::{OpenOptions, Opener, Sources, Tables};
 use quarrier_filter::{Explanation, PlanStep, Query, QueryPlan, Scan, Select};
 use quarrier_messages::{ColumnReader, Format as Messages};
@@ -27,8 +27,8 @@ pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outc
     let opener = Opener::new(OpenOptions::default(), host::environment(), &stop);
     let tables = Tables::new().workers(explain.workers).parquet(parquet);
     let sources = Sources::of(&explain.files);
-    let told = sources.open_messages(&opener).map(|opened| tables.tell(opened?, &stop));
-    let written = match told.collect::<quarrier::Result<Vec<Told<'_>>>>() {
+    let told = sources.open_messages(&opener).map(|opened| tables.detect(opened?, &stop));
+    let written = match told.collect::<quarrier::Result<Vec<DetectedSource<'_>>>>() {
         Ok(told) if parquet.is_none() && told.iter().any(is_parquet) => {
             return hand_over("explain over Parquet", 1);
         }
@@ -63,7 +63,7 @@ pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outc
     }
 }
 
-fn is_parquet(told: &Told<'_>) -> bool {
+fn is_parquet(told: &DetectedSource<'_>) -> bool {
     matches!(told.format(), Messages::Parquet)
 }
 

@@ -43,7 +43,7 @@ pub(super) fn load(
         let buffer = Buffer::of(source)?;
         let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
         let load = |stop: &Arc<AtomicBool>| {
-            let told = tables.tell_source(Box::new(memory))?;
+            let told = tables.detect_source(Box::new(memory))?;
             tables.load(vec![told], stop)
         };
         interruptible(py, load)?

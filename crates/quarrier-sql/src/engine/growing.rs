@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
-use quarrier::Kept;
+use quarrier::DataFolder;
 use quarrier::kept::Definition;
 use quarrier_core::sync::lock;
 use quarrier_messages::Table;
@@ -20,7 +20,7 @@ use crate::{Error, Messages, Result};
 
 /// A data folder that is open for writing.
 pub(super) struct Growing {
-    kept: Arc<Kept>,
+    kept: Arc<DataFolder>,
     /// The tables as statements find them. One at a time is made anew: it takes all threads.
     made: Mutex<HashMap<String, Arc<Table>>>,
     version: AtomicU64,
@@ -52,8 +52,8 @@ impl Engine {
     ) -> Result<()> {
         let kept = caught_now(|| {
             let opened = match segment_bytes {
-                Some(bytes) => Kept::open_with(folder, bytes),
-                None => Kept::open(folder),
+                Some(bytes) => DataFolder::open_with(folder, bytes),
+                None => DataFolder::open(folder),
             };
             let kept = opened.map_err(|error| Error::text(error.to_string()))?;
             self.name_tables_of(&kept)?;
@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// The data folder whose tables grow.
-    pub fn kept(&self) -> Option<&Arc<Kept>> {
+    pub fn kept(&self) -> Option<&Arc<DataFolder>> {
         self.growing.get().map(|growing| &growing.kept)
     }
 

@@ -21,7 +21,7 @@ use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
-use quarrier::Kept;
+use quarrier::DataFolder;
 use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
 
@@ -86,7 +86,7 @@ struct State {
     known: Known,
     loaded: Loaded,
     /// The data folder whose tables are opened when a statement names them, and their names.
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<DataFolder>>,
     kept_names: Vec<String>,
 }
 
@@ -151,7 +151,7 @@ impl Engine {
     pub fn open_folder(&self, folder: &Path) -> Result<()> {
         caught_now(|| {
             let fail = |error: quarrier::Error| Error::text(error.to_string());
-            let kept = Kept::read(folder).map_err(fail)?;
+            let kept = DataFolder::read(folder).map_err(fail)?;
             self.name_tables_of(&kept)?;
             lock(&self.state).kept = Some(Arc::new(kept));
             Ok(())
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     /// Lets statements name the tables of a data folder, and lists its damage.
-    fn name_tables_of(&self, kept: &Kept) -> Result<()> {
+    fn name_tables_of(&self, kept: &DataFolder) -> Result<()> {
         let tables = kept.tables().map_err(|error| Error::text(error.to_string()))?;
         let mut state = lock(&self.state);
         state.kept_names = tables.into_iter().map(|table| table.name).collect();
@@ -417,7 +417,7 @@ impl Engine {
 
     /// The data folder, where it has a table that this name stands for and that is not open; and its
     /// own name.
-    fn kept_table(&self, name: &str) -> Option<(Arc<Kept>, String)> {
+    fn kept_table(&self, name: &str) -> Option<(Arc<DataFolder>, String)> {
         let state = lock(&self.state);
         let exact = state.kept_names.iter().find(|known| *known == name);
         let alike = || state.kept_names.iter().find(|known| known.eq_ignore_ascii_case(name));

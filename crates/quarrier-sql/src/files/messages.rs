@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::disk_manager::DiskManager;
 use datafusion::prelude::SessionContext;
-use quarrier::tables::Told;
-use quarrier::{Kept, Named, Sources, Tables as Request};
+use quarrier::tables::DetectedSource;
+use quarrier::{DataFolder, Named, Sources, Tables as Request};
 use quarrier_core::region::give_back_freed_memory;
 use quarrier_messages::{Format, Schema};
 
@@ -62,7 +62,11 @@ pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> 
 }
 
 /// A kept table of declared columns, which the memory must hold.
-pub(super) async fn declared(kept: &Arc<Kept>, name: &str, opening: Opening) -> Result<Opened> {
+pub(super) async fn declared(
+    kept: &Arc<DataFolder>,
+    name: &str,
+    opening: Opening,
+) -> Result<Opened> {
     let (kept, name) = (Arc::clone(kept), name.to_string());
     let load = move || {
         let table = kept.table(&name, opening.workers, &opening.stop).map_err(|error| {
@@ -108,7 +112,7 @@ impl Reading {
             // Connections last as long as it does.
             let opener = self.opening.opener();
             let opened = opener.open_messages(&self.named);
-            let told = opened.and_then(|opened| request.tell(opened, &self.opening.stop));
+            let told = opened.and_then(|opened| request.detect(opened, &self.opening.stop));
             let mut told = told.map_err(|error| self.failed(&error))?;
             match self.pass(&request, &mut told, schema.as_ref())? {
                 Pass::Done(opened) => return Ok((told.name().to_string(), opened)),
@@ -126,7 +130,7 @@ impl Reading {
     fn pass(
         &self,
         request: &Request<'_>,
-        told: &mut Told<'_>,
+        told: &mut DetectedSource<'_>,
         schema: Option<&Schema>,
     ) -> Result<Pass> {
         let stop = &self.opening.stop;

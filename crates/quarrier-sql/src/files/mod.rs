@@ -18,7 +18,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
 use quarrier::source::shown;
-use quarrier::{Environment, Kept, Named, OpenOptions, Opener, Sources};
+use quarrier::{DataFolder, Environment, Named, OpenOptions, Opener, Sources};
 use quarrier_messages::{Format, Limits, Reject};
 
 use crate::rewrite::Told;
@@ -163,7 +163,7 @@ pub(crate) async fn open(
 /// Where it cannot be read.
 pub(crate) async fn open_kept(
     context: &SessionContext,
-    (kept, name): (&Arc<Kept>, &str),
+    (kept, name): (&Arc<DataFolder>, &str),
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
     let fail = |error: quarrier::Error| Error::table(name, error.to_string());

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use quarrier::Kept;
+use quarrier::DataFolder;
 use quarrier::kept::{DefinedColumn, Definition, Intake, IntakeOptions, Misfit, Sent, Taken};
 use quarrier_messages::{DIGITS_MAX, Format, Reject};
 use quarrier_wire::{Bytes, Failure, Ingest, Marks, Result, Wish, state};
@@ -20,7 +20,7 @@ const SHOWN_MAX: usize = 200;
 
 /// Messages that are not all there yet.
 pub(super) struct Taking {
-    kept: Arc<Kept>,
+    kept: Arc<DataFolder>,
     table: String,
     options: IntakeOptions,
     intake: Option<Intake>,
@@ -98,7 +98,7 @@ impl Ingest for Taking {
 
 /// What rows of SQL have to fit: what the table was declared with, or else what it has now. So no row
 /// makes a column another one.
-fn seen(engine: &Engine, kept: &Kept, table: &str) -> Option<Arc<Definition>> {
+fn seen(engine: &Engine, kept: &DataFolder, table: &str) -> Option<Arc<Definition>> {
     if let Some(declared) = kept.definition(table).ok()? {
         return Some(declared);
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quarrier::Kept;
+use quarrier::DataFolder;
 use quarrier::kept::Growth;
 use quarrier_core::sync::lock;
 use quarrier_core::threads;
@@ -26,7 +26,7 @@ pub(super) struct Beats {
 
 impl Pulse {
     /// Begins to listen; the first who does starts the thread.
-    pub(super) fn beats(&self, kept: &Arc<Kept>) -> Result<Beats> {
+    pub(super) fn beats(&self, kept: &Arc<DataFolder>) -> Result<Beats> {
         let mut started = lock(&self.mark);
         let mark = match &*started {
             Some(mark) => mark.clone(),

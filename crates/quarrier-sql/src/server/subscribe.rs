@@ -17,7 +17,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use futures::StreamExt;
 use futures::stream;
-use quarrier::Kept;
+use quarrier::DataFolder;
 use quarrier::kept::{Changed, Subscribe, Subscription};
 use quarrier_messages::build::Cell;
 use quarrier_wire::{
@@ -97,7 +97,7 @@ pub(super) async fn prepare(engine: &Arc<Engine>, text: &str) -> Result<Prepared
 }
 
 async fn started(
-    kept: &Arc<Kept>,
+    kept: &Arc<DataFolder>,
     asked: &SubscribeText,
     runtime: &Handle,
 ) -> Result<Subscription> {

@@ -1,6 +1,6 @@
 //! Tables of a data folder: asked by their names, as files, and by clients of a server.
 
-use quarrier::{Environment, Kept, KeptLoad, OpenOptions, Opener, Sources};
+use quarrier::{DataFolder, Environment, KeptLoad, OpenOptions, Opener, Sources};
 
 use crate::harness::{Folder, orders, text};
 use crate::serve::serve;
@@ -9,7 +9,7 @@ use crate::serve::serve;
 fn kept() -> (Folder, String) {
     let folder = Folder::new();
     let file = folder.file("orders.ndjson", &orders());
-    let kept = Kept::open(&folder.path("d")).unwrap();
+    let kept = DataFolder::open(&folder.path("d")).unwrap();
     let stop = Default::default();
     let opener = Opener::new(OpenOptions::default(), &Environment::default(), &stop);
     let load = KeptLoad::new("orders");

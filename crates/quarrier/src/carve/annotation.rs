@@ -1,4 +1,5 @@
-//! What rows have beside what carving finds: whose their bytes are, and whether they are known.
+//! Completes rows of carved files: which file system entry their bytes belong to, and whether they are
+//! known.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,14 +13,14 @@ use quarrier_files::{Hasher, Known, Places, time_in_words};
 use super::Carve;
 use crate::{Error, Result};
 
-/// What rows are completed by.
+/// The data by which rows are completed.
 pub(super) struct Annotation {
     places: Option<Places>,
     known: Option<Arc<Known>>,
 }
 
 impl Annotation {
-    /// What `carve` asks for; None where that is nothing. Also what there is to say of it.
+    /// The annotations that `carve` requests, `None` for none, with notices about them.
     pub(super) fn of(
         carve: &Carve,
         source: &dyn Source,

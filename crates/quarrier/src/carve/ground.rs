@@ -13,10 +13,10 @@ use crate::{Error, Result};
 /// The ranges that are carved.
 pub(super) struct Ground {
     pub(super) ranges: Vec<Range<u64>>,
-    /// What tells free ranges from others, where they were asked for.
+    /// Distinguishes these free ranges from others, if only free ranges are carved.
     pub(super) fingerprint: Option<String>,
     pub(super) free: Option<Free>,
-    /// What was not looked at, and what is damaged: a line each.
+    /// Ranges that were skipped and damage, a line each.
     pub(super) notices: Vec<String>,
 }
 

@@ -12,37 +12,37 @@ use super::Watch;
 use super::annotation::Annotation;
 use super::target::Target;
 
-/// Takes what is found, and what lies in it where that was asked for.
+/// Receives carved files and, if requested, the members inside them.
 pub(super) struct Keeper<'k> {
     pub(super) target: &'k Target,
     pub(super) inside: Option<Inside>,
     pub(super) statuses: Option<&'k [Status]>,
     pub(super) watch: &'k dyn Watch,
-    pub(super) kept: Mutex<Kept>,
-    /// What knows which files are not wanted.
+    pub(super) kept: Mutex<RunOutcome>,
+    /// Knows which files to leave out.
     pub(super) skipping: Option<&'k Annotation>,
 }
 
-/// What a run gave.
+/// The outcome of a run so far.
 #[derive(Default)]
-pub(super) struct Kept {
-    /// Files since the watcher was told last.
+pub(super) struct RunOutcome {
+    /// Files since the last report to the watcher.
     pending: Vec<Row>,
-    /// How many files there are.
+    /// The number of files.
     pub(super) files: u64,
-    /// Members of archives that were not looked at.
+    /// Members of archives that were skipped.
     pub(super) skipped: Option<Skipped>,
 }
 
 impl Keeper<'_> {
-    /// Tells the watcher of files in the order of the source.
+    /// Reports files to the watcher, in the order of the source.
     pub(super) fn flush(&self, done_until: Option<u64>) -> io::Result<()> {
         let mut rows = std::mem::take(&mut self.lock().pending);
         rows.sort_by(in_order);
         self.watch.files(rows, done_until)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Kept> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RunOutcome> {
         lock(&self.kept)
     }
 
@@ -61,7 +61,7 @@ impl Keeper<'_> {
     }
 }
 
-/// By offset; of an archive, itself first and then what lies in it.
+/// By offset; an archive comes before its members.
 pub(super) fn in_order(a: &Row, b: &Row) -> std::cmp::Ordering {
     let key = |row: &Row| (row.offset, row.number());
     key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))

@@ -1,7 +1,7 @@
 //! Carve: files recovered from raw bytes, into a folder or as rows only.
 //!
 //! ```text
-//!  Carve ──start(place)──→ Carving ──run(watch)──→ Carved: the summary, what was not looked at
+//!  Carve ──start(place)──→ Carving ──run(watch)──→ Carved: the summary, skipped ranges
 //!            folder, ground            └──→ rows in the order of the source, stride by stride
 //! ```
 
@@ -33,7 +33,7 @@ use quarrier_files::Known;
 
 use crate::case::Notes;
 
-/// A request: what is carved, and where it goes.
+/// A request to carve a source into a folder.
 ///
 /// ```
 /// use quarrier::{Carve, Machine, Place};
@@ -76,8 +76,8 @@ pub struct Carve {
 
 /// Sees files as they are carved, from several threads.
 pub trait Watch: Sync {
-    /// Files that were carved since the last call, in the order of the source; everything before
-    /// `done_until` is done. Without files it tells of progress alone.
+    /// Receives the files carved since the last call, in the order of the source; everything before
+    /// `done_until` is done. A call without files reports progress only.
     ///
     /// # Errors
     /// Ends the run, which gives [`Error::Write`](crate::Error::Write).
@@ -171,7 +171,7 @@ impl Carve {
         self
     }
 
-    /// Only what lies at these offsets.
+    /// Carves only bytes at these offsets.
     pub fn range(mut self, range: Range<u64>) -> Self {
         self.range = range;
         self
@@ -213,13 +213,13 @@ impl Carve {
         self
     }
 
-    /// What the case file in the folder says of the run, beside what is known here.
+    /// Notes for the case file in the folder, beside what this crate knows about the run.
     pub fn notes(mut self, notes: Notes) -> Self {
         self.notes = notes;
         self
     }
 
-    /// Threads; 0: one a CPU, as where it is not set.
+    /// Threads; 0: one a CPU, as if it is not set.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -243,7 +243,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("zstd", "zst"),
 ];
 
-/// The name that a type has here, where it is known by another one.
+/// The name that a type has here, if it is known by another one.
 fn usual_name(name: String) -> String {
     let lower = name.to_ascii_lowercase();
     match OTHER_NAMES.iter().find(|(other, _)| *other == lower) {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::annotation::Annotation;
 use super::ground::{Free, Ground};
-use super::keeper::{Keeper, Kept};
+use super::keeper::{Keeper, RunOutcome};
 use super::signatures;
 use super::target::Target;
 use super::{Carve, Watch};
@@ -44,16 +44,16 @@ pub struct Carving<'c> {
     range: Range<u64>,
     free: Option<Free>,
     notices: Vec<String>,
-    /// What knows which files are not wanted.
+    /// Knows which files to leave out.
     skipping: Option<Arc<Annotation>>,
-    /// The options that say what is found.
+    /// The options that affect the findings.
     settings: Value,
     /// Whether reading the source once more costs next to nothing.
     is_local: bool,
     stop: &'c AtomicBool,
 }
 
-/// What a run over one source came to.
+/// The outcome of a run over one source.
 #[derive(Debug)]
 pub struct Carved {
     /// Bytes, stages, files by status, what could not be read.
@@ -158,7 +158,7 @@ impl Carve {
         Ok(carver)
     }
 
-    /// The options that say what is found: only with the same ones a run goes on.
+    /// The options that affect the findings: a run can be resumed only with the same ones.
     fn settings(&self, unallocated: &Option<String>) -> Value {
         let mut types = self.types.clone();
         types.iter_mut().for_each(|types| types.sort());
@@ -211,12 +211,12 @@ impl Carving<'_> {
         self.free.as_ref()
     }
 
-    /// What is not looked at, and what is damaged: a line each.
+    /// Ranges that will be skipped and damage, a line each.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Carves, to the end or until it is stopped; a folder keeps what it needs to go on.
+    /// Carves to the end, or until it is stopped; the folder then keeps the state to resume.
     ///
     /// # Errors
     /// [`Error::Carve`] when the source fails as a whole; [`Error::Write`] when files cannot be
@@ -231,7 +231,7 @@ impl Carving<'_> {
             Target::Folder(_) => None,
             Target::Rows { .. } => carve.statuses.as_deref(),
         };
-        let kept = Mutex::new(Kept::default());
+        let kept = Mutex::new(RunOutcome::default());
         let skipping = self.skipping.as_deref();
         let keeper = Keeper { target: &self.target, inside, statuses, watch, kept, skipping };
         let (started, begun) = (Instant::now(), SystemTime::now());
@@ -300,7 +300,7 @@ fn outputs(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<Output>>
 /// The rows of the report in a folder.
 ///
 /// # Errors
-/// [`Error::Source`] where there is no report, or a damaged one.
+/// [`Error::Source`] if there is no report, or a damaged one.
 pub fn reported(folder: &Path) -> Result<Vec<Row>> {
     let path = folder.join(REPORT);
     let read = || -> io::Result<Vec<Row>> {

@@ -23,7 +23,7 @@ impl Signatures {
     /// [`INSTRUCTION_BYTES_MAX`](crate::INSTRUCTION_BYTES_MAX) bytes.
     ///
     /// # Errors
-    /// [`Error::Request`](crate::Error::Request) where it cannot be read,
+    /// [`Error::Request`](crate::Error::Request) if it cannot be read,
     /// [`Error::Carve`](crate::Error::Carve) where it is wrong,
     /// [`Error::Stopped`](crate::Error::Stopped) soon after `stop` becomes true.
     pub fn read(path: &Path, stop: &AtomicBool) -> Result<Self> {

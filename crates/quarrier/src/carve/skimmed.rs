@@ -1,4 +1,4 @@
-//! What was looked at less closely, for people and for programs.
+//! Ranges that were examined less closely, for people and for programs.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Whether an EWF image is what it was when it was made.
+//! Verifies an EWF image against its stored hashes.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use quarrier_images::ewf::{Check, EwfSource, Verified};
 
 use crate::{Error, Result};
 
-/// What came of the comparison with the hashes stored in an image.
+/// The outcome of the comparison with the hashes stored in an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verification {
-    /// All stored hashes are those of the bytes; in words.
+    /// All stored hashes match; their names, as a sentence.
     Matches(String),
-    /// One is not, or cannot be compared; in words.
+    /// A hash differs or cannot be compared; the reason, as a sentence.
     Differs(String),
     /// It was given up before the end.
     Interrupted,
 }
 
 impl Verification {
-    /// What came of it, for people.
+    /// The outcome, for people.
     pub fn in_words(&self) -> &str {
         match self {
             Verification::Matches(words) | Verification::Differs(words) => words,
@@ -35,7 +35,7 @@ impl Verification {
 /// how many bytes of how many were read, and ends it by `false`.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where there is no such image, or no hash in it; [`Error::Source`] where
+/// [`Error::Unsupported`] if there is no such image, or no hash in it; [`Error::Source`] where
 /// it cannot be opened.
 pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<Verification> {
     let refuse = |reason: &str| {

@@ -11,8 +11,8 @@ use quarrier_files::Hasher;
 /// Bytes that are read at once.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Does `work`, and hashes `source` beside it, where that is wanted: what one of them reads, the other
-/// finds in the page cache. The hash is in hexadecimal; None where it was stopped, or not all can be
+/// Does `work`, and hashes `source` beside it, if that is wanted: what one of them reads, the other
+/// finds in the page cache. The hash is in hexadecimal; `None` if it was stopped, or not all can be
 /// read.
 pub(crate) fn while_hashing<R>(
     source: Option<&dyn Source>,
@@ -32,7 +32,7 @@ pub(crate) fn while_hashing<R>(
     })
 }
 
-/// The SHA-256 of a source; None where it was stopped, or not all can be read.
+/// The SHA-256 of a source; `None` if it was stopped, or not all can be read.
 pub(super) fn sha256_of(source: &dyn Source, stop: &AtomicBool) -> Option<String> {
     let mut hasher = Hasher::new(false);
     let mut buffer = vec![0; STEP_BYTES];
@@ -55,7 +55,7 @@ pub(super) fn sha256_of(source: &dyn Source, stop: &AtomicBool) -> Option<String
 /// Length and SHA-256 of a file.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn of_file(mut file: File) -> io::Result<(u64, String)> {
     let mut hasher = Hasher::new(false);
     let mut buffer = vec![0; STEP_BYTES];

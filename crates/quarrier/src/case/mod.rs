@@ -1,5 +1,5 @@
-//! The case file of an output folder: what was run, over which bytes, and what came out; and whether
-//! all of it is still the same.
+//! The case file of an output folder: which command ran over which bytes, and its output, with hashes
+//! that show whether all of it is unchanged.
 //!
 //! ```text
 //! FOLDER/case.json    {program, command, options, source, outputs, seal, host, clock}
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 /// The name of the case file.
 pub const CASE: &str = "case.json";
 
-/// What only the door knows of a run.
+/// Facts about a run that only the door knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
     /// The command line as typed, without passwords.
@@ -44,7 +44,7 @@ pub(crate) struct Output {
     pub(crate) sha256: String,
 }
 
-/// What there is to say of a run.
+/// The facts about a run.
 pub(crate) struct Facts<'f> {
     pub(crate) verb: &'static str,
     pub(crate) notes: &'f Notes,
@@ -55,7 +55,7 @@ pub(crate) struct Facts<'f> {
     pub(crate) source_sha256: Option<String>,
     /// The part that was read.
     pub(crate) range: Range<u64>,
-    /// What of it could not be read.
+    /// Ranges that could not be read.
     pub(crate) unreadable: &'f [Range<u64>],
     pub(crate) started: SystemTime,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Facts<'f> {
 /// Writes the case file into a folder that has none.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn write(
     folder: &Path,
     facts: &Facts<'_>,
@@ -114,7 +114,7 @@ pub(crate) fn write(
 /// How the line of the seal begins.
 const SEAL: &str = "\"seal\": ";
 
-/// Hashes what it writes.
+/// Hashes the bytes that it writes.
 struct Sealed<'o> {
     out: &'o mut dyn Write,
     hasher: Hasher,

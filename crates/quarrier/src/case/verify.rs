@@ -1,4 +1,4 @@
-//! Whether an output folder, and the source it came from, are still what the case file says.
+//! Verifies an output folder, and the source it came from, against the case file.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,10 +16,10 @@ use quarrier_files::Hasher;
 
 /// A larger case file is refused.
 const CASE_BYTES_MAX: u64 = 4 << 30;
-/// Differences that are told; more are counted.
+/// The number of differences that are listed; more are only counted.
 const TOLD_MAX: usize = 1000;
 
-/// What is not as the case file says.
+/// Differences from the case file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differences {
     /// The first of them, a line each.
@@ -28,7 +28,7 @@ pub struct Differences {
     pub count: u64,
     /// Files that were compared.
     pub files: u64,
-    /// What could not be compared, a line each: the source where it is not there.
+    /// Items that could not be compared, a line each; for example a missing source.
     pub left_out: Vec<String>,
     /// Whether it was stopped before its end.
     pub stopped: bool,
@@ -52,7 +52,7 @@ struct Case {
 /// Compares every file in `folder`, its case file, and the source that `open` opens by its name.
 ///
 /// # Errors
-/// [`Error::Request`] where there is no case file, or none that can be read.
+/// [`Error::Request`] if there is no case file, or none that can be read.
 pub fn verify(
     folder: &Path,
     open: &mut dyn FnMut(&str) -> Result<Box<dyn Source>>,
@@ -113,7 +113,7 @@ fn read(folder: &Path) -> Result<Case> {
     Ok(Case { value, is_sealed })
 }
 
-/// Opens a file of the folder; a path that leads elsewhere, or over a link, is none.
+/// Opens a file of the folder; refuses paths that leave it or pass a link.
 fn open_inside(folder: &Path, path: &str) -> io::Result<File> {
     let relative = Path::new(path);
     let mut whole = folder.to_path_buf();

@@ -1,7 +1,7 @@
-//! Files: what the file systems in a source hold, as rows, and their bytes in a folder.
+//! Files: the entries of the file systems in a source, as rows, and their bytes in a folder.
 //!
 //! ```text
-//!  Files ──run(place)──→ partitions ──→ file systems ──→ rows of what is wanted ──→ watch
+//!  Files ──run(place)──→ partitions ──→ file systems ──→ rows of requested entries ──→ watch
 //!                                                          └──→ bytes, into a folder
 //! ```
 
@@ -42,8 +42,8 @@ pub struct Files {
     notes: Notes,
 }
 
-/// Whose the bytes of a source are: its file systems are read, deleted files too. Where there is none
-/// that is known here, all bytes are outside, and a notice says so.
+/// Reads the file systems of a source, deleted files included, to find the file that each byte belongs
+/// to. Without a known file system, all bytes are outside, and a notice says so.
 ///
 /// # Errors
 /// [`Error::Unsupported`](crate::Error::Unsupported) for a stream,
@@ -59,11 +59,11 @@ impl Files {
         Files::default()
     }
 
-    /// Only what has this path, and all that is below it where it is a folder; or whose path, or name
-    /// where there is no slash in it, matches as a glob. `#2/Users` is a path of the second partition.
+    /// Selects the entry with this path and, for a folder, everything below it; or entries whose path
+    /// (or name, if there is no slash) matches as a glob. `#2/Users` is a path of the second partition.
     ///
     /// # Errors
-    /// [`Error::Request`](crate::Error::Request) for a glob that is none.
+    /// [`Error::Request`](crate::Error::Request) for an invalid glob.
     pub fn only(mut self, path: Option<&str>) -> Result<Self> {
         self.wanted = path.map_or(Ok(Wanted::default()), Wanted::new)?;
         Ok(self)
@@ -82,7 +82,7 @@ impl Files {
         self
     }
 
-    /// What the case file in the folder says of the run, beside what is known here.
+    /// Notes for the case file in the folder, beside what this crate knows about the run.
     pub fn notes(mut self, notes: Notes) -> Self {
         self.notes = notes;
         self

@@ -34,7 +34,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Where its bytes lie in the source: `[[offset, length], …]`.
+    /// The extents of its bytes in the source: `[[offset, length], …]`.
     pub fn extents(&self) -> Vec<[u64; 2]> {
         self.entry.extents().iter().map(|extent| [extent.offset, extent.length]).collect()
     }
@@ -44,7 +44,7 @@ impl Row {
         json!(self.extents()).to_string()
     }
 
-    /// Modified, accessed, changed, created, in the order of [`COLUMNS`]; None where it is not known.
+    /// Modified, accessed, changed, created, in the order of [`COLUMNS`]; `None` if it is not known.
     pub fn times(&self) -> [Option<String>; 4] {
         let times = &self.entry.times;
         [times.modified, times.accessed, times.changed, times.created]

@@ -18,7 +18,7 @@ use crate::{Error, Place, Result};
 /// Files that could not be written, at most, that are named; more are counted.
 const NAMED_MAX: usize = 100;
 
-/// What a listing came to.
+/// The outcome of a listing.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// The file systems.
@@ -27,7 +27,7 @@ pub struct Listed {
     pub rows: u64,
     /// Bytes of the files that were written.
     pub written_bytes: u64,
-    /// What was damaged, and files that could not be written: a line each.
+    /// Damaged entries, and files that could not be written: a line each.
     pub damages: Vec<String>,
     /// Where bytes of the source could not be read, of files that were written.
     pub unreadable: Vec<Range<u64>>,
@@ -44,9 +44,9 @@ impl Files {
     /// becomes true.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a stream; [`Error::Files`] where there is no file system, or none of
-    /// them can be read; [`Error::Folder`] where files cannot be written; [`Error::Output`] with what
-    /// `watch` says.
+    /// [`Error::Unsupported`] for a stream; [`Error::Files`] if there is no file system, or none can be
+    /// read; [`Error::Folder`] if files cannot be written; [`Error::Output`] with the error that
+    /// `watch` returned.
     pub fn run(
         &self,
         place: Place<'_>,
@@ -169,7 +169,7 @@ impl Listing<'_> {
         (self.watch)(&row)
     }
 
-    /// Writes an entry, where that is wanted and can be.
+    /// Writes an entry, if that is wanted and can be.
     fn write(&mut self, system: &System, entry: &Entry) -> Result<Option<Written>> {
         let Some(folder) = &mut self.folder else { return Ok(None) };
         if entry.kind == Kind::Other || entry.path == "/" {

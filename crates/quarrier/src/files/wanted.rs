@@ -64,7 +64,7 @@ impl Wanted {
                 return true;
             }
         }
-        // Itself, its streams, and what is below it.
+        // The entry itself, its streams, and all entries below it.
         let rest = entry.path.strip_prefix(path.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':']))
     }

@@ -1,15 +1,15 @@
-//! Sources that are read again: a value came that the sample's kinds do not hold, and what a
-//! condition means depends on the kind that its column has in all messages.
+//! Reads a source again after a value did not fit the types inferred from the sample: the meaning of a condition
+//! depends on the type that its column has in all messages.
 //!
 //! ```text
 //!  sample ─→ conditions bound ─→ run ─→ answer
-//!               │ wrong for         │ a value of another kind
-//!               │ these kinds       │
+//!               │ wrong for         │ a value of another type
+//!               │ these types       │
 //!               └──────────┬────────┘
-//!                 kinds of all fields ─→ conditions bound ─→ run from the start ─→ answer
+//!                 types of all fields ─→ conditions bound ─→ run from the start ─→ answer
 //! ```
 //!
-//! Rows that the first run wrote are not written again: the second must find them too.
+//! The second run does not write rows again that the first one wrote, but it must find them too.
 
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,15 +21,15 @@ use super::pass::Bytes;
 use super::sample::{Sample, Subject};
 use crate::Error;
 
-/// Why a source is to be read again.
+/// Why a source must be read again.
 #[derive(Debug)]
-pub(super) struct Again {
+pub(super) struct RereadReason {
     pub(super) said: String,
-    /// What was written of it until then.
+    /// The rows written until then.
     pub(super) printed: Printed,
 }
 
-/// Messages that were written, by their places.
+/// A digest of the messages that were written, by their places.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Printed {
     pub(super) rows: u64,
@@ -37,8 +37,8 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    /// Adds messages that stand at these places from `offset` on. How many of them were written
-    /// `earlier`; none where these are others than what was written then.
+    /// Adds messages at these places after `offset`. Returns how many of them were written `earlier`; `None` if the
+    /// messages differ from those written then.
     pub(super) fn add(
         &mut self,
         earlier: &Printed,
@@ -72,7 +72,7 @@ pub(super) fn differs(name: &str) -> Error {
 /// Bytes of a stream that are kept, so that it can be read again.
 const TAPE_BYTES_MAX: usize = 32 << 20;
 
-/// A stream, and what was read of it so far.
+/// A stream, and the bytes read of it so far.
 pub(super) struct Tape<'t> {
     stream: Box<dyn Read + Send + 't>,
     bytes: Vec<u8>,
@@ -123,10 +123,10 @@ impl Read for Tape<'_> {
     }
 }
 
-/// What messages are read from.
+/// The bytes from which messages are read.
 pub(super) enum Origin<'o> {
     Source(&'o dyn Source),
-    /// One whose bytes are compressed.
+    /// A source with compressed bytes.
     Compressed(&'o dyn Source),
     Stream(Tape<'o>),
     /// A stream that was read to its end.
@@ -139,7 +139,7 @@ impl Origin<'_> {
             Origin::Source(source) => Sample::of_source(*source, subject),
             Origin::Kept(memory) => Sample::of_source(memory, subject),
             Origin::Stream(tape) => Sample::of_stream(tape, subject, stop),
-            // The reader that decompresses all of it reports what it cannot decompress.
+            // The reader that decompresses all of it reports damage.
             Origin::Compressed(source) => match quarrier_messages::decompressed(*source) {
                 Ok(Some(mut plain)) => Sample::of_stream(&mut *plain, subject, stop),
                 Ok(None) | Err(_) => Sample::default(),
@@ -147,7 +147,7 @@ impl Origin<'_> {
         }
     }
 
-    /// Lends all bytes, from the start, to `run`; `sample` is what was read of a stream already.
+    /// Passes all bytes, from the start, to `run`; `sample` holds those already read of a stream.
     pub(super) fn lend<R>(
         &mut self,
         sample: &mut Sample,

@@ -15,7 +15,7 @@ use quarrier_messages::{DIGITS_MAX, Kind, Schema};
 use super::conditions::named_kind;
 use super::record::{Record, Wanted};
 
-/// Digits of exact numbers: as many as there are, for nobody knows those to come.
+/// Digits of exact numbers: the maximum, since later values are unknown.
 const DIGITS: u8 = DIGITS_MAX;
 
 /// The schema of rows of these columns. What no message had yet is text.
@@ -119,7 +119,7 @@ impl Builder {
         }
     }
 
-    /// The value, of a column of days or points in time as such where it is one.
+    /// The value; as a date or timestamp, in a column of these.
     fn timed<'c>(&self, cell: Cell<'c>) -> Cell<'c> {
         let time = match (self, cell) {
             (Builder::Date(_) | Builder::Timestamp(_), Cell::Text(text)) => Cell::of_time(text),
@@ -148,7 +148,7 @@ impl Builder {
         }
     }
 
-    /// The digits of a number with as many behind the point as the column has.
+    /// The mantissa of a number, with the column's number of decimals.
     fn mantissa(&self, cell: Cell<'_>) -> Option<i128> {
         let Builder::Decimal(to, _) = self else { return None };
         let (mantissa, scale) = cell.as_exact()?;

@@ -1,5 +1,5 @@
-//! Conditions: as written, bound to what was seen of the messages, and bound again for those
-//! that are otherwise.
+//! Conditions: as written, bound to the types in the sample, and bound again for messages with other
+//! types.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use quarrier_messages::{Field, Kind, Schema, Value};
 
 use crate::{Error, Result, read_instructions};
 
-/// Search conditions of SQL-92 as written: what may stand behind WHERE.
+/// Search conditions of SQL-92 as written, like those after WHERE.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Conditions {
@@ -60,12 +60,12 @@ impl Conditions {
         self.written.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no conditions.
     pub fn is_empty(&self) -> bool {
         self.written.is_empty()
     }
 
-    /// The texts, in their order.
+    /// The conditions as text, in their order.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.written.iter().map(|written| &*written.text)
     }
@@ -90,8 +90,8 @@ impl Conditions {
         }
     }
 
-    /// Binds all of them. Columns that `schema` does not have are added to it, of
-    /// [`Kind::Null`], and returned with what is to be said if there is no such column.
+    /// Binds all conditions. Columns that `schema` lacks are added to it with [`Kind::Null`], and
+    /// returned with the error to report if no message has such a column.
     ///
     /// # Errors
     /// [`Error::Condition`] for the first that is wrong.
@@ -134,7 +134,7 @@ pub(super) struct Bound {
 #[derive(Debug, Clone)]
 pub(super) struct Unknown {
     pub(super) name: String,
-    /// What is to be said if none has it.
+    /// The error if no message has the column.
     pub(super) reason: String,
 }
 
@@ -155,7 +155,7 @@ fn of_text(path: &Path, text: &str) -> std::result::Result<Vec<Written>, String>
     }
 }
 
-/// Sieves for messages whose values are of other kinds than those before.
+/// Sieves for messages with values of types not seen before.
 #[derive(Debug)]
 pub(super) struct Rebinding {
     conditions: Arc<Conditions>,
@@ -183,7 +183,7 @@ impl Rebinding {
         Rebinding { conditions, schema, known: Mutex::default() }
     }
 
-    /// What the conditions are bound to at first.
+    /// The schema that the conditions are bound to at first.
     pub(super) fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -216,14 +216,14 @@ impl Rebinding {
             bound.unwrap_or(Expr::Literal(Value::Boolean(false)))
         });
         let exprs: Vec<Expr> = bound.collect();
-        // What no message of the sample had is still found by its name without case.
+        // A field that no message of the sample had is still found by its name without case.
         let fields = self.schema.fields.iter().enumerate();
         let open = fields.filter(|(_, field)| field.kind == Kind::Null).map(|(column, _)| column);
         Rebound { sieve: Sieve::new(&schema, &exprs).open(open), is_wrong }
     }
 }
 
-/// The kind in words.
+/// The name of a type.
 pub(super) fn named_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Null => "NULL",

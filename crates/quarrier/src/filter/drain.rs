@@ -8,11 +8,11 @@ use quarrier_core::pipeline::{self, Sink};
 use quarrier_messages::Kind;
 use quarrier_messages::frame::Reader;
 
-use super::again::{self, Again, Printed};
+use super::again::{self, Printed, RereadReason};
 use super::conditions::named_kind;
 use super::rejects::{LeftOut, List};
 use super::watch::{Rows, Watch};
-use super::worker::{Broken, Found, Setup, Worker};
+use super::worker::{Broken, ChunkOutput, Setup, Worker};
 use crate::Error;
 
 /// Counts over all sources.
@@ -33,16 +33,15 @@ impl Tally {
 
 /// Why a source's run ended early.
 pub(super) enum Ended {
-    /// Nobody takes the rows.
+    /// The output was closed.
     Output(io::Error),
     /// The run failed, for this reason.
     Failed(Error),
-    /// Conditions are to be bound to the kinds that columns have in all messages, and the run is to
-    /// begin again.
-    Again(Again),
+    /// The conditions must be bound to the types that columns have in all messages, and the run must start again.
+    Again(RereadReason),
 }
 
-/// Takes what workers found, in order.
+/// Receives the results of workers, in order.
 pub(super) struct Drain<'d, 's> {
     pub(super) name: &'d str,
     pub(super) tally: &'d mut Tally,
@@ -50,12 +49,12 @@ pub(super) struct Drain<'d, 's> {
     pub(super) list: &'d mut Option<List>,
     pub(super) left_out: LeftOut,
     pub(super) ended: Option<Ended>,
-    /// What was written of the source.
+    /// The output so far for the source.
     pub(super) printed: Printed,
-    /// What an earlier run wrote, which is not written again.
+    /// The output of an earlier run, which is not repeated.
     earlier: Printed,
     setup: &'s Setup,
-    /// Of each column of the schema, the kind that its first value of another one asked for.
+    /// For each column of the schema, the type that its first misfitting value needs.
     kinds: Vec<Option<Kind>>,
     /// Reads messages across borders.
     worker: Worker<'s>,
@@ -63,10 +62,10 @@ pub(super) struct Drain<'d, 's> {
     message_bytes_max: usize,
     /// Where the source's first message starts.
     first: usize,
-    found: Found,
-    /// What was seen of a message that is not over.
+    found: ChunkOutput,
+    /// The bytes of a message that is not complete yet.
     carry: Vec<u8>,
-    /// What could not be read near it.
+    /// Unreadable ranges near it.
     unreadable: Vec<std::ops::Range<u64>>,
     /// The carry's place in the source.
     offset: u64,
@@ -98,7 +97,7 @@ impl<'d, 's> Drain<'d, 's> {
             is_found_anywhere: setup.reader().is_found_anywhere(),
             message_bytes_max: setup.limits.message_bytes_max,
             first: setup.first,
-            found: Found::default(),
+            found: ChunkOutput::default(),
             carry: Vec::new(),
             unreadable: Vec::new(),
             offset: 0,
@@ -107,12 +106,12 @@ impl<'d, 's> Drain<'d, 's> {
         }
     }
 
-    /// Where in the source the first byte lies that no message was read from.
+    /// The offset of the first byte that belongs to no message read so far.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The source is over: what is left is its last message.
+    /// Ends the source: the remaining bytes are its last message.
     pub(super) fn finish(&mut self) {
         self.watch.end();
         if self.ended.is_none() && !self.tally.is_full() {
@@ -170,7 +169,7 @@ impl<'d, 's> Drain<'d, 's> {
         self.unreadable.extend_from_slice(chunk.unreadable);
     }
 
-    /// Reads what is in the carry: all of it where its last message `is_over`.
+    /// Reads the messages in the carry; the last one only if it `is_over`.
     fn mend(&mut self, is_over: bool) -> ControlFlow<()> {
         if self.carry.is_empty() {
             return ControlFlow::Continue(());
@@ -194,7 +193,7 @@ impl<'d, 's> Drain<'d, 's> {
         flow
     }
 
-    /// A stream has nothing more at hand: what is whole is not kept waiting.
+    /// The stream has no more bytes for now: emit complete messages.
     fn hand_on(&mut self) -> ControlFlow<()> {
         if !(self.is_inside && self.is_found_anywhere) {
             self.mend(false)?;
@@ -205,8 +204,8 @@ impl<'d, 's> Drain<'d, 's> {
         }
     }
 
-    /// Counts and writes what was found in `data`, which starts at `offset`.
-    fn emit(&mut self, offset: u64, data: &[u8], found: &Found) -> ControlFlow<()> {
+    /// Counts and writes the findings in `data`, which starts at `offset`.
+    fn emit(&mut self, offset: u64, data: &[u8], found: &ChunkOutput) -> ControlFlow<()> {
         let room = self.tally.limit.saturating_sub(self.tally.counts.first().copied().unwrap_or(0));
         let is_cut = found.counts.first().is_some_and(|&count| count >= room);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
@@ -250,15 +249,20 @@ impl<'d, 's> Drain<'d, 's> {
         if self.tally.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// A value, before the place `end`, for which the conditions do not mean what they mean for the
-    /// messages before: then they are to be bound to the kind that its column has in all messages.
-    fn contradiction(&mut self, found: &Found, end: usize, offset: u64) -> Option<Again> {
+    /// Finds a value, before `end`, whose type changes the meaning of the conditions for earlier
+    /// messages. Then the conditions must be bound to the type that the column has in all messages.
+    fn contradiction(
+        &mut self,
+        found: &ChunkOutput,
+        end: usize,
+        offset: u64,
+    ) -> Option<RereadReason> {
         let rebinding = &self.setup.rebinding;
         for misfit in found.misfits.iter().filter(|misfit| misfit.at < end) {
             let field = &rebinding.schema().fields[misfit.column];
             let known = &mut self.kinds[misfit.column];
             let before = match (*known, field.kind) {
-                // Until now all were NULL, of which all kinds say the same.
+                // All values so far were NULL, which is the same in every type.
                 (None, Kind::Null) => {
                     *known = Some(misfit.kind);
                     let bound = rebinding.rebound(&vec![(misfit.column, misfit.kind)]);
@@ -280,7 +284,7 @@ impl<'d, 's> Drain<'d, 's> {
                 named_kind(misfit.kind),
                 named_kind(before)
             );
-            return Some(Again { said, printed: self.printed });
+            return Some(RereadReason { said, printed: self.printed });
         }
         None
     }
@@ -301,8 +305,8 @@ impl<'d, 's> Drain<'d, 's> {
     }
 }
 
-impl Sink<Found> for Drain<'_, '_> {
-    fn take(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) -> ControlFlow<()> {
+impl Sink<ChunkOutput> for Drain<'_, '_> {
+    fn take(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut ChunkOutput) -> ControlFlow<()> {
         self.watch.advance(chunk.offset + chunk.own.end as u64);
         if self.passes_over(chunk) {
             found.clear();
@@ -310,7 +314,8 @@ impl Sink<Found> for Drain<'_, '_> {
         }
         self.head(chunk, found.head)?;
         if found.head < chunk.data.len() && !self.is_border(chunk.offset + found.head as u64) {
-            // A message that began before goes on there: what was found in the chunk is nothing.
+            // A message that began earlier extends into the chunk, so the findings in the chunk are
+            // void.
             self.carry_on(chunk, found.head..chunk.data.len());
             self.mend(false)?;
         } else if found.head < chunk.data.len() {

@@ -1,4 +1,4 @@
-//! How messages are written: told by their first bytes, then by the file's ending.
+//! Detects the format of messages: by their first bytes, then by the file's extension.
 
 use quarrier_messages::Format;
 
@@ -7,19 +7,19 @@ use crate::{Error, Result};
 /// The format of a source.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where it is none that is read here, with what to try.
-pub(super) fn format_of(name: &str, head: &[u8], wish: Option<&Format>) -> Result<Format> {
-    let told = wish.cloned().or_else(|| Format::told_by(name, head));
-    let told = told.unwrap_or_else(|| Format::guessed(head));
-    match told {
+/// [`Error::Unsupported`] for Arrow and Parquet, with what to use instead.
+pub(super) fn format_of(name: &str, head: &[u8], requested: Option<&Format>) -> Result<Format> {
+    let format = requested.cloned().or_else(|| Format::told_by(name, head));
+    let format = format.unwrap_or_else(|| Format::guessed(head));
+    match format {
         Format::Arrow | Format::Parquet => Err(Error::Unsupported {
             name: name.to_string(),
             reason: format!(
-                "{told:?} has columns and no messages to print; ask for rows of it with \
+                "{format:?} has columns and no messages to print; ask for rows of it with \
                  `quarrier query`, or load it with Python's quarrier.Table"
             ),
         }),
-        told => Ok(told),
+        format => Ok(format),
     }
 }
 

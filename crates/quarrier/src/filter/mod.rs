@@ -38,7 +38,7 @@ use quarrier_messages::{Format, Limits};
 
 use crate::{Opener, Result, Sources};
 
-/// A request: the conditions, and what is wanted of the messages for which they are true.
+/// A request: conditions, and the output for messages for which they are true.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -75,7 +75,7 @@ pub struct Filter {
     follows: bool,
 }
 
-/// What is made of messages for which the condition is true.
+/// The output for messages for which the condition is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
@@ -113,7 +113,7 @@ impl Filter {
         }
     }
 
-    /// What is made of the messages.
+    /// Sets the output for matching messages.
     pub fn form(mut self, form: Form) -> Self {
         self.form = form;
         self
@@ -125,13 +125,13 @@ impl Filter {
         self
     }
 
-    /// How messages are written; None: each source tells.
+    /// The format of the messages; `None` to detect it for each source.
     pub fn format(mut self, format: Option<Format>) -> Self {
         self.format = format;
         self
     }
 
-    /// The run ends with so many messages for which the first condition is true, of all sources
+    /// Ends the run after this many messages for which the first condition is true, in all sources
     /// together.
     pub fn matches_max(mut self, messages: u64) -> Self {
         self.matches_max = messages;
@@ -144,7 +144,7 @@ impl Filter {
         self
     }
 
-    /// Threads that read and evaluate; 0: one a CPU, as where it is not set.
+    /// Threads that read and evaluate; 0: one a CPU, as if it is not set.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -172,9 +172,9 @@ impl Filter {
     /// handed on until then are right.
     ///
     /// # Errors
-    /// [`Error::Output`](crate::Error::Output) for what the watcher says of rows. What is wrong with a
-    /// source, a condition or a column goes to [`Watch::failed`] first, and ends the run where that
-    /// returns it. [`Error::Request`](crate::Error::Request) where a source would be overwritten.
+    /// [`Error::Output`](crate::Error::Output) if the watcher returns an error for rows. Errors of a
+    /// source, a condition or a column go to [`Watch::failed`] first, and end the run if that returns
+    /// them. [`Error::Request`](crate::Error::Request) if a source would be overwritten.
     pub fn run(
         &self,
         sources: &Sources,

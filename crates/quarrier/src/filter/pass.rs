@@ -9,7 +9,7 @@ use quarrier_core::source::{Memory, Source};
 use super::drain::Drain;
 use super::worker::FilterKernel;
 
-/// Messages own at most so much of a chunk: what is found in one is held until its turn.
+/// The owned bytes of a chunk: its results are held until its turn.
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Where bytes come from.

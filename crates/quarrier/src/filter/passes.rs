@@ -8,14 +8,14 @@ use quarrier_filter::{Expr, Sieve};
 use quarrier_messages::build::KindFinder;
 use quarrier_messages::{Field, Schema, Value};
 
-use super::again::{Again, Origin, Printed};
+use super::again::{Origin, Printed, RereadReason};
 use super::conditions::{Conditions, Rebinding};
 use super::drain::{Drain, Ended, Tally};
 use super::kind;
 use super::pass::Bytes;
 use super::running::Session;
 use super::sample::Sample;
-use super::show::Wish;
+use super::show::OutputKind;
 use super::worker::{FilterKernel, Setup};
 use crate::Error;
 
@@ -37,7 +37,7 @@ impl Session<'_, '_> {
             }),
             Err(ended) => Err(ended),
         };
-        let Err(Ended::Again(Again { said, printed })) = run else { return run };
+        let Err(Ended::Again(RereadReason { said, printed })) = run else { return run };
         let rewound = origin.rewound(name, &said, self.stop);
         let mut origin = rewound.map_err(Ended::Failed)?;
         let setup = self.setup_for_kinds(name, &sample)?;
@@ -57,9 +57,9 @@ impl Session<'_, '_> {
         })
     }
 
-    /// What finds the kinds of all fields.
+    /// The setup of a run that finds the types of all fields.
     fn setup_for_kinds(&self, name: &str, sample: &Sample) -> Result<Setup, Ended> {
-        let format = kind::format_of(name, &sample.bytes, self.wished_format());
+        let format = kind::format_of(name, &sample.bytes, self.requested_format());
         let format = format.map_err(Ended::Failed)?;
         let (_, opening, first) =
             sample.opened(&format, &self.filter.limits).map_err(Ended::Failed)?;
@@ -71,7 +71,7 @@ impl Session<'_, '_> {
             first,
             sieve: Sieve::new(&Schema::default(), &[every]),
             rebinding: Rebinding::new(Arc::new(Conditions::none()), Schema::default()),
-            wish: Wish::Kinds,
+            output_kind: OutputKind::Kinds,
             lists_rejects: false,
         })
     }

@@ -11,17 +11,17 @@ const FIELDS_MAX: usize = 4_096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) name: String,
-    /// Whether it is known to be a field's name; else a field is it whose name differs in ASCII
-    /// case alone.
+    /// Whether this is known to be a field's exact name; if not, a field whose name differs only in
+    /// ASCII case also matches.
     pub(super) is_known: bool,
 }
 
 /// Values of a message, by field. Kept from one message to the next, with its fields.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Whether only the fields told at first are wanted.
+    /// Whether only the fields given at first are wanted.
     is_closed: bool,
-    /// Of these, the ones that are found by name without case.
+    /// The fields that match by name without case.
     open: Vec<usize>,
     names: Vec<String>,
     places: HashMap<String, usize>,
@@ -41,11 +41,11 @@ enum Held {
     Text(usize, usize),
 }
 
-/// Names of fields left out that are told.
+/// The number of omitted fields whose names are listed.
 const LEFT_OUT_MAX: usize = 8;
 
 impl Record {
-    /// Of these fields and no others, or of all.
+    /// A record of these fields only, or of all.
     pub(super) fn new(columns: Option<&[Wanted]>) -> Self {
         let wanted = columns.unwrap_or_default();
         let names: Vec<String> = wanted.iter().map(|wanted| wanted.name.clone()).collect();
@@ -90,7 +90,7 @@ impl Record {
         }
     }
 
-    /// Whether a field that was told at first has come.
+    /// Whether a field given at first has occurred.
     pub(super) fn has_seen(&self, name: &str) -> bool {
         self.names.iter().zip(&self.seen).any(|(known, seen)| known == name && *seen)
     }

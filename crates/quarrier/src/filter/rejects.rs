@@ -1,4 +1,4 @@
-//! Messages that are left out: counted, the first one told, all of them listed in a file.
+//! Rejected messages: counted, the first one reported, all of them listed in a file.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// A message that was left out.
 #[derive(Debug)]
 pub(super) struct Reject {
-    /// Its place in the bytes at hand.
+    /// Its place in the current bytes.
     pub(super) at: usize,
     /// How many lines of these bytes started before its own.
     pub(super) line: u64,
@@ -22,7 +22,7 @@ pub(super) struct Reject {
 /// The file in which they are listed, one JSON object a line. It has its name when it is whole.
 pub(super) struct List {
     path: PathBuf,
-    /// What it is called until then; nothing where it is no regular file, but a pipe or device.
+    /// Its temporary name; `None` if the target is a pipe or device rather than a regular file.
     part: Option<PathBuf>,
     out: BufWriter<File>,
 }
@@ -63,7 +63,7 @@ impl List {
         self.checked(length)
     }
 
-    /// Takes back what came after the list had this length.
+    /// Removes the entries added after the list had this length.
     ///
     /// # Errors
     /// [`Error::Rejects`].
@@ -89,7 +89,7 @@ impl List {
 impl Drop for List {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
-            // What is left of a list that is not whole; there is nobody to tell.
+            // Removes the incomplete list; nobody is left to report an error to.
             let _ = fs::remove_file(part);
         }
     }
@@ -101,7 +101,7 @@ impl Drop for List {
 pub struct LeftOut {
     /// How many.
     pub count: u64,
-    /// Of so many messages.
+    /// The number of messages.
     pub messages: u64,
     /// The line of the first, from 1, and why it was left out.
     pub first: Option<(u64, String)>,

@@ -9,21 +9,21 @@ use quarrier_core::source::Source;
 use quarrier_filter::Sieve;
 use quarrier_messages::{Field, Format, Kind, Schema};
 
-use super::again::{Again, Origin, Printed, Tape};
+use super::again::{Origin, Printed, RereadReason, Tape};
 use super::conditions::{Bound, Conditions, Rebinding, Unknown};
 use super::drain::{Drain, Ended, Tally};
 use super::pass::Bytes;
 use super::record::Wanted;
 use super::rejects::List;
 use super::sample::{Sample, Subject};
-use super::show::{RowFormat, Wish};
+use super::show::{OutputKind, RowFormat};
 use super::watch::{Done, Header, Watch};
 use super::worker::{FilterKernel, Setup, Worker};
 use super::{Filter, Form, kind};
 use crate::account::RemoteCost;
 use crate::{Error, Named, Opened, Opener, Place, Result, Sources};
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Filtered {
@@ -37,17 +37,17 @@ pub struct Filtered {
     pub rejected: u64,
     /// The runs over the sources that were read, in their order.
     pub runs: Vec<Run>,
-    /// What remote sources cost, where there was one.
+    /// The cost of remote sources, if there were any.
     pub remote: Option<RemoteCost>,
     /// Time to bind conditions, and to take samples.
     pub bind: Duration,
-    /// Whether it was told to stop.
+    /// Whether it was stopped.
     pub is_stopped: bool,
     /// The largest source, where it may be read again at no price.
     pub(super) largest: Option<Largest>,
 }
 
-/// The source of which most bytes were read.
+/// The source with the most bytes read.
 pub(super) struct Largest {
     pub(super) source: Option<Box<dyn Source>>,
     /// Which of the runs is its.
@@ -86,16 +86,16 @@ impl Filtered {
     }
 }
 
-/// What all sources of one request share.
+/// State that all sources of one request share.
 pub(super) struct Session<'f, 'w> {
     pub(super) filter: &'f Filter,
     pub(super) stop: &'f Arc<AtomicBool>,
     pub(super) watch: &'w mut dyn Watch,
-    /// How messages of the source at hand are written, where that is known.
+    /// The format of the current source, if it is known.
     told: Option<Format>,
     /// Columns that were seen so far.
     schema: Schema,
-    wish: Option<Wish>,
+    output_kind: Option<OutputKind>,
     is_open: bool,
     pub(super) list: Option<List>,
     pub(super) tally: Tally,
@@ -124,7 +124,7 @@ impl<'f, 'w> Session<'f, 'w> {
             watch,
             told: None,
             schema: Schema::default(),
-            wish: None,
+            output_kind: None,
             is_open: false,
             list: None,
             tally,
@@ -148,12 +148,12 @@ impl<'f, 'w> Session<'f, 'w> {
             match self.open_and_filter(named, opener, is_last, &mut filtered) {
                 Ok(()) => {}
                 Err(Ended::Output(error)) => {
-                    // Who wants no more rows may want the list of what was left out until then.
+                    // A receiver that wants no more rows may still want the list of rejects so far.
                     self.list.take().map_or(Ok(()), List::finish)?;
                     return Err(Error::Output(error));
                 }
                 Err(Ended::Failed(error)) => self.fail(error)?,
-                Err(Ended::Again(Again { said: reason, .. })) => {
+                Err(Ended::Again(RereadReason { said: reason, .. })) => {
                     let name = String::new();
                     self.fail(Error::Kinds { name, reason })?;
                 }
@@ -202,7 +202,7 @@ impl<'f, 'w> Session<'f, 'w> {
         Ok(())
     }
 
-    /// Filters a source; the run, and whether its bytes are read as they lie.
+    /// Filters a source; returns the run, and whether its bytes are read uncompressed.
     fn filter_opened(
         &mut self,
         opened: &mut Opened,
@@ -226,7 +226,7 @@ impl<'f, 'w> Session<'f, 'w> {
                 return Ok((run, false));
             }
         };
-        // What cannot be read at the start is told by who reads all of it.
+        // The reader of the whole source reports errors at its start.
         match quarrier_messages::decompressed(source) {
             Ok(Some(_)) => Ok((self.passes(&name, Origin::Compressed(source), is_last)?, false)),
             Ok(None) | Err(_) => Ok((self.passes(&name, Origin::Source(source), is_last)?, true)),
@@ -234,15 +234,15 @@ impl<'f, 'w> Session<'f, 'w> {
     }
 
     pub(super) fn subject<'n>(&'n self, name: &'n str) -> Subject<'n> {
-        Subject { name, wish: self.wished_format(), limits: &self.filter.limits }
+        Subject { name, requested: self.requested_format(), limits: &self.filter.limits }
     }
 
-    /// How messages of the source at hand are written, where that is known or asked for.
-    pub(super) fn wished_format(&self) -> Option<&Format> {
+    /// The known or requested format of the current source.
+    pub(super) fn requested_format(&self) -> Option<&Format> {
         self.told.as_ref().or(self.filter.format.as_ref())
     }
 
-    /// Binds the conditions to what is known of the columns: by the sample, or by all messages.
+    /// Binds the conditions to the column types of the sample, or of all messages.
     pub(super) fn setup(
         &mut self,
         name: &str,
@@ -252,7 +252,7 @@ impl<'f, 'w> Session<'f, 'w> {
     ) -> std::result::Result<Setup, Ended> {
         let started = Instant::now();
         let filter = self.filter;
-        let format = kind::format_of(name, &sample.bytes, self.wished_format());
+        let format = kind::format_of(name, &sample.bytes, self.requested_format());
         let format = format.map_err(Ended::Failed)?;
         let (seen, opening, first) =
             sample.opened(&format, &filter.limits).map_err(Ended::Failed)?;
@@ -261,10 +261,12 @@ impl<'f, 'w> Session<'f, 'w> {
         all.iter().for_each(|all| widen(&mut self.schema, all));
         let mut schema = self.schema.clone();
         let bound = filter.conditions.bind(&mut schema);
-        // What is wrong for the kinds of the sample may be right for those of all messages.
+        // A condition that is wrong for the types in the sample may be right for those of all messages.
         let may_be_right = !is_all && filter.conditions.are_right_somewhere(&self.schema);
         let Bound { exprs, unknown } = bound.map_err(|error| match may_be_right {
-            true => Ended::Again(Again { said: error.to_string(), printed: Printed::default() }),
+            true => {
+                Ended::Again(RereadReason { said: error.to_string(), printed: Printed::default() })
+            }
             false => Ended::Failed(error),
         })?;
         self.unknown = unknown.into_iter().chain(self.unknown_columns()).collect();
@@ -275,9 +277,9 @@ impl<'f, 'w> Session<'f, 'w> {
         {
             return Err(Ended::Failed(unknown.error()));
         }
-        let wish = match &self.wish {
-            Some(wish) => wish.clone(),
-            None => self.wish.insert(self.wish_of_rows()).clone(),
+        let output_kind = match &self.output_kind {
+            Some(output_kind) => output_kind.clone(),
+            None => self.output_kind.insert(self.output_kind()).clone(),
         };
         self.bind += started.elapsed();
         Ok(Setup {
@@ -287,7 +289,7 @@ impl<'f, 'w> Session<'f, 'w> {
             first,
             sieve: Sieve::new(&schema, &exprs),
             rebinding: Rebinding::new(Arc::clone(&filter.conditions), schema),
-            wish,
+            output_kind,
             lists_rejects: filter.rejects.is_some(),
         })
     }
@@ -303,8 +305,8 @@ impl<'f, 'w> Session<'f, 'w> {
         unknown.map(|name| Unknown { name: name.clone(), reason: said(name) }).collect()
     }
 
-    /// What is to be shown, by the columns that the first messages have.
-    fn wish_of_rows(&self) -> Wish {
+    /// The kind of output, with the columns of the first messages.
+    fn output_kind(&self) -> OutputKind {
         let filter = self.filter;
         let known = |field: &Field| Wanted { name: field.name.to_string(), is_known: true };
         let wanted = |name: &String| match self.schema.position(name) {
@@ -316,14 +318,14 @@ impl<'f, 'w> Session<'f, 'w> {
             None => self.schema.fields.iter().map(known).collect::<Vec<Wanted>>(),
         };
         match filter.form {
-            Form::Matches => Wish::Matches,
-            _ if filter.conditions.len() != 1 => Wish::Count,
-            Form::Count => Wish::Count,
-            Form::Messages => Wish::Bytes,
-            Form::Json if filter.columns.is_none() => Wish::Objects,
-            Form::Text => Wish::Rows(RowFormat::Text, columns()),
-            Form::Json => Wish::Rows(RowFormat::Json, columns()),
-            Form::Csv => Wish::Rows(RowFormat::Csv, columns()),
+            Form::Matches => OutputKind::Matches,
+            _ if filter.conditions.len() != 1 => OutputKind::Count,
+            Form::Count => OutputKind::Count,
+            Form::Messages => OutputKind::Bytes,
+            Form::Json if filter.columns.is_none() => OutputKind::Objects,
+            Form::Text => OutputKind::Rows(RowFormat::Text, columns()),
+            Form::Json => OutputKind::Rows(RowFormat::Json, columns()),
+            Form::Csv => OutputKind::Rows(RowFormat::Csv, columns()),
             Form::Arrow => {
                 let kind = |name: &str| {
                     let column = self.schema.position(name);
@@ -333,12 +335,12 @@ impl<'f, 'w> Session<'f, 'w> {
                     name: wanted.name.as_str().into(),
                     kind: kind(&wanted.name),
                 };
-                Wish::Batches(Schema { fields: columns().iter().map(field).collect() })
+                OutputKind::Batches(Schema { fields: columns().iter().map(field).collect() })
             }
         }
     }
 
-    /// Runs over one source, and says what was wrong with it.
+    /// Runs over one source, and reports its errors.
     pub(super) fn filter_one(
         &mut self,
         name: &str,
@@ -349,7 +351,7 @@ impl<'f, 'w> Session<'f, 'w> {
         // Nothing is written, not even a header, before there is something to read.
         if !self.is_open {
             let is_certain = self.unknown.is_empty() || matches!(bytes, Bytes::Stream(_));
-            let header = Header::new(&setup.wish, is_certain, &self.filter.conditions);
+            let header = Header::new(&setup.output_kind, is_certain, &self.filter.conditions);
             self.watch.open(&header).map_err(Ended::Output)?;
             self.is_open = true;
         }
@@ -369,7 +371,7 @@ impl<'f, 'w> Session<'f, 'w> {
             drain.clear();
         }
         let (ended, position) = (drain.ended.take(), drain.offset());
-        // What was learnt until then is not all that there is to be known.
+        // The types seen so far are not those of all messages.
         if let Some(again @ Ended::Again(_)) = ended {
             return Err(again);
         }

@@ -1,4 +1,4 @@
-//! The first messages of a source, by which columns and their kinds are known.
+//! The first messages of a source, by which its columns and their types are inferred.
 
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,23 +16,23 @@ use crate::source::Failing;
 /// Bytes of a sample; more only where they hold no whole message.
 const SAMPLE_BYTES: usize = 1 << 20;
 
-/// How long a stream that trickles is listened to before what came is enough. One that is fast gives
-/// a sample in much less, so that what is known of it does not depend on time.
+/// How long to wait for a slow stream before the bytes so far are enough. A fast one fills a sample in
+/// much less, so that its inferred types do not depend on time.
 const LISTEN_MAX: Duration = Duration::from_secs(1);
 
-/// What a sample is taken of.
+/// The source of a sample.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'s> {
     pub(super) name: &'s str,
-    pub(super) wish: Option<&'s Format>,
+    pub(super) requested: Option<&'s Format>,
     pub(super) limits: &'s Limits,
 }
 
 impl Subject<'_> {
-    /// Whether the bytes hold a message that is whole, or what else they hold is told by who reads
-    /// all of it.
+    /// Whether the bytes hold a complete message; errors in them are reported by the reader of the
+    /// whole source.
     fn has_message(&self, bytes: &[u8]) -> bool {
-        let Ok(format) = kind::format_of(self.name, bytes, self.wish) else {
+        let Ok(format) = kind::format_of(self.name, bytes, self.requested) else {
             return !bytes.is_empty();
         };
         let reader = FormatReader::new(&format, self.limits, &Opening::default());
@@ -40,7 +40,7 @@ impl Subject<'_> {
         first.is_some_and(|first| reader.end(&bytes[first..], false) > 0)
     }
 
-    /// Bytes after which none of the sample is looked for a message any more.
+    /// The size from which a sample is not searched for a message any more.
     fn bytes_max(&self) -> usize {
         self.limits.message_bytes_max + SAMPLE_BYTES
     }
@@ -65,12 +65,12 @@ pub(super) struct Sample {
     pub(super) bytes: Vec<u8>,
     /// Whether they are all of it.
     pub(super) is_all: bool,
-    /// Why a stream gives nothing behind them.
+    /// The error that ends the stream after these bytes.
     pub(super) error: Option<io::Error>,
 }
 
 impl Sample {
-    /// Of a source with a length. What cannot be read is told by who reads all of it.
+    /// Takes a sample of a source with a length. The reader of the whole source reports errors.
     pub(super) fn of_source(source: &dyn Source, subject: Subject<'_>) -> Self {
         let mut sample = Sample::default();
         let mut wanted = SAMPLE_BYTES;
@@ -92,8 +92,8 @@ impl Sample {
         sample
     }
 
-    /// Of a stream, which goes on behind it. A stream that pauses, or gives little, is not waited
-    /// for once a message is there.
+    /// Takes a sample of a stream, which continues after it. Does not wait for a slow or pausing stream
+    /// once there is a message.
     pub(super) fn of_stream(
         stream: &mut dyn Read,
         subject: Subject<'_>,
@@ -137,11 +137,10 @@ impl Sample {
         wanted >= subject.bytes_max() || subject.has_message(&self.bytes)
     }
 
-    /// The columns that the messages show, what the first bytes say of the rest, and where the
-    /// first message starts.
+    /// The columns of the messages, the opening state for the rest, and the start of the first message.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where they cannot be loaded.
+    /// [`Error::Messages`](crate::Error::Messages) if they cannot be loaded.
     pub(super) fn opened(
         &self,
         format: &Format,

@@ -1,4 +1,4 @@
-//! Messages that match as rows: made by the workers, written in order by the sink.
+//! Matching messages as rows: workers format them, the sink writes them in order.
 
 use std::io::Write;
 
@@ -11,29 +11,29 @@ use super::columns::Builders;
 use super::record::{Record, Wanted};
 use super::worker::read_one;
 
-/// What is wanted of messages that match.
+/// What to output for matching messages.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Wish {
-    /// How many there are.
+pub(super) enum OutputKind {
+    /// Their number.
     Count,
     /// Their bytes.
     Bytes,
-    /// Their bytes, and which conditions are true.
+    /// Their bytes, and the conditions that are true.
     Matches,
     /// Rows of these columns.
     Rows(RowFormat, Vec<Wanted>),
-    /// JSON with all fields that a message has.
+    /// JSON with all fields of each message.
     Objects,
     /// Record batches of these columns.
     Batches(quarrier_messages::Schema),
-    /// The kinds of all fields, and no message.
+    /// The types of all fields, and no message.
     Kinds,
 }
 
-/// How rows are written.
+/// The format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowFormat {
-    /// With tabs between the values.
+    /// Tab-separated values.
     Text,
     Json,
     Csv,
@@ -43,12 +43,12 @@ pub(super) enum RowFormat {
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     pub(super) bytes: Vec<u8>,
-    /// Where each row ends in `bytes`.
+    /// The end of each row in `bytes`.
     pub(super) ends: Vec<usize>,
     pub(super) batch: Option<RecordBatch>,
 }
 
-/// Reads messages that match once more, now for what is shown of them.
+/// Reads matching messages once more, to format them.
 pub(super) struct Shower {
     reader: FormatReader,
     record: Record,
@@ -66,18 +66,20 @@ enum Rows {
     },
     Csv(Box<csv::Writer<Vec<u8>>>),
     Batches(Box<Builders>),
-    /// Of each field of the record.
+    /// The type finder of each field of the record.
     Kinds(Vec<KindFinder>),
 }
 
 impl Shower {
-    /// What shows messages, if their bytes are not enough.
-    pub(super) fn new(wish: &Wish, reader: FormatReader) -> Option<Self> {
-        let (record, rows) = match wish {
-            Wish::Count | Wish::Bytes | Wish::Matches => return None,
-            Wish::Kinds => (Record::new(None), Rows::Kinds(Vec::new())),
-            Wish::Objects => (Record::new(None), Rows::Json { keys: Vec::new(), is_full: false }),
-            Wish::Rows(format, columns) => {
+    /// A formatter, if the bytes of messages are not enough.
+    pub(super) fn new(output_kind: &OutputKind, reader: FormatReader) -> Option<Self> {
+        let (record, rows) = match output_kind {
+            OutputKind::Count | OutputKind::Bytes | OutputKind::Matches => return None,
+            OutputKind::Kinds => (Record::new(None), Rows::Kinds(Vec::new())),
+            OutputKind::Objects => {
+                (Record::new(None), Rows::Json { keys: Vec::new(), is_full: false })
+            }
+            OutputKind::Rows(format, columns) => {
                 let rows = match format {
                     RowFormat::Text => Rows::Text,
                     RowFormat::Json => Rows::Json { keys: Vec::new(), is_full: true },
@@ -85,7 +87,7 @@ impl Shower {
                 };
                 (Record::new(Some(columns)), rows)
             }
-            Wish::Batches(schema) => {
+            OutputKind::Batches(schema) => {
                 let builders = Builders::new(schema);
                 (Record::new(Some(&builders.wanted())), Rows::Batches(Box::new(builders)))
             }
@@ -127,7 +129,7 @@ impl Shower {
         Ok(())
     }
 
-    /// Hands out what is held back.
+    /// Emits the output held back.
     pub(super) fn finish(&mut self, shown: &mut Shown) {
         match &mut self.rows {
             Rows::Text | Rows::Json { .. } | Rows::Kinds(_) => {}

@@ -1,4 +1,4 @@
-//! Who sees a run: rows in order, and how it goes on.
+//! The receiver of a run's output: rows in order, and progress.
 
 use std::io;
 use std::ops::Range;
@@ -11,14 +11,14 @@ use quarrier_core::pipeline::Run;
 use super::columns::arrow_schema;
 use super::conditions::Conditions;
 use super::rejects::LeftOut;
-use super::show::{Wish, header};
-use super::worker::Found;
+use super::show::{OutputKind, header};
+use super::worker::ChunkOutput;
 use crate::{Error, Result};
 
 /// Takes rows in the order of the sources, and sees the run go on. A closure that takes rows is one,
 /// too.
 pub trait Watch: Send {
-    /// Rows will follow, and what they are; once, when there is something to read.
+    /// Announces rows and their header; called once, when there are bytes to read.
     ///
     /// # Errors
     /// Ends the run.
@@ -42,7 +42,7 @@ pub trait Watch: Send {
     /// Ends the run.
     fn rows(&mut self, rows: &Rows<'_>) -> io::Result<()>;
 
-    /// A stream has nothing more at hand: what is held back should not wait for more.
+    /// A stream has no more bytes for now: flush any output held back.
     ///
     /// # Errors
     /// Ends the run.
@@ -50,7 +50,7 @@ pub trait Watch: Send {
         Ok(())
     }
 
-    /// A pass over a source begins; `end` is its length, or [`u64::MAX`] where that is not known.
+    /// A pass over a source begins; `end` is its length, or [`u64::MAX`] if that is not known.
     fn begin(&mut self, name: &str, end: u64) {
         let _ = (name, end);
     }
@@ -78,7 +78,7 @@ pub trait Watch: Send {
         let _ = done;
     }
 
-    /// A source failed, or a column is in none of them. `Ok` goes on with what is left.
+    /// A source failed, or no source has a column. `Ok` continues with the rest.
     ///
     /// # Errors
     /// Ends the run with this error, which is what happens if nothing is said.
@@ -96,11 +96,11 @@ where
     }
 }
 
-/// What is known of rows before they come.
+/// Facts about the rows before they come.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Header {
-    /// What stands before the first row as text: the header of CSV.
+    /// The text before the first row: the header of CSV.
     pub text: Vec<u8>,
     /// The schema of record batches.
     pub schema: Option<SchemaRef>,
@@ -112,13 +112,17 @@ pub struct Header {
 }
 
 impl Header {
-    pub(super) fn new(wish: &Wish, is_certain: bool, conditions: &Arc<Conditions>) -> Self {
-        let text = match wish {
-            Wish::Rows(format, columns) => header(*format, columns),
+    pub(super) fn new(
+        output_kind: &OutputKind,
+        is_certain: bool,
+        conditions: &Arc<Conditions>,
+    ) -> Self {
+        let text = match output_kind {
+            OutputKind::Rows(format, columns) => header(*format, columns),
             _ => Vec::new(),
         };
-        let schema = match wish {
-            Wish::Batches(schema) => Some(arrow_schema(schema)),
+        let schema = match output_kind {
+            OutputKind::Batches(schema) => Some(arrow_schema(schema)),
             _ => None,
         };
         Header { text, schema, is_certain, conditions: Arc::clone(conditions) }
@@ -130,7 +134,7 @@ pub struct Rows<'r> {
     source: &'r str,
     offset: u64,
     data: &'r [u8],
-    found: &'r Found,
+    found: &'r ChunkOutput,
     these: Range<usize>,
 }
 
@@ -148,7 +152,7 @@ impl<'r> Rows<'r> {
     pub(super) fn new(
         source: &'r str,
         (offset, data): (u64, &'r [u8]),
-        found: &'r Found,
+        found: &'r ChunkOutput,
         these: Range<usize>,
     ) -> Self {
         Rows { source, offset, data, found, these }
@@ -164,7 +168,7 @@ impl<'r> Rows<'r> {
         self.these.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.these.is_empty()
     }
@@ -178,8 +182,8 @@ impl<'r> Rows<'r> {
         })
     }
 
-    /// Of [`Form::Matches`](super::Form::Matches), the condition that is true for each message, by its number
-    /// from 0: a message is there once for each.
+    /// For [`Form::Matches`](super::Form::Matches), the index of the condition that is true, from 0,
+    /// for each message: a message occurs once for each condition.
     pub fn conditions(&self) -> impl Iterator<Item = usize> + use<'r> {
         let matches = self.found.matches.get(self.these.clone()).unwrap_or_default();
         matches.iter().map(|&condition| condition as usize)

@@ -12,18 +12,18 @@ use quarrier_messages::{Format, FormatReader, Kind, Limits, Opening};
 
 use super::conditions::{Misfits, Rebinding, Rebound};
 use super::rejects::Reject;
-use super::show::{Shower, Shown, Wish};
+use super::show::{OutputKind, Shower, Shown};
 
-/// What all workers of one source share.
+/// State that all workers of one source share.
 pub(super) struct Setup {
     pub(super) format: Format,
     pub(super) limits: Limits,
-    /// What the source's first bytes said, and where its first message starts.
+    /// The opening state of the source, and the start of its first message.
     pub(super) opening: Opening,
     pub(super) first: usize,
     pub(super) sieve: Sieve,
     pub(super) rebinding: Rebinding,
-    pub(super) wish: Wish,
+    pub(super) output_kind: OutputKind,
     /// Whether all messages left out are listed, or counted and the first one kept.
     pub(super) lists_rejects: bool,
 }
@@ -41,13 +41,13 @@ pub(super) struct FilterKernel<'s> {
     idle: Mutex<Vec<Worker<'s>>>,
 }
 
-/// What a chunk, or a message that lies across the border of two, yields.
+/// The result of a chunk, or of a message that crosses the border of two.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// The first message of the chunk starts here, or is likely to; what is before belongs to one
-    /// of the chunk before. The end of the chunk where none starts.
+pub(super) struct ChunkOutput {
+    /// Where the first message of the chunk starts, or probably starts; the bytes before it belong to the chunk before.
+    /// The end of the chunk if none starts.
     pub(super) head: usize,
-    /// A message starts here that does not end in the chunk.
+    /// Where a message starts that does not end in the chunk.
     pub(super) tail: usize,
     /// Whether the chunk ends inside a message that is too long and was left out.
     pub(super) is_inside: bool,
@@ -55,29 +55,29 @@ pub(super) struct Found {
     pub(super) lines: u64,
     /// Messages that were parsed.
     pub(super) messages: u64,
-    /// How many match each condition.
+    /// The number of matches of each condition.
     pub(super) counts: Vec<u64>,
-    /// Where the messages stand that match, unless only their number is asked for.
+    /// The ranges of matching messages, unless only their number is requested.
     pub(super) spans: Vec<(u32, u32)>,
-    /// The condition that is true for each of these, where that is wanted.
+    /// The condition that is true for each of these, if requested.
     pub(super) matches: Vec<u32>,
     /// The same messages as rows.
     pub(super) shown: Shown,
     pub(super) rejects: Vec<Reject>,
     pub(super) rejected: u64,
-    /// Values of other kinds than their columns had: each column and kind once.
+    /// Values of other types than their columns had: each column and type once.
     pub(super) misfits: Vec<Misfit>,
-    /// What ends the run: a condition that has no value, and the message's place.
+    /// A condition whose evaluation failed, with the message's place; it ends the run.
     pub(super) broken: Option<Broken>,
 }
 
-/// A value of another kind than its column had in the sample.
+/// A value of another type than its column had in the sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Misfit {
-    /// Its message's place in the bytes at hand.
+    /// Where its message starts in the current bytes.
     pub(super) at: usize,
     pub(super) line: u64,
-    /// In the schema that the conditions are bound to.
+    /// The column in the schema that the conditions are bound to.
     pub(super) column: usize,
     /// The kind that holds the value, and all before it.
     pub(super) kind: Kind,
@@ -91,13 +91,13 @@ pub(super) struct Broken {
     pub(super) fault: quarrier_filter::Fault,
 }
 
-impl Found {
+impl ChunkOutput {
     /// Empties it, and keeps its memory.
     pub(super) fn clear(&mut self) {
         let (spans, mut counts) =
             (std::mem::take(&mut self.spans), std::mem::take(&mut self.counts));
         counts.clear();
-        *self = Found { spans, counts, ..Found::default() };
+        *self = ChunkOutput { spans, counts, ..ChunkOutput::default() };
         self.spans.clear();
     }
 }
@@ -118,13 +118,13 @@ impl<'s> FilterKernel<'s> {
 }
 
 impl Kernel for FilterKernel<'_> {
-    type Output = Found;
+    type Output = ChunkOutput;
 
     fn need(&self) -> Need {
         Need::default()
     }
 
-    fn work(&self, chunk: &pipeline::Chunk<'_>, emit: &mut Emitter<'_, Found>) {
+    fn work(&self, chunk: &pipeline::Chunk<'_>, emit: &mut Emitter<'_, ChunkOutput>) {
         let idle = self.idle().pop();
         let mut worker = idle.unwrap_or_else(|| Worker::new(self.setup));
         worker.chunk(chunk, emit.output());
@@ -145,27 +145,27 @@ struct State<'s> {
     /// The conditions that are true for a message.
     found: Vec<u32>,
     shower: Option<Shower>,
-    again: Vec<Again>,
+    again: Vec<ReboundConditions>,
 }
 
-/// Conditions bound to other kinds, with a parser for them.
-struct Again {
+/// Conditions bound to other column types, with a parser for them.
+struct ReboundConditions {
     misfits: Misfits,
     reader: FormatReader,
     sieve: Sieve,
     rebound: Arc<Rebound>,
 }
 
-/// So much of a hole is looked at for the start of a message.
+/// How far a hole is searched for the start of a message.
 const HOLE_SEEN_BYTES: usize = 4 << 10;
 
-/// Kinds of misfits that a worker keeps a parser for.
+/// How many sets of misfits a worker keeps a parser for.
 const AGAIN_MAX: usize = 16;
 
 impl<'s> Worker<'s> {
     pub(super) fn new(setup: &'s Setup) -> Self {
         let reader = setup.reader();
-        let shower = Shower::new(&setup.wish, setup.reader());
+        let shower = Shower::new(&setup.output_kind, setup.reader());
         let state = State {
             setup,
             sieve: setup.sieve.clone(),
@@ -177,14 +177,14 @@ impl<'s> Worker<'s> {
     }
 
     /// Takes the messages that start and end in a chunk.
-    fn chunk(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut Found) {
+    fn chunk(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut ChunkOutput) {
         let data = chunk.data;
-        // What does not begin in the first zeros of a hole does not begin in the others.
+        // If no message begins in the first zeros of a hole, none begins in the rest.
         let seen = if chunk.is_hole { &data[..data.len().min(HOLE_SEEN_BYTES)] } else { data };
         let start = match self.reader.is_found_anywhere() {
             _ if chunk.at_start => Some(self.setup.first.min(data.len())),
             true => self.reader.start(seen, 0),
-            // Whoever puts the chunks in order sees whether that is right.
+            // The sink, which orders the chunks, corrects a wrong guess.
             false => self.reader.guess(seen),
         };
         found.head = start.unwrap_or(data.len());
@@ -194,14 +194,14 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Takes the messages of a chunk from `at` on, which may lie inside of one that is too long;
-    /// all of them where the source ends there.
+    /// Reads the messages of a chunk from `at` on, which may lie inside of one that is too long; reads
+    /// the last one too if the source ends there.
     pub(super) fn take(
         &mut self,
         chunk: &pipeline::Chunk<'_>,
         at: usize,
         (is_inside, is_end): (bool, bool),
-        found: &mut Found,
+        found: &mut ChunkOutput,
     ) {
         let data = chunk.data;
         found.counts.resize(self.setup.sieve.conditions(), 0);
@@ -234,7 +234,7 @@ impl<'s> Worker<'s> {
         self.state.shower.as_ref().is_some_and(|shower| shower.has_seen(name))
     }
 
-    /// The fields of all messages with their kinds, where those are what is wanted.
+    /// The fields of all messages with their types, in a run for types.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &KindFinder)> {
         self.state.shower.iter().flat_map(Shower::kinds)
     }
@@ -245,13 +245,13 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Why a message is left out that lies near bad sectors.
+/// The reject reason of a message near bad sectors.
 const UNREADABLE: &str = "part of it could not be read";
 
 /// Takes messages from the parser.
 struct Sift<'w, 's, 'c> {
     state: &'w mut State<'s>,
-    found: &'w mut Found,
+    found: &'w mut ChunkOutput,
     data: &'c [u8],
     is_end: bool,
     /// The chunk's offset, and what could not be read of the source.
@@ -311,7 +311,7 @@ impl Sift<'_, '_, '_> {
     }
 
     fn matched(&mut self, message: &[u8]) {
-        if self.found.broken.is_some() || self.state.setup.wish == Wish::Count {
+        if self.found.broken.is_some() || self.state.setup.output_kind == OutputKind::Count {
             return;
         }
         let at = self.place(message);
@@ -321,10 +321,10 @@ impl Sift<'_, '_, '_> {
             self.found.counts.iter_mut().for_each(|count| *count -= 1);
             return self.left_out(message, reason);
         }
-        if self.state.setup.wish == Wish::Kinds {
+        if self.state.setup.output_kind == OutputKind::Kinds {
             return;
         }
-        if self.state.setup.wish == Wish::Matches {
+        if self.state.setup.output_kind == OutputKind::Matches {
             self.found.matches.push(0);
         }
         self.found.spans.push((at as u32, (at + message.len()) as u32));
@@ -332,7 +332,7 @@ impl Sift<'_, '_, '_> {
 
     /// Many conditions.
     fn each(&mut self, message: &[u8]) {
-        let is_wanted = self.state.setup.wish == Wish::Matches
+        let is_wanted = self.state.setup.output_kind == OutputKind::Matches
             && self.found.counts.len() > 1
             && self.found.broken.is_none();
         let at = self.place(message);
@@ -390,12 +390,12 @@ impl Sift<'_, '_, '_> {
         std::mem::swap(&mut self.state.sieve, &mut self.state.again[0].sieve);
     }
 
-    /// Notes what the message has of other kinds, for whoever puts the chunks in order: whether the
-    /// conditions may go on like this depends on all messages before.
+    /// Records the values that do not fit, for the sink: whether the conditions may continue depends on
+    /// all earlier messages.
     fn note_misfits(&mut self, at: usize, rebound: &Rebound) {
         for nth in 0..self.state.again[0].misfits.len() {
             let (column, kind) = self.state.again[0].misfits[nth];
-            // Of numbers that are only compared with constants the digits do not matter.
+            // For numbers only compared with constants, the number of decimals does not matter.
             let kind = match kind {
                 Kind::Decimal { .. } if !rebound.sieve.is_held(column) => Kind::Integer,
                 kind => kind,
@@ -429,7 +429,7 @@ impl Sift<'_, '_, '_> {
         let setup = self.state.setup;
         let rebound = setup.rebinding.rebound(&misfits);
         let reader = setup.reader();
-        let again = Again { misfits, reader, sieve: rebound.sieve.clone(), rebound };
+        let again = ReboundConditions { misfits, reader, sieve: rebound.sieve.clone(), rebound };
         all.insert(0, again);
         0
     }

@@ -1,4 +1,4 @@
-//! What is kept of a measurement: the machine's profile, and beside it what the last runs found.
+//! Stored measurements: the machine's profile, and beside it the results of the last runs.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use super::Gauge;
 use crate::Machine;
 
 impl Gauge {
-    /// Adds what `report` measured to the profile, and says where that is. A profile that cannot be
-    /// kept is no failure: the report is what was asked for.
+    /// Adds the measurements of `report` to the profile, and reports where that is. A profile that
+    /// cannot be stored is no failure, since the user asked for the report.
     pub(super) fn keep(
         &self,
         machine: &Machine,
@@ -41,9 +41,9 @@ impl Gauge {
         }
     }
 
-    /// Marks what runs a short while ago found different, and keeps what this one found for the next.
-    /// Where nothing can be kept nothing is marked; what the profile says of that need not be said
-    /// twice.
+    /// Marks readings that differ from those of recent runs, and stores this run's for the next. If
+    /// they cannot be stored, nothing is marked, and the error is not repeated, as the profile reported
+    /// it already.
     pub(super) fn hold(&self, machine: &Machine, report: &mut Report, notices: &mut Vec<String>) {
         let key = MachineKey::of(&report.machine);
         let Some(path) = machine.repeats_path(&key) else { return };
@@ -58,7 +58,7 @@ impl Gauge {
         let _ = repeats.save(&path);
     }
 
-    /// What an area is measured on, where that is not the machine itself.
+    /// The disk or host that an area is measured on, if it is not the machine itself.
     fn place(&self, area: Area) -> String {
         match area {
             Area::Disk => mount_point(&self.folder).map(|mount| mount.path).unwrap_or_default(),

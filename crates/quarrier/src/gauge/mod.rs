@@ -16,7 +16,7 @@ use quarrier_gauge::{Area, Network, Progress, Wanted};
 
 use crate::{Error, Machine, Result};
 
-/// A request: what is measured, how long, and where.
+/// A request: what to measure, for how long, and where.
 ///
 /// ```
 /// use quarrier::{Gauge, Machine};
@@ -40,13 +40,13 @@ pub struct Gauge {
     network: Network,
 }
 
-/// What was measured.
+/// The outcome of a measurement.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Gauged {
     /// The readings, and the conditions under which they were taken.
     pub report: Report,
-    /// The file of the profile that has them now; None where it could not be kept.
+    /// The file of the profile that has them now; `None` if it could not be kept.
     pub profile: Option<PathBuf>,
     /// Why something was not kept, a line each.
     pub notices: Vec<String>,
@@ -74,10 +74,10 @@ impl Gauge {
         Gauge::default()
     }
 
-    /// The areas that users call so, each once; all of them where none is named.
+    /// The areas with these names, each once; all of them if no name is given.
     ///
     /// # Errors
-    /// [`Error::Request`] for a name that is none, with those that there are.
+    /// [`Error::Request`] for an unknown name, with the valid ones.
     pub fn areas_named<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Area>> {
         let area = |name: N| {
             let name = name.as_ref();
@@ -132,8 +132,8 @@ impl Gauge {
     /// of `machine`, where that has a cache folder. `progress` hears of each reading.
     ///
     /// # Errors
-    /// [`Error::Gauge`] for a folder that is none, a result that is wrong, what the system refuses, and
-    /// where `stop` became true before all was measured.
+    /// [`Error::Gauge`] for an invalid folder, a wrong result, an error of the system, or if `stop`
+    /// became true before the end.
     pub fn run(
         &self,
         machine: &Machine,
@@ -148,7 +148,7 @@ impl Gauge {
         Ok(Gauged { report, profile, notices })
     }
 
-    /// What cannot be measured is said before minutes are spent.
+    /// Reports an impossible measurement before minutes are spent.
     fn check_folder(&self) -> Result<()> {
         if !self.measures(Area::Disk) || self.folder.is_dir() {
             return Ok(());

@@ -11,10 +11,10 @@ use quarrier_core::source::Source;
 use quarrier_messages::kept::{LoadOptions, LoadWatch, Origin, Progress, Stored};
 use quarrier_messages::{Format, Limits, Reject};
 
-use super::Kept;
+use super::DataFolder;
 use crate::account::{Stages, Stats, rate};
 use crate::filter::{Conditions, Filtered, Form, Rows};
-use crate::tables::{Patient, reject_row, told_stream};
+use crate::tables::{Patient, detect_stream_format, reject_row};
 use crate::{Error, Filter, Named, Opened, Opener, Result, Sources};
 
 /// A request: how sources are appended to a table.
@@ -56,7 +56,7 @@ pub struct KeptLoad {
 pub struct LoadedSource {
     /// Its name.
     pub name: String,
-    /// What came of it.
+    /// The outcome.
     pub stored: Stored,
     /// The time it took.
     pub elapsed: Duration,
@@ -68,7 +68,7 @@ pub struct LoadedSource {
 pub struct KeptLoaded {
     /// Those that were read, in their order.
     pub sources: Vec<LoadedSource>,
-    /// Whether it was told to stop.
+    /// Whether it was stopped.
     pub is_stopped: bool,
     /// The time of all.
     pub elapsed: Duration,
@@ -77,8 +77,8 @@ pub struct KeptLoaded {
 
 /// Hears of a load.
 pub trait KeptWatch: Send {
-    /// A source begins; `end` is its length in bytes as it lies, or [`u64::MAX`] where that is not
-    /// known, or is not the length of what it holds.
+    /// A source begins; `end` is its stored length in bytes, or [`u64::MAX`] if that is unknown or
+    /// differs from the length of its contents.
     fn begin(&mut self, name: &str, end: u64) {
         let _ = (name, end);
     }
@@ -105,7 +105,7 @@ pub trait KeptWatch: Send {
 impl KeptWatch for () {}
 
 impl KeptLoad {
-    /// A request to append to the table of this name, which is made where it is not there.
+    /// A request to append to the table of this name, which is made if it is not there.
     pub fn new(table: impl Into<String>) -> Self {
         KeptLoad {
             table: table.into(),
@@ -118,13 +118,13 @@ impl KeptLoad {
         }
     }
 
-    /// How messages are written; None: each source tells.
+    /// The format of the messages; `None` to detect it for each source.
     pub fn format(mut self, format: Option<Format>) -> Self {
         self.format = format;
         self
     }
 
-    /// Threads that parse; 0: one a CPU, as where it is not set.
+    /// Threads that parse; 0: one a CPU, as if it is not set.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -136,7 +136,7 @@ impl KeptLoad {
         self
     }
 
-    /// The level by which Zstandard compresses what is written; None: it is written as it came.
+    /// The Zstandard level for stored messages; `None` stores them uncompressed.
     pub fn compression(mut self, level: Option<i32>) -> Self {
         self.compression = level;
         self
@@ -154,16 +154,16 @@ impl KeptLoad {
         self
     }
 
-    /// Appends one source after another. What was loaded before from a path or URL is not loaded again:
-    /// a run goes on where one before was interrupted. Ends soon after `stop` became true; what is on
-    /// the disk until then stays.
+    /// Appends one source after another. Messages already loaded from a path or URL are not loaded
+    /// again, so that an interrupted run can be resumed. Ends soon after `stop` became true; messages
+    /// on disk by then stay.
     ///
     /// # Errors
     /// [`Error::Messages`] where the table cannot have this name, or the log takes no more. What is
     /// wrong with a source goes to [`KeptWatch::failed`] first.
     pub fn run(
         &self,
-        kept: &Kept,
+        kept: &DataFolder,
         sources: &Sources,
         opener: &Opener,
         stop: &Arc<AtomicBool>,
@@ -197,10 +197,10 @@ impl KeptLoad {
     /// where one before ended.
     ///
     /// # Errors
-    /// As of [`KeptLoad::run`].
+    /// As [`KeptLoad::run`].
     pub fn source(
         &self,
-        kept: &Kept,
+        kept: &DataFolder,
         source: &dyn Source,
         stop: &Arc<AtomicBool>,
         watch: &mut dyn KeptWatch,
@@ -219,7 +219,7 @@ impl KeptLoad {
 
     fn one(
         &self,
-        kept: &Kept,
+        kept: &DataFolder,
         (named, opener): (&Named, &Opener),
         stop: &Arc<AtomicBool>,
         (list, watch): (&mut Option<List>, &mut dyn KeptWatch),
@@ -233,7 +233,7 @@ impl KeptLoad {
                 let plain = quarrier_messages::decompressed_stream(&name, patient, stop)?;
                 let (format, mut reader) = match &self.format {
                     Some(format) => (format.clone(), plain),
-                    None => told_stream(&name, plain),
+                    None => detect_stream_format(&name, plain),
                 };
                 let origin = Origin::Stream { name: &name, reader: &mut reader };
                 self.stored(kept, (origin, format), u64::MAX, stop, (list, &mut *watch))?
@@ -261,7 +261,7 @@ impl KeptLoad {
 
     fn stored(
         &self,
-        kept: &Kept,
+        kept: &DataFolder,
         (origin, format): (Origin<'_>, Format),
         end: u64,
         stop: &AtomicBool,
@@ -296,7 +296,7 @@ fn is_of_log(error: &Error) -> bool {
     )
 }
 
-/// What a source is called at all times, where it can be read again.
+/// The permanent name of a source that can be read again.
 fn identity(named: &Named) -> Option<String> {
     match named {
         Named::Path(path) if named.is_seekable() => {
@@ -308,7 +308,7 @@ fn identity(named: &Named) -> Option<String> {
     }
 }
 
-/// Lists messages that were left out, and passes on what it hears.
+/// Lists rejects, and forwards all calls.
 struct Listing<'l> {
     list: &'l mut Option<List>,
     watch: &'l mut dyn KeptWatch,
@@ -381,10 +381,10 @@ impl KeptLoaded {
     /// How many of the messages that were appended each condition is true for.
     ///
     /// # Errors
-    /// As of [`Filter::run`].
+    /// As [`Filter::run`].
     pub fn filter(
         &self,
-        kept: &Kept,
+        kept: &DataFolder,
         table: &str,
         conditions: Conditions,
         opener: &Opener,

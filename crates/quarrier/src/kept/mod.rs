@@ -1,9 +1,9 @@
-//! Kept: messages in a data folder, durable once they are acknowledged, as tables by their names.
+//! Data folders: messages in a durable log, on disk once they are acknowledged, as named tables.
 //!
 //! ```text
 //!  Opened ─→ KeptLoad::run ─→ Store: log (acknowledged = on disk)
 //!                               │
-//!            Filter, Tables ←─ Kept::sources: tables as sources, by their names
+//!            Filter, Tables ←─ DataFolder::sources: tables as sources, by their names
 //! ```
 
 mod load;
@@ -30,52 +30,51 @@ use crate::account::{Stages, Stats, rate};
 use crate::source::damages;
 use crate::{Result, Sources};
 
-/// A data folder that is open.
-pub struct Kept {
+/// An open data folder.
+pub struct DataFolder {
     store: Store,
-    /// The time that opening took.
+    /// How long opening took.
     opened_in: Duration,
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for DataFolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("place", &self.place()).finish_non_exhaustive()
+        f.debug_struct("DataFolder").field("place", &self.place()).finish_non_exhaustive()
     }
 }
 
-impl Kept {
-    /// Opens a data folder for writing, and makes it where it is not there. One process at a time may.
+impl DataFolder {
+    /// Opens a data folder for writing, and creates it if it does not exist. Only one process at a time may write.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where another process writes to it, which the error
-    /// names, or the system refuses.
-    pub fn open(folder: &Path) -> Result<Kept> {
-        Kept::of(|| Store::open(folder))
+    /// [`Error::Messages`](crate::Error::Messages) if another process writes to it, which the error names, or if the
+    /// system refuses.
+    pub fn open(folder: &Path) -> Result<DataFolder> {
+        DataFolder::of(|| Store::open(folder))
     }
 
-    /// As [`Kept::open`], with segments of the log that take so many bytes of the disk at once; 256 MiB
-    /// is usual.
+    /// As [`DataFolder::open`], with log segments of `segment_bytes` bytes, allocated at once; the default is 256 MiB.
     ///
     /// # Errors
-    /// As [`Kept::open`].
-    pub fn open_with(folder: &Path, segment_bytes: u64) -> Result<Kept> {
+    /// As [`DataFolder::open`].
+    pub fn open_with(folder: &Path, segment_bytes: u64) -> Result<DataFolder> {
         let mut options = Options::default();
         options.segment_bytes = segment_bytes;
-        Kept::of(|| Store::open_with(folder, options))
+        DataFolder::of(|| Store::open_with(folder, options))
     }
 
-    /// Opens a data folder for reading, also while another process writes to it.
+    /// Opens a data folder for reading, even while another process writes to it.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where it is none, or cannot be read.
-    pub fn read(folder: &Path) -> Result<Kept> {
-        Kept::of(|| Store::read(folder))
+    /// [`Error::Messages`](crate::Error::Messages) if the folder is not a data folder or cannot be read.
+    pub fn read(folder: &Path) -> Result<DataFolder> {
+        DataFolder::of(|| Store::read(folder))
     }
 
-    fn of(open: impl FnOnce() -> quarrier_messages::Result<Store>) -> Result<Kept> {
+    fn of(open: impl FnOnce() -> quarrier_messages::Result<Store>) -> Result<DataFolder> {
         let started = Instant::now();
         let store = open()?;
-        Ok(Kept { store, opened_in: started.elapsed() })
+        Ok(DataFolder { store, opened_in: started.elapsed() })
     }
 
     /// Where the folder is.
@@ -83,15 +82,15 @@ impl Kept {
         self.store.place()
     }
 
-    /// What is damaged and left out, a line each, with the place and the marks. All else is there.
+    /// Damaged places, a line each, with the marks of the lost messages. All other messages are there.
     pub fn damages(&self) -> Vec<String> {
         damages(&self.store)
     }
 
-    /// What people should know of the folder that is no damage: the end that a crash tore, and that was
-    /// cut off when the folder was opened for writing; and, once, what was stored and is not used.
+    /// Notices about the folder apart from damage: that an end torn by a crash was cut off when the
+    /// folder was opened for writing; and, once, stored state that cannot be used.
     pub fn notices(&self) -> Vec<String> {
-        // Who reads beside a writer sees such an end all the time.
+        // A reader beside a writer sees such an end all the time.
         let cut = self.store.found().cut.as_ref().filter(|_| self.store.is_writable());
         let mut notices: Vec<String> = cut.iter().map(ToString::to_string).collect();
         if self.store.is_catalog_damaged() {
@@ -117,7 +116,7 @@ impl Kept {
     /// [`Tables`](crate::Tables).
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where there is no such table.
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table.
     pub fn sources<N: AsRef<str>>(&self, tables: impl IntoIterator<Item = N>) -> Result<Sources> {
         let mut runs = Vec::new();
         for table in tables {
@@ -130,7 +129,7 @@ impl Kept {
     /// asked for last, or its columns were stored.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where there is no such table, it cannot be read, or
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table, it cannot be read, or
     /// `stop` became true.
     pub fn table(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Arc<Table>> {
         Ok(self.store.table(name, workers, stop)?)
@@ -141,7 +140,7 @@ impl Kept {
         self.store.known(name)
     }
 
-    /// For whoever waits for messages to come, in whatever table; None where it is open for reading only.
+    /// Notifies of new messages, in any table; `None` if the folder is open for reading only.
     pub fn growth(&self) -> Option<Growth> {
         self.store.growth()
     }
@@ -165,10 +164,10 @@ impl Kept {
         Ok(self.store.create(name, definition)?)
     }
 
-    /// What a table was declared to hold; None where its columns are those that its messages show.
+    /// The declared columns of a table; `None` if its columns are inferred from its messages.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where there is no such table.
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table.
     pub fn definition(&self, name: &str) -> Result<Option<Arc<Definition>>> {
         Ok(self.store.definition(name)?)
     }
@@ -178,11 +177,11 @@ impl Kept {
         self.store.intake()
     }
 
-    /// Appends what was gathered to a table that is there: all of it or nothing. May wait for the log's
+    /// Appends the gathered messages to an existing table: all of them or none. May wait for the log's
     /// queue; [`Sent::durable`] waits for the disk.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where there is no such table, messages have a format
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table, messages have a format
     /// that is not kept, or the disk is full or fails.
     pub fn take_in(
         &self,
@@ -194,26 +193,26 @@ impl Kept {
         Ok(self.store.take_in(table, intake, options, stop)?)
     }
 
-    /// Reads the log of a data folder, compares all checksums, and makes all tables anew. The time of each
-    /// has its share of what it took to open the folder.
+    /// Reads the log of a data folder, compares all checksums, and rebuilds all tables. The time of
+    /// each includes its share of opening the folder.
     ///
     /// # Errors
-    /// As of [`Kept::read`] and [`Kept::table`].
+    /// As [`DataFolder::read`] and [`DataFolder::table`].
     pub fn reindex(
         folder: &Path,
         workers: usize,
         stop: &AtomicBool,
-    ) -> Result<(Kept, Vec<Reindexed>)> {
+    ) -> Result<(DataFolder, Vec<Reindexed>)> {
         let started = Instant::now();
         if let Some(store) = Store::skimmed(folder)? {
-            let kept = Kept { store, opened_in: started.elapsed() };
+            let kept = DataFolder { store, opened_in: started.elapsed() };
             let made = kept.anew(workers, stop);
             if made.is_ok() || stop.load(Ordering::Relaxed) {
                 return made.map(|made| (kept, made));
             }
         }
-        // Whatever it is, all of the log is read to say it.
-        let kept = Kept::of(|| Store::read_whole(folder))?;
+        // Read all of the log in any case, to check it.
+        let kept = DataFolder::of(|| Store::read_whole(folder))?;
         let made = kept.anew(workers, stop)?;
         Ok((kept, made))
     }
@@ -234,18 +233,19 @@ impl Kept {
         Ok(all)
     }
 
-    /// Stores the columns of all tables that were asked for, and where messages lie, so that whoever opens the
-    /// folder next reads and parses only what came after. [`Kept::close`] does so, too, where it is worth it.
+    /// Stores the columns of all tables read so far and the index of the log, so that the next process
+    /// that opens the folder parses only newer messages. [`DataFolder::close`] does so too, if it is
+    /// worth it.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where there is no room, or the system refuses; what was
-    /// stored before is still there.
+    /// [`Error::Messages`](crate::Error::Messages) if there is no room, or the system refuses; the
+    /// state stored before is still there.
     pub fn checkpoint(&self) -> Result<()> {
         Ok(self.store.checkpoint()?)
     }
 
-    /// What people should know of what was stored and is not used, since the last call: the log was read, or
-    /// columns were made anew.
+    /// Notices about stored state that could not be used, since the last call: the log was read
+    /// instead, or columns were rebuilt.
     pub fn take_notices(&self) -> Vec<String> {
         self.store.take_notices()
     }

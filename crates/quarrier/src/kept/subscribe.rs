@@ -6,8 +6,8 @@
 //!                                          None: nothing new; wait for a mark above Subscription::mark
 //! ```
 //!
-//! A subscription reads at its own pace: nothing is queued for it, so the slow hold up nobody, and
-//! whoever fell behind reads from the log what it missed.
+//! A subscription reads at its own pace: nothing is queued for it, so a slow one delays nobody, and one
+//! that fell behind reads the log from its place.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use quarrier_filter::{Answer, Query, Scan, Select, sql};
 use quarrier_messages::kept::Changes;
 use quarrier_messages::{Schema, Table};
 
-use super::Kept;
+use super::DataFolder;
 use crate::{Error, Result};
 
 /// Rows that are handed out at once, at most.
@@ -67,20 +67,20 @@ pub struct Changed {
     pub is_snapshot: bool,
     /// The mark of each, rising.
     pub marks: Vec<u64>,
-    /// What is shown of them.
+    /// The selected columns of the rows.
     pub rows: Table,
 }
 
 /// A subscription that goes on.
 #[derive(Debug)]
 pub struct Subscription {
-    kept: Arc<Kept>,
+    kept: Arc<DataFolder>,
     text: String,
     table: String,
     query: Query,
-    /// Of the table.
+    /// The table's schema.
     schema: Schema,
-    /// Of what is shown.
+    /// The selected columns.
     shown: Table,
     /// Every row up to this mark was handed out.
     mark: u64,
@@ -137,7 +137,7 @@ impl Subscribe {
         self
     }
 
-    /// Threads that find the rows of the snapshot; 0: one a CPU. 1 where it is not set.
+    /// Threads that find the rows of the snapshot; 0: one a CPU. 1 if it is not set.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
@@ -146,10 +146,10 @@ impl Subscribe {
     /// Begins.
     ///
     /// # Errors
-    /// [`Error::Condition`] where the text is no query of one table, [`Error::Request`] for one that is
-    /// about more than the rows as they come, or a mark that is not there; [`Error::Messages`] as of
-    /// [`Kept::table`], and where retention removed what comes after the mark.
-    pub fn start(&self, kept: &Arc<Kept>, stop: &AtomicBool) -> Result<Subscription> {
+    /// [`Error::Condition`] if the text is not a query of one table; [`Error::Request`] for a query
+    /// that needs more than single rows, or an unknown mark; [`Error::Messages`] as in
+    /// [`DataFolder::table`], and if retention removed messages after the mark.
+    pub fn start(&self, kept: &Arc<DataFolder>, stop: &AtomicBool) -> Result<Subscription> {
         let mut found = None;
         let find = |name: &str| {
             let whole = kept.named(name).and_then(|name| {
@@ -200,7 +200,8 @@ impl Subscribe {
         if self.has_snapshot {
             subscription.waiting = Some(subscription.found(whole, stop)?);
         } else {
-            // What comes next may be gone: better heard now than at the first row.
+            // Retention may have removed the next messages: report that now rather than at the first
+            // row.
             let range = (mark, mark);
             kept.store().changes(&subscription.table, range, &subscription.schema, stop)?;
         }
@@ -209,7 +210,7 @@ impl Subscribe {
 }
 
 impl Subscription {
-    /// The columns of what is shown: a table without rows.
+    /// The selected columns: a table without rows.
     pub fn shown(&self) -> &Table {
         &self.shown
     }
@@ -229,12 +230,12 @@ impl Subscription {
         self.mark >= self.snapshot_mark
     }
 
-    /// The next rows; None where there are none now. What is durable is seen, and nothing else.
+    /// The next rows; `None` if there are none now. Only durable messages are visible.
     ///
     /// # Errors
-    /// As of [`Subscribe::start`]; and [`Error::Request`] where a value made a column that is shown
-    /// another one. What was handed out before stays right: a subscription after [`mark`](Self::mark) has
-    /// the new columns.
+    /// As [`Subscribe::start`]; and [`Error::Request`] if a value changed the type of a selected
+    /// column. Rows returned before stay valid: a subscription after [`mark`](Self::mark) has the new
+    /// columns.
     pub fn next(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
         loop {
             if let Some(changed) = self.handed_out(stop)? {
@@ -289,7 +290,7 @@ impl Subscription {
         Ok(Waiting { changes, rows, next: 0 })
     }
 
-    /// Some of the rows that were found; None where all were handed out.
+    /// Some of the rows that were found; `None` if all were handed out.
     fn handed_out(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
         let Some(waiting) = &mut self.waiting else { return Ok(None) };
         let Waiting { changes, rows, next } = waiting;

@@ -1,5 +1,5 @@
-//! The ceiling of a run: what the machine profile says, or a plain read of the same source,
-//! measured on the spot.
+//! The ceiling of a run: from the machine profile, or by a plain read of the same source, measured on
+//! the spot.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::Machine;
 /// How fast the source's bytes can be had at all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ceiling {
-    /// Of what: `memory read`, `disk read` or `gpu copy`.
+    /// The name of the ceiling: `memory read`, `disk read` or `gpu copy`.
     pub of: &'static str,
     /// The rate.
     pub bytes_per_second: f64,
@@ -29,15 +29,15 @@ const DISK_BYTES_MIN: u64 = 16 << 20;
 const MEMORY_BYTES_READ: u64 = 64 << 20;
 
 impl Machine {
-    /// The ceiling of a run over `range` of `source` that went by `plan`: what the profile says, or
-    /// a plain read of the same bytes, which takes a fraction of a second. None where neither
-    /// tells.
+    /// The ceiling of a run over `range` of `source` according to `plan`: from the profile, or by a
+    /// plain read of the same bytes, which takes a fraction of a second. `None` if neither is possible.
     pub fn ceiling(&self, source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceiling> {
         self.known_ceiling(source, plan).or_else(|| measure(source, plan, range))
     }
 
     /// The memory bandwidth of `workers` threads, the ceiling of runs over loaded tables: from the
-    /// profile, or measured by a plain read of 256 MiB, or a quarter of what is left where that is less. None where neither can be had.
+    /// profile, or measured by a plain read of 256 MiB, or of a quarter of the free memory if that is
+    /// less. `None` if neither is possible.
     pub fn memory_ceiling(&self, workers: usize) -> Option<Ceiling> {
         let nothing = Memory::new("memory", Vec::new());
         let plan = plan(&nothing, workers)?;
@@ -74,9 +74,9 @@ fn plan(source: &dyn Source, workers: usize) -> Option<Plan> {
 
 /// Measures the ceiling for such a run over `range` of `source`, with as many workers.
 ///
-/// Where the run used windows, that is what memory (or the page cache) yields to as many
-/// threads. Where it read from disk, its pages are cached by now, so it is read past the
-/// cache. `None` where nothing can be measured: a range that is small or all holes, bytes that
+/// If the run used windows, that is the rate at which the same number of threads read memory (or the
+/// page cache). If it read from disk, its pages are cached by now, so it is read past the cache. `None`
+/// if a measurement is impossible: a range that is small or all holes, bytes that
 /// cannot be read, no `O_DIRECT`.
 fn measure(source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceiling> {
     let from_memory = matches!(plan.access, Access::Window | Access::Read);
@@ -146,7 +146,7 @@ mod tests {
         assert!(measured(Access::Queue, &source).is_none());
     }
 
-    /// Memory of which a byte cannot be read.
+    /// Memory with an unreadable byte.
     struct Damaged(Memory<Vec<u8>>);
 
     impl Source for Damaged {

@@ -1,5 +1,4 @@
-//! What is known of this machine: its profile, where `quarrier gauge` has measured one, and its
-//! devices.
+//! This machine: its profile, if `quarrier gauge` has measured one, and its devices.
 
 mod ceiling;
 
@@ -18,7 +17,7 @@ use quarrier_gpu::{Cache, Device};
 
 use crate::Environment;
 
-/// This machine, as runs are planned and judged by it. Clones share what was loaded.
+/// This machine, for planning and judging runs. Clones share what was loaded.
 ///
 /// The profile is loaded when a run first needs it; [`Machine::unknown`] has none, and every run
 /// is planned by trial.
@@ -48,18 +47,18 @@ impl Machine {
         Machine { inner: Arc::new(Inner { cache_folder, profile: OnceLock::new() }) }
     }
 
-    /// A machine of which nothing was measured.
+    /// A machine without measurements.
     pub fn unknown() -> Self {
         Machine::default()
     }
 
-    /// The file that has, or would have, the profile of the machine `key`. None where there is no
+    /// The file that has, or would have, the profile of the machine `key`. `None` if there is no
     /// cache folder.
     pub fn profile_path(&self, key: &MachineKey) -> Option<PathBuf> {
         Some(self.inner.cache_folder.as_ref()?.join(key.file_name()))
     }
 
-    /// The file that has, or would have, what the last measurements of the machine `key` found.
+    /// The file for the results of the last measurements of the machine `key`.
     pub(crate) fn repeats_path(&self, key: &MachineKey) -> Option<PathBuf> {
         Some(self.inner.cache_folder.as_ref()?.join(key.repeats_file_name()))
     }
@@ -69,7 +68,7 @@ impl Machine {
         let load = || {
             self.inner.cache_folder.as_ref()?;
             let key = MachineKey::of(&Conditions::detect());
-            // One that cannot be read is as none: `quarrier gauge` says what is wrong with it.
+            // An unreadable profile counts as none: `quarrier gauge` reports its error.
             let profile = MachineProfile::load(&self.profile_path(&key)?).ok()??;
             profile.stale(&key, now()).is_none().then_some(profile)
         };
@@ -83,14 +82,14 @@ impl Machine {
         quarrier_gpu::find_with(folder.map(|folder| Cache::at(folder.join("kernels"))).as_ref())
     }
 
-    /// What the disk gives on which a source lies, where that was measured.
+    /// The measured rates of the disk on which a source lies.
     fn disk_of(&self, source: &dyn Source) -> Option<&Disk> {
         let disk = self.profile()?.disk(&mount_point(Path::new(source.name())).ok()?)?;
         Some(disk).filter(|disk| !disk.is_stale(now()) && !disk.sequential_read.is_empty())
     }
 
-    /// What a run over `range` of `source` is to be planned by: nothing, where no byte has to be
-    /// fetched; else the profile of its disk, or a trial of at most a second.
+    /// The rates by which to plan a run over `range` of `source`: `None` if no byte has to be fetched;
+    /// else from the profile of its disk, or by a trial of at most a second.
     pub fn rates(&self, source: &dyn Source, range: &Range<u64>) -> Option<Rates> {
         if source.is_resident() {
             return None;

@@ -1,4 +1,5 @@
-//! Many small files: workers read and search them whole, ahead of whoever takes the findings in order.
+//! Many small files: workers read and search them whole, ahead of the consumer, which takes the
+//! findings in order.
 //!
 //! ```text
 //!  names ─→ groups ─→ workers: open, read, search ─→ results, held until it is their turn ─→ consumer
@@ -24,21 +25,21 @@ use quarrier_search::{Finding, Searcher};
 use crate::Named;
 use crate::source::is_part_of_image;
 
-/// Files of at most so many bytes are read whole.
+/// Files up to this size are read whole.
 const SMALL_BYTES_MAX: usize = 256 << 10;
 /// Names that a worker takes at a time.
 const GROUP: usize = 32;
 /// Groups that may wait for their turn, for each worker.
 const GROUPS_AHEAD: usize = 4;
 
-/// What came of a name.
+/// The result for a name.
 #[derive(Debug)]
 pub enum Ahead<'n> {
     /// A small file was read and searched.
     Small {
         /// The file.
         path: &'n Path,
-        /// All its bytes; none where nothing was found.
+        /// All its bytes; empty if there is no finding.
         data: Vec<u8>,
         /// The findings of all patterns, in order.
         findings: Vec<Finding>,
@@ -49,7 +50,7 @@ pub enum Ahead<'n> {
     Other(&'n Named),
 }
 
-/// What the workers did.
+/// The work of the threads.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AheadLoad {
     /// Time spent opening and reading.
@@ -79,7 +80,7 @@ struct Queue<'n> {
 #[derive(Default)]
 struct State<'n> {
     done: BTreeMap<usize, Vec<Ahead<'n>>>,
-    /// The group whose turn it is.
+    /// The next group in order.
     turn: usize,
     load: AheadLoad,
 }
@@ -89,8 +90,8 @@ impl SmallFiles {
         SmallFiles { searcher, workers: planned_workers(workers) }
     }
 
-    /// Goes through `named` on threads, and lets `consume` take what comes of each, in order, on the
-    /// caller's. The results end early where `stop` becomes true.
+    /// Searches `named` on threads, and calls `consume` with each result, in order, on the caller's
+    /// thread. The results end early once `stop` becomes true.
     pub fn run<'n, R>(
         &self,
         named: &'n [Named],
@@ -114,7 +115,7 @@ impl SmallFiles {
                     let _end = End { queue: &queue, is_consumer: false };
                     queue.work(&mut reader(), stop);
                 };
-                // Where the system gives no thread, the consumer does what no worker does.
+                // If the system refuses a thread, the consumer does the remaining work.
                 if in_scope(scope, "", work).is_err() {
                     break;
                 }
@@ -288,7 +289,7 @@ impl<'s> Reader<'s> {
         self.read_time += middle - start;
         let Some(length) = read else { return other };
         let bytes = &self.buffer[..length];
-        // What wraps a disk is searched as the disk inside.
+        // A file that wraps a disk is searched as the disk inside.
         if Kind::of(&Whole(bytes), false).is_some() {
             return other;
         }
@@ -304,12 +305,12 @@ impl<'s> Reader<'s> {
         if is_part_of_image(path) {
             return None;
         }
-        // Whatever the name stands for by now, opening it does not wait.
+        // Whatever the name refers to by now, opening it does not block.
         let mut file = open_in_order(path).ok()?;
         let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let length =
             usize::try_from(meta.len()).ok().filter(|length| *length <= SMALL_BYTES_MAX)?;
-        // One more byte tells that it has grown, or that a file of the kernel has no length.
+        // One more byte shows that the file has grown, or that it is a kernel file without a length.
         if self.buffer.len() <= length {
             self.buffer.resize(length + 1, 0);
         }

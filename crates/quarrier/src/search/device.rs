@@ -24,7 +24,7 @@ pub(super) struct OnDevices {
     pub(super) searcher: GpuSearcher,
     /// As in `--stats`: `gpu:0`, `cpu+gpu:0`.
     pub(super) label: String,
-    /// What the devices are.
+    /// The names of the devices.
     pub(super) names: Vec<String>,
     /// As their drivers call them.
     device_names: Vec<String>,
@@ -32,9 +32,9 @@ pub(super) struct OnDevices {
     cpu_workers: usize,
 }
 
-/// The device that is expected to be faster than the CPU, by what was measured of both: the way to
-/// it by `quarrier gauge gpu`, the CPU's engine by going over the sample. Devices that are the CPU
-/// itself, and those of which nothing was measured, are not looked for.
+/// The device that is expected to be faster than the CPU, by measurements of both: the rate of copying
+/// to it from `quarrier gauge gpu`, and the CPU engine's rate over the sample. Devices that are the CPU
+/// itself, or were not measured, do not qualify.
 fn faster(
     search: &Search,
     machine: &Machine,
@@ -64,8 +64,7 @@ fn faster(
     })
 }
 
-/// The devices that are asked for, with the set compiled for them; none where the CPU is to do
-/// all.
+/// The requested devices, with the set compiled for them; `None` if the CPU is to do all the work.
 ///
 /// # Errors
 /// No such device, or one that cannot take the set, or `stop` became true.
@@ -129,8 +128,8 @@ impl OnDevices {
         pipeline
     }
 
-    /// The ceiling of a run: the way to the devices, where that is narrower than what the source
-    /// gives and was measured.
+    /// The ceiling of a run: the rate of copying to the devices, if it was measured and is below that
+    /// of the source.
     pub(super) fn ceiling(&self, machine: &Machine, of_source: Option<Ceiling>) -> Option<Ceiling> {
         let profile = machine.profile().filter(|_| self.cpu_workers == 0);
         let rates = profile.map_or(&[][..], |profile| &profile.gpus).iter();

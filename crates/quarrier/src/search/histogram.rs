@@ -7,7 +7,7 @@ use quarrier_search::{Finding, Pattern};
 
 use super::copy_match;
 
-/// What an entry takes beside the bytes of its match: key, count, and its share of free places.
+/// The memory of an entry beside the bytes of its match: key, count, and its share of free places.
 const ENTRY_BYTES: u64 = 80;
 
 /// The memory of a histogram by default, in bytes.

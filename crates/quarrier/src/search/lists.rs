@@ -183,7 +183,7 @@ fn is_count(field: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether `text` is what a glob stands for, in which `*` is any text.
+/// Whether `text` matches a glob, in which `*` is any string.
 fn is_like(glob: &str, text: &str) -> bool {
     let (Some((first, _)), Some((_, last))) = (glob.split_once('*'), glob.rsplit_once('*')) else {
         return glob == text;

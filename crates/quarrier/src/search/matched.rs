@@ -8,8 +8,8 @@ pub const MATCH_BYTES_MAX: usize = 4096;
 
 /// Replaces `copy` by the bytes of a finding of `chunk`, at most [`MATCH_BYTES_MAX`] of them.
 ///
-/// A copy, because others may change the bytes of a chunk while text is made of them. Nothing is copied of
-/// a finding that lies outside the chunk.
+/// A copy, because others may change the bytes of a chunk while text is made of them. A finding outside
+/// of the chunk yields an empty copy.
 pub fn copy_match(chunk: &Chunk<'_>, finding: &Finding, copy: &mut Vec<u8>) {
     copy.clear();
     let start = finding.offset.checked_sub(chunk.offset).map(usize::try_from);

@@ -30,8 +30,8 @@ use quarrier_search::{EngineName, Options, Pattern, parse_file_until};
 
 use crate::{Error, Machine, Place, Result, read_instructions};
 
-/// A request: what is searched for, where, and by what means. What is not set is chosen for the
-/// source and the machine.
+/// A request: what to search for, where, and by what means. Unset options are chosen for the source and
+/// the machine.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -59,7 +59,7 @@ use crate::{Error, Machine, Place, Result, read_instructions};
 #[must_use]
 pub struct Search {
     patterns: Vec<Pattern>,
-    /// Of each pattern, where one has any: who validates its findings.
+    /// The validator of each pattern's findings, if any pattern has one.
     judges: Vec<Option<features::Judge>>,
     options: Options,
     engine: EngineName,
@@ -160,7 +160,7 @@ impl Search {
         self
     }
 
-    /// The search ends with so many findings, of all sources together.
+    /// Ends the search after this many findings, in all sources together.
     pub fn findings_max(mut self, findings: u64) -> Self {
         self.findings_max = findings;
         self
@@ -218,8 +218,7 @@ impl Search {
         start..self.range.end.min(self.starts.end).max(start)
     }
 
-    /// Compiles the set for what the first place looks like: where that is local and no engine was
-    /// asked for, it is sampled.
+    /// Compiles the set with a sample of the first place, if that is local and no engine was requested.
     ///
     /// # Errors
     /// [`Error::Search`] for patterns, an engine or a device that cannot serve, and soon after `stop`

@@ -20,12 +20,12 @@ pub struct Running<'s> {
     machine: &'s Machine,
     searcher: Arc<Searcher>,
     on_devices: Option<OnDevices>,
-    /// The buffer size where findings are many and none was asked for.
+    /// The buffer size for many findings, if none was requested.
     dense_buffer_bytes: Option<usize>,
     findings: u64,
 }
 
-/// What the search of one source came to.
+/// The outcome of searching one source.
 #[derive(Debug)]
 pub struct Searched {
     /// The offsets that were searched. The end of a stream is not known before: `u64::MAX`.
@@ -46,13 +46,13 @@ pub trait Watch: Send {
         false
     }
 
-    /// The plan of the run, where it is wanted beforehand.
+    /// The plan of the run, if it is wanted beforehand.
     fn plan(&mut self, plan: &Plan) {
         let _ = plan;
     }
 
-    /// A chunk was searched: its findings in order, none where there are none. `Break` ends the
-    /// search of this source.
+    /// A chunk was searched; `findings` are in order, and may be empty. `Break` ends the search of this
+    /// source.
     fn take(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> ControlFlow<()>;
 }
 
@@ -102,7 +102,7 @@ impl<'s> Running<'s> {
         self.findings
     }
 
-    /// Whether there are as many findings as were asked for.
+    /// Whether the requested number of findings is reached.
     pub fn is_full(&self) -> bool {
         self.findings >= self.search.findings_max
     }
@@ -138,7 +138,7 @@ impl<'s> Running<'s> {
         self.on_devices.as_ref().map_or("cpu".to_string(), |on| on.label.clone())
     }
 
-    /// What the devices are; none for the CPU.
+    /// The names of the devices; empty for the CPU.
     pub fn device_names(&self) -> &[String] {
         self.on_devices.as_ref().map_or(&[], |on| &on.names)
     }
@@ -200,8 +200,8 @@ impl<'s> Running<'s> {
         }
     }
 
-    /// Who searches small files ahead, many at a time; None where each source is to be searched in a way
-    /// that was asked for, or on a device.
+    /// The searcher of many small files ahead; `None` if each source is to be searched in a requested
+    /// way, or on a device.
     pub fn ahead(&self) -> Option<SmallFiles> {
         let (search, planning) = (self.search, &self.search.planning);
         let is_whole = search.range == (0..u64::MAX) && search.starts == (0..u64::MAX);
@@ -212,8 +212,8 @@ impl<'s> Running<'s> {
             .then(|| SmallFiles::new(Arc::clone(&self.searcher), planning.workers))
     }
 
-    /// Counts what was found ahead in a small file, and shows it to `watch` as if the file had been searched
-    /// now.
+    /// Counts the findings of a small file that was searched ahead, and passes them to `watch` as if it
+    /// had been searched now.
     pub fn take_ahead(&mut self, data: &[u8], findings: &[Finding], watch: &mut dyn Watch) {
         watch.begin(&(0..data.len() as u64));
         // Whether the file is wanted to its end does not matter: it has been searched.
@@ -226,7 +226,7 @@ impl<'s> Running<'s> {
         );
     }
 
-    /// The bytes of a source to be searched; a finding reaches that far behind its start.
+    /// The bytes of a source to search; a finding extends this far past its start.
     fn range_in(&self, place: &Place<'_>) -> Result<Range<u64>> {
         let whole = place.range(&self.search.range)?;
         let span = self.search.span();
@@ -235,7 +235,7 @@ impl<'s> Running<'s> {
         Ok(span.start.min(end)..end)
     }
 
-    /// The pipeline as was asked for, completed by what is known of source and machine.
+    /// The pipeline as requested, completed with the rates of source and machine.
     fn pipeline<'p, 'a: 'p>(
         &self,
         place: &Place<'a>,

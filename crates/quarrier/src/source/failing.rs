@@ -1,8 +1,8 @@
-//! Where a stream fails, once what was read of it before is read again.
+//! Repeats the failure of a stream after the bytes read before it.
 
 use std::io::{self, Read};
 
-/// What there is to read of a stream where it fails; nothing where it does not.
+/// The failure of a stream, as a reader; ends without an error if there is none.
 pub(crate) struct Failing(pub(crate) Option<io::Error>);
 
 impl Read for Failing {

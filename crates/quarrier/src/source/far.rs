@@ -1,4 +1,4 @@
-//! Images behind URLs: what they need is fetched when it is read.
+//! Images behind URLs: the bytes they need are fetched when they are read.
 
 use std::io;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::partition::PartitionSource;
 use super::{Announced, Opened};
 use crate::Result;
 
-/// An image, or a partition, of which the bytes lie elsewhere.
+/// An image, or a partition, whose bytes are in remote objects.
 pub struct FarImage {
     source: Arc<dyn Source>,
     /// The objects that it reads.
@@ -24,7 +24,7 @@ pub struct FarImage {
 }
 
 impl FarImage {
-    /// What reads have cost so far, of all objects together.
+    /// The cost of reads so far, of all objects together.
     pub(super) fn counters(&self) -> Counters {
         let mut all = Counters::default();
         for object in &self.objects {
@@ -54,8 +54,8 @@ impl FarImage {
     }
 }
 
-/// Opens what lies behind a URL, as what it is by its content; those of the `kinds_left` are taken as
-/// they are. Gives up soon after `stop` becomes true.
+/// Opens the object behind a URL according to its content; formats in `kinds_left` are not unwrapped.
+/// Gives up soon after `stop` becomes true.
 ///
 /// # Errors
 /// Why it cannot be opened.
@@ -103,7 +103,7 @@ fn is_of_another_format(url: &str) -> bool {
     })
 }
 
-/// What is unpacked in order from an object.
+/// An object that is unpacked in order.
 struct FarStream {
     reader: Box<dyn io::Read + Send>,
     _remote: Arc<Remote>,
@@ -115,7 +115,7 @@ impl io::Read for FarStream {
     }
 }
 
-/// The objects whose URLs differ in what stands behind the last slash.
+/// The objects whose URLs differ only after the last slash.
 struct BesideUrl<'u> {
     remote: &'u Remote,
     url: &'u str,
@@ -147,8 +147,8 @@ impl Beside for BesideUrl<'_> {
     }
 }
 
-/// The URL of the object `name` that lies where that of `url` does. A signature stays with it: some
-/// are for all that lies there.
+/// The URL of the object `name` beside that of `url`. It keeps the signature: some cover all objects of
+/// a folder.
 fn beside(url: &str, name: &str) -> String {
     let scheme = url.get(..5).unwrap_or_default().to_ascii_lowercase();
     if matches!(scheme.as_str(), "s3://" | "gs://" | "az://") {
@@ -196,7 +196,7 @@ impl Source for FarImage {
 }
 
 impl Announced for FarImage {
-    /// Where its bytes lie in the objects is known when they are read.
+    /// The ranges of the objects are known only when they are read.
     fn announce(&self, _range: Range<u64>) {}
 }
 

@@ -13,15 +13,15 @@ const LEVELS_FIRST: usize = 3;
 /// Folders that are enough to share.
 const FOLDERS_ENOUGH: usize = 64;
 
-/// What a walk meets.
+/// A result of the walk.
 pub(super) enum Met {
     File(PathBuf),
     /// A folder that cannot be read: its name, and why.
     Unreadable(PathBuf, String),
 }
 
-/// What is known of a folder while threads look for the rest.
-enum Known {
+/// A folder's state while threads list the rest.
+enum Listed {
     Met(Met),
     Folder(PathBuf),
 }
@@ -29,18 +29,18 @@ enum Known {
 /// All regular files below `folder` in the order of their paths, byte by byte; hidden ones too. Links are
 /// not followed, but for `folder` itself. Once `stop` is true, some are missing.
 pub(super) fn files_below(folder: &Path, stop: &AtomicBool) -> Vec<Met> {
-    let mut known: Vec<Known> = level(WalkDir::new(folder), stop).collect();
-    let count = |known: &[Known]| known.iter().filter(|k| matches!(k, Known::Folder(_))).count();
+    let mut known: Vec<Listed> = level(WalkDir::new(folder), stop).collect();
+    let count = |known: &[Listed]| known.iter().filter(|k| matches!(k, Listed::Folder(_))).count();
     for _ in 1..LEVELS_FIRST {
         if (1..FOLDERS_ENOUGH).contains(&count(&known)) {
             let deeper = |known| match known {
-                Known::Folder(path) => level(below(&path), stop).collect(),
-                met @ Known::Met(_) => vec![met],
+                Listed::Folder(path) => level(below(&path), stop).collect(),
+                met @ Listed::Met(_) => vec![met],
             };
             known = known.into_iter().flat_map(deeper).collect();
         }
     }
-    let folders: Vec<&Path> = known.iter().filter_map(Known::folder).collect();
+    let folders: Vec<&Path> = known.iter().filter_map(Listed::folder).collect();
     let next = AtomicUsize::new(0);
     let walked = team(0..planned_workers(0).min(folders.len()), |_| {
         let mut mine = Vec::new();
@@ -51,21 +51,21 @@ pub(super) fn files_below(folder: &Path, stop: &AtomicBool) -> Vec<Met> {
     });
     let mut walked: Vec<(PathBuf, Vec<Met>)> =
         walked.into_iter().flatten().map(|(folder, met)| (folder.to_path_buf(), met)).collect();
-    // As they stand among what is known.
+    // In the order of the known entries.
     walked.sort_by(|(a, _), (b, _)| folder_key(a).cmp(folder_key(b)));
     let mut walked = walked.into_iter();
     let in_place = |known| match known {
-        Known::Met(met) => vec![met],
-        Known::Folder(_) => walked.next().map(|(_, met)| met).unwrap_or_default(),
+        Listed::Met(met) => vec![met],
+        Listed::Folder(_) => walked.next().map(|(_, met)| met).unwrap_or_default(),
     };
     known.into_iter().flat_map(in_place).collect()
 }
 
-impl Known {
+impl Listed {
     fn folder(&self) -> Option<&Path> {
         match self {
-            Known::Folder(path) => Some(path),
-            Known::Met(_) => None,
+            Listed::Folder(path) => Some(path),
+            Listed::Met(_) => None,
         }
     }
 }
@@ -79,12 +79,12 @@ fn sorted(walk: WalkDir) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
     walk.sort_by(|a, b| path_key(a).cmp(path_key(b))).into_iter()
 }
 
-/// What lies directly in a folder.
-fn level(walk: WalkDir, stop: &AtomicBool) -> impl Iterator<Item = Known> {
+/// The direct entries of a folder.
+fn level(walk: WalkDir, stop: &AtomicBool) -> impl Iterator<Item = Listed> {
     let met = sorted(walk.min_depth(1).max_depth(1));
     met.take_while(|_| !stop.load(Ordering::Relaxed)).filter_map(|entry| match entry {
-        Ok(entry) if entry.file_type().is_dir() => Some(Known::Folder(entry.into_path())),
-        entry => met_at(entry).map(Known::Met),
+        Ok(entry) if entry.file_type().is_dir() => Some(Listed::Folder(entry.into_path())),
+        entry => met_at(entry).map(Listed::Met),
     })
 }
 
@@ -104,13 +104,13 @@ fn met_at(entry: walkdir::Result<DirEntry>) -> Option<Met> {
     }
 }
 
-/// The bytes by which a folder is ordered.
+/// The sort key of a folder.
 fn folder_key(path: &Path) -> impl Iterator<Item = &u8> {
     path.as_os_str().as_bytes().iter().chain(b"/")
 }
 
-/// The bytes by which an entry is ordered among its neighbours: with the slash that follows a folder in the
-/// paths of its files.
+/// The sort key of an entry among its neighbours: with the slash that follows a folder in the paths of
+/// its files.
 fn path_key(entry: &DirEntry) -> impl Iterator<Item = &u8> {
     let slash: &[u8] = if entry.file_type().is_dir() { b"/" } else { b"" };
     entry.file_name().as_bytes().iter().chain(slash)

@@ -10,8 +10,8 @@ use std::time::Duration;
 /// How often the end of a file is looked at.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Reads a file, and then what is appended to it. Where another file takes its place, or it was cut off,
-/// that is read from its start, as `tail -F` does.
+/// Reads a file, and then the bytes appended to it. If another file takes its place, or it is
+/// truncated, reads that from its start, as `tail -F` does.
 pub(super) struct Following {
     path: PathBuf,
     file: File,
@@ -21,7 +21,7 @@ pub(super) struct Following {
 
 impl Following {
     /// # Errors
-    /// Where it cannot be opened.
+    /// If it cannot be opened.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Following { path: path.to_path_buf(), file: File::open(path)?, offset: 0 })
     }
@@ -89,7 +89,7 @@ mod tests {
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(b"two\n").unwrap();
         assert_eq!(all(&mut following), "two\n");
-        // What the old file still got comes first.
+        // The old file's last bytes come first.
         file.write_all(b"last\n").unwrap();
         std::fs::rename(&path, folder.path().join("log.1")).unwrap();
         std::fs::write(&path, "new\n").unwrap();

@@ -36,7 +36,7 @@ pub(super) fn opened_run(run: &Run) -> Opened {
     Opened::Local { source: Box::new(run.clone()), notice: None, format, damages: Vec::new() }
 }
 
-/// What is damaged, a line each, with the place and the marks.
+/// Damaged places, a line each, with the marks of the lost messages.
 pub(crate) fn damages(store: &Store) -> Vec<String> {
     let found = store.found();
     let mut lines: Vec<String> = found.damages.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! What users call SOURCE: a file, a device, an image, a URL, a glob of them, standard input.
+//! A SOURCE as users name it: a file, a device, an image, a URL, a glob of them, standard input.
 //!
 //! ```text
 //!  "image.0*" ──→ Sources ──→ Named, one by one ──→ Opener ──→ Opened ──→ Place of a request
@@ -50,20 +50,20 @@ pub enum Opened {
     Local {
         /// The source.
         source: Box<dyn Source>,
-        /// What of it is missing, for people: segments of an image.
+        /// Missing parts, for people: segments of an image.
         notice: Option<String>,
-        /// How its messages are written, where that is known: of a log.
+        /// How its messages are written, if that is known: of a log.
         format: Option<Format>,
-        /// What of it is damaged, a line each: of a log, whose other messages are all there.
+        /// Damaged places, a line each: of a log, whose other messages are all there.
         damages: Vec<String>,
     },
     /// A remote object: each read costs requests.
     Remote(RemoteSource),
-    /// An image or a partition that lies in remote objects.
+    /// An image or a partition in remote objects.
     FarImage {
         /// Its bytes.
         image: FarImage,
-        /// What of it is missing, for people.
+        /// Missing parts, for people.
         notice: Option<String>,
     },
     /// Standard input, a pipe, or a file of the kernel without a length: read once, in order.
@@ -86,7 +86,7 @@ impl Opened {
         }
     }
 
-    /// What people should know of it before they trust its bytes.
+    /// A notice that people should read before they trust its bytes.
     pub fn notice(&self) -> Option<&str> {
         match self {
             Opened::Local { notice, .. } | Opened::FarImage { notice, .. } => notice.as_deref(),
@@ -94,7 +94,7 @@ impl Opened {
         }
     }
 
-    /// How its messages are written, where that is known before they are looked at.
+    /// How its messages are written, if that is known before they are looked at.
     pub fn format(&self) -> Option<&Format> {
         match self {
             Opened::Local { format, .. } => format.as_ref(),
@@ -102,7 +102,7 @@ impl Opened {
         }
     }
 
-    /// What was damaged and is left out, a line each.
+    /// Damaged parts that are left out, a line each.
     pub fn damages(&self) -> &[String] {
         match self {
             Opened::Local { damages, .. } => damages,
@@ -110,7 +110,7 @@ impl Opened {
         }
     }
 
-    /// What reads of a remote source have cost so far.
+    /// The cost of reads of a remote source so far.
     pub fn counters(&self) -> Option<Counters> {
         match self {
             Opened::Remote(source) => Some(source.counters()),
@@ -137,7 +137,7 @@ impl Opened {
         }
     }
 
-    /// The source at offsets. A remote one is told that all of it will be read.
+    /// The source at offsets. A remote one gets the hint that all of it will be read.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for what can only be read in order.

@@ -27,7 +27,7 @@ pub enum Named {
     Url(String),
     /// A partition of a file, a device, an image or a remote object.
     Partition {
-        /// What has the partitions.
+        /// The source with the partitions.
         of: Box<Named>,
         /// Its number, counted from 1.
         number: u32,
@@ -57,7 +57,7 @@ impl Named {
             .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
     }
 
-    /// The files that it reads, all parts of an image; none for what is not a file.
+    /// The files that it reads, all parts of an image; empty if it is not a file.
     pub fn paths(&self) -> Vec<PathBuf> {
         match self {
             Named::Path(path) => parts_from(path).unwrap_or_else(|| vec![path.clone()]),
@@ -76,9 +76,10 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// What `names` stand for. A glob that the shell left alone stands for all files that match; a folder
-    /// for all regular files below it, in the order of their paths (links are not followed), unless it holds
-    /// a log; of the parts of an image the first stands for all of them, however many are named.
+    /// The sources that `names` stand for. A glob that the shell did not expand stands for all matching
+    /// files; a folder for all regular files below it, in the order of their paths (links are not
+    /// followed), unless it holds a log. The first part of a split image stands for all its parts,
+    /// however many are named.
     ///
     /// Nothing but folders is opened, and nothing fails before [`Sources::open`].
     pub fn of<N: Into<OsString>>(names: impl IntoIterator<Item = N>) -> Self {
@@ -146,7 +147,7 @@ impl Sources {
         }
     }
 
-    /// A file, unless it is a part of what is there already.
+    /// Adds a file, unless it is a part of an image already there.
     fn add_path(&mut self, path: PathBuf, taken: &mut HashSet<PathBuf>) {
         if !taken.contains(&path) {
             taken.extend(parts_from(&path).into_iter().flatten());
@@ -164,7 +165,7 @@ impl Sources {
         self.named.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sources.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
     }
@@ -224,8 +225,8 @@ impl Sources {
     /// Refuses files to be written that are read: they may be evidence.
     ///
     /// # Errors
-    /// [`Error::Request`] for the first such file, and for one whose folder is not there: after a long
-    /// run it is late to hear of that.
+    /// [`Error::Request`] for the first such file, and for one whose folder does not exist: the end of
+    /// a long run would be a late time to learn of that.
     pub fn refuse_overwriting<'w>(
         &self,
         written: impl IntoIterator<Item = &'w Path>,

@@ -17,7 +17,7 @@ use super::stdin::standard_input;
 use super::{Named, Opened, kept, only_in_order};
 use crate::{Environment, Error, Result};
 
-/// What those who read messages unpack themselves, in order.
+/// Formats that readers of messages unpack themselves, in order.
 const UNPACKED_BY_READERS: [Kind; 2] = [Kind::Gzip, Kind::Zstd];
 
 /// How sources are opened.
@@ -38,7 +38,7 @@ impl OpenOptions {
         self
     }
 
-    /// What is fetched is kept in `folder`, for later runs and other processes.
+    /// Caches fetched bytes in `folder`, for later runs and other processes.
     pub fn cache(mut self, folder: Option<PathBuf>) -> Self {
         self.cache = folder;
         self
@@ -65,7 +65,7 @@ impl OpenOptions {
     /// An owner of requests to remote sources, with its own thread and memory.
     ///
     /// # Errors
-    /// [`Error::Remote`] where the system lacks what it needs.
+    /// [`Error::Remote`] if the system cannot start the client.
     pub fn client(&self, environment: &Environment) -> Result<Remote> {
         self.client_until(environment, None)
     }
@@ -112,7 +112,7 @@ impl Opener {
         self.open_as(named, &[])
     }
 
-    /// A source, as what it is by its content; those of the `kinds_left` are taken as they are.
+    /// Opens a source according to its content; formats in `kinds_left` are not unwrapped.
     fn open_as(&self, named: &Named, kinds_left: &[Kind]) -> Result<Opened> {
         match named {
             Named::Stdin => {
@@ -146,8 +146,8 @@ impl Opener {
         }
     }
 
-    /// As [`Opener::open`], for whoever reads messages: of a segment of a log, or the folder that it
-    /// lies in, those that it holds are the source, not its own bytes.
+    /// As [`Opener::open`], for readers of messages: for a segment of a log, or the folder of one, the
+    /// source is the messages in it, not its own bytes.
     ///
     /// # Errors
     /// As [`Opener::open`], and where it holds messages of several kinds.
@@ -176,7 +176,7 @@ impl Opener {
         }
     }
 
-    /// A file, as what it is by its content; those of the `kinds_left` are taken as they are.
+    /// Opens a file according to its content; formats in `kinds_left` are not unwrapped.
     fn open_path(&self, path: &Path, kinds_left: &[Kind]) -> Result<Opened> {
         if let Some(stream) = open_stream(path)? {
             return Ok(stream);
@@ -229,7 +229,7 @@ fn open_stream(path: &Path) -> Result<Option<Opened>> {
         return Ok(None);
     }
     let name = path.display().to_string();
-    // A pipe is not waited for here: whoever reads looks at the stop flag.
+    // Does not wait for a pipe's writer: the reader checks the stop flag.
     let opened = open_in_order(path);
     let mut file = opened.map_err(|error| quarrier_core::Error::io(name.clone(), "open", error))?;
     if in_order {

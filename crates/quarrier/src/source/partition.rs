@@ -17,7 +17,7 @@ pub(super) struct PartitionSource<S> {
 }
 
 impl<S: Source> PartitionSource<S> {
-    /// The partition `number` of a disk, counted from 1 in the order in which they lie.
+    /// The partition `number` of a disk, counted from 1 in the order of their offsets.
     ///
     /// # Errors
     /// [`Error::Files`] where the table of partitions cannot be read; [`Error::Unsupported`] where the

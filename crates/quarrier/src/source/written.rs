@@ -6,7 +6,7 @@ use quarrier_core::source::Source;
 
 use crate::{Error, Result};
 
-/// What is written to the file system of the device that is carved replaces what is to be found.
+/// Refuses a folder on the device to carve: writing there would overwrite the bytes to recover.
 pub(crate) fn refuse_folder_on_source(folder: &Path, source: &dyn Source) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
     let beside = folder.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -1,17 +1,17 @@
 //! Tables: the messages of sources as columns in memory.
 //!
 //! ```text
-//!  Opened ─→ Tables::tell ─→ Told: its format is known ─→ Tables::load ─→ Loaded: one table of all,
-//!            first bytes, name, dictionary               Load             rejects, account
+//!  Opened ─→ Tables::detect ─→ DetectedSource, with its format ─→ Tables::load ─→ Loaded: one table of all,
+//!            first bytes, name, dictionary                        Load             rejects, account
 //! ```
 
+mod detected;
 mod rejects;
 mod stream;
-mod told;
 
+pub use detected::DetectedSource;
 pub use rejects::reject_row;
-pub(crate) use stream::{Patient, told as told_stream};
-pub use told::Told;
+pub(crate) use stream::{Patient, detect_format as detect_stream_format};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub struct Tables<'p> {
 pub struct Loaded {
     /// All of them, in the order of the sources.
     pub table: Table,
-    /// Messages that were left out, in order, as many as [`Limits::rejects_max`].
+    /// Rejected messages, in order, at most [`Limits::rejects_max`].
     pub rejects: Vec<Reject>,
     /// How many were left out.
     pub rejected: u64,
@@ -70,9 +70,9 @@ pub struct Loaded {
     pub refused: Refused,
     /// Bytes that were parsed, after decompression.
     pub bytes: u64,
-    /// What was damaged and is left out, a line each: of logs.
+    /// Damaged places that are left out, a line each: of logs.
     pub damages: Vec<String>,
-    /// What remote sources cost, where there was one.
+    /// The cost of remote sources, if there were any.
     pub remote: Option<RemoteCost>,
     /// Threads that parsed.
     pub workers: usize,
@@ -94,18 +94,18 @@ impl Default for Tables<'_> {
 }
 
 impl<'p> Tables<'p> {
-    /// A request for all columns of messages whose format each source tells.
+    /// A request for all columns of messages, with the format detected for each source.
     pub fn new() -> Self {
         Tables::default()
     }
 
-    /// How messages are written; None: each source tells.
+    /// The format of the messages; `None` to detect it for each source.
     pub fn format(mut self, format: Option<Format>) -> Self {
         self.format = format;
         self
     }
 
-    /// The QuickFIX data dictionary by which FIX and NVFIX are read; None: the one built in.
+    /// The QuickFIX data dictionary for FIX and NVFIX; `None` for the built-in one.
     pub fn dictionary(mut self, path: Option<PathBuf>) -> Self {
         self.dictionary = path;
         self
@@ -117,7 +117,7 @@ impl<'p> Tables<'p> {
         self
     }
 
-    /// Threads that parse; 0: one a CPU, as where it is not set.
+    /// Threads that parse; 0: one a CPU, as if it is not set.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = planned_workers(workers);
         self
@@ -135,19 +135,19 @@ impl<'p> Tables<'p> {
         self
     }
 
-    /// Loads all sources into one table, one after another. A format is told by each; columns of the
-    /// same name are one column, of a kind that holds the values of all sources.
+    /// Loads all sources into one table, one after another. Each source's format is detected; columns
+    /// of the same name are one column, of a type that holds the values of all sources.
     ///
     /// # Errors
-    /// Those of [`Opener::open`], [`Tables::tell`] and [`Tables::load`].
+    /// Those of [`Opener::open`], [`Tables::detect`] and [`Tables::load`].
     pub fn load_all(
         &self,
         sources: &Sources,
         opener: &Opener,
         stop: &Arc<AtomicBool>,
     ) -> Result<Loaded> {
-        let told = sources.open_messages(opener).map(|opened| self.tell(opened?, stop));
-        self.load(told.collect::<Result<Vec<_>>>()?, stop)
+        let detected = sources.open_messages(opener).map(|opened| self.detect(opened?, stop));
+        self.load(detected.collect::<Result<Vec<_>>>()?, stop)
     }
 
     /// Loads sources into one table, one after another, until `stop` becomes true.
@@ -155,11 +155,11 @@ impl<'p> Tables<'p> {
     /// # Errors
     /// [`Error::Messages`](crate::Error::Messages) where a source cannot be read, its compressed bytes
     /// are damaged, or the load is stopped.
-    pub fn load(&self, mut told: Vec<Told<'_>>, stop: &AtomicBool) -> Result<Loaded> {
+    pub fn load(&self, mut detected: Vec<DetectedSource<'_>>, stop: &AtomicBool) -> Result<Loaded> {
         let started = Instant::now();
         let mut all = Loaded { workers: self.workers, ..Loaded::default() };
         let mut tables = Vec::new();
-        for alike in told.chunk_by_mut(|one, next| one.goes_with(next)) {
+        for alike in detected.chunk_by_mut(|one, next| one.goes_with(next)) {
             let loaded = self.load_alike(alike, stop).map_err(|error| {
                 // A stream that was waited for fails otherwise.
                 if stop.load(Ordering::Relaxed) { LoadError::Cancelled } else { error }
@@ -171,12 +171,13 @@ impl<'p> Tables<'p> {
             tables.push(loaded.table);
         }
         all.rejects.truncate(self.limits.rejects_max);
-        all.damages = told.iter().flat_map(|told| told.damages().iter().cloned()).collect();
+        all.damages =
+            detected.iter().flat_map(|detected| detected.damages().iter().cloned()).collect();
         all.table = match tables.len() {
             1 => tables.pop().unwrap_or_default(),
             _ => Table::concat(&tables, self.workers),
         };
-        for counters in told.iter().filter_map(Told::counters) {
+        for counters in detected.iter().filter_map(DetectedSource::counters) {
             all.remote.get_or_insert_default().add(&counters);
         }
         all.elapsed = started.elapsed();
@@ -186,7 +187,7 @@ impl<'p> Tables<'p> {
     /// Loads sources of one format at once, or a stream.
     fn load_alike(
         &self,
-        alike: &mut [Told<'_>],
+        alike: &mut [DetectedSource<'_>],
         stop: &AtomicBool,
     ) -> quarrier_messages::Result<quarrier_messages::Loaded> {
         let Some(first) = alike.first_mut() else {
@@ -196,27 +197,27 @@ impl<'p> Tables<'p> {
         if let Some((name, mut stream)) = first.stream() {
             return load.run_stream(&name, &mut stream);
         }
-        let sources: Vec<&dyn Source> = alike.iter().filter_map(Told::source).collect();
+        let sources: Vec<&dyn Source> = alike.iter().filter_map(DetectedSource::source).collect();
         load.run(&sources)
     }
 
-    /// Loads one source. Whenever its messages take more than about `bytes_max` of memory, `take` has
-    /// them as a table, and the load goes on without; what is returned is the rest. A column has the
-    /// kind that each piece asks for, or a wider one than in `schema`, which then names all columns.
-    /// Messages that were left out are told with the piece that they stand in.
+    /// Loads one source. Whenever its messages take more than about `bytes_max` of memory, passes them
+    /// to `take` as a table and continues without them; returns the rest. A column has the type that
+    /// each piece needs, or a wider one in `schema`, which then names all columns. Rejects are reported
+    /// with their piece.
     ///
     /// # Errors
-    /// As of [`Tables::load`], and those of `take`; [`Error::Request`](crate::Error::Request) for a stream
-    /// that was loaded already.
+    /// As [`Tables::load`], and the errors of `take`; [`Error::Request`](crate::Error::Request) for a
+    /// stream that was loaded already.
     pub fn load_in_pieces(
         &self,
-        told: &mut Told<'_>,
+        detected: &mut DetectedSource<'_>,
         stop: &AtomicBool,
         (bytes_max, schema): (usize, Option<&Schema>),
         take: &mut dyn FnMut(Loaded) -> Result<()>,
     ) -> Result<Loaded> {
         let started = Instant::now();
-        let load = self.request(told.format(), stop);
+        let load = self.request(detected.format(), stop);
         let load = schema.cloned().into_iter().fold(load, Load::schema);
         let mut failed = None;
         let mut hand = |piece| {
@@ -226,12 +227,13 @@ impl<'p> Tables<'p> {
                 LoadError::Cancelled
             })
         };
-        let loaded = if let Some((name, mut stream)) = told.stream() {
+        let loaded = if let Some((name, mut stream)) = detected.stream() {
             load.run_stream_in_pieces(&name, &mut stream, bytes_max, &mut hand)
-        } else if let Some(source) = told.source() {
+        } else if let Some(source) = detected.source() {
             load.run_in_pieces(&[source], bytes_max, &mut hand)
         } else {
-            let reason = format!("{}: it comes once, and was read; save it as a file", told.name());
+            let reason =
+                format!("{}: it comes once, and was read; save it as a file", detected.name());
             return Err(crate::Error::Request(reason));
         };
         match (loaded, failed) {
@@ -240,8 +242,8 @@ impl<'p> Tables<'p> {
             (Err(_), None) if stop.load(Ordering::Relaxed) => Err(LoadError::Cancelled.into()),
             (loaded, None) => {
                 let mut loaded = self.loaded(loaded?, started);
-                loaded.damages = told.damages().to_vec();
-                loaded.remote = told.counters().map(|counters| {
+                loaded.damages = detected.damages().to_vec();
+                loaded.remote = detected.counters().map(|counters| {
                     let mut cost = RemoteCost::default();
                     cost.add(&counters);
                     cost

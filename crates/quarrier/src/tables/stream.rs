@@ -1,4 +1,4 @@
-//! Streams: their first bytes tell the format, and they are waited for.
+//! Streams: detects the format by their first bytes, and waits for those.
 
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use quarrier_messages::Format;
 
 use crate::source::Failing;
 
-/// A reader that is asked again as long as it has nothing at hand, until `stop` becomes true.
+/// A reader that retries while no bytes are available, until `stop` becomes true.
 pub(crate) struct Patient {
     reader: Box<dyn Read + Send>,
     stop: Arc<AtomicBool>,
@@ -34,18 +34,18 @@ impl Read for Patient {
     }
 }
 
-/// As many bytes tell the format.
+/// Bytes by which a format is detected.
 const BYTES: u64 = 4 << 10;
 
-/// The format of a stream, and the stream from its start.
-pub(crate) fn told<'r>(
+/// Detects the format of a stream; returns it with the stream from its start.
+pub(crate) fn detect_format<'r>(
     name: &str,
     mut stream: Box<dyn Read + Send + 'r>,
 ) -> (Format, Box<dyn Read + Send + 'r>) {
     let mut head = Vec::new();
     let read = stream.by_ref().take(BYTES).read_to_end(&mut head);
     let format = Format::told_by(name, &head).unwrap_or_else(|| Format::guessed(&head));
-    // What is damaged says so, and where, when it is loaded.
+    // Loading reports the damage, with its place.
     let failing = Failing(read.err());
     (format, Box::new(Cursor::new(head).chain(failing).chain(stream)))
 }

@@ -14,23 +14,23 @@ use serde_json::{Value, json};
 use crate::doors::{TABLE, check, files, named, opener};
 
 /// A source of the table by its name, or a pipe through which its bytes come.
-struct Asked {
+struct NamedSource {
     name: String,
     writer: Option<JoinHandle<()>>,
 }
 
-impl Asked {
-    fn of(folder: &Path, case: &Value) -> Asked {
+impl NamedSource {
+    fn of(folder: &Path, case: &Value) -> NamedSource {
         let name = named(folder, case);
         if case["stream"] != true {
-            return Asked { name, writer: None };
+            return NamedSource { name, writer: None };
         }
         let pipe = format!("{name}.pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let bytes = std::fs::read(name).unwrap();
         let to = pipe.clone();
         let writer = std::thread::spawn(move || std::fs::write(to, bytes).unwrap());
-        Asked { name: pipe, writer: Some(writer) }
+        NamedSource { name: pipe, writer: Some(writer) }
     }
 
     /// The pipe's bytes were read.
@@ -91,7 +91,7 @@ fn ask(part: &str, answer: fn(&str, &Value) -> quarrier::Result<Vec<Value>>) {
     let table: Value = serde_json::from_str(TABLE).unwrap();
     let folder = files(&table);
     for case in table[part].as_array().unwrap() {
-        let asked = Asked::of(folder.path(), case);
+        let asked = NamedSource::of(folder.path(), case);
         check(case, answer(&asked.name, case));
         asked.end();
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier::filter::{Conditions, Filtered, Form};
-use quarrier::{Error, Kept, OpenOptions, Opener, Sources};
+use quarrier::{DataFolder, Error, OpenOptions, Opener, Sources};
 
 use super::load::tell_found;
 use super::{broken_output, failed};
@@ -43,7 +43,7 @@ fn filtered(
     let sources = match &filter.data {
         None => Sources::of(&filter.files),
         Some(folder) => {
-            let kept = Kept::read(folder)?;
+            let kept = DataFolder::read(folder)?;
             if let outcome @ Outcome::Incomplete = tell_found(&kept, true) {
                 show.worsen(outcome);
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier::filter::Conditions;
-use quarrier::kept::{Kept, KeptLoad, KeptLoaded};
+use quarrier::kept::{DataFolder, KeptLoad, KeptLoaded};
 use quarrier::{Error, OpenOptions, Opener, Sources};
 
 use super::search::summary::write_stats;
@@ -66,8 +66,8 @@ fn loaded(load: &Load, stop: &Arc<AtomicBool>, show: &mut Show<'_>) -> quarrier:
     sources.refuse_overwriting(load.stats.as_deref())?;
     let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
     let kept = match load.segment_bytes {
-        Some(bytes) => Kept::open_with(&load.data, bytes)?,
-        None => Kept::open(&load.data)?,
+        Some(bytes) => DataFolder::open_with(&load.data, bytes)?,
+        None => DataFolder::open(&load.data)?,
     };
     show.found(&kept, load.quiet);
     let request = KeptLoad::new(&load.table)
@@ -101,7 +101,7 @@ fn loaded(load: &Load, stop: &Arc<AtomicBool>, show: &mut Show<'_>) -> quarrier:
 /// Prints how many of the messages that were loaded match each condition.
 fn count(
     load: &Load,
-    kept: &Kept,
+    kept: &DataFolder,
     loaded: &KeptLoaded,
     conditions: Conditions,
     (opener, stop): (&Opener, &Arc<AtomicBool>),
@@ -129,7 +129,7 @@ pub(crate) fn reindex(reindex: &Reindex) -> Outcome {
 }
 
 fn reindexed(reindex: &Reindex, stop: &Arc<AtomicBool>) -> quarrier::Result<Outcome> {
-    let (kept, tables) = Kept::reindex(&reindex.data, reindex.workers, stop)?;
+    let (kept, tables) = DataFolder::reindex(&reindex.data, reindex.workers, stop)?;
     let outcome = tell_found(&kept, false);
     let write = || -> io::Result<()> {
         let layout = Layout::Reindexed;
@@ -160,7 +160,7 @@ fn reindexed(reindex: &Reindex, stop: &Arc<AtomicBool>) -> quarrier::Result<Outc
 }
 
 /// Says what opening a data folder found; whether all is well.
-pub(crate) fn tell_found(kept: &Kept, is_quiet: bool) -> Outcome {
+pub(crate) fn tell_found(kept: &DataFolder, is_quiet: bool) -> Outcome {
     if !is_quiet {
         kept.notices().iter().for_each(|notice| complain(notice));
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier::Error;
-use quarrier::kept::{Kept, KeptWatch, LoadedSource, Progress as Stored};
+use quarrier::kept::{DataFolder, KeptWatch, LoadedSource, Progress as Stored};
 use quarrier_messages::Reject;
 use quarrier_report::number;
 
@@ -41,7 +41,7 @@ impl<'l> Show<'l> {
     }
 
     /// Says what opening the folder found.
-    pub(super) fn found(&mut self, kept: &Kept, is_quiet: bool) {
+    pub(super) fn found(&mut self, kept: &DataFolder, is_quiet: bool) {
         self.worsen(tell_found(kept, is_quiet));
     }
 

@@ -32,7 +32,7 @@ pub(super) struct Seen<'s> {
     after: &'s [u8],
 }
 
-/// How many bytes of a match are valid, from its first on; None where it is not.
+/// How many bytes of a match are valid, from its first on; `None` if it is not.
 pub(super) type Judge = fn(&Seen<'_>) -> Option<usize>;
 
 /// A built-in scanner.
@@ -132,7 +132,7 @@ impl Feature {
         }
     }
 
-    /// What finds it.
+    /// The pattern that finds its candidates.
     ///
     /// # Errors
     /// Never, as long as the regexes here are right, which a test holds.
@@ -157,7 +157,7 @@ pub(super) fn judged(judge: Judge, chunk: &Chunk<'_>, finding: &Finding) -> Opti
 mod tests {
     use super::*;
 
-    /// What a feature finds in a text.
+    /// The matches of a feature in a text.
     pub(super) fn found(name: &str, text: &str) -> Vec<String> {
         let feature = Feature::parse(name).unwrap()[0];
         let patterns = vec![feature.pattern().unwrap()];

@@ -48,7 +48,7 @@ pub(super) fn email(seen: &Seen<'_>) -> Option<usize> {
 
 pub(super) fn url(seen: &Seen<'_>) -> Option<usize> {
     let scheme = seen.found.windows(3).position(|three| three == b"://")? + 3;
-    // Punctuation at the end belongs to the sentence; a bracket, where none is open.
+    // Punctuation at the end belongs to the sentence; so does a closing bracket without an opening one.
     let mut length = seen.found.len();
     while let Some(last) = seen.found[scheme..length].last() {
         let open = |open: u8, close: u8| {

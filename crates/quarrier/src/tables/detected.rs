@@ -1,4 +1,4 @@
-//! Sources whose format is known.
+//! Sources with a detected format.
 
 use std::io::Read;
 use std::mem::discriminant;
@@ -15,8 +15,8 @@ use super::Tables;
 use super::stream::{self, Patient};
 use crate::{Error, Opened, Result, read_instructions};
 
-/// A source that was opened, and how its messages are written.
-pub struct Told<'s> {
+/// An opened source and the format of its messages.
+pub struct DetectedSource<'s> {
     format: Format,
     origin: Origin<'s>,
     damages: Vec<String>,
@@ -25,42 +25,46 @@ pub struct Told<'s> {
 enum Origin<'s> {
     Source(Box<dyn Source + 's>),
     Remote(RemoteSource),
-    /// What comes once, in order; None when it was taken.
+    /// A stream with its name; `None` once it was read.
     Stream(String, Option<Box<dyn Read + Send + 's>>),
 }
 
 impl Tables<'_> {
-    /// Finds out how the messages of a source are written: as was asked for, or as its first bytes
-    /// say, its name, or else as is likely.
+    /// Detects the format of a source's messages: the requested one, or by its first bytes, by its name, or else the
+    /// likeliest.
     ///
     /// # Errors
-    /// [`Error::Messages`] where the first bytes cannot be read. [`Error::Dictionary`] for a data
-    /// dictionary that cannot be used, [`Error::Request`] for one where messages are not FIX.
-    pub fn tell(&self, opened: Opened, stop: &Arc<AtomicBool>) -> Result<Told<'static>> {
+    /// [`Error::Messages`] if the first bytes cannot be read, [`Error::Dictionary`] for a data dictionary that cannot
+    /// be used, [`Error::Request`] for a dictionary when the messages are not FIX.
+    pub fn detect(
+        &self,
+        opened: Opened,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<DetectedSource<'static>> {
         match opened {
             Opened::Local { source, format, damages, .. } => {
                 let format = match format {
                     Some(format) => format,
                     None => self.format_of(&*source)?,
                 };
-                Ok(Told { format, origin: Origin::Source(source), damages })
+                Ok(DetectedSource { format, origin: Origin::Source(source), damages })
             }
             Opened::Remote(source) => {
                 source.announce(0..source.length());
                 let format = self.format_of(&source)?;
-                Ok(Told { format, origin: Origin::Remote(source), damages: Vec::new() })
+                Ok(DetectedSource { format, origin: Origin::Remote(source), damages: Vec::new() })
             }
-            Opened::FarImage { image, .. } => self.tell_source(Box::new(image)),
+            Opened::FarImage { image, .. } => self.detect_source(Box::new(image)),
             Opened::Stream { name, reader } => {
                 let patient = Box::new(Patient::new(reader, stop));
                 let plain = quarrier_messages::decompressed_stream(&name, patient, stop)?;
                 let (format, bytes) = match &self.format {
                     Some(format) => (format.clone(), plain),
-                    None => stream::told(&name, plain),
+                    None => stream::detect_format(&name, plain),
                 };
                 let format = self.with_dictionary(format)?;
                 let origin = Origin::Stream(name, Some(bytes));
-                Ok(Told { format, origin, damages: Vec::new() })
+                Ok(DetectedSource { format, origin, damages: Vec::new() })
             }
         }
     }
@@ -68,10 +72,10 @@ impl Tables<'_> {
     /// The same for a source that the caller has: bytes in memory.
     ///
     /// # Errors
-    /// As of [`Tables::tell`].
-    pub fn tell_source<'s>(&self, source: Box<dyn Source + 's>) -> Result<Told<'s>> {
+    /// As [`Tables::detect`].
+    pub fn detect_source<'s>(&self, source: Box<dyn Source + 's>) -> Result<DetectedSource<'s>> {
         let format = self.format_of(&*source)?;
-        Ok(Told { format, origin: Origin::Source(source), damages: Vec::new() })
+        Ok(DetectedSource { format, origin: Origin::Source(source), damages: Vec::new() })
     }
 
     fn format_of(&self, source: &dyn Source) -> Result<Format> {
@@ -101,7 +105,7 @@ fn dictionary(path: &Path) -> Result<Arc<Dictionary>> {
     dictionary.map(Arc::new).map_err(|error| Error::Dictionary { path: path.to_path_buf(), error })
 }
 
-impl Told<'_> {
+impl DetectedSource<'_> {
     /// The name in errors.
     pub fn name(&self) -> &str {
         match &self.origin {
@@ -111,7 +115,7 @@ impl Told<'_> {
         }
     }
 
-    /// What of it was damaged and is left out, a line each: of a log.
+    /// Damaged places that are left out, a line each: of a log.
     pub fn damages(&self) -> &[String] {
         &self.damages
     }
@@ -122,7 +126,7 @@ impl Told<'_> {
     }
 
     /// Whether both can be loaded at once, as if they were one.
-    pub(super) fn goes_with(&self, next: &Told<'_>) -> bool {
+    pub(super) fn goes_with(&self, next: &DetectedSource<'_>) -> bool {
         let is_alike = match (&self.format, &next.format) {
             // Their columns may differ.
             (Format::Arrow | Format::Parquet, _) => false,
