@@ -1,4 +1,4 @@
-//! What this process knows of its environment and its machine, looked up once.
+//! The environment and machine of this process, looked up once.
 
 use std::sync::OnceLock;
 
@@ -11,13 +11,13 @@ pub fn environment() -> &'static Environment {
     ENVIRONMENT.get_or_init(Environment::of_process)
 }
 
-/// What the case file of an output folder says of this process.
+/// The notes about this process in the case file of an output folder.
 pub(crate) fn notes(command: &str) -> Notes {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     Notes { command: Some(command.to_string()), host: host.map(|host| host.trim_end().to_string()) }
 }
 
-/// The machine, by which runs are planned and judged.
+/// The machine, for planning and judging runs.
 pub fn machine() -> &'static Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
     MACHINE.get_or_init(|| Machine::of(environment()))

@@ -16,7 +16,7 @@ pub fn watch() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let impatient = Arc::new(AtomicBool::new(false));
     let (seen, armed) = (Arc::clone(&stop), Arc::clone(&impatient));
-    // Without a thread that tells an echo, the second signal ends the process.
+    // Without a thread that prints a message, the second signal ends the process.
     let impatient = match threads::alone("signals", move || arm(&seen, &armed)) {
         Ok(_) => impatient,
         Err(_) => Arc::clone(&stop),
@@ -31,8 +31,8 @@ pub fn watch() -> Arc<AtomicBool> {
     stop
 }
 
-/// From now on a file that becomes longer than files may be (`ulimit -f`) is an error of who writes it,
-/// and not the end of the process.
+/// From now on, a file beyond the size limit (`ulimit -f`) is an error of the write, and does not end
+/// the process.
 pub(crate) fn outlive_long_files() {
     // Where the handler cannot be installed, the system ends the process, as it does without one.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());

@@ -63,8 +63,8 @@ impl Outcome {
     }
 }
 
-/// What the binary `quarrier` does: reads the command line of this process and obeys. Without a
-/// reader of Parquet what needs one is handed over to `quarrier-sql`.
+/// The main function of the binary `quarrier`: runs the command line of this process. Without a reader
+/// of Parquet, commands that need one are handed over to `quarrier-sql`.
 pub fn run(parquet: Option<&dyn ColumnReader>) -> ExitCode {
     defects::guarded(|| obeyed(parquet) as u8)
 }
@@ -91,7 +91,7 @@ pub fn complain(message: &str) {
     use std::io::Write;
     let message = without_codes(message).replace(['\n', '\r'], " ");
     let one_line = quarrier_report::visible(&message);
-    // Where standard error is closed there is nobody left to tell.
+    // If standard error is closed, nobody is left to read this.
     let _ = writeln!(std::io::stderr(), "quarrier: {one_line}");
 }
 

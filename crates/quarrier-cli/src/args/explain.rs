@@ -7,7 +7,7 @@ use clap::{ArgMatches, Command};
 
 use super::filter::{conditions_and_files, files_arg, many_arg};
 use super::{
-    Asked, auto_count, color_arg, format_arg, format_of, json_arg, quiet_arg, stats_arg,
+    ConditionArg, auto_count, color_arg, format_arg, format_of, json_arg, quiet_arg, stats_arg,
     workers_arg,
 };
 use crate::output::Format;
@@ -15,7 +15,7 @@ use crate::output::Format;
 /// `quarrier explain`.
 #[derive(Debug)]
 pub(crate) struct Explain {
-    pub(crate) asked: Asked,
+    pub(crate) asked: ConditionArg,
     pub(crate) files: Vec<OsString>,
     pub(crate) format: Format,
     pub(crate) workers: usize,

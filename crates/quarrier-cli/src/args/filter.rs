@@ -16,9 +16,9 @@ use crate::output;
 /// `quarrier filter`.
 #[derive(Debug)]
 pub(crate) struct Filter {
-    pub(crate) asked: Asked,
+    pub(crate) asked: ConditionArg,
     pub(crate) files: Vec<OsString>,
-    /// The folder whose tables the files are names of.
+    /// The data folder; the files are then names of its tables.
     pub(crate) data: Option<PathBuf>,
     pub(crate) count: bool,
     /// Whether more is waited for at the end.
@@ -26,7 +26,7 @@ pub(crate) struct Filter {
     pub(crate) limit: Option<u64>,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) rejects: Option<PathBuf>,
-    /// How messages are written; None where each source tells.
+    /// The messages' format; `None` to detect it for each source.
     pub(crate) input_format: Option<Format>,
     pub(crate) format: output::Format,
     pub(crate) workers: usize,
@@ -34,12 +34,12 @@ pub(crate) struct Filter {
     pub(crate) stats: Option<PathBuf>,
 }
 
-/// Conditions as they are given.
+/// The conditions of the command line.
 #[derive(Debug, Clone)]
-pub(crate) enum Asked {
-    /// One, as an argument.
+pub(crate) enum ConditionArg {
+    /// One condition, as an argument.
     One(String),
-    /// A file of them, one a line.
+    /// A file of conditions, one a line.
     Many(PathBuf),
 }
 
@@ -167,13 +167,13 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
     };
-    let shows_no_columns = filter.count || matches!(filter.asked, Asked::Many(_));
+    let shows_no_columns = filter.count || matches!(filter.asked, ConditionArg::Many(_));
     if shows_no_columns && filter.columns.is_some() {
         return Err("--columns shows messages, but only numbers are asked for (-c, --many); \
                     leave one of them out"
             .to_string());
     }
-    if matches!(filter.asked, Asked::Many(_)) && filter.limit.is_some() {
+    if matches!(filter.asked, ConditionArg::Many(_)) && filter.limit.is_some() {
         return Err(
             "--limit stops at messages, but --many counts them; leave one of them out".to_string()
         );
@@ -189,9 +189,9 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
 }
 
 impl Filter {
-    /// Whether messages are counted, and none is shown.
+    /// Whether only the number of messages is printed.
     pub(crate) fn only_counts(&self) -> bool {
-        self.count || matches!(self.asked, Asked::Many(_)) && !self.follow
+        self.count || matches!(self.asked, ConditionArg::Many(_)) && !self.follow
     }
 }
 
@@ -199,22 +199,22 @@ impl Filter {
 pub(super) fn conditions_and_files(
     matches: &ArgMatches,
     verb: &str,
-) -> Result<(Asked, Vec<OsString>), String> {
+) -> Result<(ConditionArg, Vec<OsString>), String> {
     let mut files: Vec<OsString> =
         matches.get_many::<OsString>("file").unwrap_or_default().cloned().collect();
     let asked = match matches.get_one::<PathBuf>("many") {
-        Some(path) => Asked::Many(path.clone()),
+        Some(path) => ConditionArg::Many(path.clone()),
         None if files.is_empty() => {
             return Err(format!("no condition was given; try 'quarrier {verb} CONDITION FILE'"));
         }
         None => {
             let text = files.remove(0).into_string();
-            Asked::One(text.map_err(|_| "the condition is not UTF-8")?)
+            ConditionArg::One(text.map_err(|_| "the condition is not UTF-8")?)
         }
     };
     if files.is_empty() {
         return Err(match &asked {
-            Asked::One(text) if std::path::Path::new(text).is_file() => format!(
+            ConditionArg::One(text) if std::path::Path::new(text).is_file() => format!(
                 "{text}: is a file, and no condition was given; try 'quarrier {verb} CONDITION {text}'"
             ),
             _ => "no file was given; name files, or '-' for standard input".to_string(),
@@ -250,7 +250,7 @@ fn columns(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether this is a path whose keys stand in quotes (`"a.b".c`), which is a name as it is.
+/// Whether this is a path with quoted keys (`"a.b".c`), which is a name as it is.
 fn is_path_of_quoted_keys(text: &str) -> bool {
     text[1..].find('"').is_some_and(|end| text[end + 2..].starts_with(['.', '[']))
 }

@@ -27,13 +27,13 @@ pub(crate) struct Gauge {
 pub(crate) enum Task {
     /// They are taken.
     Measure(Measure),
-    /// They were taken, and lie in this file.
+    /// Show the report in this file.
     Show(PathBuf),
     /// They are taken elsewhere: this is the other end.
     Listen(SocketAddr),
 }
 
-/// What is measured, and how.
+/// The measurements to make.
 #[derive(Debug)]
 pub(crate) struct Measure {
     pub(crate) areas: Vec<Area>,

@@ -22,9 +22,9 @@ pub(crate) struct Load {
     pub(crate) rejects: Option<PathBuf>,
     pub(crate) is_compressed: bool,
     pub(crate) is_again: bool,
-    /// Bytes that the log takes of the disk at once; None for what is usual.
+    /// Bytes that a log segment allocates at once; `None` for the default.
     pub(crate) segment_bytes: Option<u64>,
-    /// How messages are written; None where each source tells.
+    /// The format of the messages; `None` to detect it for each source.
     pub(crate) input_format: Option<Format>,
     pub(crate) format: output::Format,
     pub(crate) workers: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Reindex {
     pub(crate) stats: Option<PathBuf>,
 }
 
-/// What a segment may take.
+/// The allowed sizes of a segment.
 const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 1 << 20..=64 << 30;
 
 const LOAD_EXAMPLES: &str = "\

@@ -18,7 +18,7 @@ mod wrong;
 pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
 pub(crate) use files::Files;
-pub(crate) use filter::{Asked, Filter};
+pub(crate) use filter::{ConditionArg, Filter};
 pub(crate) use gauge::{Gauge, Measure, Task};
 pub(crate) use load::{Load, Reindex};
 pub(crate) use query::sql_command;
@@ -39,7 +39,7 @@ use crate::output::colour::{self, Colours};
 use crate::quantity::parse_auto_count;
 use crate::{Outcome, complain};
 
-/// What the command line asks for.
+/// The parsed command line.
 pub(crate) enum Parsed {
     Search(Box<Search>),
     Carve(Box<Carve>),
@@ -168,7 +168,7 @@ fn flag(id: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).action(ArgAction::SetTrue).help(help)
 }
 
-/// A number that is found where it is not given, or 0.
+/// A number that is found if it is not given, or 0.
 fn auto(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).value_name(name).default_value("auto").help(help).help_heading("Machine")
 }
@@ -192,15 +192,15 @@ fn format_arg() -> Arg {
         .help_heading("Output")
 }
 
-/// `--json`, as many programs call it.
+/// `--json`, the name that many programs use.
 fn json_arg() -> Arg {
     flag("json", "The same as --format json").overrides_with("format").help_heading("Output")
 }
 
-/// What [`format_arg`] and, where there is one, [`json_arg`] ask for.
+/// The format that [`format_arg`] and, if present, [`json_arg`] select.
 ///
 /// # Errors
-/// Where a terminal would get bytes that are no text.
+/// If a terminal would get bytes that are no text.
 fn format_of(matches: &ArgMatches) -> Result<Format, String> {
     let format = match matches.try_get_one::<bool>("json") {
         Ok(Some(true)) => Format::Json,

@@ -10,11 +10,11 @@ use super::load::data_arg;
 use super::{auto_count, color_arg, flag, quiet_arg, stats_arg, version, workers_arg, wrong};
 use crate::quantity::size_in;
 
-/// What is asked of `quarrier-sql`.
+/// The arguments of `quarrier-sql`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Query {
-    /// The statements; none where they are to be typed, or stand in a file.
+    /// The statements; `None` if they are typed or in a file.
     pub sql: Option<String>,
     /// Names for files: the name, and the file or glob.
     pub tables: Vec<(String, String)>,
@@ -38,7 +38,7 @@ pub struct Query {
     pub stats: Option<PathBuf>,
     /// Whether the time that each statement took is said.
     pub timing: bool,
-    /// Whether only what was asked for is written.
+    /// Whether to print nothing but the answers.
     pub quiet: bool,
 }
 
@@ -218,7 +218,7 @@ pub(crate) fn sql_command() -> Command {
 /// Reads the arguments of `quarrier-sql`, without its name.
 ///
 /// # Errors
-/// What is to be printed, and whether that is help, not a complaint.
+/// The text to print, and whether it is help rather than a complaint.
 pub fn query_arguments(arguments: Vec<OsString>) -> Result<Query, (String, bool)> {
     let command = sql_command();
     let name = OsString::from("quarrier-sql");

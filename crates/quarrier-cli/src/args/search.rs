@@ -27,7 +27,7 @@ pub(crate) enum PatternArg {
     File(PathBuf),
 }
 
-/// What is shown of findings, beside what always is.
+/// The optional parts of findings to show.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Shown {
     /// Lines before that of a finding.
@@ -70,7 +70,7 @@ pub(crate) struct Search {
     pub(crate) range: Range<u64>,
     pub(crate) aligned_bytes: u64,
     pub(crate) context_bytes: usize,
-    /// Whether rows have the file that a finding lies in.
+    /// Whether rows include the file of each finding.
     pub(crate) locates: bool,
     pub(crate) shown: Shown,
     pub(crate) words: bool,

@@ -12,7 +12,7 @@ use super::query::{seconds, table};
 use super::{auto_count, quiet_arg, workers_arg, wrong};
 use crate::quantity::size_in;
 
-/// What is to be served, and to whom.
+/// The tables to serve, and the clients to serve.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Serve {
@@ -38,7 +38,7 @@ pub struct Serve {
     pub timeout: Option<Duration>,
     /// Clients at once.
     pub connections_max: usize,
-    /// The user whose line is to be made.
+    /// The user whose line is to be printed.
     pub make_user: Option<String>,
     /// Threads; 0: one a CPU.
     pub workers: usize,
@@ -180,7 +180,7 @@ fn parse(matches: &ArgMatches) -> Serve {
 /// Reads the arguments of `quarrier serve`, without its name.
 ///
 /// # Errors
-/// What is to be printed, and whether that is help, not a complaint.
+/// The text to print, and whether it is help rather than a complaint.
 pub fn serve_arguments(arguments: Vec<OsString>) -> Result<Serve, (String, bool)> {
     let command = command().name("quarrier serve");
     let name = OsString::from("quarrier serve");

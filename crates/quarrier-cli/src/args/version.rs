@@ -1,25 +1,25 @@
-//! What `--version` says.
+//! The text of `--version`.
 
 use std::sync::LazyLock;
 
 use quarrier_search::EngineName;
 
-/// What is compiled in, whichever binary it is.
+/// The compiled-in features of both binaries.
 const FEATURES: &str = "ewf http s3 io_uring opencl cuda";
 
-/// What `quarrier --version` says.
+/// The text of `quarrier --version`.
 pub(super) fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| with_features(""));
     &TEXT
 }
 
-/// What `quarrier-sql --version` says.
+/// The text of `quarrier-sql --version`.
 pub(super) fn long_of_sql() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| with_features(" parquet sql"));
     &TEXT
 }
 
-/// Version and commit, then what is compiled in, then which engines this CPU has.
+/// Version and commit, then the compiled-in features, then the engines of this CPU.
 fn with_features(more_features: &str) -> String {
     let engines = EngineName::ALL.into_iter().filter(|engine| {
         engine.is_available() && !matches!(engine, EngineName::Auto | EngineName::Naive)

@@ -1,10 +1,10 @@
-//! Wrong use in one line: what is wrong, what may be meant, where help is.
+//! Usage errors in one line: the error, a suggestion, and where help is.
 
 use std::ffi::OsStr;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Options of ripgrep and grep that a search has no use for, and what there is instead.
+/// Options of ripgrep and grep that a search lacks, with the replacement.
 const HABITS: &[(&str, &str)] = &[
     ("-a", "all bytes are searched, whatever they are"),
     ("--text", "all bytes are searched, whatever they are"),
@@ -22,7 +22,7 @@ const HABITS: &[(&str, &str)] = &[
     ("-z", "'zcat image.gz | quarrier search PATTERN -' searches what is compressed"),
 ];
 
-/// What clap says of wrong use; `verb` is the first word typed, which may be no command.
+/// One line for clap's error; `verb` is the first word typed, which may be no command.
 pub(super) fn one_line(error: &clap::Error, verb: Option<&OsStr>) -> String {
     let is_command = |verb: &&str| super::shown().find_subcommand(verb).is_some();
     let help = match verb.and_then(OsStr::to_str).filter(is_command) {
@@ -33,7 +33,7 @@ pub(super) fn one_line(error: &clap::Error, verb: Option<&OsStr>) -> String {
     format!("{}; try '{help}'", gist(error, is_search))
 }
 
-/// What is wrong, and what may be meant; people come to a search with the habits of another one.
+/// The error and a suggestion; people bring habits from other search tools.
 pub(super) fn gist(error: &clap::Error, is_search: bool) -> String {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),

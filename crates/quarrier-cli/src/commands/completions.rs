@@ -33,7 +33,7 @@ mod tests {
                 }
             }
         }
-        // Nobody types what is hidden.
+        // Hidden options are not completed.
         assert!(scripts.iter().all(|script| !script.contains("help-m")));
     }
 }

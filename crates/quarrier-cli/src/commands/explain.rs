@@ -27,13 +27,13 @@ pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outc
     let opener = Opener::new(OpenOptions::default(), host::environment(), &stop);
     let tables = Tables::new().workers(explain.workers).parquet(parquet);
     let sources = Sources::of(&explain.files);
-    let told = sources.open_messages(&opener).map(|opened| tables.detect(opened?, &stop));
-    let written = match told.collect::<quarrier::Result<Vec<DetectedSource<'_>>>>() {
-        Ok(told) if parquet.is_none() && told.iter().any(is_parquet) => {
+    let detected = sources.open_messages(&opener).map(|opened| tables.detect(opened?, &stop));
+    let written = match detected.collect::<quarrier::Result<Vec<DetectedSource<'_>>>>() {
+        Ok(detected) if parquet.is_none() && detected.iter().any(is_parquet) => {
             return hand_over("explain over Parquet", 1);
         }
-        told => conditions(&explain.asked, &stop)
-            .and_then(|conditions| Ok((conditions, tables.load(told?, &stop)?)))
+        detected => conditions(&explain.asked, &stop)
+            .and_then(|conditions| Ok((conditions, tables.load(detected?, &stop)?)))
             .map_err(|error| error.to_string())
             .and_then(|(conditions, loaded)| explained(explain, &conditions, &loaded, &stop)),
     };
@@ -63,8 +63,8 @@ pub(crate) fn run(explain: &Explain, parquet: Option<&dyn ColumnReader>) -> Outc
     }
 }
 
-fn is_parquet(told: &DetectedSource<'_>) -> bool {
-    matches!(told.format(), Messages::Parquet)
+fn is_parquet(detected: &DetectedSource<'_>) -> bool {
+    matches!(detected.format(), Messages::Parquet)
 }
 
 fn explained(

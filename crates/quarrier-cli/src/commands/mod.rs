@@ -16,7 +16,7 @@ pub(crate) mod verify;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A closed pipe is success: the reader has what it wanted.
+/// A closed pipe is success: the reader has all it wanted.
 fn is_closed_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
 }
@@ -30,8 +30,8 @@ fn failed(message: &str, stop: &AtomicBool) -> crate::Outcome {
     }
 }
 
-/// What a failed write to standard output makes of a command. What went wrong is said once, by
-/// [`crate::end`].
+/// The outcome of a command whose write to standard output failed. [`crate::end`] reports the error
+/// once.
 fn broken_output(error: &std::io::Error) -> crate::Outcome {
     match is_closed_pipe(error) {
         true => crate::Outcome::Found,
@@ -44,7 +44,7 @@ pub(crate) fn print(text: &str) -> crate::Outcome {
     print_to(crate::StandardOutput::new(), text)
 }
 
-/// As [`print`], for JSON, whose values a terminal shows escaped.
+/// As [`print`], for JSON, whose values are escaped on a terminal.
 fn print_json(text: &str) -> crate::Outcome {
     print_to(crate::StandardOutput::new().shown(quarrier_report::Manner::Json), text)
 }

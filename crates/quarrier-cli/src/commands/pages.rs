@@ -12,7 +12,7 @@ use crate::{Outcome, args};
 /// Writes the pages into a folder.
 ///
 /// # Errors
-/// In words, where they cannot be written.
+/// In words, if they cannot be written.
 pub(crate) fn write(folder: &Path) -> Result<Outcome, String> {
     let failed = |path: &Path, error: &std::io::Error| {
         format!("{}: cannot write the man pages: {error}", path.display())
@@ -25,7 +25,7 @@ pub(crate) fn write(folder: &Path) -> Result<Outcome, String> {
     Ok(Outcome::Found)
 }
 
-/// The names of the files, and what is in them.
+/// The names and contents of the files.
 fn pages() -> Vec<(String, Vec<u8>)> {
     // 'quarrier help search' has no page of its own.
     let mut root = args::shown().disable_help_subcommand(true);
@@ -61,7 +61,7 @@ fn page(command: Command) -> (String, Vec<u8>) {
     (man.get_filename(), text)
 }
 
-/// The paragraphs behind the help; those that begin with a word and a colon get a heading of it.
+/// The paragraphs after the help; those that begin with a word and a colon get a heading of it.
 fn render_notes(notes: &str) -> Roff {
     let mut roff = Roff::new();
     let mut is_headed = false;

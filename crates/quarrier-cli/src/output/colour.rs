@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::sync::OnceLock;
 
-/// What `--color` asks for.
+/// The value of `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
     /// On a terminal that has them, unless `NO_COLOR` is set.
@@ -16,7 +16,7 @@ impl Colours {
     /// As on the command line.
     pub(crate) const NAMES: [&str; 3] = ["auto", "always", "never"];
 
-    /// What a name of [`Self::NAMES`] asks for.
+    /// The value of a name in [`Self::NAMES`].
     pub(crate) fn named(name: &str) -> Self {
         match name {
             "always" => Colours::Always,
@@ -34,7 +34,7 @@ pub(crate) fn choose(colours: Colours) {
     let _ = CHOSEN.set(colours);
 }
 
-/// Whether what is written to a terminal, or to something else, has colours.
+/// Whether output to a terminal, or to something else, is coloured.
 pub(crate) fn is_wanted(is_terminal: bool) -> bool {
     match CHOSEN.get() {
         Some(Colours::Always) => true,

@@ -8,7 +8,7 @@ use std::path::Path;
 /// on disk; anything else (a pipe, a device) is written to directly.
 ///
 /// # Errors
-/// What the operating system says; no partial file is left behind.
+/// The operating system's error; no partial file is left behind.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let is_special = fs::metadata(path).is_ok_and(|meta| !meta.is_file());
     if is_special {

@@ -1,4 +1,4 @@
-//! What comes out: rows in four formats, the account, the report.
+//! Output: rows in four formats, the account, the report.
 
 pub(crate) mod colour;
 pub(crate) mod file;

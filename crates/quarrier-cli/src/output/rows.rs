@@ -12,11 +12,11 @@ use super::{Format, arrow, csv, json, text};
 pub(crate) enum Kind {
     /// Text that may be missing.
     Text,
-    /// A whole number from 0.
+    /// an integer from 0.
     Unsigned,
-    /// A whole number from 0 that may be missing.
+    /// an integer from 0 that may be missing.
     Optional,
-    /// A number; missing where it is not finite.
+    /// A number; missing if it is not finite.
     Number,
     /// Text that is JSON already.
     Json,
@@ -63,9 +63,9 @@ pub(crate) enum Layout {
     Carved,
     /// `state type size modified path`, of files in file systems.
     Files,
-    /// What `quarrier load` says of a source.
+    /// The columns of `quarrier load`, a row per source.
     Loaded,
-    /// What `quarrier reindex` says of a table.
+    /// The columns of `quarrier reindex`, a row per table.
     Reindexed,
     /// One number.
     Number,
@@ -86,10 +86,10 @@ pub(crate) trait Rows: Send {
     /// Writes one row.
     fn row(&mut self, values: &[Value<'_>], excerpt: Excerpt<'_>) -> io::Result<()>;
 
-    /// Writes what is held back.
+    /// Flushes output held back.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Writes what is held back, and ends the rows.
+    /// Flushes output held back, and ends the rows.
     fn finish(&mut self) -> io::Result<()>;
 }
 

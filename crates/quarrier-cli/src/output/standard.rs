@@ -1,8 +1,8 @@
 //! Standard output: the one place where both binaries write it, and where a failed write becomes an
 //! exit code.
 //!
-//! A write that fails is remembered for the whole process, whatever its caller does with the error.
-//! [`end`] sees it, so no command can succeed whose output was not written.
+//! A failed write is remembered for the whole process, whatever its caller does with the error. [`end`]
+//! checks it, so no command can succeed whose output was not written.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -17,9 +17,9 @@ use crate::{Outcome, complain};
 /// Why standard output cannot be written any more.
 #[derive(Debug)]
 enum Failure {
-    /// The reader closed the pipe: it has what it wanted.
+    /// The reader closed the pipe: it has all it wanted.
     Closed,
-    /// What the system said.
+    /// The system's error.
     Other(String),
 }
 
@@ -39,7 +39,7 @@ impl StandardOutput {
         StandardOutput { is_terminal: io::stdout().is_terminal() }
     }
 
-    /// Whether a person sees what is written.
+    /// Whether the output is a terminal.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
@@ -85,7 +85,7 @@ fn descriptor() -> io::Result<&'static File> {
 
 fn remember(error: &io::Error) {
     let failure = match error.kind() {
-        // Whoever writes tries again.
+        // The caller tries again.
         io::ErrorKind::Interrupted => return,
         io::ErrorKind::BrokenPipe => Failure::Closed,
         _ => Failure::Other(error.to_string()),

@@ -140,7 +140,7 @@ impl TextRows {
             self.line.push_str(&visible(text_of(reason)));
         }
         for value in more {
-            // Whose it is, and whether it is known.
+            // The file it belongs to, and whether it is known.
             let (Value::Text(text) | Value::Json(text)) = value else { continue };
             self.line.push_str("  ");
             self.line.push_str(&visible(text));

@@ -1,4 +1,4 @@
-//! Kinds of patterns, and the order in which their findings come.
+//! Types of patterns, and the order of their findings.
 
 use crate::harness::{Lab, places};
 
@@ -54,7 +54,7 @@ fn rows_come_by_offset_and_then_in_the_order_of_the_command_line() {
     assert_eq!(order(&typed), ["a.", "61 62", "third", "fourth", "a"]);
     let turned = ["-e", "a", "-f", "p", "-x", "61 62", "-E", "a."];
     assert_eq!(order(&turned), ["a", "third", "fourth", "61 62", "a."]);
-    // A place before decides over an option before.
+    // The place of a match counts before the order of options.
     assert_eq!(order(&["-e", "d", "-E", "c", "-x", "62", "-e", "abcd"]), ["abcd", "62", "c", "d"]);
 }
 
@@ -65,7 +65,7 @@ fn the_same_pattern_twice_is_two_patterns() {
 }
 
 #[test]
-fn letters_match_in_either_case_where_asked_for() {
+fn letters_match_in_either_case_on_request() {
     let lab = Lab::with("Abc aBC ABC @bc abc \u{c4}bc");
     assert_eq!(lab.offsets(["abc", "f"]), [16]);
     assert_eq!(lab.offsets(["-i", "abc", "f"]), [0, 4, 8, 16]);
@@ -79,7 +79,7 @@ fn letters_match_in_either_case_where_asked_for() {
 }
 
 #[test]
-fn every_literal_is_found_in_utf16_too_where_asked_for() {
+fn every_literal_is_found_in_utf16_too_on_request() {
     let wide: Vec<u8> = "Grüße".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let lab = Lab::with(["Grüße ".as_bytes(), &wide].concat());
     let found = |args: &[&str]| -> Vec<_> {
@@ -132,7 +132,7 @@ fn a_pattern_may_be_as_long_as_the_source_and_longer() {
 }
 
 #[test]
-fn a_pattern_file_holds_every_kind_with_names_and_comments() {
+fn a_pattern_file_has_every_type_with_names_and_comments() {
     let wide: Vec<u8> = "wide".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let lab = Lab::with([b"# no plain a = b \xFF\xD8\x01 1234 wide ".as_slice(), &wide].concat());
     let file = "# no\r\n\nplain\r\njpeg = hex:FF D8 0?\nyear=re:[0-9]{4}\nnum = re:[0-9]{4}\n\
@@ -182,7 +182,7 @@ fn many_patterns_are_found_as_well_as_one() {
 }
 
 #[test]
-fn features_find_what_is_valid_and_count_and_lists_see_nothing_else() {
+fn features_report_valid_matches_only_and_so_do_count_and_lists() {
     let lab = Lab::with("card 4111 1111 1111 1111 or 4111 1111 1111 1112, ann@example.org a@b.txt");
     let rows = lab.find(["--features", "card,email", "f"]);
     let found: Vec<_> = rows.iter().map(|row| (row.name.as_deref(), row.found.as_str())).collect();

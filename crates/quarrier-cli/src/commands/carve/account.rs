@@ -34,7 +34,7 @@ fn counts_in_words(counts: &[u64; 3]) -> String {
     some.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Writes statistics and report that were asked for, and tells the account on a terminal.
+/// Writes the requested statistics and report, and prints the account on a terminal.
 ///
 /// # Errors
 /// In words.
@@ -66,7 +66,7 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen, source: Option<&dyn Sour
     let worked = summary.bytes - summary.hole_bytes.min(summary.bytes);
     let plan = summary.plan.as_ref();
     let stages = Stages::of(&summary.stages);
-    // What is remote was measured while it was read; reading it again would cost as much.
+    // A remote source was measured while it was read; reading it again would cost as much.
     let measured = plan
         .filter(|_| !summary.stopped)
         .and_then(|plan| host::machine().ceiling(source?, plan, run.range.clone()));
@@ -107,7 +107,7 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen, source: Option<&dyn Sour
     }
 }
 
-/// The account on standard error: two lines, and one of what is free.
+/// Prints the account on standard error: two lines, and one about free ranges.
 fn tell(run: &Run<'_>, stats: &Stats, seen: &Seen) {
     let share = stats.ceiling.map_or(String::new(), |ceiling| format!(", {}", ceiling.in_words()));
     if let Some(free) = &run.free {

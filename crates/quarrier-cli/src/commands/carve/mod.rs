@@ -92,7 +92,7 @@ fn carry_out(run: &Run<'_>, carving: Carving<'_>) -> (quarrier::Result<Carved>, 
     (carved, watch.end())
 }
 
-/// Compares the image with the hashes that are stored in it, and says what came of it.
+/// Compares the image with its stored hashes, and prints the outcome.
 fn verified(carve: &Carve, stop: &AtomicBool) -> Result<Verification, String> {
     let path = Path::new(&carve.source);
     let name = path.display().to_string();
@@ -109,7 +109,7 @@ fn verified(carve: &Carve, stop: &AtomicBool) -> Result<Verification, String> {
     Ok(verified)
 }
 
-/// What looks closer at such ranges.
+/// The option that examines such ranges more closely.
 fn what_to_try(reason: Skimming) -> &'static str {
     match reason {
         Skimming::Forgotten => "a larger --max-memory remembers more",
@@ -131,14 +131,14 @@ struct Run<'r> {
     range: Range<u64>,
     /// How much of it is carved, with --unallocated.
     free: Option<String>,
-    /// What of it was not looked at, with --unallocated.
+    /// The skipped parts, with --unallocated.
     notices: Vec<String>,
     verified: Option<Verification>,
     elapsed: Duration,
 }
 
 impl Run<'_> {
-    /// Says what was found, and what could not be read.
+    /// Reports the files found, and the unreadable ranges.
     fn close(&self, carved: &Carved, seen: &Seen, opened: &Opened) -> Result<Outcome, String> {
         let (name, summary) = (&self.name, &carved.summary);
         let mut outcome = if seen.total() > 0 { Outcome::Found } else { Outcome::Nothing };
@@ -180,7 +180,7 @@ impl Run<'_> {
         format!("{name}: interrupted {at}; {then}")
     }
 
-    /// Says why it ended, and what there is.
+    /// Reports why it ended, and the files so far.
     fn failed(&self, error: &Error, seen: Seen) -> Result<Outcome, String> {
         match seen.output_error {
             Some(error) => Ok(broken_output(&error)),

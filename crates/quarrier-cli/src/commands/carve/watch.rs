@@ -48,7 +48,7 @@ fn columns(carve: &Carve) -> &'static [Column] {
     COLUMNS.iter().chain(more).copied().collect::<Vec<_>>().leak()
 }
 
-/// What was found.
+/// The files found.
 #[derive(Default)]
 pub(super) struct Seen {
     /// Files of each type: valid, partial, header.
@@ -110,7 +110,7 @@ impl Watch {
         }
     }
 
-    /// The end: what was found.
+    /// Ends the display; returns the files found.
     pub(super) fn end(&self) -> Seen {
         let inner = &mut *self.lock();
         inner.progress.clear();
@@ -184,8 +184,8 @@ fn text(text: Option<&String>) -> Value<'_> {
 }
 
 impl quarrier::carve::Watch for Watch {
-    /// Counts and prints what was carved lately; fails when rows cannot be printed any more, and
-    /// there is no folder to go on for.
+    /// Counts and prints the files carved since the last call; fails when rows cannot be printed any
+    /// more and there is no folder that would make it worth going on.
     fn files(&self, mut rows: Vec<Row>, done_until: Option<u64>) -> io::Result<()> {
         let inner = &mut *self.lock();
         for row in &rows {

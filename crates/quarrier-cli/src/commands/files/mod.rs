@@ -66,7 +66,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     {
         return Ok(broken_output(&error));
     }
-    let outcome = told(&name, files, &listed);
+    let outcome = report_problems(&name, files, &listed);
     if let Some(path) = &files.stats {
         let (bytes, seconds) = (listed.written_bytes, listed.elapsed.as_secs_f64());
         let stats = Stats {
@@ -85,8 +85,8 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Says what was passed over, damaged and unreadable, and how much there was.
-fn told(name: &str, files: &Files, listed: &Listed) -> Outcome {
+/// Reports skipped, damaged and unreadable parts, and their number.
+fn report_problems(name: &str, files: &Files, listed: &Listed) -> Outcome {
     let mut outcome = if listed.rows > 0 { Outcome::Found } else { Outcome::Nothing };
     for notice in listed.systems.notices() {
         complain(&format!("{name}: {notice}"));

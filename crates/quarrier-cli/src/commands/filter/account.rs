@@ -10,7 +10,7 @@ use crate::args::Filter;
 use crate::commands::search::summary::write_stats;
 use crate::host;
 
-/// Writes what is asked for.
+/// Writes the requested account.
 ///
 /// # Errors
 /// In words.

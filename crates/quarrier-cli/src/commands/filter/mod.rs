@@ -13,7 +13,7 @@ use quarrier::{DataFolder, Error, OpenOptions, Opener, Sources};
 
 use super::load::tell_found;
 use super::{broken_output, failed};
-use crate::args::{Asked, Filter};
+use crate::args::{ConditionArg, Filter};
 use crate::output::rows::{self, Column, Layout, Value};
 use crate::output::{self, Format};
 use crate::{Outcome, complain, host, interrupt};
@@ -68,17 +68,17 @@ fn request(filter: &Filter, stop: &AtomicBool) -> quarrier::Result<quarrier::Fil
 }
 
 /// Conditions as they are given.
-pub(super) fn conditions(asked: &Asked, stop: &AtomicBool) -> quarrier::Result<Conditions> {
+pub(super) fn conditions(asked: &ConditionArg, stop: &AtomicBool) -> quarrier::Result<Conditions> {
     match asked {
-        Asked::One(text) => Ok(Conditions::one(text)),
-        Asked::Many(path) => Conditions::of_file(path, stop),
+        ConditionArg::One(text) => Ok(Conditions::one(text)),
+        ConditionArg::Many(path) => Conditions::of_file(path, stop),
     }
 }
 
 fn form(filter: &Filter) -> Form {
     match (filter.format, &filter.columns) {
         _ if filter.only_counts() => Form::Count,
-        _ if matches!(filter.asked, Asked::Many(_)) => Form::Matches,
+        _ if matches!(filter.asked, ConditionArg::Many(_)) => Form::Matches,
         (Format::Text, None) => Form::Messages,
         (Format::Text, Some(_)) => Form::Text,
         (Format::Json, _) => Form::Json,
@@ -98,7 +98,7 @@ fn finish_output(filter: &Filter, filtered: &Filtered, show: &mut Show<'_>) -> i
     if !is_right || filtered.runs.is_empty() || !filter.only_counts() {
         return Ok(());
     }
-    let is_many = matches!(filter.asked, Asked::Many(_));
+    let is_many = matches!(filter.asked, ConditionArg::Many(_));
     let (layout, columns) = match is_many {
         true => (Layout::Conditions, CONDITION_COLUMNS),
         false => (Layout::Number, &CONDITION_COLUMNS[1..]),

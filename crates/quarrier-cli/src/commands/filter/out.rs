@@ -1,4 +1,4 @@
-//! What is written to standard output.
+//! The output of `filter`.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,7 +16,7 @@ use crate::output::rows::{self, Column, Excerpt, Layout, Value};
 /// The most bytes that are held back.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// What is not to come out yet, for it may not be wanted: a column that is asked for was not seen.
+/// Output held back, since it may not be wanted: a requested column was not seen yet.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     /// None: everything comes out as it comes.
@@ -29,7 +29,7 @@ impl Held {
         *self.lock() = Some(Vec::new());
     }
 
-    /// Lets what comes next come out, behind what was held.
+    /// Writes the output held back, and lets later output through.
     pub(super) fn release(&self) -> io::Result<()> {
         match self.lock().take() {
             Some(bytes) if !bytes.is_empty() => {
@@ -41,7 +41,7 @@ impl Held {
         }
     }
 
-    /// Forgets what was held, and lets nothing come out.
+    /// Drops the output held back, and blocks later output.
     pub(super) fn discard(&self) {
         if let Some(bytes) = &mut *self.lock() {
             bytes.clear();
@@ -92,7 +92,7 @@ pub(super) enum Out {
     /// As rows that workers made.
     Rows(Box<dyn Write + Send>),
     Batches(Box<StreamWriter<Box<dyn Write + Send>>>),
-    /// Rows of messages and conditions, whose texts are these.
+    /// Rows of messages and conditions, with the texts of the conditions.
     Matches(Box<dyn rows::Rows>, Vec<String>),
 }
 
@@ -104,8 +104,7 @@ const MATCH_COLUMNS: &[Column] = &[
 ];
 
 impl Out {
-    /// Opens standard output and writes what stands before all rows; nothing of it comes out while
-    /// `held` holds it.
+    /// Opens standard output and writes the header; nothing of it comes out while `held` holds it.
     pub(super) fn open(
         (form, format): (Form, Format),
         header: &Header,
@@ -163,7 +162,7 @@ impl Out {
         }
     }
 
-    /// Writes what is held back, for nothing more is at hand.
+    /// Flushes held output, because no more input is available.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         match self {
             Out::Nothing => Ok(()),
@@ -173,7 +172,7 @@ impl Out {
         }
     }
 
-    /// Writes what is held back and ends the rows.
+    /// Flushes held output and ends the rows.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         match self {
             Out::Batches(writer) => writer.finish().map_err(to_io)?,
@@ -184,7 +183,7 @@ impl Out {
     }
 }
 
-/// How a terminal shows what is written; none where that is no text.
+/// How a terminal escapes the output; `None` for binary output.
 fn manner(form: Form) -> Option<Manner> {
     match form {
         Form::Json => Some(Manner::Json),
@@ -193,8 +192,7 @@ fn manner(form: Form) -> Option<Manner> {
     }
 }
 
-/// Standard output, of which a terminal sees lines at once and harmless, and a pipe large pieces as
-/// they are.
+/// Standard output: a terminal gets lines at once and harmless, a pipe gets large unchanged pieces.
 fn stdout(held: &Arc<Held>, manner: Option<Manner>) -> Box<dyn Write + Send> {
     let stdout = StandardOutput::new();
     let is_terminal = stdout.is_terminal();

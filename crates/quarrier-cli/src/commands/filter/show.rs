@@ -1,4 +1,4 @@
-//! A run as people and programs see it: rows, progress, and what is wrong.
+//! The display of a run, for people and programs: rows, progress, and errors.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::args::Filter;
 use crate::commands::search::progress::Progress;
 use crate::{Outcome, complain};
 
-/// What a run is shown by.
+/// The state of a run's display.
 pub(super) struct Show<'f> {
     filter: &'f Filter,
     stop: &'f AtomicBool,
@@ -31,7 +31,7 @@ impl<'f> Show<'f> {
         Show { filter, stop, out: None, held, progress: None, is_wrong: false, outcome: None }
     }
 
-    /// What is not all well, as far as anything is not.
+    /// The outcome, unless all is well.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }
@@ -41,7 +41,7 @@ impl<'f> Show<'f> {
         self.outcome = Some(self.outcome.map_or(outcome, |now| now.worse(outcome)));
     }
 
-    /// Ends the rows. Whether they are right: else none of them that were held back comes out.
+    /// Ends the rows. Returns whether they are valid: otherwise those held back are dropped.
     pub(super) fn finish(&mut self) -> io::Result<bool> {
         if let Some(out) = &mut self.out {
             out.finish()?;

@@ -34,7 +34,7 @@ pub(super) fn read(path: &Path, stop: &AtomicBool) -> Result<Report, String> {
     Report::from_json(&name, &bytes).map_err(|error| error.to_string())
 }
 
-/// What changed since each of them.
+/// The changes since each of them.
 pub(super) fn comparisons<'r>(earlier: &'r [Earlier], report: &'r Report) -> Vec<Comparison<'r>> {
     earlier.iter().map(|earlier| compare(&earlier.report, report)).collect()
 }

@@ -16,7 +16,7 @@ pub(super) fn run(address: SocketAddr, quiet: bool, stop: &AtomicBool) -> Result
     let address = listener.address().map_err(|error| error.to_string())?;
     let said = print(&format!("listening at {address}\n"));
     if said != Outcome::Found {
-        // Whoever started it cannot know where it listens.
+        // Without its first line, nobody knows the port where it listens.
         return Ok(said);
     }
     let heard = |from: SocketAddr, heard: Heard| match heard {

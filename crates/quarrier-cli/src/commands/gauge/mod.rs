@@ -25,7 +25,7 @@ use progress::Progress;
 
 /// Why there is no report.
 enum Failure {
-    /// Ctrl-C, with what was being measured.
+    /// Ctrl-C, with the measurement that it interrupted.
     Interrupted(String),
     Other(String),
 }
@@ -44,7 +44,7 @@ pub(crate) fn run(gauge: &Gauge) -> Outcome {
 }
 
 fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
-    // What cannot be compared or written is said before minutes are spent.
+    // Report impossible comparisons and outputs before minutes are spent.
     let earlier = gauge.compare.iter().map(|path| Earlier::read(path, stop));
     let earlier = earlier.collect::<Result<Vec<_>, _>>().map_err(Failure::Other)?;
     for path in [&gauge.json, &gauge.html, &gauge.stats].into_iter().flatten() {
@@ -78,7 +78,7 @@ fn check_folder(path: &Path, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// Measures what is asked for.
+/// Makes the requested measurements.
 fn measured(measure: &Measure, quiet: bool, stop: &AtomicBool) -> Result<Gauged, Failure> {
     let request = quarrier::Gauge::new()
         .areas(measure.areas.clone())
@@ -119,7 +119,7 @@ fn write(
     }
     if let Some(path) = &gauge.stats {
         let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();
-        // Nothing is searched: what is said of that in other commands' accounts is 0 or empty.
+        // Nothing is searched: the fields about searches are 0 or empty.
         let stats = Stats { command: "gauge", seconds: report.seconds, ..Stats::default() };
         let mut stats = stats.to_json();
         stats["readings"] = json!(report.readings.len());
@@ -127,7 +127,7 @@ fn write(
         stats["profile"] = json!(profile.map(|path| path.display().to_string()));
         let line = format!("{stats}\n");
         if path.as_os_str() == "-" {
-            // Where standard error is closed there is nobody left to tell.
+            // If standard error is closed, nobody is left to read this.
             let mut out = on_terminal(std::io::stderr(), Manner::Json);
             let _ = std::io::Write::write_all(&mut out, line.as_bytes());
         } else {

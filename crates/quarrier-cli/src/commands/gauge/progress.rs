@@ -1,5 +1,5 @@
-//! What is being measured, on a terminal. Nothing moves by itself: a thread that draws would be
-//! measured too.
+//! Shows the current measurement on a terminal. Nothing moves by itself, because a drawing thread would
+//! be measured too.
 
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -14,7 +14,7 @@ pub(super) struct Progress {
     readings: usize,
     /// Which visit, and of how many.
     visit: (u32, u32),
-    /// What was begun last.
+    /// The last measurement that began.
     place: String,
 }
 
@@ -30,7 +30,7 @@ impl Progress {
         Progress { bar, started: Instant::now(), readings: 0, visit: (1, 1), place }
     }
 
-    /// Takes the line off the terminal; says what was begun last.
+    /// Removes the line from the terminal; returns the last measurement that began.
     pub(super) fn end(self) -> String {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

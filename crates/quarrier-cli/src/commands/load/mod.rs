@@ -79,7 +79,7 @@ fn loaded(load: &Load, stop: &Arc<AtomicBool>, show: &mut Show<'_>) -> quarrier:
     let ran = request.run(&kept, &sources, &opener, stop, show);
     let loaded = match ran {
         Ok(loaded) => loaded,
-        // What was acknowledged is told before.
+        // Report acknowledged messages first.
         Err(error) => {
             let _ = show.finish();
             return Err(error);

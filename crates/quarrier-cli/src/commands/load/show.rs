@@ -1,4 +1,4 @@
-//! A load as people and programs see it: rows, progress, and what is wrong.
+//! The display of a load, for people and programs: rows, progress, and errors.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::commands::search::progress::Progress;
 use crate::output::rows::{Excerpt, Rows, Value};
 use crate::{Outcome, complain};
 
-/// What a load is shown by.
+/// The state of a load's display.
 pub(super) struct Show<'l> {
     load: &'l Load,
     stop: &'l AtomicBool,

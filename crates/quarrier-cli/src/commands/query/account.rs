@@ -11,7 +11,7 @@ use quarrier_core::pipeline::Stage;
 use crate::commands::search::summary::write_stats;
 use crate::host;
 
-/// What statements took, all of them together.
+/// The cost of statements, all of them together.
 #[derive(Debug, Clone, Default)]
 pub struct QueryAccount {
     /// Rows that were answered.
@@ -36,7 +36,7 @@ impl QueryAccount {
     /// Writes it to a file, or to standard error for `-`.
     ///
     /// # Errors
-    /// In words, where that cannot be written.
+    /// In words, if that cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), String> {
         write_stats(&self.stats(), path)
     }
@@ -91,8 +91,8 @@ impl QueryAccount {
     }
 }
 
-/// Bytes a second that memory gives to so many threads: of the machine profile, or measured; asked
-/// for once. None where that cannot be told.
+/// The memory bandwidth of `workers` threads in bytes per second: from the machine profile, or
+/// measured, once. `None` if it is unknown.
 pub fn memory_bytes_per_second(workers: usize) -> Option<f64> {
     static KNOWN: OnceLock<Option<Ceiling>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| host::machine().memory_ceiling(workers));

@@ -1,5 +1,5 @@
-//! What is handed over to `quarrier-sql`: `quarrier query` and `quarrier serve`, for it has all of SQL,
-//! and `quarrier explain` over Parquet, which only it reads.
+//! Hands over to `quarrier-sql`: `quarrier query` and `quarrier serve`, because it has all of SQL, and
+//! `quarrier explain` over Parquet, which only it reads.
 
 pub(crate) mod account;
 
@@ -13,7 +13,7 @@ use crate::{Outcome, complain};
 /// The second binary.
 const NAME: &str = "quarrier-sql";
 
-/// Becomes `quarrier-sql`, with the arguments that stand behind `query`.
+/// Becomes `quarrier-sql`, with the arguments after `query`.
 pub(crate) fn run() -> Outcome {
     hand_over("query", 2)
 }

@@ -1,4 +1,4 @@
-//! How many findings lie in each slice of a source.
+//! Counts the findings in each slice of a source.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use quarrier_search::Finding;
 /// Slices that a source is divided into.
 const SLICES: usize = 512;
 
-/// Findings in equal slices of a range; of a stream, whose end is not known, slices double
-/// in size as it goes on.
+/// Findings in equal slices of a range; for a stream, whose end is unknown, slices double in size as it
+/// goes on.
 pub(super) struct Hits {
     start: u64,
     slice_bytes: u64,
@@ -34,7 +34,7 @@ impl Hits {
         }
     }
 
-    /// The slice that an offset lies in.
+    /// The slice of an offset.
     fn slice_of(&mut self, offset: u64) -> usize {
         let mut slice = (offset - self.start) / self.slice_bytes;
         while slice >= SLICES as u64 {

@@ -7,7 +7,7 @@ use quarrier_search::Finding;
 use crate::args::{Search, Shown};
 use crate::output::rows::Excerpt;
 
-/// What is shown of lines on either side of a finding, at most.
+/// The maximum size of the lines shown on either side of a finding.
 const LINES_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes that must be there on either side of a finding.
@@ -15,7 +15,7 @@ pub(super) fn context_bytes(search: &Search) -> usize {
     if search.shown.lines { LINES_BYTES_MAX } else { search.context_bytes }
 }
 
-/// The lines that a finding lies in, and those around it.
+/// The lines of a finding, and those around it.
 pub(super) fn around<'c>(chunk: &Chunk<'c>, finding: &Finding, shown: &Shown) -> Excerpt<'c> {
     let start = (finding.offset - chunk.offset) as usize;
     let end = start + finding.length as usize;
@@ -33,7 +33,7 @@ pub(super) fn around<'c>(chunk: &Chunk<'c>, finding: &Finding, shown: &Shown) ->
     }
 }
 
-/// Counts the newlines before findings, from the start of what is searched.
+/// Counts the newlines before findings, from the start of the searched range.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     /// Where counting has come to.
@@ -46,7 +46,7 @@ impl Lines {
         Lines { position: start, newlines: 0 }
     }
 
-    /// The number of the line, from 1, in which `offset` of the chunk lies.
+    /// The number, from 1, of the line at `offset` of the chunk.
     pub(super) fn number(&mut self, chunk: &Chunk<'_>, offset: u64) -> u64 {
         let at = |place: u64| (place.saturating_sub(chunk.offset) as usize).min(chunk.data.len());
         let (here, there) = (at(self.position), at(offset));
@@ -54,7 +54,7 @@ impl Lines {
         match here <= there {
             true => self.newlines += count(&chunk.data[here..there]),
             false => {
-                // What another program writes meanwhile may have fewer now.
+                // If another program writes meanwhile, there may be fewer now.
                 let newlines = count(&chunk.data[there..here]);
                 self.newlines = self.newlines.saturating_sub(newlines);
             }
@@ -63,7 +63,7 @@ impl Lines {
         self.newlines + 1
     }
 
-    /// Counts on to the end of what the chunk owns.
+    /// Counts on to the end of the owned range.
     pub(super) fn pass(&mut self, chunk: &Chunk<'_>) {
         self.number(chunk, chunk.offset + chunk.own.end as u64);
     }

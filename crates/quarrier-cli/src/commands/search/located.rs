@@ -1,4 +1,4 @@
-//! `--where`: rows with the file that a finding lies in.
+//! `--where`: rows with the file of each finding.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use quarrier_files::{Places, time_in_words};
 use crate::output::Format;
 use crate::output::rows::{Column, Excerpt, Kind, Rows, Value};
 
-/// What is added to the columns of findings.
+/// The additional columns of findings.
 const PLACE: [Column; 4] = [
     Column { name: "file", kind: Kind::Text },
     Column { name: "inode", kind: Kind::Optional },
@@ -21,7 +21,7 @@ pub(super) fn with_place(columns: &[Column]) -> &'static [Column] {
     columns.iter().copied().chain(PLACE).collect::<Vec<_>>().leak()
 }
 
-/// Adds to the findings of one source whose bytes they are.
+/// Adds the file of each finding of one source.
 pub(super) struct Located<'r> {
     pub(super) rows: &'r mut dyn Rows,
     pub(super) places: &'r Places,
@@ -36,7 +36,7 @@ impl Rows for Located<'_> {
         let place = self.places.at(*offset);
         let mut values = values.to_vec();
         if self.format == Format::Text {
-            // For people it stands behind the name of the finding.
+            // For people, it follows the name of the finding.
             let label = match (name, pattern) {
                 (Value::Text(text), _) | (_, Value::Text(text)) => *text,
                 _ => "",

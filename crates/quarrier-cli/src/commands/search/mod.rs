@@ -71,7 +71,7 @@ const HISTOGRAM_COLUMNS: &[Column] = &[
     Column { name: "count", kind: Kind::Unsigned },
 ];
 
-/// What one source's search gave.
+/// The outcome of searching one source.
 struct Searched {
     name: String,
     length_bytes: u64,
@@ -83,7 +83,7 @@ struct Searched {
 }
 
 impl Searched {
-    /// What a remote source cost.
+    /// The cost of a remote source.
     fn counters(&self) -> Option<Counters> {
         self.opened.as_ref()?.counters()
     }
@@ -102,7 +102,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
     let written = [&search.stats, &search.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
-    // The set is compiled for what the first source looks like; a pipe would be read by that.
+    // The set is compiled for a sample of the first source; a sample would consume a pipe.
     let mut first = sources.iter().next().filter(|first| first.is_seekable());
     let mut opened = first.map(|first| opener.open(first));
     let place = match &mut opened {
@@ -154,7 +154,7 @@ fn in_words(error: Error) -> String {
     error.to_string()
 }
 
-/// What has come of the sources so far.
+/// The outcome of the sources so far.
 struct Going {
     rows: Option<Box<dyn Rows>>,
     done: Vec<Searched>,
@@ -177,7 +177,8 @@ struct Session<'s> {
 }
 
 impl Session<'_> {
-    /// Searches all sources, and writes what was found. Also whether somebody reads it to the end.
+    /// Searches all sources, and writes the findings. Returns also whether a reader took them to the
+    /// end.
     ///
     /// # Errors
     /// When standard output cannot be written.
@@ -237,7 +238,8 @@ impl Session<'_> {
         is_read
     }
 
-    /// Takes what comes of each source, until there is enough. Whether somebody reads it to the end.
+    /// Takes the results of the sources, until there are enough. Returns whether a reader took them to
+    /// the end.
     fn go_through(
         &mut self,
         results: &mut dyn Iterator<Item = Ahead<'_>>,
@@ -262,7 +264,7 @@ impl Session<'_> {
                 Err(Ended::Output(error)) => return Err(error),
                 Err(Ended::Source(message)) => {
                     complain(&message);
-                    // What was given up because of Ctrl-C did not fail.
+                    // Sources given up because of Ctrl-C did not fail.
                     let is_stopped = self.stop.load(Ordering::Relaxed);
                     self.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
                 }
@@ -271,7 +273,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Shows what was found in a small file that was searched ahead.
+    /// Shows the findings in a small file that was searched ahead.
     fn take_small(
         &mut self,
         path: &Path,
@@ -407,7 +409,7 @@ impl Session<'_> {
         self.lost_devices = lost.len();
     }
 
-    /// Says, after the findings, what was not read and where the run stopped.
+    /// Reports, after the findings, the unread parts and where the run stopped.
     fn tell_end(&mut self, name: &str, run: &Run, end: u64) {
         for range in &run.unreadable {
             complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
@@ -503,7 +505,7 @@ impl Session<'_> {
         if self.shows_account() {
             summary.tell();
         }
-        // Who closes the pipe has seen enough.
+        // A reader that closes the pipe has seen enough.
         let found = self.running.findings() > 0 || !is_read;
         self.outcome.unwrap_or(if found { Outcome::Found } else { Outcome::Nothing })
     }

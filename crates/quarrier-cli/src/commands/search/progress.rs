@@ -11,7 +11,7 @@ use quarrier_report::visible;
 /// No bar for runs shorter than this.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// What is shown of a source's name: a bar and its numbers stand in the same line.
+/// The maximum length of a source's name in the line of the bar and its numbers.
 const NAME_CHARACTERS_MAX: usize = 24;
 
 pub(in crate::commands) struct Progress {

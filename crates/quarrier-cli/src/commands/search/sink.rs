@@ -36,17 +36,17 @@ pub(super) struct Output<'o> {
     pub(super) shown: Shown,
     pub(super) matches: Matches,
     pub(super) lines: Lines,
-    /// None where only counts are wanted.
+    /// `None` if only counts are wanted.
     pub(super) rows: Option<&'o mut (dyn Rows + 'o)>,
     /// Why rows could not be written.
     pub(super) error: Option<io::Error>,
 }
 
 impl Output<'_> {
-    /// Takes the findings of a chunk; `Break` where they cannot be written.
+    /// Takes the findings of a chunk; `Break` if they cannot be written.
     pub(super) fn take(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) -> ControlFlow<()> {
         match self.write(chunk, findings) {
-            // Of a source that is only named nothing more is wanted.
+            // With names of sources only, the first finding is enough.
             Ok(()) if self.shown.only_sources && !findings.is_empty() => ControlFlow::Break(()),
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {

@@ -9,7 +9,7 @@ use quarrier_search::Finding;
 use super::Searched;
 use super::hits::Hits;
 
-/// What small files came to, as if they lay one after another.
+/// The totals of small files, as if they were concatenated.
 pub(super) struct Small {
     files: u64,
     bytes: u64,
@@ -23,7 +23,7 @@ impl Default for Small {
 }
 
 impl Small {
-    /// Adds a file of so many bytes.
+    /// Adds a file of this length.
     pub(super) fn add(&mut self, length_bytes: u64, findings: &[Finding]) {
         let placed =
             |finding: &Finding| Finding { offset: finding.offset + self.bytes, ..*finding };

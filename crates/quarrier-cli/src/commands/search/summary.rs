@@ -12,7 +12,7 @@ use super::{Searched, Session};
 use crate::output::file::write_whole;
 use crate::output::report::{self, Report, SourceRun};
 
-/// What all sources together came to.
+/// The totals of all sources.
 pub(super) struct Summary {
     stats: Stats,
     ceiling: Option<Ceiling>,

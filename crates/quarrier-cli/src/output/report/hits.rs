@@ -1,4 +1,4 @@
-//! Where in the source the findings lie, and what of it could not be read.
+//! The places of findings in the source, and its unreadable ranges.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ const BARS_MAX: usize = 256;
 const HEIGHT_PX: u32 = 130;
 /// Red marks drawn at most.
 const MARKS_MAX: u64 = 400;
-/// Unreadable ranges told in words.
+/// The number of unreadable ranges that are listed.
 const RANGES_TOLD_MAX: usize = 50;
 
 /// Findings over the length of the source, in at most `bars_max` bars.
@@ -99,7 +99,7 @@ impl Bars {
     }
 }
 
-/// `ranges`, in order, with those that lie less than `gap_bytes` apart as one.
+/// `ranges`, in order, with those joined that are less than `gap_bytes` apart.
 fn joined(ranges: &[Range<u64>], gap_bytes: u64) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -113,7 +113,7 @@ fn joined(ranges: &[Range<u64>], gap_bytes: u64) -> Vec<Range<u64>> {
     out
 }
 
-/// The unreadable ranges in words, with their places.
+/// The list of unreadable ranges.
 fn unreadable(source: &SourceRun<'_>) -> Markup {
     let ranges = source.unreadable;
     if ranges.is_empty() {

@@ -73,7 +73,7 @@ fn busy(agents: &[&[Span]], stage: Stage, x: &Axis, bins: usize) -> Vec<f64> {
     load
 }
 
-/// What a thread, or a few of them, did: span by span, or binned where these are too many.
+/// The work of a thread, or of a few: span by span, or binned if these are too many.
 fn lane_chart(lane: &Lane<'_>, lanes: usize, x: &Axis, stages: &[Stage], budget: Budget) -> Markup {
     let height_px = match lanes {
         0..=8 => 22,
@@ -112,8 +112,7 @@ fn overlap(spans: &[Span]) -> bool {
     sorted.windows(2).any(|pair| pair[1].start < pair[0].end)
 }
 
-/// The share of each stage in each bin of time, one on top of the other; the pointer is told the
-/// shares of the whole run.
+/// The share of each stage in each bin of time, stacked; the tooltip has the shares of the whole run.
 fn binned(chart: &mut Chart<'_>, lane: &Lane<'_>, x: &Axis, stages: &[Stage], bins: usize) {
     let mut sum = vec![0.0; bins];
     let mut areas = Vec::new();
@@ -125,7 +124,7 @@ fn binned(chart: &mut Chart<'_>, lane: &Lane<'_>, x: &Axis, stages: &[Stage], bi
         let mean = share.iter().sum::<f64>() / bins as f64;
         told.push(format!("{} {}", stage.name(), percent(mean)));
     }
-    // The sum of all lies behind, so that no gap shows between one stage and the next.
+    // The total is drawn below, so that no gap shows between one stage and the next.
     for (stage, sum) in areas.iter().rev() {
         chart.stack(colour(*stage), sum, bins as f64);
     }

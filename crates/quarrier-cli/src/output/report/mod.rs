@@ -10,8 +10,7 @@
 //! CarvedReport ── carved  what was carved: map, types, pictures, files
 //! ```
 //!
-//! What the page is made of, charts among it, is of [`quarrier_report`], which makes all text
-//! harmless.
+//! Its elements, charts among them, are those of [`quarrier_report`], which makes all text harmless.
 
 mod agents;
 mod carved;
@@ -35,7 +34,7 @@ use quarrier_report::page::{Fold, facts, header, page as whole};
 
 /// Everything the page shows about one run.
 pub(crate) struct Report<'a> {
-    /// What was run, such as the command line.
+    /// The run, such as the command line.
     pub title: &'a str,
     /// Label and value of each row: source, bytes, time, rate, engine, workers, …
     pub facts: &'a [(String, String)],
@@ -72,7 +71,7 @@ impl SourceRun<'_> {
         spans.filter(|span| span.stage.is_work()).map(|span| span.bytes).sum()
     }
 
-    /// Mean rate, where there is something to tell.
+    /// The mean rate, if there is one.
     fn bytes_per_second(&self) -> Option<f64> {
         let (bytes, seconds) = (self.worked_bytes(), self.elapsed.as_secs_f64());
         (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds)

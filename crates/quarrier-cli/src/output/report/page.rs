@@ -1,4 +1,4 @@
-//! What stands around the charts: the list of sources, and the frame of each.
+//! The list of sources, and the frame of each one's charts.
 
 use maud::{Markup, html};
 use quarrier_report::number::{bytes, count, counted, rate, seconds};
@@ -51,7 +51,7 @@ pub(super) fn overview(sources: &[SourceRun<'_>], drawn: &[usize]) -> Markup {
     section("sources", "Sources", &content)
 }
 
-/// The frame around all that is told of one source.
+/// The frame of one source.
 pub(super) fn source(source: &SourceRun<'_>, index: usize, fold: Fold, charts: &Markup) -> Markup {
     let unreadable = source.unreadable_bytes();
     let content = html! {

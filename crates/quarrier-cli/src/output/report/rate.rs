@@ -15,8 +15,8 @@ const BINS_MIN: usize = 16;
 const CHUNKS_PER_BIN: usize = 3;
 /// Height of the drawing in pixels.
 const HEIGHT_PX: u32 = 160;
-/// A ceiling further above the highest rate than this is told, not drawn: the curve would
-/// be a line on the ground.
+/// A ceiling further above the highest rate than this is stated, not drawn: the curve would be a flat
+/// line.
 const CEILING_DRAWN_MAX: f64 = 8.0;
 
 /// The rate at which bytes were worked on, in at most `bins_max` bins.

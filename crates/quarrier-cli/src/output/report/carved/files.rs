@@ -11,7 +11,7 @@ use super::linked;
 
 /// Files listed; the others are in the report beside the files.
 const FILES_MAX: u64 = 5000;
-/// Characters of why a file is what it is.
+/// The maximum length of a file's reason.
 const REASON_CHARS_MAX: usize = 200;
 
 pub(super) struct Files<'r> {

@@ -1,4 +1,4 @@
-//! Types in groups: more colours than these nobody can tell apart.
+//! Groups of types: nobody can distinguish more colours than these.
 
 use quarrier_report::Colour;
 

@@ -1,4 +1,4 @@
-//! A map of the source: a grid of cells in the order of their bytes, coloured by what lies there.
+//! A map of the source: a grid of cells in the order of their bytes, coloured by the files in them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use super::group::Group;
 /// Cells of a line, and lines at most.
 const COLUMNS: u64 = 128;
 const LINES_MAX: u64 = 40;
-/// A cell stands for at least as many bytes.
+/// The minimum size of a cell in bytes.
 const CELL_BYTES_MIN: u64 = 512;
-/// Files told of in one cell.
-const TOLD_MAX: usize = 4;
+/// Types named in the label of one cell.
+const LABELLED_MAX: usize = 4;
 
 pub(super) struct Map {
     range: Range<u64>,
@@ -97,7 +97,7 @@ impl Map {
         let view = format!("0 0 {} {}", COLUMNS * 10, lines * 10);
         let label = "Types of files over the source";
         let cells: Vec<(String, String)> =
-            self.cells.iter().map(|cell| (cell.class(), cell.told())).collect();
+            self.cells.iter().map(|cell| (cell.class(), cell.label())).collect();
         let mut at = self.range.start;
         let mut runs = Vec::new();
         for (line, cells) in cells.chunks(COLUMNS as usize).enumerate() {
@@ -158,19 +158,19 @@ impl Cell {
         }
     }
 
-    /// What it holds, in words.
-    fn told(&self) -> String {
+    /// Its contents, in words.
+    fn label(&self) -> String {
         if self.kinds.is_empty() {
             return "nothing found".to_string();
         }
         let mut kinds: Vec<&(String, u64)> = self.kinds.iter().collect();
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let told = kinds.iter().take(TOLD_MAX).map(|(kind, count)| match count {
+        let told = kinds.iter().take(LABELLED_MAX).map(|(kind, count)| match count {
             1 => kind.clone(),
             count => format!("{count} {kind}"),
         });
         let mut told: Vec<String> = told.collect();
-        if kinds.len() > TOLD_MAX {
+        if kinds.len() > LABELLED_MAX {
             told.push("…".to_string());
         }
         told.join(", ")

@@ -1,4 +1,4 @@
-//! The page of a carving: where which files lie, how many of each type, pictures, all files.
+//! The page of a carving: a map of the files, the number of each type, pictures, all files.
 
 mod files;
 mod group;
@@ -19,9 +19,9 @@ const SCRIPT: Script = Script {
     sha256: "BMxoK2SGnDkR+WZO9tgbMW2SzRkedsRKn+ghME5NISI=",
 };
 
-/// What the page shows beside the files.
+/// The contents of the page beside the files.
 pub(crate) struct CarvedReport<'r> {
-    /// What was run, such as the command line.
+    /// The run, such as the command line.
     pub title: &'r str,
     /// Label and value of each.
     pub facts: &'r [(String, String)],
@@ -58,7 +58,7 @@ pub(crate) fn html(report: &CarvedReport<'_>, rows: impl Iterator<Item = Row>) -
     page(report.title, &[SCRIPT], &parts)
 }
 
-/// A link to a file in the folder; its name alone where there is none.
+/// A link to a file in the folder; without a folder its name alone.
 fn linked(link: Option<&str>, path: &str, shown: &str) -> Markup {
     html! {
         @if let Some(link) = link {

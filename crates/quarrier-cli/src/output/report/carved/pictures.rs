@@ -67,7 +67,7 @@ impl<'r> Pictures<'r> {
     }
 }
 
-/// What browsers show, and cannot be made to run anything.
+/// Types that browsers show, and that cannot contain scripts.
 fn media_of(kind: &str) -> Option<&'static str> {
     match kind {
         "jpg" => Some("jpeg"),
