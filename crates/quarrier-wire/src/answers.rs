@@ -1,4 +1,4 @@
-//! What the wires ask of whoever answers.
+//! The interface between the wires and the engine that answers.
 
 use std::any::Any;
 use std::fmt;
@@ -14,12 +14,12 @@ use tokio::sync::Notify;
 
 use crate::failure::{Failure, Result, state};
 
-/// Answers statements. Every call comes from a task of its own; what it returns is dropped, at any
-/// point where it waits, when nobody wants it any longer.
+/// Answers statements. Every call runs in a task of its own; the returned future is dropped, at any
+/// point where it waits, once nobody wants the result.
 pub trait Answers: Send + Sync + 'static {
-    /// Reads one statement, and says what it takes and gives. `told` are the kinds of parameters
-    /// that the client named, 0 for those it did not. Where it `describes`, the columns are wanted;
-    /// otherwise they may be left out, and are known when the rows come.
+    /// Parses one statement, and returns its parameters and columns. `told` are the parameter types
+    /// that the client named, 0 for those it did not. If it `describes`, the columns are required;
+    /// otherwise they may be missing until the rows come.
     fn prepare<'a>(
         &'a self,
         asker: &'a Asker,
@@ -28,7 +28,7 @@ pub trait Answers: Send + Sync + 'static {
         describes: bool,
     ) -> BoxFuture<'a, Result<Prepared>>;
 
-    /// Begins to answer a prepared statement with values for its parameters, as many as it has.
+    /// Starts a prepared statement with values for all of its parameters.
     fn run<'a>(
         &'a self,
         asker: &'a Asker,
@@ -38,8 +38,11 @@ pub trait Answers: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Reply>>;
 
     /// Begins to take messages for a table.
-    fn ingest<'a>(&'a self, asker: &'a Asker, wish: Wish)
-    -> BoxFuture<'a, Result<Box<dyn Ingest>>>;
+    fn ingest<'a>(
+        &'a self,
+        asker: &'a Asker,
+        target: IngestTarget,
+    ) -> BoxFuture<'a, Result<Box<dyn Ingest>>>;
 
     /// The table of this name, or of the only one that differs in case, as it is now.
     fn table<'a>(&'a self, _asker: &'a Asker, name: &'a str) -> BoxFuture<'a, Result<TableInfo>> {
@@ -51,7 +54,7 @@ pub trait Answers: Send + Sync + 'static {
         Box::pin(std::future::ready(found.ok_or_else(missing)))
     }
 
-    /// The tables that there are, in the order of their names, as they were seen last.
+    /// The tables, in the order of their names, as of the last look.
     fn tables(&self) -> Vec<TableInfo>;
 
     /// Samples for `/metrics` beside those of the wires: names without `quarrier_`.
@@ -60,12 +63,12 @@ pub trait Answers: Send + Sync + 'static {
     }
 }
 
-/// Who asks.
+/// The client that asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asker {
     /// The user's name.
     pub user: String,
-    /// What the client calls itself, or nothing.
+    /// The client's application name, or an empty string.
     pub application: String,
     /// Where the client is.
     pub peer: String,
@@ -78,14 +81,14 @@ pub struct Asker {
 pub struct Prepared {
     /// Kinds of its parameters, as PostgreSQL numbers them (see [`crate::kind`]).
     pub parameters: Vec<u32>,
-    /// The columns of its rows; None where it has none.
+    /// The columns of its rows; `None` if it has none.
     pub columns: Option<SchemaRef>,
-    /// The first words of what it answers when it is done: `SELECT`, `INSERT 0`, `CREATE TABLE`.
-    /// Behind those of rows the wires write how many there were.
+    /// The first words of the completion tag: `SELECT`, `INSERT 0`, `CREATE TABLE`. The wires append
+    /// the number of rows, if there are rows.
     pub tag: String,
     /// Whether it changes anything.
     pub changes: bool,
-    /// Whatever [`Answers::run`] needs.
+    /// State for [`Answers::run`].
     pub inner: Arc<dyn Any + Send + Sync>,
 }
 
@@ -104,7 +107,7 @@ pub enum Value {
     Null,
     /// True or false.
     Bool(bool),
-    /// A whole number.
+    /// an integer.
     Int(i64),
     /// A floating number.
     Float(f64),
@@ -118,20 +121,20 @@ pub enum Value {
     Date(String),
     /// A time of day: `12:34:56.5`.
     Time(String),
-    /// A point in time: `2024-02-29 12:34:56.5`, in UTC.
+    /// A timestamp: `2024-02-29 12:34:56.5`, in UTC.
     Timestamp(String),
     /// Several values of one kind.
     List(Vec<Value>),
 }
 
-/// What a statement comes to.
+/// The result of a statement.
 pub enum Reply {
     /// Rows, some at a time.
     Rows(Rows),
     /// Nothing but how many rows it changed, where it changes rows.
     Done(Option<u64>),
-    /// The same of changes on their way to the disk, in the order in which they were made: they count
-    /// when what stands beside the number is done. Until then nobody sees them.
+    /// The same, for changes on their way to disk, in the order in which they were made: they count
+    /// once the future beside the number completes. Until then nobody sees them.
     Sent(Option<u64>, Durable),
 }
 
@@ -154,7 +157,7 @@ pub struct Rows {
     pub schema: SchemaRef,
     /// The rows.
     pub batches: BoxStream<'static, Result<RecordBatch>>,
-    /// Whether they come as things happen, without an end: nobody waits for the last one.
+    /// Whether the rows arrive live, without an end, so that nobody must wait for the last one.
     pub is_live: bool,
 }
 
@@ -164,31 +167,31 @@ impl fmt::Debug for Rows {
     }
 }
 
-/// Where messages are to go, and how they are written.
+/// The table that messages go into, and their format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct IngestTarget {
     /// The table's name.
     pub table: String,
-    /// `json`, `csv`, `fix`, `nvfix` or `xml`; None: told by their content.
+    /// `json`, `csv`, `fix`, `nvfix` or `xml`; `None` to detect it.
     pub format: Option<String>,
-    /// Who published them.
+    /// The publisher of the messages.
     pub publisher: Option<String>,
-    /// Their number at the publisher: messages whose number was there before are dropped.
+    /// The publisher's sequence number; messages with a number seen before are dropped.
     pub sequence: Option<u64>,
-    /// Whether one that makes no sense keeps all of them out; if not, it is left out alone.
+    /// Whether one invalid message rejects all of them; if not, it alone is rejected.
     pub is_whole: bool,
 }
 
-/// Messages on their way into a table. Dropped before it is finished, it leaves nothing behind.
+/// Messages on their way into a table. If dropped before it finishes, it stores nothing.
 pub trait Ingest: Send {
-    /// Takes bytes; they may end within a message. Waits where there is too much on the way.
+    /// Takes bytes, which may end within a message. Waits while too many are in flight.
     fn push(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
 
     /// All of them are there. Returns when they are durable.
     fn finish(self: Box<Self>) -> BoxFuture<'static, Result<Marks>>;
 }
 
-/// What became of messages.
+/// The marks of the first and last stored message, and the number of rejected ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks {
     /// The mark of the first one.
@@ -199,9 +202,9 @@ pub struct Marks {
     pub messages: u64,
     /// How many made no sense, and were left out.
     pub rejected: u64,
-    /// What is wrong with the first of those, and where it stands.
+    /// The error of the first rejected message, and its place.
     pub reason: Option<String>,
-    /// Whether their publisher had sent them before, so that none was taken.
+    /// Whether their publisher had sent them before, so that none was stored.
     pub is_duplicate: bool,
     /// Whether they outlive a crash.
     pub durable: bool,
@@ -214,9 +217,9 @@ pub struct TableInfo {
     pub name: String,
     /// Its columns.
     pub columns: SchemaRef,
-    /// How many rows it has, where that is known.
+    /// How many rows it has, if that is known.
     pub rows: Option<u64>,
-    /// Bytes that it takes in memory, where that is known.
+    /// Bytes that it takes in memory, if that is known.
     pub bytes: Option<u64>,
     /// Whether messages may be added.
     pub grows: bool,
@@ -229,7 +232,7 @@ pub struct TableInfo {
 pub struct Sample {
     /// Its name without `quarrier_`; the name of what only grows ends with `_total`.
     pub name: &'static str,
-    /// What it means.
+    /// Its meaning, for people.
     pub help: &'static str,
     /// A label and its value, where it has one.
     pub label: Option<(&'static str, String)>,

@@ -1,4 +1,4 @@
-//! Who is here and what runs: what the page, `/metrics` and system tables show.
+//! The board of connections and statements: shown by the page, `/metrics` and system tables.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::failure::{Failure, state};
 /// Counts and lists of a server; shared with whoever answers, so that statements can ask for it.
 #[derive(Debug, Default)]
 pub struct Board {
-    /// What only grows.
+    /// Counters.
     pub counts: Counts,
     clients: Mutex<BTreeMap<u32, Client>>,
     running: Mutex<BTreeMap<u64, Arc<Running>>>,
@@ -21,7 +21,7 @@ pub struct Board {
     next_statement: AtomicU64,
 }
 
-/// What only grows.
+/// Counters that only grow.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Connections that came.
@@ -58,7 +58,7 @@ pub(crate) fn add(count: &AtomicU64, more: u64) {
 /// A client that is here.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// Who it is.
+    /// The client.
     pub asker: Asker,
     /// Since when.
     pub since: Instant,
@@ -70,7 +70,7 @@ pub struct Client {
 pub struct Running {
     /// Its number.
     pub number: u64,
-    /// Who asked.
+    /// The client.
     pub asker: Asker,
     /// Its text, or the beginning of it.
     pub text: String,
@@ -106,7 +106,7 @@ impl Running {
         self.is_live.store(true, Ordering::Release);
     }
 
-    /// What is said about its end.
+    /// The error that reports its end.
     pub(crate) fn ended(&self) -> Failure {
         const CANCELLING: &str = "canceling statement due to";
         match self.ending.load(Ordering::Acquire) {
@@ -165,7 +165,7 @@ impl Board {
         Begun { board: Arc::clone(self), running }
     }
 
-    /// Ends what a connection runs, where the secret is its own.
+    /// Cancels the statement of a connection, if the secret is its own.
     pub(crate) fn cancel(&self, connection: u32, secret: &[u8]) {
         let is_own = lock(&self.clients).get(&connection).is_some_and(|it| it.secret == *secret);
         if is_own {

@@ -6,15 +6,15 @@ use std::fmt;
 pub mod state {
     /// A client speaks out of turn, or no sense.
     pub const PROTOCOL: &str = "08P01";
-    /// What is asked for is not there.
+    /// An unsupported feature.
     pub const UNSUPPORTED: &str = "0A000";
     /// A value is too large for its kind.
     pub const OUT_OF_RANGE: &str = "22003";
-    /// A date or time that is none.
+    /// An invalid date or time.
     pub const DATE: &str = "22007";
     /// Division by zero.
     pub const DIVISION: &str = "22012";
-    /// A setting or argument that is none.
+    /// An invalid setting or argument.
     pub const PARAMETER: &str = "22023";
     /// Bytes that are no UTF-8.
     pub const ENCODING: &str = "22021";
@@ -22,11 +22,11 @@ pub mod state {
     pub const TEXT: &str = "22P02";
     /// A value in binary that says none.
     pub const BINARY: &str = "22P03";
-    /// A row of a COPY that is none.
+    /// An invalid row of a COPY.
     pub const COPY: &str = "22P04";
     /// A column that needs a value has none.
     pub const MISSING: &str = "23502";
-    /// What is only read is to be changed.
+    /// A change of something that is read-only.
     pub const READ_ONLY: &str = "25006";
     /// A cursor outside of a transaction.
     pub const NO_TRANSACTION: &str = "25P01";
@@ -40,9 +40,9 @@ pub mod state {
     pub const PASSWORD: &str = "28P01";
     /// A cursor that is not there.
     pub const NO_CURSOR: &str = "34000";
-    /// What a client may not reach.
+    /// Something that the client may not access.
     pub const DENIED: &str = "42501";
-    /// A statement that is none.
+    /// A syntax error.
     pub const SYNTAX: &str = "42601";
     /// A column that is not there.
     pub const NO_COLUMN: &str = "42703";
@@ -58,7 +58,7 @@ pub mod state {
     pub const TABLE_TAKEN: &str = "42P07";
     /// A cursor's name that is taken.
     pub const CURSOR_TAKEN: &str = "42P03";
-    /// A parameter whose kind nobody can tell.
+    /// A parameter whose type cannot be inferred.
     pub const PARAMETER_KIND: &str = "42P18";
     /// The disk is full.
     pub const DISK_FULL: &str = "53100";
@@ -83,9 +83,9 @@ pub mod state {
 /// Why a statement has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Of [`state`].
+    /// One of [`state`].
     pub state: &'static str,
-    /// What is wrong, and where.
+    /// The error, and its place.
     pub message: String,
     /// What to try.
     pub hint: Option<String>,
@@ -123,5 +123,5 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What comes of a step.
+/// The result of a step.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -10,11 +10,11 @@ pub const BYTEA: u32 = 17;
 pub const CHAR: u32 = 18;
 /// A name, in catalogs.
 pub const NAME: u32 = 19;
-/// A whole number of 64 bits.
+/// an integer of 64 bits.
 pub const INT8: u32 = 20;
-/// A whole number of 16 bits.
+/// an integer of 16 bits.
 pub const INT2: u32 = 21;
-/// A whole number of 32 bits.
+/// an integer of 32 bits.
 pub const INT4: u32 = 23;
 /// A text.
 pub const TEXT: u32 = 25;
@@ -38,9 +38,9 @@ pub const VARCHAR: u32 = 1043;
 pub const DATE: u32 = 1082;
 /// A time of day.
 pub const TIME: u32 = 1083;
-/// A point in time without a zone.
+/// A timestamp without a time zone.
 pub const TIMESTAMP: u32 = 1114;
-/// A point in time.
+/// A timestamp.
 pub const TIMESTAMPTZ: u32 = 1184;
 /// A length of time.
 pub const INTERVAL: u32 = 1186;
@@ -82,7 +82,7 @@ pub fn size(kind: u32) -> i16 {
     ALL.iter().find(|known| known.0 == kind).map_or(-1, |known| known.2)
 }
 
-/// The kind of a list's items; None where it is no list.
+/// The kind of a list's items; `None` if it is no list.
 pub fn item(list: u32) -> Option<u32> {
     ALL.iter().find(|known| known.3 == list).map(|known| known.0)
 }
@@ -92,7 +92,7 @@ fn list_of(item: u32) -> Option<u32> {
     ALL.iter().find(|known| known.0 == item).map(|known| known.3)
 }
 
-/// What a column of Arrow is shown as.
+/// The type as which a column of Arrow is shown.
 pub fn of(data: &DataType) -> u32 {
     use DataType as D;
     match data {

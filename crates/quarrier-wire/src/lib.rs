@@ -12,8 +12,8 @@
 
 mod answers;
 pub use answers::{
-    Answers, Asker, Durable, Ingest, Marks, Prepared, Reply, Rows, Sample, Stop, TableInfo, Value,
-    Wish,
+    Answers, Asker, Durable, Ingest, IngestTarget, Marks, Prepared, Reply, Rows, Sample, Stop,
+    TableInfo, Value,
 };
 
 /// The type of [`Ingest::push`].

@@ -17,19 +17,19 @@ use crate::board::{Board, Ending, add};
 use crate::shared::{Limits, Shared};
 use crate::{http, session};
 
-/// What is served, to whom, and how much of it.
+/// The server's settings: addresses, users and limits.
 pub struct Config {
     /// Where PostgreSQL's protocol is spoken.
     pub postgres: SocketAddr,
     /// Where HTTP is spoken, if anywhere.
     pub http: Option<SocketAddr>,
-    /// Who may come in; where nobody is named, everybody on this machine may.
+    /// The users; without any, everybody on this machine has access.
     pub users: Option<Users>,
-    /// What connections are encrypted with.
+    /// The certificate and key of encrypted connections.
     pub tls: Option<Tls>,
     /// How much there may be of everything.
     pub limits: Limits,
-    /// Who is here and what runs.
+    /// The board of connections and statements.
     pub board: Arc<Board>,
     /// Takes a line about what happens: wrong passwords, broken connections, defects.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
@@ -60,7 +60,7 @@ impl Server {
     /// Begins to listen; clients that come wait until [`run`](Self::run).
     ///
     /// # Errors
-    /// Where an address is taken or not of this machine, and where others than this machine could
+    /// If an address is taken or not of this machine, and where others than this machine could
     /// come in although no user is named.
     pub async fn bind(config: Config, answers: Arc<dyn Answers>) -> io::Result<Self> {
         let Config { postgres, http, users, tls, limits, board, log } = config;
@@ -103,7 +103,7 @@ impl Server {
     /// Where PostgreSQL's protocol is spoken.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn postgres_address(&self) -> io::Result<SocketAddr> {
         self.postgres.local_addr()
     }
@@ -111,7 +111,7 @@ impl Server {
     /// Where HTTP is spoken.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn http_address(&self) -> io::Result<Option<SocketAddr>> {
         self.http.as_ref().map(TcpListener::local_addr).transpose()
     }
@@ -142,7 +142,7 @@ impl Server {
         let grace = shared.limits.grace_time;
         if timeout(grace, all(&mut tasks, &shared)).await.is_err() {
             shared.board.end_all();
-            // They have heard of it; who does not leave now is stuck.
+            // They know of the end; a connection that does not leave now is stuck.
             if timeout(Duration::from_secs(2), all(&mut tasks, &shared)).await.is_err() {
                 tasks.shutdown().await;
             }

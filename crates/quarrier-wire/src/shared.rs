@@ -1,4 +1,4 @@
-//! What all connections share, and how much of it there is.
+//! State shared by all connections, and its limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ pub struct Limits {
     pub messages_bytes_max: usize,
     /// Prepared statements and portals of a connection.
     pub statements_max: usize,
-    /// The most bytes of all texts of prepared statements of a connection.
+    /// The maximum size of the texts of a connection's prepared statements, in bytes.
     pub statement_bytes_max: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for Limits {
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 pub(crate) struct Shared {
     pub(crate) answers: Arc<dyn Answers>,
     pub(crate) users: Option<Users>,
@@ -70,14 +70,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Room for a large message; None where there is none.
+    /// Reserves memory for a large message; `None` if there is too little.
     pub(crate) fn hold(self: &Arc<Self>, bytes: usize) -> Option<Held> {
         let held = self.held.fetch_add(bytes, Ordering::AcqRel);
         let room = Held { shared: Arc::clone(self), bytes };
         (held + bytes <= self.limits.messages_bytes_max).then_some(room)
     }
 
-    /// A place for a connection; None where all are taken.
+    /// A place for a connection; `None` if all are taken.
     pub(crate) fn place(self: &Arc<Self>) -> Option<Place> {
         let open = self.open.fetch_add(1, Ordering::AcqRel);
         let place = Place(Arc::clone(self));

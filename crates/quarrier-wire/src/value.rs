@@ -12,7 +12,7 @@ const ITEMS_MAX: usize = 1 << 16;
 /// The value that a client sent for a parameter of a kind.
 ///
 /// # Errors
-/// Where the bytes say no such value.
+/// If the bytes say no such value.
 pub(crate) fn read(kind: u32, bytes: Option<&[u8]>, is_binary: bool) -> Result<Value> {
     match bytes {
         None => Ok(Value::Null),
@@ -24,17 +24,17 @@ pub(crate) fn read(kind: u32, bytes: Option<&[u8]>, is_binary: bool) -> Result<V
 /// The value of a kind that a text says.
 ///
 /// # Errors
-/// Where it says none.
+/// If it says none.
 pub fn read_text(kind: u32, text: &str) -> Result<Value> {
     self::text(kind, text)
 }
 
-/// A value for a column of a kind, as an assignment makes it: numbers of any sort for one another,
-/// anything for a text, a text for what it says. `scale` is how many digits exact numbers of the column
-/// have behind the point; what has more is rounded, a half away from zero.
+/// Converts a value for a column of a type, as an assignment does: numbers into each other, anything
+/// into a string, a string by its content. `scale` is the number of decimals of exact numbers in the
+/// column; more are rounded, a half away from zero.
 ///
 /// # Errors
-/// Where the column cannot have it.
+/// If the column cannot have it.
 pub fn assigned(value: Value, kind: u32, scale: Option<u8>) -> Result<Value> {
     let exact = |written: &str| match scale {
         Some(scale) => Value::Decimal(rounded(written, scale.into())),
@@ -127,7 +127,7 @@ fn as_text(value: Value) -> String {
     }
 }
 
-/// An exact number with at most so many digits behind the point, a half away from zero.
+/// An exact number with at most `scale` decimals, a half rounded away from zero.
 fn rounded(written: &str, scale: usize) -> String {
     let (sign, digits) = match written.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -219,7 +219,7 @@ fn day_of(text: &str) -> &str {
     if is_zone { day } else { text }
 }
 
-/// What counts as true and false.
+/// The spellings of true and false.
 pub(crate) fn truth(text: &str) -> Option<bool> {
     let lower = text.to_ascii_lowercase();
     match lower.as_str() {
@@ -238,7 +238,7 @@ fn decimal(text: &str) -> Option<String> {
     is_one.then(|| text.trim_start_matches('+').to_string())
 }
 
-/// Bytes in PostgreSQL's text: `\x00ff`, or with octal numbers behind backslashes.
+/// Bytes in PostgreSQL's text form: `\x00ff`, or with octal numbers after backslashes.
 fn bytes_of(text: &str) -> Option<Vec<u8>> {
     if let Some(hex) = text.strip_prefix("\\x") {
         let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -413,7 +413,7 @@ fn list_of_binary(bytes: &[u8]) -> Result<Option<Value>> {
     Ok(Some(Value::List(items)))
 }
 
-/// The digits of a number in PostgreSQL's binary form; None where it is none, or not finite.
+/// The digits of a number in PostgreSQL's binary form; `None` if it is invalid or not finite.
 pub(crate) fn decimal_of_numeric(bytes: &[u8]) -> Option<String> {
     const DIGITS_MAX: usize = 2_000;
     let (head, rest) = bytes.split_first_chunk::<8>()?;

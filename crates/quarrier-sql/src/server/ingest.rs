@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use quarrier::DataFolder;
 use quarrier::kept::{DefinedColumn, Definition, Intake, IntakeOptions, Misfit, Sent, Taken};
 use quarrier_messages::{DIGITS_MAX, Format, Reject};
-use quarrier_wire::{Bytes, Failure, Ingest, Marks, Result, Wish, state};
+use quarrier_wire::{Bytes, Failure, Ingest, IngestTarget, Marks, Result, state};
 use tokio::runtime::Handle;
 
 use super::failure::of_folder;
@@ -33,7 +33,12 @@ fn defect() -> Failure {
 
 impl Taking {
     /// For a table that is there.
-    pub(super) fn new(engine: &Engine, table: &str, wish: &Wish, runtime: &Handle) -> Result<Self> {
+    pub(super) fn new(
+        engine: &Engine,
+        table: &str,
+        wish: &IngestTarget,
+        runtime: &Handle,
+    ) -> Result<Self> {
         let Some(kept) = engine.kept() else { return Err(read_only(table)) };
         let mut options = IntakeOptions::default();
         if let Some(name) = &wish.format {

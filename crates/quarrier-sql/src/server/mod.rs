@@ -26,8 +26,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use quarrier_core::sync::lock;
 use quarrier_wire::{
-    Answers, Asker, Board, Failure, Ingest, Prepared, Reply, Result, Stop, TableInfo, Value, Wish,
-    state, subscribe_text,
+    Answers, Asker, Board, Failure, Ingest, IngestTarget, Prepared, Reply, Result, Stop, TableInfo,
+    Value, state, subscribe_text,
 };
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -122,7 +122,7 @@ impl Served {
         })
     }
 
-    async fn taking(&self, wish: Wish) -> Result<Box<dyn Ingest>> {
+    async fn taking(&self, wish: IngestTarget) -> Result<Box<dyn Ingest>> {
         let table = self.table_of(&wish.table).await?;
         if !table.grows {
             return Err(read_only(&table.name));
@@ -256,7 +256,7 @@ impl Answers for Served {
     fn ingest<'a>(
         &'a self,
         _asker: &'a Asker,
-        wish: Wish,
+        wish: IngestTarget,
     ) -> BoxFuture<'a, Result<Box<dyn Ingest>>> {
         self.taking(wish).boxed()
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast;
 use futures::{FutureExt, StreamExt};
 use quarrier_wire::{
-    Bytes, Durable, Failure, Prepared, Reply, Result, Value, Wish, literal, parameter_count, state,
-    values, with_parameters,
+    Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, Value, literal,
+    parameter_count, state, values, with_parameters,
 };
 use tokio::runtime::Handle;
 
@@ -106,8 +106,12 @@ pub(super) async fn run(
         Write::Create(create) => made(engine, create).await,
         Write::Insert { insert, are_all } => {
             let format = Some("json".to_string());
-            let wish =
-                Wish { table: insert.table.clone(), format, is_whole: true, ..Wish::default() };
+            let wish = IngestTarget {
+                table: insert.table.clone(),
+                format,
+                is_whole: true,
+                ..IngestTarget::default()
+            };
             let mut taking = Taking::new(engine, &insert.table, &wish, runtime)?;
             let rows = match &insert.rows {
                 Rows::Values(rows) => {

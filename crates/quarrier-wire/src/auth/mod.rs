@@ -1,4 +1,4 @@
-//! Who may come in: users with their verifiers, SCRAM, TLS.
+//! Authentication: users with their verifiers, SCRAM, TLS.
 
 mod scram;
 mod tls;

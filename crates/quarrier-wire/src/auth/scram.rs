@@ -9,17 +9,17 @@ use super::is_same;
 use super::users::{Users, Verifier};
 use crate::failure::{Failure, Result, state};
 
-/// What it is called.
+/// The mechanism's name.
 pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
 
 /// Between the two messages of a client.
 pub(crate) struct Exchange {
     verifier: Verifier,
     is_known: bool,
-    /// What both sides have said until now.
+    /// The messages exchanged so far.
     said: String,
     nonce: String,
-    /// What the client says of binding the channel, in base64.
+    /// The client's channel binding, in base64.
     channel: String,
 }
 

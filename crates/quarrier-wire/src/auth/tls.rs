@@ -10,7 +10,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-/// What connections are encrypted with.
+/// The certificate and key of encrypted connections.
 #[derive(Clone)]
 pub struct Tls {
     pub(crate) postgres: TlsAcceptor,
@@ -30,7 +30,7 @@ impl fmt::Debug for Tls {
 pub struct TlsError {
     /// The file or folder.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub reason: String,
 }
 
@@ -46,7 +46,7 @@ impl Tls {
     /// Reads a folder.
     ///
     /// # Errors
-    /// Where a file is not there, or is no certificate or key.
+    /// If a file is not there, or is no certificate or key.
     pub fn read(folder: &Path) -> Result<Self, TlsError> {
         let certificates = certificates(&folder.join("tls.crt"))?;
         let key = folder.join("tls.key");

@@ -20,10 +20,10 @@ const ROUNDS: u32 = 4_096;
 const ROUNDS_MAX: u32 = 1_000_000;
 /// The most bytes of a file of users.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Passwords that were right lately; so many are remembered.
+/// The number of recently verified passwords that are remembered.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// What a server knows of a password, from which nobody gets it back.
+/// A password's verifier, from which nobody can compute the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Verifier {
     pub(super) rounds: NonZeroU32,
@@ -32,7 +32,7 @@ pub(super) struct Verifier {
     pub(super) server_key: Vec<u8>,
 }
 
-/// Users and what is known of their passwords.
+/// Users and the verifiers of their passwords.
 pub struct Users {
     verifiers: BTreeMap<String, Verifier>,
     /// Makes salts for names that nobody has, so that they look like others.
@@ -54,7 +54,7 @@ pub struct UsersError {
     pub place: String,
     /// The line, from 1; 0 where it is all of it.
     pub line: usize,
-    /// What is wrong, and what to try.
+    /// Why it is invalid, and what to try.
     pub reason: String,
 }
 
@@ -73,7 +73,7 @@ impl Users {
     /// The users of a file.
     ///
     /// # Errors
-    /// Where it cannot be read, and where a line names no user.
+    /// If it cannot be read, and where a line names no user.
     pub fn read(path: &Path) -> Result<Self, UsersError> {
         let failed =
             |reason: String| UsersError { place: path.display().to_string(), line: 0, reason };
@@ -88,7 +88,7 @@ impl Users {
     /// The users of a text that stands at a place.
     ///
     /// # Errors
-    /// Where a line names no user.
+    /// If a line names no user.
     pub fn of(text: &str, place: &str) -> Result<Self, UsersError> {
         let mut verifiers = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
@@ -120,12 +120,12 @@ impl Users {
         self.verifiers.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no users.
     pub fn is_empty(&self) -> bool {
         self.verifiers.is_empty()
     }
 
-    /// What is known of a user's password, or what looks like it where there is no such user.
+    /// The verifier of a user's password, or a decoy if there is no such user.
     pub(super) fn verifier(&self, name: &str) -> (Verifier, bool) {
         if let Some(verifier) = self.verifiers.get(name) {
             return (verifier.clone(), true);
@@ -212,7 +212,7 @@ fn verifier_of(text: &str) -> Option<Verifier> {
 /// The line of a user in a file of users.
 ///
 /// # Errors
-/// Where the system has no random numbers, and where the name or the password is empty.
+/// If the system has no random numbers, and where the name or the password is empty.
 pub fn made_line(name: &str, password: &str) -> Result<String, String> {
     if name.is_empty() || name.contains(['\n', '\r', '\0']) {
         return Err("a user's name is a line of text that is not empty".to_string());

@@ -17,7 +17,7 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// Its kind, as PostgreSQL numbers it.
     pub(crate) kind: u32,
-    /// Of exact numbers, how many digits stand behind the point.
+    /// The number of decimals, for exact numbers.
     pub(crate) scale: Option<u8>,
 }
 
@@ -95,7 +95,7 @@ impl Reader {
             .ok_or_else(|| self.wrong("unterminated quoted field"))
     }
 
-    /// The row at the start of `bytes`, and where it ends; None where it is not all there.
+    /// The row at the start of `bytes`, and where it ends; `None` if it is not all there.
     fn line(&mut self, bytes: &[u8], is_last: bool, out: &mut Vec<u8>) -> Result<Option<usize>> {
         let Some(end) = self.line_end(bytes, is_last) else { return Ok(None) };
         let used = (end + 1).min(bytes.len());
@@ -254,7 +254,7 @@ impl Reader {
         self.row(fields, false, out)
     }
 
-    /// Appends a row of whose fields those without bytes are NULL.
+    /// Appends a row; fields without bytes are NULL.
     fn row<'f>(
         &mut self,
         fields: impl Iterator<Item = Option<&'f [u8]>>,
@@ -368,7 +368,7 @@ mod tests {
         Reader::new(options, names.zip(kinds).map(|(name, kind)| target(name, *kind)).collect())
     }
 
-    /// What comes of bytes in pieces of a length.
+    /// Reads bytes in pieces of one length.
     fn read(mut reader: Reader, bytes: &[u8], piece: usize) -> Result<String> {
         let mut out = Vec::new();
         for piece in bytes.chunks(piece) {

@@ -9,7 +9,7 @@ pub(crate) const BINARY_BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// Its last ones.
 pub(crate) const BINARY_END: &[u8] = b"\xff\xff";
 
-/// What stands in front of the rows.
+/// The bytes before the rows.
 pub(crate) fn begin<'a>(
     names: impl Iterator<Item = &'a str>,
     options: &CopyOptions,

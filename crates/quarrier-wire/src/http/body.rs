@@ -46,7 +46,7 @@ pub(super) async fn next(body: &mut Incoming, time: Duration) -> Result<Option<B
     }
 }
 
-/// All bytes of a request, at most so many.
+/// All bytes of a request, at most `bytes_max`.
 pub(super) async fn all(body: &mut Incoming, bytes_max: usize, time: Duration) -> Result<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(bytes) = next(body, time).await? {

@@ -1,5 +1,5 @@
-//! Who may ask over HTTP. A browser asks for whatever page it shows, so on this machine the names of
-//! host and origin are looked at: a page of another site must not reach what is here.
+//! Access control of HTTP. A browser sends requests for any page it shows, so on this machine the names
+//! of host and origin are checked: a page of another site must not reach this server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::board::add;
 use crate::failure::{Failure, Result, state};
 use crate::shared::Shared;
 
-/// Who has a wrong password waits so long.
+/// The delay after a wrong password.
 const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);
 
 /// The user that sent the request.
@@ -44,7 +44,7 @@ pub(super) async fn checked<B>(request: &Request<B>, shared: &Arc<Shared>) -> Re
     let wrong = || Failure::new(state::PASSWORD, "a user and a password are wanted");
     let (user, password) = basic(headers).ok_or_else(wrong)?;
     let is_right = {
-        // The key takes a millisecond; others go on in the meantime.
+        // Deriving the key takes a millisecond, in which other connections go on.
         let shared = Arc::clone(shared);
         let (user, password) = (user.clone(), password);
         let judged = tokio::task::spawn_blocking(move || {
@@ -66,7 +66,7 @@ fn denied(what: &str) -> Failure {
     Failure::new(state::DENIED, what)
 }
 
-/// A header that may stand there once.
+/// A header that may occur only once.
 fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>> {
     let mut values = headers.get_all(&name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -75,7 +75,7 @@ fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>> {
         .ok_or_else(|| denied(&format!("the header {name} is missing, repeated or not text")))
 }
 
-/// Whether a host is this machine by any of its own names.
+/// Whether a host is one of this machine's own names.
 fn is_local(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -96,7 +96,7 @@ fn basic(headers: &HeaderMap) -> Option<(String, String)> {
     Some((user.to_string(), password.to_string()))
 }
 
-/// A part of an address, in which bytes stand as `%41`.
+/// A part of a URL with its `%41` escapes decoded.
 pub(super) fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

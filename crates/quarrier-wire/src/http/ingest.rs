@@ -7,7 +7,7 @@ use hyper::header::{self, HeaderMap};
 use hyper::{Request, Response};
 use tokio::time::timeout;
 
-use crate::answers::{Asker, Marks, Wish};
+use crate::answers::{Asker, IngestTarget, Marks};
 use crate::board::{Ending, add};
 use crate::failure::{Failure, Result, state};
 use crate::rows::quoted;
@@ -21,12 +21,12 @@ pub(super) async fn taken(
     asker: Asker,
     shared: &Arc<Shared>,
 ) -> Result<Response<Body>> {
-    let wish = wish(table, request.headers())?;
-    let text = format!("POST /tables/{}", wish.table);
+    let target = target_of(table, request.headers())?;
+    let text = format!("POST /tables/{}", target.table);
     let begun = shared.board.begin(&asker, &text, crate::answers::Stop::default());
     let running = Arc::clone(&begun.running);
     let work = async {
-        let mut ingest = shared.answers.ingest(&asker, wish).await?;
+        let mut ingest = shared.answers.ingest(&asker, target).await?;
         let mut incoming = request.into_body();
         while let Some(bytes) = body::next(&mut incoming, shared.limits.message_time).await? {
             ingest.push(bytes).await?;
@@ -72,7 +72,7 @@ fn said(marks: &Marks) -> String {
     out
 }
 
-fn wish(table: String, headers: &HeaderMap) -> Result<Wish> {
+fn target_of(table: String, headers: &HeaderMap) -> Result<IngestTarget> {
     let text = |name: &str| -> Result<Option<String>> {
         let Some(value) = headers.get(name) else { return Ok(None) };
         let value = value.to_str().map_err(|_| {
@@ -99,5 +99,11 @@ fn wish(table: String, headers: &HeaderMap) -> Result<Wish> {
     if sequence.is_some() && publisher.is_none() {
         return Err(Failure::new(state::PARAMETER, "Sequence says nothing without Publisher"));
     }
-    Ok(Wish { table, format: format.map(str::to_string), publisher, sequence, is_whole: false })
+    Ok(IngestTarget {
+        table,
+        format: format.map(str::to_string),
+        publisher,
+        sequence,
+        is_whole: false,
+    })
 }

@@ -1,4 +1,4 @@
-//! What hyper needs of tokio: bytes and a clock. A client that reads nothing is given up.
+//! The traits that hyper needs from tokio: bytes and a clock. A client that reads nothing is dropped.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::board::{Board, add};
 use crate::session::AnySocket;
 use crate::shared::Shared;
 
-/// Room for what is read at once.
+/// The buffer of one read.
 const READ_BYTES: usize = 16 << 10;
 
 /// A connection's bytes.

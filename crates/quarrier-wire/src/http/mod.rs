@@ -58,7 +58,7 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Share
         .serve_connection(Io::new(socket, &shared), service);
     tokio::pin!(connection);
     tokio::select! {
-        // What goes wrong on the way is the client's: it hears or has left.
+        // Errors of the connection concern the client, which was told or has left.
         _ = &mut connection => {}
         () = shared.closing.wait() => {
             connection.as_mut().graceful_shutdown();
@@ -153,7 +153,7 @@ fn text(kind: &'static str, text: String) -> Response<Body> {
     response
 }
 
-/// What went wrong.
+/// The response to an error.
 fn failed(failure: &Failure) -> Response<Body> {
     let mut out = b"{\"error\":".to_vec();
     crate::rows::quoted(&failure.message, &mut out);

@@ -50,7 +50,7 @@ impl Form {
         }
     }
 
-    /// What a client accepts, or names.
+    /// The format that a client accepts, or names.
     fn of(named: Option<&str>, accept: &str) -> Result<Form> {
         match named {
             Some("arrow") => return Ok(Form::Arrow),
@@ -164,7 +164,7 @@ async fn asked(
     Ok((sql, format.or_else(|| value(&form, "format"))))
 }
 
-/// A statement whose rows are on their way.
+/// A statement whose rows are being sent.
 struct Flow {
     begun: Begun,
     deadline: Option<Instant>,

@@ -1,4 +1,4 @@
-//! `/status`: what the page shows, as JSON.
+//! `/status`: the contents of the page, as JSON.
 
 use std::sync::atomic::Ordering;
 

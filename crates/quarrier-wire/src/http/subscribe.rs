@@ -118,7 +118,7 @@ fn events(
             }
             Err(failure) => {
                 flow.begun.failed(&failure);
-                // Whoever reads events hears of it as of everything else.
+                // A reader of events gets the error as an event.
                 Some((Ok(of_failure(&failure)), None))
             }
         }

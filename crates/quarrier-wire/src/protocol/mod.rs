@@ -1,7 +1,7 @@
 //! PostgreSQL's protocol, version 3.0, byte by byte: nothing here waits, or believes a length.
 //!
-//! A decoder of our own in place of `pgwire`'s: that one panics on messages that are too short, and
-//! what stands in front of it to prevent that has to read every message to its end, as this does.
+//! A decoder of our own in place of `pgwire`'s, which panics on messages that are too short; a guard in
+//! front of it would have to parse every message to its end, which is all that this decoder does.
 
 mod read;
 mod startup;

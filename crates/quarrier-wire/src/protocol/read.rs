@@ -1,11 +1,11 @@
-//! What clients send.
+//! Messages from clients.
 
 use crate::failure::{Failure, Result, state};
 
 /// Bytes in front of a message's body: its kind and its length.
 const HEAD_BYTES: usize = 5;
 
-/// What any message but a statement, values or data may take.
+/// The maximum size of any message but a statement, values or data.
 const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// A statement or portal, by its name.
@@ -17,7 +17,7 @@ pub struct Named<'a> {
     pub name: &'a str,
 }
 
-/// What a name is of.
+/// The kind of object that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A prepared statement.
@@ -70,7 +70,7 @@ pub enum Frontend<'a> {
     Close(Named<'a>),
     /// Ends what belongs together.
     Sync,
-    /// Asks for what is ready.
+    /// Requests the output so far.
     Flush,
     /// Says goodbye.
     Terminate,
@@ -90,12 +90,12 @@ fn wrong(what: &str) -> Failure {
     Failure::fatal(state::PROTOCOL, format!("invalid message: {what}"))
 }
 
-/// The kind and the length of the message at the start of `bytes`, head and all; None where its head
+/// The kind and the length of the message at the start of `bytes`, head and all; `None` if its head
 /// is not there yet. A message that may not be longer than `bytes_max`, or of a kind that no client
 /// sends, is refused before anything of it is kept.
 ///
 /// # Errors
-/// Where it is refused.
+/// If it is refused.
 pub fn framed(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>> {
     let [kind, a, b, c, d, ..] = *bytes else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
@@ -118,7 +118,7 @@ impl<'a> Frontend<'a> {
     /// Reads a message of a kind, whole and without its head.
     ///
     /// # Errors
-    /// Where it is too short, too long, or says nothing.
+    /// If it is too short, too long, or says nothing.
     pub fn parse(kind: u8, body: &'a [u8]) -> Result<Self> {
         let mut rest = Rest(body);
         let message = match kind {
@@ -167,7 +167,7 @@ fn bound<'a>(rest: &mut Rest<'a>) -> Result<Bound<'a>> {
     Ok(Bound { portal, statement, formats, values, results: rest.formats()? })
 }
 
-/// What is left of a message.
+/// The rest of a message.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -192,7 +192,8 @@ impl<'a> Rest<'a> {
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    /// How many items follow, each of at least so many bytes, so that no more room is made than is sent.
+    /// The number of items that follow, each of at least `item_bytes` bytes, so that no more memory is
+    /// allocated than was sent.
     fn count(&mut self, item_bytes: usize) -> Result<usize> {
         let count = usize::from(self.u16()?);
         match count * item_bytes <= self.0.len() {

@@ -20,14 +20,14 @@ pub enum Opening {
     Cancel {
         /// The other connection.
         connection: u32,
-        /// What only its client knows.
+        /// A secret that only its client knows.
         secret: Vec<u8>,
     },
     /// Wants to come in.
     Start {
         /// The version's lower half: 0 for 3.0, 2 for 3.2.
         minor: u16,
-        /// What it says of itself: `user`, `database`, `application_name` and settings.
+        /// The client's parameters: `user`, `database`, `application_name` and settings.
         parameters: Vec<(String, String)>,
     },
 }
@@ -36,10 +36,10 @@ fn wrong(what: &str) -> Failure {
     Failure::fatal(state::PROTOCOL, format!("invalid startup message: {what}"))
 }
 
-/// The first message of `bytes`, and its length; None where it is not all there.
+/// The first message of `bytes`, and its length; `None` if it is not all there.
 ///
 /// # Errors
-/// Where it is none, or too long.
+/// If the bytes are not an opening, or too long.
 pub fn opening(bytes: &[u8]) -> Result<Option<(Opening, usize)>> {
     let Some((head, _)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*head) as usize;

@@ -1,4 +1,4 @@
-//! What the server sends.
+//! Messages from the server.
 
 use crate::failure::Failure;
 
@@ -23,11 +23,11 @@ pub struct Column<'a> {
     pub is_binary: bool,
 }
 
-/// What is kept of an empty buffer.
+/// The capacity that an empty buffer keeps.
 const KEPT_BYTES: usize = 4 << 10;
 
 impl Out {
-    /// What is not sent yet.
+    /// The bytes not sent yet.
     pub fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
@@ -42,7 +42,7 @@ impl Out {
         }
     }
 
-    /// Appends what is not of this protocol.
+    /// Appends bytes outside of this protocol.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -58,7 +58,7 @@ impl Out {
         self.bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// Takes the last message back, of which nothing is sent: it was not finished.
+    /// Removes the last message, which was not finished; none of it has been sent.
     pub fn take_back(&mut self) {
         if self.last >= self.sent {
             self.bytes.truncate(self.last);
@@ -186,13 +186,13 @@ impl Out {
         self.empty(b'c');
     }
 
-    /// What went wrong.
+    /// An error.
     pub fn error(&mut self, failure: &Failure) {
         let severity = if failure.is_fatal { "FATAL" } else { "ERROR" };
         self.complaint(b'E', severity, failure);
     }
 
-    /// What is to be known, and harms nothing.
+    /// A warning.
     pub fn warning(&mut self, failure: &Failure) {
         self.complaint(b'N', "WARNING", failure);
     }

@@ -107,7 +107,7 @@ fn list(items: &View<'_>, range: std::ops::Range<usize>, out: &mut Vec<u8>) -> W
 }
 
 impl View<'_> {
-    /// Appends a value behind its length; -1 where there is none.
+    /// Appends a value after its length; -1 for NULL.
     pub(crate) fn sized(&self, row: usize, is_binary: bool, out: &mut Vec<u8>) -> Written {
         if self.is_null(row) {
             out.extend((-1_i32).to_be_bytes());

@@ -19,7 +19,7 @@ use crate::value;
 /// Rows as values, one row after another.
 ///
 /// # Errors
-/// Where a column has values that none of these are.
+/// If a column has values of an unsupported type.
 pub fn values(batch: &RecordBatch) -> Result<Vec<Vec<Value>>> {
     let columns = batch.columns().iter().map(View::of).collect::<Result<Vec<_>>>()?;
     let mut text = Vec::new();
@@ -35,10 +35,10 @@ pub fn values(batch: &RecordBatch) -> Result<Vec<Vec<Value>>> {
     (0..batch.num_rows()).map(&mut row).collect()
 }
 
-/// What a value cannot be written as.
+/// The error for a value that cannot be written.
 fn unwritable(what: &str) -> Failure {
     Failure::new(state::UNSUPPORTED, format!("{what}; CAST it in the statement"))
 }
 
-/// Reads what is certain to be there: lengths were checked when the view was made.
+/// Reads without checks of its own: lengths were checked when the view was made.
 type Written = Result<()>;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// A whole number in decimal.
+/// an integer in decimal.
 pub(super) fn whole(number: i128, out: &mut Vec<u8>) {
     // A buffer in memory takes whatever is written.
     let _ = match i64::try_from(number) {
@@ -36,7 +36,7 @@ pub(super) fn floating(number: f64, shortest: impl Fn(bool) -> String, out: &mut
     let _ = write!(out, "e{sign}{exponent:0>2}");
 }
 
-/// The digits of a whole number with a point before the last `scale` of them.
+/// The digits of an integer with a point before the last `scale` of them.
 pub(super) fn pointed(digits: &str, scale: i8, out: &mut Vec<u8>) {
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -65,7 +65,7 @@ pub(super) fn pointed(digits: &str, scale: i8, out: &mut Vec<u8>) {
     }
 }
 
-/// What `pointed` writes, in PostgreSQL's binary form: digits to the base 10,000.
+/// Appends the number that `pointed` writes, in PostgreSQL's binary form: digits to the base 10,000.
 pub(super) fn numeric(written: &str, out: &mut Vec<u8>) {
     let (is_negative, written) = match written.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -87,7 +87,7 @@ pub(super) fn numeric(written: &str, out: &mut Vec<u8>) {
         groups.push(number(&whole[at..at + 4], 4));
         at += 4;
     }
-    // How many groups lie before the point.
+    // The number of groups before the point.
     let before = groups.len() as i16;
     let mut at = 0;
     while at < part.len() {

@@ -12,7 +12,7 @@ pub(super) const EPOCH_US: i64 = EPOCH_DAYS * DAY_US;
 /// Microseconds of a day.
 pub(super) const DAY_US: i64 = 86_400_000_000;
 
-/// Microseconds of so many parts, whole ones below; None where 64 bits do not hold them.
+/// The microseconds of `count` parts, rounded down; `None` if they do not fit 64 bits.
 pub(super) fn micros(count: i64, per_second: i64) -> Option<i64> {
     match per_second {
         1_000_000_000 => Some(count.div_euclid(1_000)),
@@ -30,7 +30,7 @@ impl Write for Text<'_> {
     }
 }
 
-/// `2024-02-29`, and ` BC` behind years before the first.
+/// `2024-02-29`, with ` BC` after years before the first.
 pub(super) fn date(day: i64, out: &mut Vec<u8>) {
     if day_of(day, out) {
         out.extend_from_slice(b" BC");

@@ -85,7 +85,7 @@ impl<'a> View<'a> {
     /// Looks at an array.
     ///
     /// # Errors
-    /// Where nothing can be made of its kind.
+    /// If nothing can be made of its kind.
     pub(crate) fn of(array: &'a ArrayRef) -> Result<Self> {
         View::at(array, 0)
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use arrow_schema::{DataType, Field};
 use bytes::Bytes;
 
-use crate::answers::{Ingest, Marks, Stop, TableInfo, Wish};
+use crate::answers::{Ingest, IngestTarget, Marks, Stop, TableInfo};
 use crate::board::add;
 use crate::copy::{BINARY_END, Reader, Target, begin};
 use crate::failure::{Failure, Result, state};
@@ -18,7 +18,7 @@ use super::run::{Form, send_rows, until};
 use super::simple::no_parameters;
 use super::state::{Activity, Begins, Session};
 
-/// Messages are handed on when there are so many bytes of them.
+/// Messages are passed on once they have this many bytes.
 const HANDED_BYTES: usize = 256 << 10;
 
 impl Session {
@@ -87,8 +87,9 @@ impl Session {
         let info = until(&mut self.wire, &activity, looking).await?;
         let columns = columns_in(&info, columns)?;
         let format = Some("json".to_string());
-        let wish = Wish { table: info.name, format, is_whole: true, ..Wish::default() };
-        let beginning = answers.ingest(&self.asker, wish);
+        let target =
+            IngestTarget { table: info.name, format, is_whole: true, ..IngestTarget::default() };
+        let beginning = answers.ingest(&self.asker, target);
         let ingest = until(&mut self.wire, &activity, beginning).await?;
         let is_binary = options.format == CopyFormat::Binary;
         self.wire.out.copy_begins(b'G', is_binary, columns.len());

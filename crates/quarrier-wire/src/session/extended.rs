@@ -11,7 +11,7 @@ use crate::value;
 
 use super::run::{Form, Sent, describe_columns, send_rows, tag};
 use super::state::{
-    Activity, Begins, Columns, Portal, Progress, Session, Statement, What, columns_of,
+    Activity, Begins, Columns, Portal, Progress, Session, Statement, TextMeaning, columns_of,
 };
 
 /// So long the first row of a subscription is waited for where some are wanted; progress comes sooner.
@@ -30,16 +30,16 @@ impl Session {
         if is_full && !name.is_empty() {
             return Err(Failure::new(state::LIMIT, "too many prepared statements; close some"));
         }
-        let what = self.understood(text, kinds).await?;
-        let statement = Arc::new(Statement { text: text.to_string(), what });
+        let meaning = self.understood(text, kinds).await?;
+        let statement = Arc::new(Statement { text: text.to_string(), meaning });
         self.statements.insert(name.to_string(), statement);
         self.wire.out.parse_complete();
         Ok(())
     }
 
-    async fn understood(&mut self, text: &str, kinds: &[u32]) -> Result<What> {
+    async fn understood(&mut self, text: &str, kinds: &[u32]) -> Result<TextMeaning> {
         let statement = match split(text)?.as_slice() {
-            [] => return Ok(What::Empty),
+            [] => return Ok(TextMeaning::Empty),
             [one] => *one,
             _ => {
                 let said = "cannot insert multiple commands into a prepared statement";
@@ -48,7 +48,7 @@ impl Session {
         };
         if let Some(utility) = utility(statement)? {
             self.check_transaction(utility.ends_transaction())?;
-            return Ok(What::Utility(utility));
+            return Ok(TextMeaning::Utility(utility));
         }
         self.check_transaction(false)?;
         let activity = self.begin(text, Stop::default());
@@ -56,7 +56,7 @@ impl Session {
         if let Err(failure) = &prepared {
             activity.begun.failed(failure);
         }
-        Ok(What::Query(prepared?))
+        Ok(TextMeaning::Query(prepared?))
     }
 
     pub(super) fn bind(&mut self, bound: &Bound<'_>) -> Result<()> {
@@ -129,10 +129,10 @@ impl Session {
     }
 
     fn columns_of(&self, statement: &Statement) -> Result<Option<Columns>> {
-        match &statement.what {
-            What::Empty => Ok(None),
-            What::Query(prepared) => Ok(prepared.columns.as_ref().map(|it| columns_of(it))),
-            What::Utility(utility) => self.columns_of_utility(utility),
+        match &statement.meaning {
+            TextMeaning::Empty => Ok(None),
+            TextMeaning::Query(prepared) => Ok(prepared.columns.as_ref().map(|it| columns_of(it))),
+            TextMeaning::Utility(utility) => self.columns_of_utility(utility),
         }
     }
 
@@ -140,23 +140,23 @@ impl Session {
         let portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
         let statement = Arc::clone(&portal.statement);
         let rows_max = if rows_max == 0 { u64::MAX } else { u64::from(rows_max) };
-        match &statement.what {
-            What::Empty => {
+        match &statement.meaning {
+            TextMeaning::Empty => {
                 self.wire.out.empty_query();
                 Ok(())
             }
-            What::Utility(utility) => {
+            TextMeaning::Utility(utility) => {
                 // It may run again, as a FETCH does.
                 let formats = portal.formats.clone();
                 self.portals.insert(name.to_string(), portal);
                 self.utility_as(utility, &statement.text, false, &formats).await
             }
-            What::Query(_) => {
+            TextMeaning::Query(_) => {
                 self.check_transaction(false)?;
                 let (portal, done) = self.advance(portal, (rows_max, None), None).await;
                 self.portals.insert(name.to_string(), portal);
                 let sent = done?;
-                let What::Query(prepared) = &statement.what else { return Ok(()) };
+                let TextMeaning::Query(prepared) = &statement.meaning else { return Ok(()) };
                 match sent {
                     Some(sent) if !sent.is_over => self.wire.out.portal_suspended(),
                     Some(sent) => self.wire.out.complete(&tag(&prepared.tag, Some(sent.rows))),
@@ -167,9 +167,9 @@ impl Session {
         }
     }
 
-    /// Takes rows of a portal, which comes back. None where it has none, but is done; then the count of
-    /// rows that were changed stands in for those that were sent.
-    /// Of rows that come as things happen, as many as there are, after so long a wait for the first.
+    /// Takes rows of a portal, which comes back. `None` if the statement has no rows but is done; then
+    /// the count of changed rows takes the place of the rows sent. Of live rows, takes those that are
+    /// there, after waiting this long for the first.
     pub(super) async fn advance(
         &mut self,
         mut portal: Portal,
@@ -198,7 +198,7 @@ impl Session {
         activity: &mut Activity,
         stop: &Stop,
     ) -> Result<Option<Sent>> {
-        let What::Query(prepared) = &portal.statement.what else { return Ok(None) };
+        let TextMeaning::Query(prepared) = &portal.statement.meaning else { return Ok(None) };
         if matches!(portal.progress, Progress::New) {
             let values = std::mem::take(&mut portal.values);
             match self.begun(activity, prepared, values, stop).await? {

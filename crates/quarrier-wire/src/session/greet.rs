@@ -22,12 +22,12 @@ use super::wire::Wire;
 
 /// The most bytes of a step of SASL.
 const STEP_BYTES_MAX: usize = 4 << 10;
-/// Who has a wrong password waits so long.
+/// The delay after a wrong password.
 const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);
 /// The first byte of TLS, with which clients may begin without asking.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Lets a client in. None where it left, was refused, or only wanted to cancel.
+/// Lets a client in. `None` if it left, was refused, or only wanted to cancel.
 pub(super) async fn greet(
     stream: TcpStream,
     peer: SocketAddr,
@@ -169,7 +169,7 @@ async fn proven(wire: &mut Wire, users: &Users, user: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the client answers.
+/// The client's answer.
 async fn step(wire: &mut Wire) -> Result<bytes::Bytes> {
     let left = || Failure::fatal(state::PROTOCOL, "the client left");
     wire.flush().await.map_err(|_| left())?;
@@ -183,7 +183,7 @@ async fn step(wire: &mut Wire) -> Result<bytes::Bytes> {
     }
 }
 
-/// What only a client knows, and with which it cancels.
+/// A secret that only the client knows, with which it cancels.
 pub(super) fn secret() -> [u8; 4] {
     let mut secret = [0; 4];
     // Without random numbers nobody guesses less than nobody cancels.

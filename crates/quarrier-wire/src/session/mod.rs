@@ -46,7 +46,7 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Share
     let _ = timeout(Duration::from_secs(1), session.wire.flush()).await;
 }
 
-/// Says that there are too many clients.
+/// Reports that there are too many clients.
 pub(crate) async fn refuse(stream: TcpStream) {
     let mut wire = Wire::new(Socket::Plain(stream));
     // The client has to be heard first, or it never reads the answer.
@@ -94,7 +94,8 @@ impl Session {
                 return Ok(());
             }
             if let Err(failure) = Box::pin(self.obey(&message)).await {
-                // What was said to be done before is on the disk, or else it is said that it is not.
+                // The changes acknowledged before are on disk, or else the client is told that they are
+                // not.
                 let failure = self.settle().await.err().unwrap_or(failure);
                 self.failed(kind, failure)?;
             }
@@ -102,7 +103,7 @@ impl Session {
         }
     }
 
-    /// The next message; what is ready is sent before it is waited for. None where the client left.
+    /// The next message; sends pending output before it waits. `None` if the client left.
     async fn next(&mut self) -> Result<Option<Taken>> {
         let shared = Arc::clone(&self.shared);
         loop {
@@ -165,7 +166,7 @@ impl Session {
                 self.settle().await?;
                 self.flush().await
             }
-            // Of a COPY that failed; its client does not know yet.
+            // Data of a COPY that failed, of which its client does not know yet.
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
             Frontend::FunctionCall => {
                 Err(Failure::new(code::UNSUPPORTED, "function calls are not supported"))

@@ -35,7 +35,7 @@ pub(super) enum Form<'a> {
     Nothing,
 }
 
-/// What became of the rows that were asked for.
+/// The outcome of the requested rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) rows: u64,
@@ -91,7 +91,7 @@ async fn send(wire: &mut Wire, activity: &Activity) -> Result<()> {
     Ok(())
 }
 
-/// Sends rows, at most so many.
+/// Sends rows, at most `rows_max` of them.
 pub(super) async fn send_rows(
     wire: &mut Wire,
     activity: &Activity,
@@ -100,7 +100,7 @@ pub(super) async fn send_rows(
     form: &Form<'_>,
 ) -> Result<Sent> {
     let mut rows = 0;
-    // Whoever wants the rows of now gets them when no other is there.
+    // A client that wants the current rows gets them when no more are there.
     let waits_until = cursor.patience.filter(|_| cursor.is_live).map(|time| Instant::now() + time);
     while rows < rows_max {
         if cursor.batch.is_none() {
@@ -139,7 +139,7 @@ enum Next {
     Never,
 }
 
-/// Fetches the next rows; what waits is sent while there are none.
+/// Fetches the next rows; sends pending output while there are none.
 async fn next(
     wire: &mut Wire,
     activity: &Activity,
@@ -259,7 +259,7 @@ impl Session {
         stop: &Stop,
     ) -> Result<Begins> {
         if !prepared.changes {
-            // It sees what was changed before.
+            // It must see earlier changes.
             self.settle().await?;
         }
         let answers = std::sync::Arc::clone(&self.shared.answers);
@@ -290,7 +290,7 @@ impl Session {
     }
 }
 
-/// What is said when a statement is done.
+/// The completion tag of a statement.
 pub(super) fn tag(tag: &str, rows: Option<u64>) -> String {
     match rows {
         Some(rows) => format!("{tag} {rows}"),

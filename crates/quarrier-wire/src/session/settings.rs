@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::failure::{Failure, Result, state};
 use crate::sql::milliseconds;
 
-/// The version that clients are shown: they choose by it what they ask of catalogs.
+/// The version reported to clients: they adapt their catalog queries to it.
 pub(crate) const VERSION: &str = "15.13";
 
-/// What is sent to clients at their start and when it changes, as they want it spelt.
+/// The settings reported to clients at their start and after changes, spelled as clients expect.
 const REPORTED: &[&str] = &[
     "server_version",
     "server_encoding",
@@ -73,7 +73,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Those of a user whose client asks for some.
+    /// The settings of a user, with those that the client requested.
     pub(super) fn new(user: &str, parameters: &[(String, String)]) -> Result<Self> {
         let usual = USUAL.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         let mut settings = Settings { at_start: BTreeMap::new(), now: usual.collect() };
@@ -96,7 +96,7 @@ impl Settings {
         REPORTED.iter().map(move |name| (*name, value(name).unwrap_or_default()))
     }
 
-    /// As a client is told of a setting, where it is.
+    /// A setting in the form that is reported to clients, if it exists.
     pub(super) fn report(&self, name: &str) -> Option<(&'static str, &str)> {
         self.reported().find(|(known, _)| known.eq_ignore_ascii_case(name))
     }

@@ -1,4 +1,4 @@
-//! What a connection remembers: its transaction, prepared statements, portals.
+//! The state of a connection: its transaction, prepared statements, portals.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -37,14 +37,14 @@ impl Status {
     }
 }
 
-/// What a text means.
+/// The meaning of a statement's text.
 #[derive(Debug, Clone)]
-pub(super) enum What {
-    /// Nothing.
+pub(super) enum TextMeaning {
+    /// No statement.
     Empty,
-    /// Something about the connection.
+    /// A command about the connection.
     Utility(Utility),
-    /// Something to be answered.
+    /// A statement for the engine.
     Query(Prepared),
 }
 
@@ -52,13 +52,13 @@ pub(super) enum What {
 #[derive(Debug)]
 pub(super) struct Statement {
     pub(super) text: String,
-    pub(super) what: What,
+    pub(super) meaning: TextMeaning,
 }
 
 impl Statement {
     pub(super) fn parameters(&self) -> &[u32] {
-        match &self.what {
-            What::Query(prepared) => &prepared.parameters,
+        match &self.meaning {
+            TextMeaning::Query(prepared) => &prepared.parameters,
             _ => &[],
         }
     }
@@ -71,19 +71,19 @@ pub(super) type Columns = Arc<[(String, u32)]>;
 pub(super) struct Cursor {
     pub(super) columns: Columns,
     pub(super) batches: BoxStream<'static, Result<RecordBatch>>,
-    /// What is left of the last batch.
+    /// The rest of the last batch.
     pub(super) batch: Option<RecordBatch>,
     pub(super) stop: Stop,
     pub(super) is_over: bool,
     /// Whether there is no last row to wait for.
     pub(super) is_live: bool,
-    /// Of a live one: how long the first row is waited for where only those of now are wanted.
+    /// For live rows: how long to wait for the first if only the current rows are wanted.
     pub(super) patience: Option<Duration>,
 }
 
 impl Drop for Cursor {
     fn drop(&mut self) {
-        // Whatever still works for it may end.
+        // Tasks that still work for it may end.
         self.stop.set();
     }
 }
@@ -108,7 +108,7 @@ pub(super) enum Progress {
     Done,
 }
 
-/// A connection whose client is in.
+/// An authenticated connection.
 pub(super) struct Session {
     pub(super) wire: Wire,
     pub(super) shared: Arc<Shared>,
@@ -195,7 +195,7 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    /// Forgets the deadline where there is no last row that could come before it.
+    /// Forgets the deadline if there is no last row that could come before it.
     pub(super) fn let_go_on(&mut self, cursor: &Cursor) {
         if cursor.is_live {
             self.begun.running.lives();

@@ -10,7 +10,9 @@ use crate::sql::{Count, Utility};
 
 use super::extended::{PATIENCE, no_portal};
 use super::run::{Form, describe_columns};
-use super::state::{Columns, Portal, Progress, Session, Statement, Status, What, columns_of};
+use super::state::{
+    Columns, Portal, Progress, Session, Statement, Status, TextMeaning, columns_of,
+};
 
 fn one_text_column(name: &str) -> Columns {
     Arc::new([(name.to_string(), kind::TEXT)])
@@ -209,7 +211,8 @@ impl Session {
             let said = "a cursor is for a query that has rows";
             return Err(Failure::new(state::SYNTAX, said));
         }
-        let statement = Statement { text: query.to_string(), what: What::Query(prepared) };
+        let statement =
+            Statement { text: query.to_string(), meaning: TextMeaning::Query(prepared) };
         let portal = Portal {
             statement: Arc::new(statement),
             values: Vec::new(),
@@ -234,7 +237,7 @@ impl Session {
         let portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
         if describes
             && !is_move
-            && let What::Query(prepared) = &portal.statement.what
+            && let TextMeaning::Query(prepared) = &portal.statement.meaning
             && let Some(columns) = &prepared.columns
         {
             describe_columns(&columns_of(columns), &[], &mut self.wire.out);
@@ -243,7 +246,7 @@ impl Session {
             Count::Rows(rows) => rows,
             Count::All => u64::MAX,
         };
-        // Also of ALL those of now are wanted, where there is no last one.
+        // Also of ALL those of now are wanted, if there is no last one.
         let wanted = (rows_max, Some(patience.unwrap_or(PATIENCE)));
         let form = if is_move { Form::Nothing } else { Form::Rows(formats) };
         let (portal, sent) = self.advance(portal, wanted, Some(form)).await;
@@ -253,14 +256,14 @@ impl Session {
         Ok(())
     }
 
-    /// The columns of what is said to be obeyed.
+    /// The columns of a utility statement's result.
     pub(super) fn columns_of_utility(&self, utility: &Utility) -> Result<Option<Columns>> {
         match utility {
             Utility::Show(name) => Ok(Some(one_text_column(name))),
             Utility::Fetch { name, is_move: false, .. } => {
                 let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
-                match &portal.statement.what {
-                    What::Query(prepared) => {
+                match &portal.statement.meaning {
+                    TextMeaning::Query(prepared) => {
                         Ok(prepared.columns.as_ref().map(|columns| columns_of(columns)))
                     }
                     _ => Ok(None),

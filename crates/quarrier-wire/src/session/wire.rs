@@ -54,15 +54,15 @@ impl Wire {
         }
     }
 
-    /// The first message of a client; None where it is not all there.
+    /// The first message of a client; `None` if it is not all there.
     pub(super) fn opening(&mut self) -> Result<Option<Opening>> {
         let Some((opening, length)) = opening(&self.came)? else { return Ok(None) };
         let _ = self.came.split_to(length);
         Ok(Some(opening))
     }
 
-    /// Whether nothing came behind what was taken. What comes before a connection is encrypted must
-    /// not count as if it had been.
+    /// Whether no bytes are left in the buffer. Bytes that arrived before a connection was encrypted
+    /// must not count as encrypted.
     pub(super) fn is_empty(&self) -> bool {
         self.came.is_empty()
     }
@@ -72,7 +72,7 @@ impl Wire {
         !self.came.is_empty()
     }
 
-    /// A message of at most so many bytes, where one is there.
+    /// A message of at most `bytes_max` bytes, if one is there.
     pub(super) fn take_small(&mut self, bytes_max: usize) -> Result<Option<(u8, Bytes)>> {
         let Some((kind, length)) = framed(&self.came, bytes_max)? else { return Ok(None) };
         if self.came.len() < length {
@@ -141,7 +141,7 @@ impl Wire {
         }
     }
 
-    /// Encrypts what comes and goes from now on.
+    /// Encrypts the connection from now on.
     pub(super) async fn encrypt(&mut self, tls: &TlsAcceptor) -> io::Result<()> {
         if let Socket::Plain(stream) = std::mem::replace(&mut self.socket, Socket::Gone) {
             self.socket = Socket::Tls(Box::new(tls.accept(stream).await?));

@@ -11,19 +11,19 @@ pub(crate) enum CopyFormat {
     Binary,
 }
 
-/// The words behind a COPY.
+/// The options of a COPY.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CopyOptions {
     pub(crate) format: CopyFormat,
     pub(crate) delimiter: u8,
-    /// What stands for NULL.
+    /// The representation of NULL.
     pub(crate) null: String,
     pub(crate) has_header: bool,
     pub(crate) quote: u8,
     pub(crate) escape: u8,
 }
 
-/// What was said, before it is known of which format.
+/// The options as given, before the format is known.
 #[derive(Default)]
 struct Said {
     format: Option<CopyFormat>,
@@ -47,7 +47,7 @@ fn format_of(word: &str) -> Result<CopyFormat> {
     }
 }
 
-/// Reads what stands behind `TO STDOUT` and `FROM STDIN`: in parentheses, or in the words of old.
+/// Parses the options after `TO STDOUT` and `FROM STDIN`: in parentheses, or in the old syntax.
 pub(super) fn options(tokens: &[Token<'_>]) -> Result<CopyOptions> {
     let mut said = Said::default();
     let tokens = match tokens {

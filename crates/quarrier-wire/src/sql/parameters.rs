@@ -28,7 +28,7 @@ fn places(text: &str) -> Result<Vec<(usize, usize, usize)>> {
 /// How many parameters a statement has: the greatest number among them.
 ///
 /// # Errors
-/// Where the text does not end, or a number is too large.
+/// If the text does not end, or a number is too large.
 pub fn parameter_count(text: &str) -> Result<usize> {
     Ok(places(text)?.iter().map(|(_, _, number)| *number).max().unwrap_or(0))
 }
@@ -83,7 +83,7 @@ pub fn literal(value: &Value) -> String {
     }
 }
 
-/// The name that SQL has for a kind; None where it has none that all engines know.
+/// The name that SQL has for a kind; `None` if it has none that all engines know.
 pub fn sql_name(kind: u32) -> Option<&'static str> {
     Some(match kind {
         kind::BOOL => "BOOLEAN",

@@ -1,24 +1,24 @@
-//! What clients say in PostgreSQL's own words when they ask its catalogs, in words that any engine
-//! knows: the schema `pg_catalog` left away, operators and kinds by their plain names.
+//! Rewrites PostgreSQL's own syntax in clients' catalog queries for any engine: drops the schema
+//! `pg_catalog`, and gives operators and types their plain names.
 
 use super::tokens::{Kind, Token, tokens};
 use crate::failure::Result;
 
-/// What a statement names, as far as its words tell: all in small letters.
+/// The names in a statement, as far as its tokens show: all in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// Words and names.
     pub names: Vec<String>,
-    /// Those among them with a parenthesis behind.
+    /// The names followed by a parenthesis.
     pub called: Vec<String>,
-    /// Those with a point behind: schemas, and names that columns are of.
+    /// The names followed by a point: schemas, and qualifiers of columns.
     pub before_points: Vec<String>,
 }
 
 /// The names in a text.
 ///
 /// # Errors
-/// Where the text does not end.
+/// If the text does not end.
 pub fn said(text: &str) -> Result<Said> {
     let mut said = Said::default();
     let all = tokens(text)?;
@@ -38,7 +38,7 @@ pub fn said(text: &str) -> Result<Said> {
 /// The kinds that parameters are cast to where they stand: `$1::int`.
 ///
 /// # Errors
-/// Where the text does not end.
+/// If the text does not end.
 pub fn cast_kinds(text: &str) -> Result<Vec<(usize, u32)>> {
     let all = tokens(text)?;
     let kinds = all.windows(5).filter_map(|five| {
@@ -97,7 +97,7 @@ impl Said {
 /// A text with something else in place of words.
 ///
 /// # Errors
-/// Where the text does not end.
+/// If the text does not end.
 pub fn with_words(text: &str, of: impl Fn(&str) -> Option<String>) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -112,7 +112,7 @@ pub fn with_words(text: &str, of: impl Fn(&str) -> Option<String>) -> Result<Str
     Ok(out)
 }
 
-/// Kinds that only PostgreSQL has, which mean nothing where numbers and texts stand for them.
+/// Types that only PostgreSQL has; numbers and strings stand in for them.
 const OWN_KINDS: &[&str] = &[
     "regclass",
     "regtype",
@@ -129,7 +129,7 @@ const OWN_KINDS: &[&str] = &[
 /// A text in plain words. `number` gives the number of a table that is named `'t'::regclass`.
 ///
 /// # Errors
-/// Where the text does not end.
+/// If the text does not end.
 pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String> {
     let all = tokens(text)?;
     let mut out = String::with_capacity(text.len());

@@ -13,7 +13,7 @@ const PROGRESS_TIME: Duration = Duration::from_secs(1);
 /// No query is asked again sooner.
 const EVERY_MIN: Duration = Duration::from_millis(10);
 
-/// What a SUBSCRIBE asks for.
+/// A parsed SUBSCRIBE statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscribeText {
     /// The query.
@@ -28,15 +28,15 @@ pub struct SubscribeText {
     pub until: Option<u64>,
     /// The longest between two rows of any kind.
     pub progress: Duration,
-    /// Ask the query again so often, and send what is different; None: send the rows of one table, each
-    /// once.
+    /// Run the query again at this interval, and send the differences; `None` sends the rows of one
+    /// table, each once.
     pub every: Option<Duration>,
 }
 
-/// What a text asks to be subscribed to; None where it is another statement.
+/// Parses a SUBSCRIBE statement; `None` for another statement.
 ///
 /// # Errors
-/// Where it begins as one, and is none.
+/// If it begins as a SUBSCRIBE and is invalid.
 pub fn subscribe_text(text: &str) -> Result<Option<SubscribeText>> {
     let head = text.trim_start();
     let is_comment = head.starts_with("--") || head.starts_with("/*");
@@ -131,7 +131,7 @@ impl fmt::Display for SubscribeText {
 }
 
 impl SubscribeText {
-    /// Of a query alone: the rows that come.
+    /// A subscription to a query's new rows, without options.
     pub(crate) fn of(query: &str) -> Self {
         SubscribeText {
             query: query.to_string(),

@@ -1,4 +1,4 @@
-//! Words, names, texts and marks of SQL, with their places.
+//! Words, names, strings and marks of SQL, with their places.
 
 use crate::failure::{Failure, Result, state};
 
@@ -38,7 +38,7 @@ impl Token<'_> {
         self.start + self.text.len()
     }
 
-    /// The name that it is: small where it is not quoted.
+    /// The name that it is: small if it is not quoted.
     pub(super) fn name(&self) -> Option<String> {
         match self.kind {
             Kind::Word => Some(self.text.to_ascii_lowercase()),
@@ -114,7 +114,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>> {
     Ok(tokens)
 }
 
-/// The next token from `at` on, which moves behind it.
+/// The next token from `at` on; moves `at` past it.
 fn next<'a>(text: &'a str, at: &mut usize) -> Result<Option<Token<'a>>> {
     let bytes = text.as_bytes();
     skip(bytes, at)?;
@@ -213,7 +213,7 @@ fn end_of_quoted(bytes: &[u8], start: usize, quote: u8, has_escapes: bool) -> Op
     }
 }
 
-/// The end of `$tag$ … $tag$`; None where it is no such thing, but a parameter.
+/// The end of `$tag$ … $tag$`; `None` if it is no such thing, but a parameter.
 fn end_of_dollars(text: &str, start: usize) -> Result<Option<usize>> {
     let bytes = text.as_bytes();
     let tag_end = end_while(bytes, start + 1, |byte| is_start(byte) || byte.is_ascii_digit());

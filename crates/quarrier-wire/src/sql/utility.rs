@@ -66,10 +66,10 @@ pub(super) fn wrong(near: Option<&Token<'_>>) -> Failure {
     Failure::new(state::SYNTAX, said)
 }
 
-/// The statement about the connection that a text is; None where it is another one.
+/// The statement about the connection that a text is; `None` if it is another one.
 ///
 /// # Errors
-/// Where it begins as one, and is none.
+/// If it begins as a utility statement and is invalid.
 pub(crate) fn utility(text: &str) -> Result<Option<Utility>> {
     // Others are not read to their end here.
     const FIRST: &[&str] = &[
@@ -148,7 +148,7 @@ pub(crate) fn utility(text: &str) -> Result<Option<Utility>> {
     }))
 }
 
-/// What follows a word that may be missing.
+/// The tokens after an optional word.
 fn after<'t, 'a>(tokens: &'t [Token<'a>], word: &str) -> &'t [Token<'a>] {
     match tokens {
         [first, rest @ ..] if first.is(word) => rest,
@@ -202,7 +202,7 @@ fn set(text: &str, rest: &[Token<'_>]) -> Result<Utility> {
     Ok(Utility::Set { name, value: joined(text, value) })
 }
 
-/// A setting's value: texts without their quotes, several with commas between them.
+/// The value of a setting: strings without their quotes, joined by commas.
 fn joined(text: &str, tokens: &[Token<'_>]) -> String {
     let parts = tokens.split(|token| token.is_mark(","));
     let values = parts.map(|part| match part {
@@ -293,7 +293,7 @@ fn fetched(rest: &[Token<'_>], count: Count, is_move: bool) -> Result<Utility> {
     Ok(Utility::Fetch { name, count, is_move, patience })
 }
 
-/// COPY to or from the client; None where it is to or from a file.
+/// COPY to or from the client; `None` if it is to or from a file.
 fn copied(text: &str, rest: &[Token<'_>]) -> Result<Option<Utility>> {
     let rest = after(rest, "BINARY");
     match rest {

@@ -16,8 +16,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use quarrier_core::sync::lock;
 use quarrier_wire::{
-    Answers, Asker, Board, Config, Failure, Ingest, Limits, Marks, Prepared, Reply, Result, Rows,
-    Server, Stop, TableInfo, Users, Value, Wish, kind, state,
+    Answers, Asker, Board, Config, Failure, Ingest, IngestTarget, Limits, Marks, Prepared, Reply,
+    Result, Rows, Server, Stop, TableInfo, Users, Value, kind, state,
 };
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -192,10 +192,10 @@ impl Answers for Toy {
     fn ingest<'a>(
         &'a self,
         _asker: &'a Asker,
-        wish: Wish,
+        target: IngestTarget,
     ) -> BoxFuture<'a, Result<Box<dyn Ingest>>> {
         async move {
-            if wish.table != "t" {
+            if target.table != "t" {
                 return Err(Failure::new(state::NO_TABLE, "there is no such table"));
             }
             let taken = Arc::clone(&self.taken);
