@@ -1,9 +1,9 @@
-//! Tables whose scans are planned without waiting for anything.
+//! Table providers whose scans are planned without awaiting anything.
 
 /// Within `impl TableProvider`, for a type with a method `plan` of the same arguments: `scan`, as
-/// `async_trait` would write it around that method, but that what it returns holds no argument. A
-/// future which holds expressions has the compiler prove that they may go to another thread, each
-/// time through all types of the syntax of SQL: three and a half seconds for each `scan`.
+/// `async_trait` would write it around that method, except that the future holds no argument. For a
+/// future that holds expressions, the compiler proves that they may move to another thread, each time
+/// through all types of SQL's syntax: three and a half seconds for each `scan`.
 macro_rules! scan_at_once {
     () => {
         fn scan<'table, 'session, 'columns, 'filters, 'scan>(

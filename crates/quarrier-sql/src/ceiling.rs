@@ -1,10 +1,10 @@
-//! What memory gives, beside which EXPLAIN ANALYZE puts what plans reach.
+//! The memory bandwidth with which EXPLAIN ANALYZE compares plans.
 
 use std::sync::OnceLock;
 
 use quarrier::Machine;
 
-/// What memory gives, once somebody wants to know.
+/// The memory bandwidth, measured on first use.
 pub(crate) struct Ceiling {
     machine: Machine,
     bytes_per_second: OnceLock<Option<f64>>,
@@ -26,7 +26,7 @@ impl Ceiling {
         self.bytes_per_second.get().is_some()
     }
 
-    /// Bytes a second, where that was asked for and can be told.
+    /// Bytes per second, if requested and known.
     pub(crate) fn bytes_per_second(&self) -> Option<f64> {
         self.bytes_per_second.get().copied().flatten()
     }

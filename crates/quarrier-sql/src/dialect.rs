@@ -1,8 +1,7 @@
-//! The words and marks of statements: what the library's own dialect takes, and what SQL-92 has
-//! beyond it.
+//! The dialect of statements: that of the library, with additions for SQL-92.
 //!
-//! Where the library would find out by trial what an expression begins with, and try again after
-//! an error (which takes time exponential in the depth), it is told apart here by the next words.
+//! Where the library would find out by trial how an expression begins, and try again after an error
+//! (which takes time exponential in the depth), this decides by the next words.
 
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, Query};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
@@ -16,7 +15,7 @@ type Parsed = Result<Expr, ParserError>;
 /// Marks the lower bound of a BETWEEN SYMMETRIC.
 pub(crate) const SYMMETRIC: &str = "SYMMETRIC";
 
-/// The names of what is rewritten before it is planned.
+/// The names of functions that are rewritten before planning.
 pub(crate) const UNIQUE: &str = "UNIQUE";
 /// As [`UNIQUE`].
 pub(crate) const MATCH: &str = "MATCH";
@@ -136,7 +135,7 @@ fn distinct(parser: &mut Parser<'_>, left: Expr, negated: bool) -> Parsed {
     })
 }
 
-/// What begins an expression, where the library's own way is not taken.
+/// Parses the prefix of an expression, unless the library's own way is taken.
 fn prefix(parser: &mut Parser<'_>) -> Option<Parsed> {
     let token = parser.peek_token_ref();
     match &token.token {
@@ -197,7 +196,7 @@ fn is_bound(parser: &Parser<'_>) -> bool {
     }
 }
 
-/// The lower bound of a `BETWEEN SYMMETRIC`, whose word stands before it.
+/// The lower bound of a `BETWEEN SYMMETRIC`, after that word.
 fn symmetric(parser: &mut Parser<'_>) -> Parsed {
     let is_symmetric = parser.parse_keyword(Keyword::SYMMETRIC);
     if !is_symmetric {

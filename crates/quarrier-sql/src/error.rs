@@ -16,7 +16,7 @@ use tokio::task::JoinError;
 pub enum Error {
     /// The text is no statement that is understood.
     Text {
-        /// What is wrong and what to try.
+        /// Why it is wrong, and what to try.
         reason: String,
     },
     /// A row has no value, and the answer depends on it.
@@ -35,7 +35,7 @@ pub enum Error {
     Denied {
         /// Its name.
         name: String,
-        /// What they may reach.
+        /// The folders that statements may access.
         reason: String,
     },
     /// The engine could not be set up.
@@ -49,12 +49,12 @@ pub enum Error {
     Output {
         /// Where to.
         name: String,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// Something in the engine panicked: an error in it, not in the statement.
     Internal(Panicked),
-    /// It was told to stop.
+    /// It was stopped.
     Cancelled,
     /// It took longer than it was allowed to.
     TimedOut {
@@ -63,7 +63,7 @@ pub enum Error {
     },
 }
 
-/// What an error is about.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -73,7 +73,7 @@ pub enum Cause {
     Column,
     /// A row that has no value, on which the answer depends.
     Value,
-    /// Memory, of which there is not enough.
+    /// Too little memory.
     Memory,
     /// Anything else.
     Other,
@@ -92,7 +92,7 @@ impl Error {
         Error::Table { name: name.to_string(), reason: reason.to_string() }
     }
 
-    /// What it is about.
+    /// The kind of this error.
     pub fn cause(&self) -> Cause {
         let error = match self {
             Error::Text { .. } => return Cause::Statement,
@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// Whether it was told to stop.
+    /// Whether it was stopped.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Error::Cancelled)
     }
@@ -215,7 +215,7 @@ impl From<Error> for DataFusionError {
     }
 }
 
-/// What the engine says, on one line, without the names of its parts.
+/// The engine's message, on one line, without the names of its parts.
 fn said(error: &DataFusionError) -> String {
     let root = error.find_root();
     if let Some(reason) = known(root) {
@@ -267,7 +267,7 @@ fn said(error: &DataFusionError) -> String {
     shown
 }
 
-/// Without what the engine says to its own makers, or about its own parts.
+/// Removes the engine's remarks for its developers and about its own parts.
 fn plainly(line: &str) -> String {
     let line = line.split("This issue was likely caused by a bug").next().unwrap_or(line);
     let line = match line.split_once(" user-defined coercion failed with: ") {
@@ -278,7 +278,7 @@ fn plainly(line: &str) -> String {
     line.trim_end_matches(['.', ' ']).to_string()
 }
 
-/// What the engine says too little of.
+/// Errors that the engine explains too little.
 fn known(error: &DataFusionError) -> Option<String> {
     match error {
         DataFusionError::SchemaError(inner, _) => match &**inner {

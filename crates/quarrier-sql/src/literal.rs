@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use quarrier_messages::Value;
 
-/// What kinds of values compare with each other.
+/// Classes of values that compare with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     Null,
@@ -14,7 +14,7 @@ pub(crate) enum Class {
     Time,
 }
 
-/// The class of values of a type; none of what no column of messages has.
+/// The class of values of a type; `None` for types that no column of messages has.
 pub(crate) fn class_of(data_type: &DataType) -> Option<Class> {
     use DataType as T;
     Some(match data_type {
@@ -28,7 +28,7 @@ pub(crate) fn class_of(data_type: &DataType) -> Option<Class> {
     })
 }
 
-/// A value as conditions have it; none where they have no such value.
+/// A value as a condition's literal; `None` if there is no such value.
 pub(crate) fn value(scalar: &ScalarValue) -> Option<Value> {
     use ScalarValue as S;
     if scalar.is_null() {

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     guarded(query)
 }
 
-/// Answers what the arguments ask. Returns the exit code.
+/// Runs the command of the arguments. Returns the exit code.
 fn query() -> u8 {
     let arguments = std::env::args_os().skip(1).collect();
     let query = match query_arguments(arguments) {
@@ -67,7 +67,7 @@ fn serve() -> u8 {
 fn print(text: &str) -> u8 {
     use std::io::Write;
     let mut out = StandardOutput::new();
-    // What fails is known at the end.
+    // A failure shows at the end.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     0
 }

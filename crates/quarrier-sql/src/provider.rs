@@ -21,7 +21,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Of `table`.
+    /// A provider of `table`.
     pub fn new(table: Arc<Table>) -> Self {
         Messages { views: Views::new(table) }
     }

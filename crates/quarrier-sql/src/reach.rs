@@ -17,10 +17,10 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// What may be named below a folder.
+    /// Allows only names below a folder.
     ///
     /// # Errors
-    /// Where there is no such folder.
+    /// If there is no such folder.
     pub fn below(folder: &Path) -> Result<Self> {
         let real = folder.canonicalize().ok().filter(|real| real.is_dir());
         let name = folder.display().to_string();
@@ -40,7 +40,7 @@ impl Reach {
     /// Refuses what may not be named.
     ///
     /// # Errors
-    /// Where it may not be.
+    /// If it may not be.
     pub(crate) fn check(&self, name: &str) -> Result<()> {
         let folder = match self {
             Reach::Everything => return Ok(()),

@@ -18,7 +18,7 @@ pub struct Rows {
     schema: SchemaRef,
     plan: Arc<Mutex<Arc<dyn ExecutionPlan>>>,
     batches: mpsc::Receiver<Result<RecordBatch>>,
-    /// What makes them; nothing where all of them are here.
+    /// The task that makes them; `None` if all of them are here.
     task: Option<AbortHandle>,
     waited: Duration,
 }
@@ -47,7 +47,7 @@ impl Rows {
         &self.schema
     }
 
-    /// How they are found, with what has been counted so far.
+    /// The plan that finds them, with its metrics so far.
     pub fn plan(&self) -> Arc<dyn ExecutionPlan> {
         Arc::clone(&lock(&self.plan))
     }
@@ -55,7 +55,7 @@ impl Rows {
     /// The next rows; none at the end.
     ///
     /// # Errors
-    /// Where the statement has no answer after all: a row without a value, or not enough memory.
+    /// If the statement has no answer after all: a row without a value, or not enough memory.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let start = Instant::now();
         let next = self.batches.recv().await.transpose();
@@ -96,9 +96,9 @@ impl Rows {
 /// Bytes that were touched for an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Of columns in memory.
+    /// Bytes of columns in memory.
     pub column_bytes: u64,
-    /// Of files of rows and of what was searched or carved.
+    /// Bytes of files of rows, and of searched or carved sources.
     pub input_bytes: u64,
 }
 

@@ -67,7 +67,7 @@ async fn run(session: &Session<'_>, statement: &Statement) -> Result<Answer> {
 
 fn say(written: Written, time: Duration) {
     let rows = if written.rows == 1 { "row" } else { "rows" };
-    // Where standard error is closed there is nobody left to tell.
+    // If standard error is closed, nobody is left to read this.
     let _ = writeln!(std::io::stderr(), "{} {rows} in {:.6} s", written.rows, time.as_secs_f64());
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Session, met, watch};
 
-/// What became of one statement.
+/// The outcome of one statement.
 #[derive(Default)]
 struct Done {
     rows: u64,
@@ -34,7 +34,7 @@ pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
     }
     // Files are opened once, before the clock is started.
     for statement in &statements {
-        // What else is wrong with one is said in its row.
+        // Other errors of a statement are in its row.
         if let Err(error @ (Error::Cancelled | Error::TimedOut { .. })) =
             watch::until(session, session.engine.plan(statement)).await
         {
@@ -132,7 +132,7 @@ fn show(
     }
     out.flush()?;
     if !session.query.quiet {
-        // Where standard error is closed there is nobody left to tell.
+        // If standard error is closed, nobody is left to read this.
         let _ = writeln!(std::io::stderr(), "{} statements in {seconds:.3} s", statements.len());
     }
     Ok(())

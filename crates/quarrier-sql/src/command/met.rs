@@ -1,4 +1,4 @@
-//! What was met while files were loaded: said, and listed.
+//! Reports and lists the rejects and other problems of loaded files.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,13 +10,13 @@ use quarrier_sql::{Error, Loaded, Result};
 
 use super::Session;
 
-/// The most files of which it is told one by one that messages were left out.
+/// The number of files whose rejects are reported one by one.
 const FILES_TOLD_MAX: usize = 8;
 
-/// The most columns of which it is told that values lost digits.
+/// The number of columns for which lost digits are reported.
 const COLUMNS_TOLD_MAX: usize = 8;
 
-/// Says what was left out, and lists it where that is wanted.
+/// Reports rejects, and lists them if requested.
 pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     let loaded = session.engine.take_loaded();
     session.account.borrow_mut().bytes += loaded.bytes;
@@ -57,8 +57,8 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     Ok(())
 }
 
-/// As `quarrier filter` lists them; behind what is listed already. What cannot be written whole is taken
-/// back.
+/// Lists them as `quarrier filter` does, after those listed already. Removes entries that cannot be
+/// written whole.
 fn list(path: &Path, loaded: &Loaded) -> io::Result<()> {
     let mut rows = String::new();
     for reject in &loaded.rejects {
@@ -70,7 +70,7 @@ fn list(path: &Path, loaded: &Loaded) -> io::Result<()> {
     let before = file.metadata()?;
     let written = file.write_all(rows.as_bytes());
     if written.is_err() && before.is_file() {
-        // Where that fails, too, it is told that the file was not written.
+        // If that fails too, the error says that the file was not written.
         let _ = match before.len() {
             0 => fs::remove_file(path),
             length => file.set_len(length),

@@ -1,4 +1,4 @@
-//! What is done with the arguments.
+//! Runs the command of the arguments.
 
 mod answer;
 mod concurrent;
@@ -39,11 +39,11 @@ struct Session<'q> {
     stop: Arc<AtomicBool>,
     /// The exit code, where nothing stops the session.
     outcome: Cell<u8>,
-    /// What statements took until now.
+    /// The cost of the statements so far.
     account: RefCell<QueryAccount>,
 }
 
-/// Does what is asked for, and says what went wrong. Returns the exit code.
+/// Runs the query, and reports errors. Returns the exit code.
 pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
     if query.memory_bytes_max.or_else(usable_memory).is_some_and(|bytes| bytes < SMALL_BYTES) {
         quarrier_core::region::stay_small();
@@ -95,7 +95,7 @@ impl Session<'_> {
         self.outcome.set(if is_worse { code } else { now });
     }
 
-    /// Writes what statements took, where that is wanted.
+    /// Writes what statements took, if that is wanted.
     fn give_account(&self) {
         let Some(path) = &self.query.stats else { return };
         if let Err(message) = self.account.borrow().write(path) {
@@ -178,7 +178,7 @@ impl Session<'_> {
     }
 }
 
-/// The error of a statement that has others beside it; as it is where it is not the statement's own.
+/// The error of a statement that has others beside it; as it is if it is not the statement's own.
 fn among_others(place: usize, text: &str, error: Error) -> Error {
     match error {
         Error::Cancelled | Error::Output { .. } | Error::Setup { .. } => error,
@@ -186,7 +186,7 @@ fn among_others(place: usize, text: &str, error: Error) -> Error {
     }
 }
 
-/// What is wrong with a statement, from 0, of several.
+/// The error of one of several statements, counted from 0.
 fn of_statement(place: usize, text: &str, error: &str) -> Error {
     const SHOWN_MAX: usize = 40;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

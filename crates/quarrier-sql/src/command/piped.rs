@@ -70,8 +70,8 @@ fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, stop: &AtomicBool) -> 
     }
 }
 
-/// Answers the statements of a text, which has so many before it: how many they are, and whether all were answered. None where the
-/// last `;` stands in a text or a comment that goes on, as it may.
+/// Answers the statements of a text, after `before` earlier ones; returns their number, and whether all
+/// were answered. `None` if the last `;` is within an unfinished string or comment.
 async fn answered(
     session: &Session<'_>,
     (text, before): (&str, usize),

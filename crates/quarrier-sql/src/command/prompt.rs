@@ -46,7 +46,7 @@ pub(super) async fn run(session: &Session<'_>) -> Result<()> {
     editor.set_helper(Some(Typing { words: words(&tables) }));
     let history = history();
     if let Some(path) = &history {
-        // There is none the first time.
+        // The first time, there is no history.
         let _ = editor.load_history(path);
     }
     loop {
@@ -139,7 +139,7 @@ impl Completer for Typing {
     }
 }
 
-/// Files whose names begin so.
+/// Files whose names have this prefix.
 fn files(begun: &str) -> Vec<Pair> {
     let (folder, head) = begun.rsplit_once('/').map_or(("", begun), |(f, head)| (f, head));
     let listed = if folder.is_empty() { "." } else { folder };

@@ -1,7 +1,7 @@
 //! The threads that statements are answered with.
 //!
-//! The runtime panics, or waits for ever, where the system refuses it a thread. So it is found out
-//! beforehand how many there are to be had, and the runtime asks for no more.
+//! The runtime panics, or waits for ever, if the system refuses it a thread. So the number of threads
+//! that can be had is determined beforehand, and the runtime requests no more.
 
 use std::io;
 use std::sync::mpsc;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// A runtime of up to `workers` workers, and how many they are.
 ///
 /// # Errors
-/// Where the system has no threads for one worker and what it needs beside it.
+/// If the system has too few threads for one worker and its helpers.
 pub(super) fn runtime(workers: usize, stack_bytes: usize) -> io::Result<(Runtime, usize)> {
     let wanted = workers + SPARE;
     let (there, refused) = available(wanted, stack_bytes);
@@ -53,7 +53,7 @@ pub(super) fn end(runtime: Runtime) {
 /// A runtime for connections, which wait most of the time. Statements have their own.
 ///
 /// # Errors
-/// Where the system has no threads for it.
+/// If the system has no threads for it.
 pub(super) fn runtime_of_connections() -> io::Result<Runtime> {
     const WORKERS: usize = 2;
     const STACK_BYTES: usize = 2 << 20;

@@ -1,4 +1,4 @@
-//! `quarrier serve`: tables opened, then clients answered until it is told to end.
+//! `quarrier serve`: opens tables, then answers clients until it is stopped.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ fn ready(server: &Server) -> Result<()> {
         line.push_str(&format!("  http://{http}"));
     }
     let mut out = StandardOutput::new();
-    // A server whose output nobody reads serves all the same.
+    // A server whose output nobody reads serves nevertheless.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     Ok(())
 }
@@ -174,7 +174,7 @@ fn make_user(name: &str) -> u8 {
     match line {
         Ok(line) => {
             let mut out = StandardOutput::new();
-            // What fails is known at the end.
+            // A failure shows at the end.
             let _ = writeln!(out, "{line}").and_then(|()| out.flush());
             0
         }
@@ -203,7 +203,7 @@ fn password() -> std::result::Result<String, String> {
     Ok(line.trim_end_matches(['\n', '\r']).to_string())
 }
 
-/// Lets the terminal show what is typed, or not. Where it cannot be told, it shows it.
+/// Lets the terminal show typed characters, or not. If it cannot be changed, it shows them.
 fn echo(shows: bool) {
     let word = if shows { "echo" } else { "-echo" };
     let _ = std::process::Command::new("stty").arg(word).status();

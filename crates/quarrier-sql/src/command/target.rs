@@ -52,7 +52,7 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if !self.is_kept {
-            // What is left of an answer that is not whole; there is nobody to tell.
+            // Removes an incomplete answer; nobody is left to report an error to.
             let _ = std::fs::remove_file(&self.part);
         }
     }

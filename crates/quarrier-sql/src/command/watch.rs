@@ -39,8 +39,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// What comes out of the receiver is why the work has to end; where there is no thread to be had
-    /// nothing does.
+    /// The receiver yields why the work has to end; without a thread, it yields nothing.
     fn begin(stop: &Arc<AtomicBool>, limit: Option<Duration>) -> (Self, oneshot::Receiver<Error>) {
         let (sender, alarm) = oneshot::channel();
         let is_over = Arc::new(AtomicBool::new(false));

@@ -29,7 +29,7 @@ use crate::rows::Rows;
 use crate::scan::{CountExec, MessagesExec, search_together};
 use crate::{Error, Result};
 
-/// What a statement comes to.
+/// The result of a statement.
 #[derive(Debug)]
 pub enum Answer {
     /// Rows; of a statement that only changes something, none.
@@ -40,22 +40,21 @@ pub enum Answer {
         rows: Rows,
         /// The file.
         target: PathBuf,
-        /// What is written.
+        /// The output format.
         format: Format,
     },
 }
 
-/// Keys of one side of a join that are asked for, one by one, of messages on the other: a scan has a
-/// table of them. Of more it only asks for those between the first and the last. A join of 6.5 million
-/// messages with 300 texts takes 16 ms, and 34 with the engine's own bound, 150. That is the one of plans
-/// without messages: a scan of a file takes each list apart for each row group, for which query 2
-/// of TPC-H took 60 ms in place of 51.
+/// Join keys up to this number are tested one by one in scans of messages, by a table; for more, only
+/// their range is tested. A join of 6.5 million messages with 300 strings takes 16 ms, and 34 with the
+/// engine's own limit, 150. That limit applies to plans without messages: a scan of a file rebuilds
+/// each list for each row group, for which query 2 of TPC-H took 60 ms in place of 51.
 const LISTED_KEYS_MAX: usize = 4_096;
 
 /// Within a smaller limit the process is kept small, too, which takes a millisecond for a statement.
 const SPARED_BYTES: usize = 1 << 30;
 
-/// Batches that wait for whoever reads them.
+/// Batches that wait for the reader.
 const WAITING_MAX: usize = 2;
 
 /// Begins to answer a plan of any kind.
@@ -64,13 +63,13 @@ pub(super) async fn answer(context: &SessionContext, plan: LogicalPlan) -> Resul
     Ok(Answer::Rows(run(context, frame).await?))
 }
 
-/// Begins to answer a query whose plan is made.
+/// Begins to answer a query with a plan.
 pub(super) fn direct(context: &SessionContext, plan: Arc<dyn ExecutionPlan>) -> Result<Answer> {
     Ok(Answer::Rows(stream(context, plan)?))
 }
 
-/// What a plan runs in: all that DataFusion's own has but its functions, hundreds of which are copied
-/// for each plan, and which its plans hold themselves.
+/// The context of a plan: DataFusion's own without its functions, hundreds of which would be copied for
+/// each plan, although plans hold those they need.
 fn task_context(context: &SessionContext, plan: &Arc<dyn ExecutionPlan>) -> Arc<TaskContext> {
     let mut config = context.copied_config();
     if joins_messages(plan) {
@@ -127,7 +126,7 @@ pub(super) async fn begin(context: &SessionContext, plan: LogicalPlan) -> Result
 async fn run(context: &SessionContext, frame: DataFrame) -> Result<Rows> {
     let planned = Planned::of_frame(context, frame).await?;
     if limit_bytes(context) < SPARED_BYTES {
-        // Statements before leave behind what would count for nothing.
+        // Earlier statements leave freed memory that would count against the limit.
         give_back_freed_memory();
     }
     begun(context, planned)
@@ -144,7 +143,7 @@ fn limit_bytes(context: &SessionContext) -> usize {
 /// How a query is answered.
 pub(super) struct Planned {
     plan: Arc<dyn ExecutionPlan>,
-    /// What is done where it lacks memory before it has rows.
+    /// The plan to use if memory runs out before there are rows.
     instead: Option<Instead>,
 }
 
@@ -179,8 +178,8 @@ impl Planned {
 /// The plan that is run.
 type Run = Mutex<Arc<dyn ExecutionPlan>>;
 
-/// What is asked again where the hash tables of joins do not fit in memory: they are not spilled. Joins
-/// of sorted rows are, and take several times as long.
+/// The fallback if the hash tables of joins do not fit in memory: they cannot spill. Joins of sorted
+/// rows can, and take several times as long.
 struct Instead {
     context: SessionContext,
     state: Box<SessionState>,
@@ -197,7 +196,7 @@ impl Instead {
         give_back_freed_memory();
         let plan = self.state.create_physical_plan(&self.logical).await?;
         let context = task_context(&self.context, &plan);
-        // What the one before has in memory goes with it.
+        // Drops the memory of the plan before.
         *lock(run) = Arc::clone(&plan);
         Ok(execute_stream(plan, context)?)
     }

@@ -19,13 +19,13 @@ use crate::Messages;
 use crate::plan::TOP_ROWS_MAX;
 use crate::scan::{Condition, CountExec, MessagesExec, Wanted, is_pushed};
 
-/// Longer texts take longer to read twice than to plan.
+/// Parsing longer texts twice would take longer than planning.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// A plan of one scan.
 #[derive(Debug)]
 pub(super) struct Direct {
-    /// What hands out the answer.
+    /// The plan that yields the answer.
     pub(super) plan: Arc<dyn ExecutionPlan>,
     /// The scan in it.
     pub(super) scan: Arc<MessagesExec>,
@@ -33,7 +33,7 @@ pub(super) struct Direct {
     pub(super) is_count: bool,
 }
 
-/// The plan of a statement, as it is written; none where the engine has to make it.
+/// Plans a statement directly; `None` if the engine has to plan it.
 pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Option<Direct> {
     if text.len() > TEXT_BYTES_MAX {
         return None;

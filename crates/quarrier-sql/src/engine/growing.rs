@@ -67,7 +67,7 @@ impl Engine {
         self.renew_all().await
     }
 
-    /// The data folder whose tables grow.
+    /// The data folder with growing tables.
     pub fn kept(&self) -> Option<&Arc<DataFolder>> {
         self.growing.get().map(|growing| &growing.kept)
     }
@@ -75,7 +75,7 @@ impl Engine {
     /// Makes a table in the data folder. Returns whether it was made: not where there is one of this name.
     ///
     /// # Errors
-    /// Where there is no data folder, no table may have the name, or the disk is full or fails.
+    /// If there is no data folder, no table may have the name, or the disk is full or fails.
     pub(crate) async fn make(
         &self,
         name: &str,

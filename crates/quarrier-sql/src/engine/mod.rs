@@ -30,7 +30,7 @@ use crate::files::{self, Opening, Room};
 use crate::function::{self, Notes};
 use crate::net::{caught, caught_now};
 use crate::reach::Reach;
-use crate::rewrite::{self, Known, Named, Rewritable};
+use crate::rewrite::{self, KnownNames, Named, Rewritable};
 use crate::rows::Rows;
 use crate::{Error, Messages, Result};
 
@@ -83,7 +83,7 @@ struct State {
     /// Names of tables.
     tables: BTreeSet<String>,
     /// Names of tables and their columns.
-    known: Known,
+    known: KnownNames,
     loaded: Loaded,
     /// The data folder whose tables are opened when a statement names them, and their names.
     kept: Option<Arc<DataFolder>>,
@@ -94,7 +94,7 @@ impl Engine {
     /// An engine without tables.
     ///
     /// # Errors
-    /// Where the system denies what it needs, such as a folder for temporary files.
+    /// If the system denies something it needs, such as a folder for temporary files.
     pub fn new(mut options: Options) -> Result<Self> {
         options.workers = planned_workers(options.workers);
         let names = Arc::new(Names::default());
@@ -113,7 +113,7 @@ impl Engine {
             stop: options.stop,
             environment: host.environment,
         };
-        let known = Known::of(function::of_rows(&context));
+        let known = KnownNames::of(function::of_rows(&context));
         let state = Mutex::new(State { known, ..State::default() });
         let growing = OnceLock::new();
         Ok(Engine {
@@ -137,7 +137,7 @@ impl Engine {
     /// Calls a file, or all files that match a glob, by a name.
     ///
     /// # Errors
-    /// Where there is no such file, it cannot be read, or there is not enough memory for it.
+    /// If there is no such file, it cannot be read, or there is not enough memory for it.
     pub async fn open(&self, name: &str, file: &str) -> Result<()> {
         let opened = caught(files::open(&self.context, file, &self.opening)).await?;
         self.keep(name, opened)
@@ -147,7 +147,7 @@ impl Engine {
     /// it.
     ///
     /// # Errors
-    /// Where it is no data folder, or cannot be read.
+    /// If it is no data folder, or cannot be read.
     pub fn open_folder(&self, folder: &Path) -> Result<()> {
         caught_now(|| {
             let fail = |error: quarrier::Error| Error::text(error.to_string());
@@ -173,7 +173,7 @@ impl Engine {
     /// Calls messages in memory by a name. Their memory is not counted.
     ///
     /// # Errors
-    /// Where the name cannot be given.
+    /// If the name cannot be given.
     pub fn add(&self, name: &str, table: Arc<quarrier_messages::Table>) -> Result<()> {
         self.keep(name, (Arc::new(Messages::new(table)), Loaded::default()))
     }
@@ -181,7 +181,7 @@ impl Engine {
     /// Calls record batches by a name. Their memory is not counted.
     ///
     /// # Errors
-    /// Where a batch has another schema.
+    /// If a batch has another schema.
     pub fn add_batches(
         &self,
         name: &str,
@@ -213,13 +213,13 @@ impl Engine {
         all.into_iter().cloned().collect()
     }
 
-    /// What was met while files were loaded, since the last time it was asked.
+    /// Rejects and other problems of files loaded since the last call.
     pub fn take_loaded(&self) -> Loaded {
         std::mem::take(&mut lock(&self.state).loaded)
     }
 
-    /// What was met while statements were answered, since the last time it was asked: ranges of
-    /// sources that could not be read, a line each.
+    /// Notes on the statements answered since the last call: ranges of sources that could not be read,
+    /// a line each.
     pub fn take_notes(&self) -> Vec<String> {
         self.notes.take()
     }
@@ -227,15 +227,15 @@ impl Engine {
     /// The statements of a text, with `;` between them.
     ///
     /// # Errors
-    /// Where the text is none, or is too long or nests too deep.
+    /// If the text is not valid SQL, too long, or nested too deeply.
     pub fn statements(&self, text: &str) -> Result<Vec<Statement>> {
         caught_now(|| statement::parsed(text, self.statement_words_max))
     }
 
-    /// The statements of a text, each by itself: as it is written, and parsed or why it is none.
+    /// The statements of a text, one by one: the text, and the parsed statement or its error.
     ///
     /// # Errors
-    /// Where the text is too long, or a text or comment in it does not end.
+    /// If the text is too long, or a text or comment in it does not end.
     pub fn statements_apart(&self, text: &str) -> Result<Vec<(String, Result<Statement>)>> {
         caught_now(|| statement::apart(text, self.statement_words_max))
     }
@@ -243,7 +243,7 @@ impl Engine {
     /// Opens the files that a statement names, and plans it.
     ///
     /// # Errors
-    /// Where a file cannot be opened, or the statement means nothing over these tables.
+    /// If a file cannot be opened, or the statement means nothing over these tables.
     pub async fn plan(&self, statement: &Statement) -> Result<LogicalPlan> {
         caught(async {
             let inner = Box::pin(self.prepared(statement)).await?;
@@ -325,7 +325,7 @@ impl Engine {
     /// Outside of a runtime.
     ///
     /// # Errors
-    /// Where a row has no value, and where it was stopped.
+    /// If a row has no value, and where it was stopped.
     pub fn run_at_once(&self, text: &str) -> Option<Result<Rows>> {
         let plan = || Ok(direct::plan(&self.context, text, self.opening.workers));
         let direct = caught_now(plan).transpose()?;
@@ -337,7 +337,7 @@ impl Engine {
     /// for in one pass, which is done when this returns; groups, joins and orders go on.
     ///
     /// # Errors
-    /// Of a statement: as [`run`](Self::run), and where it is a COPY. Of all: where the pass fails.
+    /// For a statement: as [`run`](Self::run), and if it is a COPY. For all: if the pass fails.
     pub async fn run_together(&self, statements: &[Statement]) -> Result<Vec<Result<Rows>>> {
         let mut all = Vec::with_capacity(statements.len());
         for statement in statements {
@@ -382,10 +382,10 @@ impl Engine {
                 self.open(&file, &file).await?;
             }
         }
-        for (table, told) in named.told {
+        for (table, typed) in named.typed {
             if !self.is_open(&table) {
-                self.reach.check(&told.source)?;
-                let opened = files::open_told(&self.context, told, &self.opening).await?;
+                self.reach.check(&typed.source)?;
+                let opened = files::open_typed(&self.context, typed, &self.opening).await?;
                 self.keep(&table, opened)?;
             }
         }
@@ -431,6 +431,6 @@ impl Engine {
 }
 
 /// Names and meanings, of a part of a statement.
-pub(crate) fn rewrite_part<S: Rewritable>(part: &mut S, known: &Known) -> Result<()> {
+pub(crate) fn rewrite_part<S: Rewritable>(part: &mut S, known: &KnownNames) -> Result<()> {
     rewrite::rewrite(part, known)
 }

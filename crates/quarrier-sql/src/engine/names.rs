@@ -30,7 +30,7 @@ impl Names {
 
     /// Calls a table so, in place of another one.
     pub(super) fn replace(&self, name: &str, table: Arc<dyn TableProvider>) {
-        // What had the name is dropped when nobody waits for the lock any more.
+        // The old table is dropped after the lock is released.
         let before = self.write().insert(name.to_string(), table);
         drop(before);
     }

@@ -20,7 +20,7 @@ pub struct Options {
     /// The most words and marks of a text: [`WORDS_MAX`] where threads have the stacks for trees as
     /// deep as that, [`WORDS_ON_ANY_STACK`](crate::WORDS_ON_ANY_STACK) where they have 32 MiB.
     pub statement_words_max: usize,
-    /// What messages may ask for.
+    /// The limits of messages.
     pub limits: Limits,
     /// Ends loads soon after it became true.
     pub stop: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ pub struct Options {
     pub environment: Environment,
     /// Which files statements may name; all of them if nothing is said.
     pub reach: Reach,
-    /// The machine by which searches are planned; an unknown one if nothing is said.
+    /// The machine by which searches are planned; unknown by default.
     pub machine: Machine,
 }
 

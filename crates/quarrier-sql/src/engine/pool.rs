@@ -9,11 +9,11 @@ use datafusion::execution::memory_pool::{
 };
 use quarrier_core::sync::lock;
 
-/// What is kept from those who can spill: merges of what was sorted or spilled, joins and results of
-/// functions work in it. Half of what is free where that is less.
+/// Memory reserved from consumers that can spill: merges of sorted or spilled rows, joins and functions
+/// work in it. Half of the free memory if that is less.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
-/// Whose buffers are few and short of life, so that no part of the memory is set aside for each.
+/// Consumers with few, short-lived buffers, which get no part of the memory of their own.
 const LIGHT: &str = "RepartitionExec";
 
 /// A limit for all statements together. Each that can spill may take an even part of what those
@@ -26,7 +26,7 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Who can spill, but for those whose buffers are light.
+    /// The number of consumers that can spill, without the light ones.
     spillers: usize,
     /// Bytes of all who can spill.
     spillable: usize,

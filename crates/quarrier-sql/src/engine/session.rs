@@ -17,13 +17,13 @@ use crate::plan::{
     logical_rules, physical_rules,
 };
 
-/// All sorts of a plan together keep one part of so many back.
+/// All sorts of a plan together reserve one part in this many.
 const SPILL_SHARE: usize = 8;
 
 /// Memory for a thousand rows of a batch: each of dozens of streams that are merged holds some.
 const KILOROW_BYTES: usize = 128 << 20;
 
-/// Rows of a batch, within a limit of so many bytes.
+/// Rows per batch, within a limit of bytes.
 fn batch_rows(bytes: usize) -> usize {
     const ROWS: usize = 1 << 10;
     (bytes / KILOROW_BYTES).clamp(1, 8) * ROWS
@@ -45,8 +45,8 @@ pub(super) fn context(options: &Options, names: &Arc<Names>) -> Result<SessionCo
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(bytes) = options.memory_bytes_max {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // What each sort keeps back for merging what it has spilled; the engine would keep more
-        // than there is, and give up.
+        // The memory that each sort reserves for merging spilled rows; the engine would reserve more
+        // than there is, and fail.
         let kept = bytes / SPILL_SHARE / options.workers;
         let execution = &mut settings.execution;
         execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(kept);

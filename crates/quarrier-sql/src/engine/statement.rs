@@ -15,7 +15,7 @@ use quarrier_core::{panics, threads};
 use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
 use crate::output::Format;
-use crate::rewrite::{Known, Named, TREE_DEPTH_MAX, balance, named};
+use crate::rewrite::{KnownNames, Named, TREE_DEPTH_MAX, balance, named};
 use crate::{Error, Result};
 
 /// The most bytes of a text.
@@ -24,10 +24,10 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 /// The most words and marks of a text.
 pub const WORDS_MAX: usize = 1 << 18;
 
-/// Texts of so many words and marks are no deeper than any stack of 32 MiB allows.
+/// Texts of this many tokens fit any stack of 32 MiB.
 pub const WORDS_ON_ANY_STACK: usize = 500;
 
-/// Stack for walking or freeing a tree of so many.
+/// The stack for walking or freeing a tree of the maximum size.
 const TREE_STACK_BYTES: usize = WORDS_MAX * (4 << 10);
 
 /// The most queries that UNION, EXCEPT and INTERSECT put together: they hang in each other, too.
@@ -39,7 +39,7 @@ pub struct Statement {
     inner: parser::Statement,
 }
 
-/// The statements of a text of so many words and marks.
+/// Parses the statements of a text of at most `words_max` tokens.
 pub(super) fn parsed(text: &str, words_max: usize) -> Result<Vec<Statement>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
@@ -47,7 +47,7 @@ pub(super) fn parsed(text: &str, words_max: usize) -> Result<Vec<Statement>> {
     parsed_tokens(tokens_of(text)?, words_max)
 }
 
-/// The statements of a text, each by itself: as it is written, and parsed or why it is none.
+/// The statements of a text, one by one: the text, and the parsed statement or its error.
 pub(super) fn apart(text: &str, words_max: usize) -> Result<Vec<(String, Result<Statement>)>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
@@ -93,8 +93,8 @@ fn parsed_tokens(mut tokens: Vec<TokenWithSpan>, words_max: usize) -> Result<Vec
     Ok(statements.into_iter().map(|inner| Statement { inner }).collect())
 }
 
-/// Whether none is deeper than it may be, once chains are balanced. That is walked by recursion, on a
-/// stack of its own where there are many words.
+/// Checks the depth of all statements after their chains are balanced. That walks them by recursion, on
+/// a stack of its own if there are many words.
 fn are_balanced(statements: &mut VecDeque<parser::Statement>, words: usize) -> Result<bool> {
     let mut balance = || statements.iter_mut().all(balance_of);
     if words <= WORDS_ON_ANY_STACK {
@@ -163,7 +163,7 @@ fn too_deep(place: &str) -> Error {
     Error::text(format!("{place}nested deeper than {DEPTH_MAX}; move parts of it into WITH"))
 }
 
-/// The standard's word for what the library knows by another.
+/// Replaces the standard's word by the library's.
 fn rename(token: &mut Token) {
     if let Token::Word(word) = token
         && word.quote_style.is_none()
@@ -206,7 +206,7 @@ impl Statement {
         named_of(&mut self.inner)
     }
 
-    pub(super) fn rewrite(&mut self, known: &Known) -> Result<()> {
+    pub(super) fn rewrite(&mut self, known: &KnownNames) -> Result<()> {
         rewrite_of(&mut self.inner, known)
     }
 
@@ -214,7 +214,7 @@ impl Statement {
         self.inner
     }
 
-    /// Of `COPY … TO 'file'`, the file and what is written there.
+    /// The file and format of a `COPY … TO 'file'`.
     pub(super) fn target(&self) -> Result<Option<(String, Format)>> {
         let parser::Statement::CopyTo(copy) = &self.inner else { return Ok(None) };
         let CopyToStatement { target, partitioned_by, stored_as, .. } = copy;
@@ -234,7 +234,7 @@ impl Statement {
         Ok(Some((target.clone(), format)))
     }
 
-    /// Of a COPY, the query that is copied.
+    /// The query of a COPY.
     pub(super) fn source(&self) -> Statement {
         let inner = match &self.inner {
             parser::Statement::CopyTo(copy) => match &copy.source {
@@ -277,7 +277,7 @@ impl Statement {
         (is_one && query.with.is_none()).then(|| query.to_string())
     }
 
-    /// Whether it shows what became of a plan.
+    /// Whether it is an EXPLAIN ANALYZE.
     pub(super) fn is_analyze(&self) -> bool {
         matches!(&self.inner, parser::Statement::Explain(explain) if explain.options.analyze)
     }
@@ -303,7 +303,7 @@ fn named_of(statement: &mut parser::Statement) -> Named {
     }
 }
 
-fn rewrite_of(statement: &mut parser::Statement, known: &Known) -> Result<()> {
+fn rewrite_of(statement: &mut parser::Statement, known: &KnownNames) -> Result<()> {
     match statement {
         parser::Statement::Statement(statement) => rewrite_part(&mut **statement, known),
         parser::Statement::Explain(explain) => rewrite_of(&mut explain.statement, known),

@@ -21,8 +21,8 @@ pub(super) type Opened = (Arc<dyn TableProvider>, Loaded);
 /// How often a source is read until the kinds of its columns are known.
 const PASSES_MAX: usize = 8;
 
-/// Loads a source of any kind, of a format that is told or that it tells itself; its name, too. What
-/// the memory does not hold comes into temporary files.
+/// Loads a source of any kind, in a given or detected format; returns its name, too. Messages beyond
+/// the memory go into temporary files.
 pub(super) async fn load(
     context: &SessionContext,
     (named, shown): (Named, String),
@@ -91,7 +91,7 @@ struct Reading {
     disk: Arc<DiskManager>,
 }
 
-/// What came of reading it once.
+/// The outcome of one read of a source.
 enum Pass {
     /// All of it.
     Done(Opened),
@@ -112,10 +112,10 @@ impl Reading {
             // Connections last as long as it does.
             let opener = self.opening.opener();
             let opened = opener.open_messages(&self.named);
-            let told = opened.and_then(|opened| request.detect(opened, &self.opening.stop));
-            let mut told = told.map_err(|error| self.failed(&error))?;
-            match self.pass(&request, &mut told, schema.as_ref())? {
-                Pass::Done(opened) => return Ok((told.name().to_string(), opened)),
+            let detected = opened.and_then(|opened| request.detect(opened, &self.opening.stop));
+            let mut detected = detected.map_err(|error| self.failed(&error))?;
+            match self.pass(&request, &mut detected, schema.as_ref())? {
+                Pass::Done(opened) => return Ok((detected.name().to_string(), opened)),
                 Pass::Wider(wider) => schema = Some(wider),
             }
             if !self.named.is_seekable() {
@@ -130,7 +130,7 @@ impl Reading {
     fn pass(
         &self,
         request: &Request<'_>,
-        told: &mut DetectedSource<'_>,
+        detected: &mut DetectedSource<'_>,
         schema: Option<&Schema>,
     ) -> Result<Pass> {
         let stop = &self.opening.stop;
@@ -138,7 +138,7 @@ impl Reading {
         let mut pieces = Pieces::new(&self.disk);
         let mut met = Loaded::default();
         let mut failed = None;
-        let rest = request.load_in_pieces(told, stop, (bytes_max, schema), &mut |mut piece| {
+        let rest = request.load_in_pieces(detected, stop, (bytes_max, schema), &mut |mut piece| {
             meet(&mut met, &mut piece);
             pieces.add(piece.table).map_err(|error| {
                 let stopped = quarrier::Error::Request(error.to_string());
@@ -185,7 +185,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Adds what was met in a piece of a source, but for its bytes.
+/// Adds the problems of a piece of a source, without its bytes.
 fn meet(met: &mut Loaded, piece: &mut quarrier::tables::Loaded) {
     let rounded = piece.rounded().map(|(column, count)| Rounded { column: column.into(), count });
     let mut left_out = Vec::new();

@@ -21,7 +21,7 @@ use quarrier::source::shown;
 use quarrier::{DataFolder, Environment, Named, OpenOptions, Opener, Sources};
 use quarrier_messages::{Format, Limits, Reject};
 
-use crate::rewrite::Told;
+use crate::rewrite::TypedMessages;
 use crate::{Error, Result};
 
 /// The name of the column that says which file of several a row is of.
@@ -45,11 +45,11 @@ impl Opening {
     }
 }
 
-/// What was met while files were loaded.
+/// Rejects and other problems of loaded files.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// Messages left out, as many as are kept.
+    /// Rejected messages, up to the limit.
     pub rejects: Vec<Reject>,
     /// How many were left out of each file that has such, in the order of loading.
     pub left_out: Vec<LeftOut>,
@@ -57,9 +57,9 @@ pub struct Loaded {
     pub fields_left_out: u64,
     /// Columns of floats with values that had more digits than floats have.
     pub rounded: Vec<Rounded>,
-    /// What was damaged and is left out, a line each: of logs.
+    /// Damaged places that are left out, a line each: of logs.
     pub damages: Vec<String>,
-    /// What people should know of logs that is no damage, a line each.
+    /// Notices about logs apart from damage, a line each.
     pub notices: Vec<String>,
     /// Bytes that were parsed.
     pub bytes: u64,
@@ -133,7 +133,7 @@ impl Loaded {
 /// source's name.
 ///
 /// # Errors
-/// Where there is no such source, or one that cannot be read.
+/// If there is no such source, or one that cannot be read.
 pub(crate) async fn open(
     context: &SessionContext,
     name: &str,
@@ -160,7 +160,7 @@ pub(crate) async fn open(
 /// Opens a table of a data folder.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub(crate) async fn open_kept(
     context: &SessionContext,
     (kept, name): (&Arc<DataFolder>, &str),
@@ -177,33 +177,33 @@ pub(crate) async fn open_kept(
             let named = (named, name.to_string());
             Ok(messages::load(context, named, None, opening.clone()).await?.1)
         }
-        // Of several formats, or none at all.
+        // Several formats, or none.
         None => messages::load_all(sources, name, opening.clone()).await,
     }
 }
 
-/// Loads messages whose format is told, from a source of any kind, or from several.
+/// Loads messages of a named format, from a source of any kind, or from several.
 ///
 /// # Errors
-/// Where there is no such format or source, or one that cannot be read.
-pub(crate) async fn open_told(
+/// If there is no such format or source, or one that cannot be read.
+pub(crate) async fn open_typed(
     context: &SessionContext,
-    told: Told,
+    typed: TypedMessages,
     opening: &Opening,
 ) -> Result<(Arc<dyn TableProvider>, Loaded)> {
-    let format = Format::named(&told.format);
+    let format = Format::named(&typed.format);
     let format = format.map_err(|error| Error::text(format!("messages(…): {error}")))?;
     let mut all = Loaded::default();
     let mut tables = Vec::new();
-    let sources = Sources::of([&told.source]);
+    let sources = Sources::of([&typed.source]);
     for named in sources.iter() {
-        let named = (named, &*told.source);
+        let named = (named, &*typed.source);
         tables.push(load(context, named, format.clone(), opening, &mut all).await?);
     }
-    Ok((together(&told.source, sources.are_found(), tables)?, all))
+    Ok((together(&typed.source, sources.are_found(), tables)?, all))
 }
 
-/// Loads a source that `name` stands for, and adds what was met to `all`.
+/// Loads a source that `name` stands for, and adds its problems to `all`.
 async fn load(
     context: &SessionContext,
     (named, name): (&Named, &str),

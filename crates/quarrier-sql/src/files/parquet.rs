@@ -30,7 +30,7 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
     let whole = std::fs::canonicalize(path).map_err(|error| wrong(&error))?;
     let url = url::Url::from_file_path(&whole).map_err(|()| wrong(&"is not a path"))?;
     let url = ListingTableUrl::try_new(url, None).map_err(|error| wrong(&error))?;
-    // Whatever the file is called, it is the one.
+    // The file counts, whatever its extension.
     let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
     let config = ListingTableConfig::new(url).with_listing_options(options);
     let config = AssertUnwindSafe(config.infer_schema(&context.state())).catch_unwind().await;
@@ -40,7 +40,7 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
     Ok(Arc::new(Parquet::new(inner, name, Vec::new())))
 }
 
-/// What the library that reads it panicked at.
+/// The error for a panic of the library that reads it.
 fn damaged(name: &str) -> Error {
     // Taken, so that it is no panic of anything else.
     let _ = panics::take();
@@ -56,7 +56,7 @@ pub(super) struct Parquet {
 }
 
 impl Parquet {
-    /// Of `files`, if they are temporary.
+    /// Parquet `files`, which may be temporary.
     pub(super) fn new(
         inner: Arc<ListingTable>,
         name: String,

@@ -30,13 +30,13 @@ use crate::{Error, Result};
 /// Rows that are read at once.
 const GROUP_ROWS: usize = 16 << 10;
 
-/// A precision that holds all whole numbers of 64 bits.
+/// A precision that holds all integers of 64 bits.
 const WHOLE_DIGITS: u8 = 19;
 
 /// The most digits of exact numbers.
 const DIGITS_MAX: u8 = 38;
 
-/// What all pieces of a source say about a column.
+/// The types of a column in all pieces of a source.
 struct Column {
     name: Box<str>,
     kind: Kind,
@@ -63,7 +63,7 @@ impl Pieces {
         self.files.is_empty()
     }
 
-    /// Writes the rows behind those before.
+    /// Appends the rows.
     pub(super) fn add(&mut self, table: Table) -> Result<()> {
         let views = Views::new(Arc::new(table));
         self.learn(&views);
@@ -122,7 +122,7 @@ impl Pieces {
         }
     }
 
-    /// The kinds by which all of it is to be loaded again, because no type holds those of all pieces.
+    /// The types with which everything must be loaded again, because no type holds those of all pieces.
     pub(super) fn wider(&self) -> Option<quarrier_messages::Schema> {
         let field = |column: &Column| Field { name: column.name.clone(), kind: column.kind };
         let is_wider = self.columns.iter().any(|column| !column.is_common);
@@ -174,7 +174,7 @@ impl Column {
     }
 }
 
-/// Digits, and those behind the point, of exact numbers that hold those of both types.
+/// Digits and decimals of exact numbers that hold those of both types.
 fn exact(one: &DataType, other: &DataType) -> Option<(u8, u8)> {
     let digits = |data_type: &DataType| match *data_type {
         DataType::Int64 => Some((WHOLE_DIGITS, 0)),

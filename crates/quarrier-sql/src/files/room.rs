@@ -8,7 +8,7 @@ use datafusion::execution::memory_pool::{
 };
 use quarrier_core::sync::lock;
 
-/// What is kept from tables: queries work in it. Three quarters of a small limit.
+/// Memory reserved from tables for queries. Three quarters of a small limit.
 const QUERY_BYTES_MAX: usize = 256 << 20;
 
 /// Pieces of files for which there is no room have so much at least.
@@ -18,7 +18,7 @@ const PIECE_BYTES_MIN: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Room {
     taken: Mutex<MemoryReservation>,
-    /// The most that tables take together; none where there is no limit.
+    /// The maximum size of all tables together; `None` without a limit.
     bytes_max: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ impl Room {
         lock(&self.taken).try_grow(bytes)
     }
 
-    /// Gives back what a table no longer takes.
+    /// Returns memory that a table no longer takes.
     pub(crate) fn give_back(&self, bytes: usize) {
         let taken = lock(&self.taken);
         taken.shrink(bytes.min(taken.size()));

@@ -1,4 +1,4 @@
-//! `mode(x)`: the most frequent value; of several the least, and NULL where there is none.
+//! `mode(x)`: the most frequent value; the least of several, and NULL if there is none.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl AggregateUDFImpl for Mode {
 struct Counts {
     kind: DataType,
     counts: HashMap<ScalarValue, i64>,
-    /// Of the values.
+    /// The size of the values.
     bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Functions whose meaning is that of `quarrier-filter`, evaluated row by row.
+//! Functions with the semantics of `quarrier-filter`, evaluated row by row.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::{Error, literal};
 
 /// All of them.
 pub(super) fn all() -> Vec<ScalarUDF> {
-    use What as W;
+    use NativeFunction as W;
     let all = [W::Like, W::Similar, W::Char, W::Varchar, W::Padded, W::Overlaps, W::Seconds];
     all.into_iter().map(|what| ScalarUDF::new_from_impl(Native::new(what))).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum What {
+enum NativeFunction {
     /// `sql_like(text, pattern[, escape])`
     Like,
     /// `sql_similar(text, pattern[, escape])`
@@ -46,31 +46,35 @@ enum What {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Native {
-    what: What,
+    what: NativeFunction,
     signature: Signature,
 }
 
 impl Native {
-    fn new(what: What) -> Self {
+    fn new(what: NativeFunction) -> Self {
         Native { what, signature: Signature::variadic_any(Volatility::Immutable) }
     }
 
-    /// What is evaluated: arguments are columns.
+    /// The expression to evaluate, with arguments as columns.
     fn expr(&self, args: &[ColumnarValue]) -> Result<Expr> {
         let column = |place: usize| Expr::Column(place);
         let columns = || (0..args.len()).map(column).collect();
         Ok(match self.what {
-            What::Like => matched(args, Matcher::Like)?,
-            What::Similar => matched(args, Matcher::Similar)?,
-            What::Char => {
+            NativeFunction::Like => matched(args, Matcher::Like)?,
+            NativeFunction::Similar => matched(args, Matcher::Similar)?,
+            NativeFunction::Char => {
                 Expr::Cast { operand: Box::new(column(0)), to: CastTo::Character(length(args)?) }
             }
-            What::Varchar => {
+            NativeFunction::Varchar => {
                 Expr::Cast { operand: Box::new(column(0)), to: CastTo::Varying(length(args)?) }
             }
-            What::Padded => Expr::Call { function: Function::ComparePadded, arguments: columns() },
-            What::Overlaps => Expr::Call { function: Function::Overlaps, arguments: columns() },
-            What::Seconds => {
+            NativeFunction::Padded => {
+                Expr::Call { function: Function::ComparePadded, arguments: columns() }
+            }
+            NativeFunction::Overlaps => {
+                Expr::Call { function: Function::Overlaps, arguments: columns() }
+            }
+            NativeFunction::Seconds => {
                 Expr::Call { function: Function::Extract(Part::Second), arguments: columns() }
             }
         })
@@ -128,13 +132,13 @@ pub(super) fn argument(arg: &ColumnarValue, row: usize) -> Result<Value> {
 impl ScalarUDFImpl for Native {
     fn name(&self) -> &str {
         match self.what {
-            What::Like => "sql_like",
-            What::Similar => "sql_similar",
-            What::Char => "sql_char",
-            What::Varchar => "sql_varchar",
-            What::Padded => "sql_compare_padded",
-            What::Overlaps => "sql_overlaps",
-            What::Seconds => "sql_seconds",
+            NativeFunction::Like => "sql_like",
+            NativeFunction::Similar => "sql_similar",
+            NativeFunction::Char => "sql_char",
+            NativeFunction::Varchar => "sql_varchar",
+            NativeFunction::Padded => "sql_compare_padded",
+            NativeFunction::Overlaps => "sql_overlaps",
+            NativeFunction::Seconds => "sql_seconds",
         }
     }
 
@@ -144,10 +148,12 @@ impl ScalarUDFImpl for Native {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.what {
-            What::Like | What::Similar | What::Overlaps => DataType::Boolean,
-            What::Char | What::Varchar => DataType::Utf8View,
-            What::Padded => DataType::Int64,
-            What::Seconds => DataType::Decimal128(11, 9),
+            NativeFunction::Like | NativeFunction::Similar | NativeFunction::Overlaps => {
+                DataType::Boolean
+            }
+            NativeFunction::Char | NativeFunction::Varchar => DataType::Utf8View,
+            NativeFunction::Padded => DataType::Int64,
+            NativeFunction::Seconds => DataType::Decimal128(11, 9),
         })
     }
 
@@ -177,28 +183,28 @@ impl Native {
     fn array(&self, values: Vec<Value>) -> Result<ArrayRef> {
         let values = values.into_iter();
         Ok(match self.what {
-            What::Like | What::Similar | What::Overlaps => {
+            NativeFunction::Like | NativeFunction::Similar | NativeFunction::Overlaps => {
                 let truths = values.map(|value| match value {
                     Value::Boolean(truth) => Some(truth),
                     _ => None,
                 });
                 Arc::new(truths.collect::<BooleanArray>())
             }
-            What::Char | What::Varchar => {
+            NativeFunction::Char | NativeFunction::Varchar => {
                 let texts = values.map(|value| match value {
                     Value::Text(text) => Some(text),
                     _ => None,
                 });
                 Arc::new(texts.collect::<StringViewArray>())
             }
-            What::Padded => {
+            NativeFunction::Padded => {
                 let numbers = values.map(|value| match value {
                     Value::Integer(number) => Some(number),
                     _ => None,
                 });
                 Arc::new(numbers.collect::<Int64Array>())
             }
-            What::Seconds => {
+            NativeFunction::Seconds => {
                 let numbers = values.map(|value| match value {
                     Value::Integer(number) => Some(i128::from(number) * 10i128.pow(9)),
                     Value::Decimal { mantissa, scale } => {

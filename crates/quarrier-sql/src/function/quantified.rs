@@ -116,7 +116,7 @@ impl ScalarUDFImpl for Quantified {
     }
 }
 
-/// The values of a list; none where it is NULL.
+/// The values of a list; none for NULL.
 fn listed(array: &dyn Array, row: usize) -> Result<Vec<Value>> {
     if array.is_null(row) || *array.data_type() == DataType::Null {
         return Ok(Vec::new());

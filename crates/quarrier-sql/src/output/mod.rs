@@ -39,7 +39,7 @@ impl Format {
     }
 }
 
-/// What was written.
+/// The amount of output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
     /// Rows.
@@ -50,7 +50,7 @@ pub struct Written {
 trait Batches {
     fn batch(&mut self, batch: &datafusion::arrow::array::RecordBatch) -> Result<()>;
 
-    /// Hands out what is held back while more is waited for.
+    /// Emits output held back, while more is awaited.
     fn flush(&mut self) -> Result<()>;
 
     fn finish(self: Box<Self>) -> Result<()>;
@@ -59,7 +59,7 @@ trait Batches {
 /// Writes all rows of an answer to `out`, which is called `name` in errors.
 ///
 /// # Errors
-/// Where the answer ends early, or `out` takes no more.
+/// If the answer ends early, or `out` takes no more.
 pub async fn write(
     rows: &mut Rows,
     format: Format,

@@ -6,7 +6,7 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 
-/// Whether a column holds pairs, triples and so on of whole numbers.
+/// Whether a column holds pairs, triples and so on of integers.
 fn is_nested(kind: &DataType) -> bool {
     let DataType::List(inner) = kind else { return false };
     matches!(inner.data_type(), DataType::List(value) if *value.data_type() == DataType::Int64)

@@ -11,7 +11,7 @@ use quarrier_report::{visible, visible_lines, width};
 use super::{Batches, failed};
 use crate::{Error, Result};
 
-/// Rows whose widths are known before the first is written.
+/// Rows by which the widths are computed before the first is written.
 const ROWS_HELD_MAX: usize = 1_000;
 
 /// The widest, in cells, that a column is made for the sake of one value.
@@ -21,7 +21,7 @@ pub(super) struct Text<'o> {
     name: String,
     out: &'o mut (dyn Write + Send),
     names: Vec<String>,
-    /// Of each column, in cells of a terminal.
+    /// The width of each column, in cells of a terminal.
     widths: Vec<usize>,
     is_right: Vec<bool>,
     held: Vec<Vec<String>>,
@@ -65,7 +65,7 @@ impl<'o> Text<'o> {
         self.out.write_all(line.as_bytes()).map_err(|error| failed(&self.name, error))
     }
 
-    /// Writes what was held back, behind the names of the columns.
+    /// Writes the rows held back, after the names of the columns.
     fn begin(&mut self) -> Result<()> {
         if self.is_begun {
             return Ok(());

@@ -1,5 +1,6 @@
-//! Bounds of what is made in memory: functions that other rules have put in have theirs, long constants
-//! and `||` are held against what is free, and numbers that ask for memory are looked at. The last rule.
+//! Bounds the memory of expressions: functions that other rules inserted get their bounds, long
+//! constants and `||` are checked against the free memory, and so are numbers that determine sizes. The
+//! last rule.
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// By what is free of `pool`.
+    /// Bounds by the free memory of `pool`.
     pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
         let wide = Arc::new(ScalarUDF::new_from_impl(Wide::new(pool)));
         Bounds { pool: Arc::clone(pool), wide }
@@ -53,7 +54,7 @@ impl OptimizerRule for Bounds {
         plan: LogicalPlan,
         _: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        // Whoever scans knows expressions as they were.
+        // Scans know their expressions in the original form.
         if matches!(plan, LogicalPlan::TableScan(_) | LogicalPlan::Values(_)) {
             return Ok(Transformed::no(plan));
         }
@@ -147,7 +148,7 @@ impl TreeNodeRewriter for Within<'_> {
                 let is_changed = func.is_some();
                 let func = func.unwrap_or_else(|| Arc::clone(&call.func));
                 let call = Expr::ScalarFunction(ScalarFunction { func, ..call });
-                // What is constant here, and was not made one, is long.
+                // A call of constants that was not folded is long.
                 match self.has_constants && !call.any_column_refs() {
                     true => Transformed::yes(self.wide(call)),
                     false => Transformed::new_transformed(call, is_changed),
@@ -165,7 +166,7 @@ impl TreeNodeRewriter for Within<'_> {
 }
 
 impl Within<'_> {
-    /// An aggregate, of whose arguments all but the first may have to be constants.
+    /// An aggregate whose arguments except the first may have to be constants.
     fn aggregate(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
         let Expr::AggregateFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
         let Some(first) = call.params.args.first_mut() else {

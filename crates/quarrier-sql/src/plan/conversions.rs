@@ -1,5 +1,5 @@
-//! Exact numbers that become floating ones become the nearest: the engine divides a mantissa that it
-//! has rounded before. And what is compared has one form.
+//! Converts exact numbers to the nearest floats: the engine would divide a mantissa that it has rounded
+//! before. Also brings compared floats into one form.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;

@@ -1,5 +1,5 @@
-//! COUNT(*) of what a scan or a search leaves is what it counts itself: the engine would make a row for
-//! each to count it.
+//! Answers COUNT(*) over a scan or a search by their own count: the engine would have a row made for
+//! each.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use quarrier_filter::calendar;
 use super::strict::is_comparison;
 use crate::Error;
 
-/// The expression with dates in the place of such texts.
+/// Replaces such strings in the expression by dates.
 pub(super) fn dated(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expr.transform_up(|part| {
         let is_written = match &part {
@@ -42,7 +42,7 @@ fn text(expr: &Expr) -> Option<&str> {
     scalar.try_as_str().flatten()
 }
 
-/// Functions whose arguments are of one kind.
+/// Functions whose arguments have one type.
 fn takes_alike(name: &str) -> bool {
     matches!(name, "coalesce" | "nullif" | "greatest" | "least" | "sql_overlaps")
 }
@@ -72,7 +72,7 @@ fn beside(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// What is compared in a CASE, and what it results in.
+/// The operands compared in a CASE, and its results.
 fn of_case(
     mut case: datafusion::logical_expr::Case,
     schema: &DFSchema,

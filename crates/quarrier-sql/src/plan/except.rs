@@ -15,7 +15,7 @@ pub(super) struct Except {
 }
 
 impl Except {
-    /// `rule`, which leaves the plans of which `is_left` says so.
+    /// `rule`, except for plans for which `is_left` is true.
     pub(super) fn new(
         rule: Arc<dyn OptimizerRule + Send + Sync>,
         is_left: fn(&LogicalPlan) -> bool,

@@ -1,5 +1,5 @@
-//! Files that are read while a query runs: who reads one says its name where it is damaged. The last
-//! rule, for others look for readers of files.
+//! Names the file in errors of readers while a query runs. The last rule, because others look for
+//! readers of files.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! GROUP BY of a few groups is answered by the scan where the columns lie: the engine would have every
-//! row made for it, hash its keys and look them up. What the partitions come to, the engine merges.
+//! Answers GROUP BY of a few groups in the scan, on the packed columns: the engine would have every row
+//! made, hash its keys and look them up. The engine merges the results of partitions.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     }
 }
 
-/// Of an aggregate that does all at once, the second half over groups.
+/// Splits an aggregate that does all at once: the second half works on groups.
 fn halved(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let half = |mode, groups, filters, input| {
         let (aggregates, schema) = (aggregate.aggr_expr().to_vec(), aggregate.input_schema());
@@ -80,7 +80,7 @@ fn grouped(
     Ok(groups.map(|groups| Arc::new(groups) as _))
 }
 
-/// What is asked of a scan, and the columns of the aggregates' states.
+/// The grouping of a scan, and the columns of the aggregates' states.
 fn asked(
     aggregate: &AggregateExec,
     projection: Option<&ProjectionExec>,
@@ -92,7 +92,7 @@ fn asked(
     if wanted.columns.is_empty() || !wanted.order.is_empty() || wanted.fetch.is_some() {
         return None;
     }
-    let mut asked = Asked { scan, grouping: Grouping::default() };
+    let mut asked = ScanRequest { scan, grouping: Grouping::default() };
     let rows = Row {
         schema: aggregate.input_schema(),
         projected: projection.map(|projection| (projection.expr(), input.schema())),
@@ -111,12 +111,12 @@ fn asked(
 /// The rows that expressions are of.
 struct Row<'p> {
     schema: SchemaRef,
-    /// What its columns are of the scan's rows; without it they are those.
+    /// Its columns as expressions of the scan's rows; `None` if they are the same.
     projected: Option<(&'p [ProjectionExpr], SchemaRef)>,
 }
 
-/// What is asked of a scan.
-struct Asked<'p> {
+/// The grouping to compute in a scan.
+struct ScanRequest<'p> {
     scan: &'p MessagesExec,
     grouping: Grouping,
 }
@@ -129,7 +129,7 @@ struct Valued {
     kind: Kind,
 }
 
-impl Asked<'_> {
+impl ScanRequest<'_> {
     /// The table's column that is a key.
     fn key(&self, expr: &Arc<dyn PhysicalExpr>, row: &Row<'_>) -> Option<usize> {
         self.column(expr, row).filter(|&column| self.kind(column) != Kind::Null)
@@ -164,7 +164,7 @@ impl Asked<'_> {
             let number = self.push(Number::Column(column));
             return Some(vec![State::count(self.measure(Measure::Count(number)))]);
         }
-        // A mean of whole numbers is one of floats: their sum is a whole number before it is a float.
+        // A mean of integers is one of floats: their sum is an integer before it is a float.
         let cast = value.downcast_ref::<CastExpr>();
         let cast = cast.filter(|cast| *cast.cast_type() == DataType::Float64);
         let value = match cast {
@@ -175,7 +175,7 @@ impl Asked<'_> {
         let has_carry = cast.is_none() && Exact::of(&added).is_some_and(Exact::has_carry);
         let Valued { number, kind } = self.number(value, row)?;
         let is_added = matches!(kind, Kind::Integer | Kind::Decimal { .. } | Kind::Float);
-        // A mantissa is not what a float would be.
+        // A mantissa differs from the float.
         let is_scaled = cast.is_some() && matches!(kind, Kind::Decimal { .. });
         Some(match name {
             "count" => vec![State::count(self.measure(Measure::Count(number)))],
@@ -221,7 +221,7 @@ impl Asked<'_> {
         } else {
             self.called(expr.downcast_ref::<ScalarFunctionExpr>()?, row)?
         };
-        // The engine has the last word on what the number is.
+        // The engine decides the type of the number.
         (kind_of(&expr.data_type(&row.schema).ok()?) == Some(valued.kind)).then_some(valued)
     }
 
@@ -238,7 +238,7 @@ impl Asked<'_> {
         Some(Valued { number: self.push(Number::Column(column)), kind })
     }
 
-    /// A decimal with more digits behind the point, and no fewer before it.
+    /// A decimal with more decimals, and no fewer digits before the point.
     fn widened(&mut self, cast: &CastExpr, row: &Row<'_>) -> Option<Valued> {
         let from = cast.expr().data_type(&row.schema).ok()?;
         let (digits, scale) = match from {
@@ -256,7 +256,7 @@ impl Asked<'_> {
         Some(Valued { number, kind: Kind::Decimal { scale: finer.try_into().ok()? } })
     }
 
-    /// The mantissa with so many digits more behind the point.
+    /// The mantissa with `finer` more decimals.
     fn scaled(&mut self, number: usize, scale: i8, finer: i8) -> Option<usize> {
         let power = 10_i64.checked_pow(u32::try_from(finer.checked_sub(scale)?).ok()?)?;
         if power == 1 {
@@ -266,7 +266,7 @@ impl Asked<'_> {
         Some(self.push(Number::Times(number, power)))
     }
 
-    /// Whole numbers, which the scan calculates only where they cannot overflow.
+    /// Integers, which the scan calculates only if they cannot overflow.
     fn called(&mut self, call: &ScalarFunctionExpr, row: &Row<'_>) -> Option<Valued> {
         let op = match Checked::of(call.fun().name())? {
             Checked::Add => Operator::Plus,
@@ -329,7 +329,7 @@ fn constant(value: &ScalarValue) -> Option<(i64, Kind)> {
     }
 }
 
-/// What numbers of a type are here.
+/// The type that numbers of an Arrow type have here.
 fn kind_of(data_type: &DataType) -> Option<Kind> {
     match data_type {
         DataType::Int64 => Some(Kind::Integer),

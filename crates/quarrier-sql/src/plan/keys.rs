@@ -1,5 +1,6 @@
-//! What one side of a join has is told to the scans on the other: the engine by itself tells the least
-//! key and the greatest, and of few keys which, and does not wait for them.
+//! Plans runtime filters (semi-join reduction) for joins: the exact keys of the side that is read first filter the
+//! scans of the other side. DataFusion's own dynamic filters have only the least and greatest key, or a short
+//! list, and scans do not wait for them.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -14,11 +15,14 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use quarrier_filter::Keys;
 
-use super::misled::told;
-use crate::scan::{Asked, JoinKeys, KeepExec, KeysExec, MessagesExec, Wish, is_whole};
+use super::misrouted::filters_at;
+use crate::scan::{
+    JoinKeyCollectExec, JoinKeyColumn, JoinKeyFilterExec, JoinKeys, MessagesExec, RequestedKey,
+    is_whole,
+};
 
-/// Puts what gathers keys above the side of a join that is read first, where scans below the other side
-/// can look for them.
+/// Puts a [`JoinKeyCollectExec`] above the side of a join that is read first, if scans below the other side can
+/// filter by its keys.
 pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return Ok(None) };
     // Where NULL counts as equal, or one NULL decides all, rows without a partner matter.
@@ -27,13 +31,13 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     let Some(id) = produced.first().and_then(|filter| filter.expression_id()) else {
         return Ok(None);
     };
-    if !is_plain || join.left().downcast_ref::<KeysExec>().is_some() {
+    if !is_plain || join.left().downcast_ref::<JoinKeyCollectExec>().is_some() {
         return Ok(None);
     }
     let mut asking = Asking { join, id, asked: Vec::new() };
     let right = Arc::clone(join.right()).transform_down(|part| {
         Ok(match asking.waiting(&part) {
-            // What stands in its place may have the part below it.
+            // The replacement may have the part below it.
             Some(other) => Transformed::new(other, true, TreeNodeRecursion::Jump),
             None => Transformed::no(part),
         })
@@ -42,45 +46,46 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     if asked.is_empty() {
         return Ok(None);
     }
-    let left = Arc::new(KeysExec::new(Arc::clone(join.left()), asked));
+    let left = Arc::new(JoinKeyCollectExec::new(Arc::clone(join.left()), asked));
     replace_children_if_necessary(Arc::clone(plan), vec![left, right]).map(Some)
 }
 
-/// What is to be gathered for scans that have been told of a join's filter.
+/// The keys to collect for the scans that a join's filter reaches.
 struct Asking<'p> {
     join: &'p HashJoinExec,
-    /// The filter's.
+    /// The filter's number.
     id: u64,
-    asked: Vec<Asked>,
+    asked: Vec<RequestedKey>,
 }
 
 impl Asking<'_> {
-    /// What waits for keys of the join in the place of a scan.
+    /// A scan that waits for keys of the join, to replace `part`.
     fn waiting(&mut self, part: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
         if let Some(scan) = part.downcast_ref::<MessagesExec>() {
             return self.messages(part, scan).map(|scan| Arc::new(scan) as _);
         }
-        let (file, wishes) = match part.downcast_ref::<KeepExec>() {
-            Some(keep) => (keep.input(), keep.wishes().to_vec()),
+        let (file, key_columns) = match part.downcast_ref::<JoinKeyFilterExec>() {
+            Some(keep) => (keep.input(), keep.key_columns().to_vec()),
             None => (part, Vec::new()),
         };
         file.downcast_ref::<DataSourceExec>()?;
-        let more = self.wishes(file);
+        let more = self.key_columns(file);
         if more.is_empty() {
             return None;
         }
-        let wishes = [wishes, more].concat();
-        Some(Arc::new(KeepExec::new(Arc::clone(file), wishes)))
+        let key_columns = [key_columns, more].concat();
+        Some(Arc::new(JoinKeyFilterExec::new(Arc::clone(file), key_columns)))
     }
 
-    /// The keys of the join that can be gathered, each with the column that `leaf` has of it.
+    /// The keys of the join that can be collected, each with the column of `leaf` that it filters.
     fn pairs(&self, leaf: &Arc<dyn ExecutionPlan>) -> Vec<(Arc<dyn PhysicalExpr>, Column)> {
-        let told = told(leaf).into_iter().find(|told| told.expression_id() == Some(self.id));
-        let Some(told) = told else { return Vec::new() };
-        // They stand for the keys on this side, one after the other, as the leaf has them.
-        let pairs = told.children().into_iter().cloned().zip(self.join.on().iter().cloned());
+        let filter =
+            filters_at(leaf).into_iter().find(|filter| filter.expression_id() == Some(self.id));
+        let Some(filter) = filter else { return Vec::new() };
+        // The filter's children are the keys of this side, in order, as columns of the leaf.
+        let pairs = filter.children().into_iter().cloned().zip(self.join.on().iter().cloned());
         pairs
-            .filter(|(_, (key, _))| KeysExec::can_gather(&**self.join.left(), key))
+            .filter(|(_, (key, _))| JoinKeyCollectExec::can_collect(&**self.join.left(), key))
             .filter_map(|(child, (key, _))| Some((key, child.downcast_ref::<Column>()?.clone())))
             .collect()
     }
@@ -90,34 +95,34 @@ impl Asking<'_> {
         part: &Arc<dyn ExecutionPlan>,
         scan: &MessagesExec,
     ) -> Option<MessagesExec> {
-        // Of one key they say all that the filter does.
+        // A single key set says all that the filter does, and replaces it.
         let instead = (self.join.on().len() == 1).then_some(self.id);
         let mut waiting: Option<MessagesExec> = None;
         for (key, column) in self.pairs(part) {
             let scan = waiting.as_ref().unwrap_or(scan);
             if let Some((scan, keys)) = scan.with_keys(column.index(), instead) {
-                self.asked.push(Asked { key, keys });
+                self.asked.push(RequestedKey { key, keys });
                 waiting = Some(scan);
             }
         }
         waiting
     }
 
-    /// Of what a file has.
-    fn wishes(&mut self, file: &Arc<dyn ExecutionPlan>) -> Vec<Wish> {
-        let mut wishes = Vec::new();
+    /// The key columns by which the rows of a file can be filtered.
+    fn key_columns(&mut self, file: &Arc<dyn ExecutionPlan>) -> Vec<JoinKeyColumn> {
+        let mut key_columns = Vec::new();
         for (key, column) in self.pairs(file) {
             let Ok(column) = file.schema().index_of(column.name()) else { continue };
             let Some(span) = span(file, column) else { continue };
             let keys = JoinKeys::new(span);
-            self.asked.push(Asked { key, keys: Arc::clone(&keys) });
-            wishes.push(Wish { column, keys });
+            self.asked.push(RequestedKey { key, keys: Arc::clone(&keys) });
+            key_columns.push(JoinKeyColumn { column, keys });
         }
-        wishes
+        key_columns
     }
 }
 
-/// Between which numbers a column of a file lies, if it says so.
+/// The range of a column's integers according to the file's statistics.
 fn span(file: &Arc<dyn ExecutionPlan>, column: usize) -> Option<RangeInclusive<i64>> {
     if !is_whole(file.schema().field(column).data_type()) {
         return None;

@@ -11,7 +11,7 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 
-/// A column of what a leaf of a plan hands out.
+/// A column in the output of a leaf of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Origin {
     leaf: *const (),
@@ -24,9 +24,9 @@ impl Origin {
     }
 }
 
-/// What a column of `plan` is in the leaves, as far as that can be followed: in each whose rows are left
-/// out where a value of the column is. Of several parts of a union in all of them; where a join keeps
-/// rows that have an equal key on the other side, there, too.
+/// The columns of leaves from which a column of `plan` comes, as far as that can be followed: in each
+/// leaf, dropping a value drops its rows. Those of all parts of a union, and of both sides of a join by
+/// this key.
 pub(super) fn origins(plan: &Arc<dyn ExecutionPlan>, column: usize) -> Vec<Origin> {
     let mut found = Vec::new();
     let mut open = vec![(plan, column)];

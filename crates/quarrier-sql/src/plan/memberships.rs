@@ -1,6 +1,6 @@
-//! IN and NOT IN over a query, where the engine takes UNKNOWN for FALSE or gives up: NOT IN that is no
-//! conjunct of its own, whose query names columns outside of it, or whose left side is a constant; IN
-//! below NOT, CASE or IS.
+//! IN and NOT IN over a query, where the engine treats UNKNOWN as FALSE or fails: NOT IN that is not a
+//! conjunct of its own, whose query names outer columns, or whose left side is a constant; IN below
+//! NOT, CASE or IS.
 //!
 //! apache/datafusion#8241, and of its kinds #25336 (correlated by other than equality), #25347
 //! (correlated by equality), all open, and #25340 (a constant), fixed after 55.
@@ -46,7 +46,7 @@ impl AnalyzerRule for Memberships {
     }
 }
 
-/// What becomes of a truth value.
+/// The use of a boolean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// A row is left where it is TRUE.
@@ -57,7 +57,7 @@ enum Place {
     Any,
 }
 
-/// What memberships mean over rows.
+/// The rewriting of memberships over rows.
 pub(super) struct Meaning<'p> {
     /// The columns that conditions are on.
     outer: &'p DFSchema,
@@ -72,7 +72,7 @@ impl<'p> Meaning<'p> {
     /// IN as a value like others.
     ///
     /// # Errors
-    /// Where the query has several columns, or one stands on its left.
+    /// If the query has several columns, or one stands on its left.
     pub(super) fn among_values(&self, asked: InSubquery) -> Result<Expr> {
         self.membership(asked, Place::Any)
     }

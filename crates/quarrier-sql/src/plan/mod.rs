@@ -1,4 +1,4 @@
-//! What is done to plans.
+//! The rules for plans.
 
 mod bounds;
 pub(crate) use bounds::Bounds;
@@ -26,7 +26,7 @@ mod lineage;
 mod memberships;
 pub(crate) use memberships::Memberships;
 
-mod misled;
+mod misrouted;
 
 mod multisets;
 pub(crate) use multisets::Multisets;
@@ -91,7 +91,7 @@ pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>;
         Rule::new("top_rows", top_rows::instead),
         Rule::new("counts", counts::instead),
         Rule::new("groups", groups::instead),
-        Arc::new(misled::Misled),
+        Arc::new(misrouted::MisroutedDynamicFilters),
         Rule::new("keys", keys::instead),
         Arc::new(files::Files),
         Arc::new(windows::Windows),

@@ -1,5 +1,6 @@
-//! An aggregate without groups has one row, whatever it is of. DataFusion 55 hands a condition without
-//! columns, such as what `n = 4 AND n = 8` comes to, down to what it is of, as if that left the row out.
+//! An aggregate without groups has one row, whatever its input is. DataFusion 55 pushes a condition
+//! without columns, such as the result of `n = 4 AND n = 8`, below the aggregate, as if that removed
+//! the row.
 //!
 //! Near apache/datafusion#11748, which is of HAVING: `SELECT c FROM (SELECT count(*) AS c FROM t) AS q
 //! WHERE c = 4 AND c = 8` has a row.

@@ -1,6 +1,6 @@
-//! What numbers of two kinds are calculated and compared as: floating where one is; whole ones in 64
-//! bits, and those without sign as decimals, so that nothing is lost and nothing wraps. The engine makes
-//! floating numbers exact, with 15 digits after the point, and calculates in the least type.
+//! The common type of two numbers in calculations and comparisons: float if one is; integers in 64
+//! bits, and unsigned ones as decimals, so that nothing is lost or wraps. The engine converts floats to
+//! exact numbers with 15 decimals, and calculates in the narrowest type.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Union(union) => united(union)?,
         other => other,
     };
-    // What is below it may have other types now.
+    // Its inputs may have other types now.
     Ok(Transformed::yes(plan.recompute_schema()?))
 }
 
@@ -84,12 +84,12 @@ fn meant(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// What sort of number a type is.
+/// The sort of a numeric type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
-    /// Of 64 bits with sign, or narrower.
+    /// 64 bits with sign, or narrower.
     Whole,
-    /// Of 64 bits without sign.
+    /// 64 bits without sign.
     Unsigned,
     Decimal,
     Float,
@@ -171,7 +171,7 @@ fn digits(expr: &Expr, data_type: &DataType) -> Option<(u8, u8)> {
     })
 }
 
-/// Exact numbers of which the engine's common type, of 38 digits, does not hold all, in one of up to 76.
+/// Exact numbers that exceed the engine's common type of 38 digits, in one of up to 76.
 fn wide_enough<const N: usize>(exprs: [Expr; N], types: &[DataType; N]) -> Transformed<[Expr; N]> {
     let mut widest = (0, 0);
     for (expr, data_type) in exprs.iter().zip(types) {
@@ -274,7 +274,7 @@ fn chosen(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(case, is_changed)
 }
 
-/// Functions whose arguments have one kind.
+/// Functions whose arguments have one type.
 const OF_ONE_KIND: [&str; 8] =
     ["coalesce", "nullif", "nvl", "ifnull", "greatest", "least", "mod", "nanvl"];
 
@@ -302,7 +302,7 @@ fn whole(expr: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// What whole numbers without sign are calculated as.
+/// The type in which unsigned integers are calculated.
 const WIDE: DataType = DataType::Decimal128(20, 0);
 
 fn calculated(both: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
@@ -328,7 +328,7 @@ fn calculated(both: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
         | (Sort::Whole, Sort::Unsigned, Some(_)) => {
             Transformed::yes(with(cast(*a, WIDE), cast(*b, WIDE)))
         }
-        // Dividing whole numbers drops the rest.
+        // Dividing integers drops the rest.
         (Sort::Unsigned, Sort::Whole, None) if is_without_sign(&b) => {
             Transformed::yes(with(*a, cast(*b, DataType::UInt64)))
         }

@@ -58,7 +58,7 @@ pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr
         Expr::BinaryExpr(BinaryExpr { mut left, op, mut right })
             if is_comparison(op) && is_float(&left, schema) && is_float(&right, schema) =>
         {
-            // What is looked for by its value keeps the column as it is, of which files know more.
+            // A search by value keeps the column unchanged, so that files can use their statistics.
             let is_found = op == Operator::Eq && (is_plain(&left) || is_plain(&right));
             let is_outer = left.contains_outer() || right.contains_outer();
             if !is_found && !is_outer {
@@ -138,7 +138,7 @@ fn joined(join: &mut Join) {
     }
 }
 
-/// The rows with floating numbers in the one form; none where there are no such.
+/// The rows with floats in the one form; `None` if there are no floats.
 fn formed(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let schema = plan.schema();
     if schema.fields().iter().all(|field| *field.data_type() != DataType::Float64) {
@@ -162,7 +162,7 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     let is_known = is_of_messages(&aggregate.input)?;
     let is_meant = |one: &Expr| is_float(one, schema);
     let is_bound = |call: &AggregateFunction| {
-        // Of messages it is known without looking, and by the values.
+        // For messages it is known without looking, and by the values.
         let is_known = is_known && matches!(call.params.args.as_slice(), [Expr::Column(_)]);
         matches!(call.func.name(), "min" | "max") && !is_known
     };

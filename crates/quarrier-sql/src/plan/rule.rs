@@ -11,7 +11,7 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 
-/// What makes the rows that a plan hands out as they are, in one partition or several.
+/// The source of the rows that a plan passes on unchanged, in one partition or several.
 pub(super) fn source(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let is_spread = |spread: &&RepartitionExec| {
         matches!(spread.partitioning(), Partitioning::RoundRobinBatch(_))
@@ -28,7 +28,7 @@ pub(super) fn source(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     }
 }
 
-/// What stands better in the place of a plan; none where it stays as it is.
+/// A better plan in place of another one; `None` to keep that.
 type Instead = fn(&Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>;
 
 /// Looks at every part of a plan, from the top down.

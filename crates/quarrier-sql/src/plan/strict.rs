@@ -148,7 +148,7 @@ fn calculable(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Res
     Ok(())
 }
 
-/// None where it cannot be told: the engine says so itself, or knows kinds that are not ours.
+/// `None` if it is unknown: then the engine reports it, or has types that are not ours.
 fn class(expr: &Expr, schema: &DFSchema) -> Option<Class> {
     let data_type: DataType = expr.get_type(schema).ok()?;
     class_of(&data_type)

@@ -64,7 +64,7 @@ fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(exact.map_or_else(|| Transformed::no(expr), Transformed::yes))
 }
 
-/// `at op constant` in the unit of `at`; none where nothing is between units.
+/// `at op constant` in the unit of `at`; `None` if the constant is a whole unit.
 fn bounded(at: &Expr, op: Operator, constant: &Expr, schema: &DFSchema) -> Option<Expr> {
     let floor = floor(at, constant, schema)?;
     let below = || at.clone().lt_eq(floor.clone());
@@ -102,7 +102,8 @@ fn in_list(list: &InList, schema: &DFSchema) -> Option<Expr> {
     Some(if list.negated { Expr::Not(Box::new(found)) } else { found })
 }
 
-/// The last point in time in the unit of `at` before a finer constant; none where the constant is one.
+/// The last timestamp in the unit of `at` before a finer constant; `None` if the constant is a whole
+/// unit.
 fn floor(at: &Expr, constant: &Expr, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(unit, zone) = at.get_type(schema).ok()? else { return None };
     let DataType::Timestamp(finer, None) = constant.get_type(schema).ok()? else { return None };
@@ -133,7 +134,7 @@ fn nanoseconds(unit: TimeUnit) -> i64 {
     }
 }
 
-/// The count of units of a constant; none where it is NULL or known only when the statement runs.
+/// The number of units of a constant; `None` for NULL, or if it is known only when the statement runs.
 fn value(constant: &Expr) -> Option<i64> {
     if constant.any_column_refs() {
         return None;

@@ -1,5 +1,5 @@
-//! ORDER BY … LIMIT of a table's columns is answered by the scan: it finds the best rows block by
-//! block, skips blocks that have none of them, and reads the other columns of the best only.
+//! Answers ORDER BY … LIMIT of a table's columns in the scan: it finds the best rows block by block,
+//! skips blocks without any of them, and reads the other columns of the best only.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     }
 }
 
-/// A merge of sorted parts, of which each may be projected before it is merged.
+/// A merge of sorted parts, each of which may be projected before.
 fn merged(merge: &SortPreservingMergeExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(projection) = merge.input().downcast_ref::<ProjectionExec>() else {
         return Ok(sorted(merge.input(), merge.fetch()));

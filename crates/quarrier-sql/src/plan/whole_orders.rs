@@ -1,8 +1,7 @@
 //! ORDER BY … LIMIT over a UNION: each part is ordered by all of the order.
 //!
-//! Where a column of the order is constant in every part, the engine leaves it out of the parts' sorts,
-//! which then tell each other how good a row must be by the other columns only: a part with a better
-//! constant loses its rows.
+//! If a column of the order is constant in every part, the engine omits it from the parts' sorts. These
+//! then share a threshold by the other columns only, and a part with a better constant loses its rows.
 //!
 //! Not reported yet: `SELECT 1 AS a, v + 1000000 AS b FROM s WHERE v < 3 UNION ALL SELECT 0 AS a, v AS b
 //! FROM s ORDER BY a, b DESC LIMIT 3`, where `s` has the numbers below 100,000, mostly has rows of 1.

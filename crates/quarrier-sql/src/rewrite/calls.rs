@@ -42,7 +42,7 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// As a whole number like any other: of the engine's unsigned ones halves are no whole numbers, and they
+/// As an integer like any other: of the engine's unsigned ones halves are no integers, and they
 /// have no negative.
 fn signed(expr: Expr) -> Expr {
     Expr::Cast {

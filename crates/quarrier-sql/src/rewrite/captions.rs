@@ -1,4 +1,4 @@
-//! Outputs without a name are called by what is written.
+//! Names outputs without an alias by their text.
 
 use std::collections::HashSet;
 

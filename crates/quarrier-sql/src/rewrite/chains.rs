@@ -1,7 +1,7 @@
 //! Long chains of AND and OR as trees that are no deeper than they have to be.
 //!
-//! The parser hangs `a OR b OR c …` up at its end: as deep as it is long. The engine asks at every step
-//! of such a tree what is below it, in time that grows with the square of its length.
+//! The parser nests `a OR b OR c …` as deep as it is long. At every step of such a tree, the engine
+//! walks all below it, in time that grows with the square of its length.
 
 use std::ops::ControlFlow;
 
@@ -61,7 +61,7 @@ fn is_long(chain: &Expr, op: &Op) -> bool {
     true
 }
 
-/// What stands between the words of a chain.
+/// The operands of a chain.
 fn operands(chain: Expr, op: &Op) -> Vec<Expr> {
     let (mut rest, mut found) = (chain, Vec::new());
     loop {

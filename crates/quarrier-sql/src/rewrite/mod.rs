@@ -31,8 +31,8 @@ mod walk;
 
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
 pub(crate) use clauses::Functions;
-pub(crate) use names::Known;
-pub(crate) use tables::{MESSAGES, Named, Told, named};
+pub(crate) use names::KnownNames;
+pub(crate) use tables::{MESSAGES, Named, TypedMessages, named};
 
 use datafusion::sql::sqlparser::ast::{Statement, VisitMut};
 
@@ -43,8 +43,8 @@ use crate::{Error, Result};
 /// Gives names their spelling, and says what SQL-92 means in the engine's words.
 ///
 /// # Errors
-/// Where something is written that has no meaning.
-pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &Known) -> Result<()> {
+/// If something is written that has no meaning.
+pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> Result<()> {
     let captions = statement.captions();
     clauses::meant(statement, known.functions())?;
     names::spell(statement, known);
@@ -56,9 +56,9 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &Known) -> Result
     Ok(())
 }
 
-/// What can be rewritten: a statement or a query of one.
+/// Syntax that can be rewritten: a statement, or a query in one.
 pub(crate) trait Rewritable: VisitMut {
-    /// What stands over the columns, as it is written.
+    /// The captions of the columns, as written.
     fn captions(&self) -> Vec<Option<String>>;
 
     /// Calls the columns so.

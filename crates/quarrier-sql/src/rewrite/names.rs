@@ -13,19 +13,19 @@ use datafusion::sql::sqlparser::ast::{
 use super::clauses::Functions;
 use super::walk::{Flow, Stop, walk};
 
-/// The names of columns and tables.
+/// The known names of columns and tables.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Known {
+pub(crate) struct KnownNames {
     exact: HashSet<String>,
-    /// By the name in small letters; none where several differ in case.
+    /// By the lower-case name; `None` if several names differ only in case.
     folded: HashMap<String, Option<String>>,
     functions: Arc<Functions>,
 }
 
-impl Known {
-    /// Without a table or column.
+impl KnownNames {
+    /// Without tables or columns.
     pub(crate) fn of(functions: Functions) -> Self {
-        Known { functions: Arc::new(functions), ..Known::default() }
+        KnownNames { functions: Arc::new(functions), ..KnownNames::default() }
     }
 
     /// The functions that are more than a value of their arguments.
@@ -54,7 +54,7 @@ impl Known {
 }
 
 /// Gives every name in the statement its spelling.
-pub(super) fn spell<S: VisitMut>(statement: &mut S, known: &Known) {
+pub(super) fn spell<S: VisitMut>(statement: &mut S, known: &KnownNames) {
     let mut known = known.clone();
     let _ = walk(statement, &mut Given { known: &mut known });
     let _ = walk(statement, &mut Speller { known: &known });
@@ -62,7 +62,7 @@ pub(super) fn spell<S: VisitMut>(statement: &mut S, known: &Known) {
 
 /// Names that the statement itself gives.
 struct Given<'k> {
-    known: &'k mut Known,
+    known: &'k mut KnownNames,
 }
 
 impl VisitorMut for Given<'_> {
@@ -99,7 +99,7 @@ impl VisitorMut for Given<'_> {
 }
 
 struct Speller<'k> {
-    known: &'k Known,
+    known: &'k KnownNames,
 }
 
 impl Speller<'_> {
@@ -111,7 +111,7 @@ impl Speller<'_> {
         }
     }
 
-    /// A path as the name of a column, perhaps behind that of a table.
+    /// A path as the name of a column, optionally qualified by a table.
     fn path(&self, parts: &[String]) -> Option<Expr> {
         let whole = joined(parts);
         if let Some(name) = self.known.spelling(&whole) {

@@ -1,5 +1,5 @@
-//! CHAR(n): text of exactly so many characters, which compares as if the shorter side were filled
-//! up with blanks; and VARCHAR(n), which cuts off.
+//! CHAR(n): strings of exactly n characters, which compare as if the shorter side were padded with
+//! blanks; and VARCHAR(n), which truncates.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator as Op, CharacterLength, DataType, Expr, Function, Value,

@@ -1,4 +1,4 @@
-//! What one expression means; those within it have been rewritten before.
+//! Rewrites one expression; those within it have been rewritten before.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use super::{calls, like, padded, refused, rows, template};
 use crate::Result;
 use crate::dialect::{SYMMETRIC, call};
 
-/// Puts in the place of every expression what it means; an error where it means nothing.
+/// Replaces every expression by its equivalent; an error if it has none.
 pub(super) struct Predicates;
 
 impl VisitorMut for Predicates {
@@ -114,7 +114,7 @@ pub(super) fn is_comparison(op: &Op) -> bool {
     matches!(op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq)
 }
 
-/// NOT, where it is wanted.
+/// NOT, if it is wanted.
 pub(super) fn negated(expr: Expr, negated: bool) -> Expr {
     if !negated {
         return expr;

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator as Op, Expr};
 use super::refused;
 use crate::Result;
 
-/// The values of a row; none of what is no row.
+/// The values of a row; `None` for other expressions.
 fn values(expr: &Expr) -> Option<&[Expr]> {
     match expr {
         Expr::Tuple(values) => Some(values),
@@ -37,7 +37,7 @@ fn binary(left: &Expr, op: Op, right: &Expr) -> Expr {
 /// A comparison of rows.
 ///
 /// # Errors
-/// Where they differ in length, or are not compared like this.
+/// If they differ in length, or are not compared like this.
 pub(super) fn compared(left: &Expr, op: &Op, right: &Expr) -> Result<Expr> {
     let (Some(a), Some(b)) = (values(left), values(right)) else {
         return Err(refused(format!(

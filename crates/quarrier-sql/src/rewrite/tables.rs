@@ -16,17 +16,17 @@ use super::walk::{Flow, Stop, walk};
 /// Tables of a statement that are not functions.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
-    /// What stands in single quotes: files.
+    /// The names in single quotes: files.
     pub(crate) files: BTreeSet<String>,
     /// Names, with double quotes or without; tables, or else files.
     pub(crate) names: BTreeSet<String>,
     /// Calls of `messages('source', 'format')` by the names of the tables that they become.
-    pub(crate) told: BTreeMap<String, Told>,
+    pub(crate) typed: BTreeMap<String, TypedMessages>,
 }
 
-/// Messages whose format is told.
+/// Messages of an explicitly named format.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct TypedMessages {
     pub(crate) source: String,
     pub(crate) format: String,
 }
@@ -85,7 +85,7 @@ impl VisitorMut for Finder<'_> {
 impl Finder<'_> {
     fn table(&mut self, name: &mut ObjectName, alias: &mut Option<TableAlias>) {
         let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
-            // schema.table, or a file whose name has a dot in it and no quotes.
+            // schema.table, or an unquoted file name with a dot in it.
             if let Some(file) = dotted(name) {
                 *name = ObjectName::from(vec![Ident::with_quote('"', file.clone())]);
                 call_by_stem(&file, alias);
@@ -125,8 +125,8 @@ impl Finder<'_> {
         let count = args.as_ref().map_or(0, |args| args.args.len());
         if let (2, Some([source, format])) = (count, texts.as_deref()) {
             let table = format!("{MESSAGES}('{source}', '{format}')");
-            let told = Told { source: source.clone(), format: format.clone() };
-            self.named.told.insert(table.clone(), told);
+            let typed = TypedMessages { source: source.clone(), format: format.clone() };
+            self.named.typed.insert(table.clone(), typed);
             *name = ObjectName::from(vec![Ident::with_quote('"', table)]);
             *args = None;
             call_by_stem(MESSAGES, alias);

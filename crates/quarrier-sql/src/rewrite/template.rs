@@ -48,7 +48,7 @@ impl VisitorMut for Filler {
     }
 }
 
-/// How many columns a query has; none where that is not written.
+/// The number of columns of a query; `None` if its text does not show it.
 pub(super) fn columns(query: &Query) -> Option<usize> {
     let mut body = &*query.body;
     loop {

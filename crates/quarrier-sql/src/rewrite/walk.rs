@@ -12,10 +12,10 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::Error;
 
-/// Why a walk ends before its end: an error, or none where nothing more is looked for.
+/// Why a walk ends early: an error, or `None` if it has found enough.
 pub(super) type Stop = Option<Box<Error>>;
 
-/// What a visitor says of each part.
+/// A visitor's result for each part.
 pub(super) type Flow = ControlFlow<Stop>;
 
 /// Shows `visitor` every part of a tree.

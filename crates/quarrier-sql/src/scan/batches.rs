@@ -11,16 +11,16 @@ use datafusion::common::DataFusionError;
 use quarrier_messages::{Places, Views};
 
 use super::figures::Figures;
-use super::selection::Found;
+use super::selection::SelectedRows;
 
-/// What every partition makes batches of.
+/// The state from which every partition makes batches.
 #[derive(Debug, Clone)]
 pub(super) struct Maker {
     pub(super) views: Views,
     pub(super) schema: SchemaRef,
     pub(super) columns: Vec<usize>,
     pub(super) batch_rows: usize,
-    /// At most so many rows in all.
+    /// The maximum number of rows in all.
     pub(super) fetch: Option<usize>,
     pub(super) figures: Figures,
 }
@@ -28,7 +28,7 @@ pub(super) struct Maker {
 /// Rows of a segment from which they are taken one by one: below, a batch would have too few.
 const SEGMENT_ROWS_MIN: usize = 64;
 
-/// The share of what was found that a partition hands out.
+/// The share of the selected rows that a partition returns.
 #[derive(Debug)]
 pub(super) struct Share {
     pub(super) number: usize,
@@ -42,7 +42,7 @@ impl Share {
     }
 }
 
-/// Where the next of the rows lies that were found.
+/// The place of the next selected row.
 struct Place {
     /// Among the segments with such rows.
     segment: usize,
@@ -51,10 +51,10 @@ struct Place {
 }
 
 impl Place {
-    /// Of the one with so many others before it.
-    fn of(found: &Found, number: usize) -> Place {
+    /// The place of the selected row with this number.
+    fn of(found: &SelectedRows, number: usize) -> Place {
         let (mut place, mut before) = (Place { segment: 0, row: 0 }, number);
-        let Found::Lying(segments) = found else { return place };
+        let SelectedRows::Lying(segments) = found else { return place };
         while let Some((_, rows)) = segments.get(place.segment).filter(|(_, r)| r.len() <= before) {
             before -= rows.len();
             place.segment += 1;
@@ -63,7 +63,7 @@ impl Place {
         place
     }
 
-    /// Goes behind so many rows of its segment.
+    /// Skips `rows` rows of its segment.
     fn advance(&mut self, rows: usize, segments: &[(usize, Vec<u32>)]) {
         self.row += rows;
         if self.row == segments[self.segment].1.len() {
@@ -74,11 +74,11 @@ impl Place {
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, DataFusionError>> + Send>;
 
-/// What a partition hands out.
+/// The rows that a partition returns.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) maker: Maker,
-    pub(super) found: Arc<Found>,
+    pub(super) found: Arc<SelectedRows>,
     pub(super) share: Share,
 }
 
@@ -92,12 +92,12 @@ impl Part {
     pub(super) fn pieces(&self) -> Vec<(usize, Places<'_>)> {
         let table = self.maker.views.table();
         match &*self.found {
-            Found::Everything => {
+            SelectedRows::Everything => {
                 let whole =
                     |segment: usize| (segment, Places::Range(0..table.segment_rows(segment)));
                 self.share.range(table.segments()).map(whole).collect()
             }
-            Found::Lying(segments) => {
+            SelectedRows::Lying(segments) => {
                 let range = self.share.range(self.found.picked().unwrap_or_default());
                 let mut before = 0;
                 let mut pieces = Vec::new();
@@ -111,7 +111,7 @@ impl Part {
                 }
                 pieces
             }
-            Found::Count(_) | Found::Best(_) => Vec::new(),
+            SelectedRows::Count(_) | SelectedRows::Best(_) => Vec::new(),
         }
     }
 
@@ -123,23 +123,23 @@ impl Part {
 
 impl Maker {
     /// The batches of one partition.
-    pub(super) fn batches(self, found: &Arc<Found>, share: &Share) -> Batches {
+    pub(super) fn batches(self, found: &Arc<SelectedRows>, share: &Share) -> Batches {
         match &**found {
-            Found::Count(count) => {
+            SelectedRows::Count(count) => {
                 let count = if share.number == 0 { *count as usize } else { 0 };
                 self.counted(count)
             }
-            Found::Everything if self.columns.is_empty() => {
+            SelectedRows::Everything if self.columns.is_empty() => {
                 let rows = self.views.table().rows() as usize;
                 let count = share.range(rows.min(self.fetch.unwrap_or(rows))).len();
                 self.counted(count)
             }
-            Found::Everything => self.everything(share),
-            Found::Best(_) | Found::Lying(_) => {
+            SelectedRows::Everything => self.everything(share),
+            SelectedRows::Best(_) | SelectedRows::Lying(_) => {
                 let range = share.range(found.picked().unwrap_or_default());
                 match &**found {
                     _ if self.columns.is_empty() => self.counted(range.len()),
-                    Found::Best(_) => self.best(Arc::clone(found), range),
+                    SelectedRows::Best(_) => self.best(Arc::clone(found), range),
                     _ => self.lying(Arc::clone(found), range),
                 }
             }
@@ -171,19 +171,19 @@ impl Maker {
     }
 
     /// Rows of an order, any segment's.
-    fn best(self, found: Arc<Found>, range: Range<usize>) -> Batches {
+    fn best(self, found: Arc<SelectedRows>, range: Range<usize>) -> Batches {
         let rows = self.batch_rows;
         Box::new(range.clone().step_by(rows).map_while(move |at| {
-            let Found::Best(best) = &*found else { return None };
+            let SelectedRows::Best(best) = &*found else { return None };
             Some(self.gathered(&best[at..range.end.min(at + rows)]).map_err(Into::into))
         }))
     }
 
-    /// Rows as they lie: of one segment where it has enough of them, else of some.
-    fn lying(self, found: Arc<Found>, range: Range<usize>) -> Batches {
+    /// Rows in the order of the table: of one segment if it has enough of them, else of several.
+    fn lying(self, found: Arc<SelectedRows>, range: Range<usize>) -> Batches {
         let (mut at, mut left) = (Place::of(&found, range.start), range.len());
         Box::new(std::iter::from_fn(move || {
-            let Found::Lying(segments) = &*found else { return None };
+            let SelectedRows::Lying(segments) = &*found else { return None };
             let mut few = Vec::new();
             while left > few.len() {
                 let (segment, rows) = segments.get(at.segment)?;
@@ -218,7 +218,7 @@ impl Maker {
         batch
     }
 
-    /// Counts so many rows of a segment.
+    /// Counts rows of a segment.
     fn count_segment(&self, segment: usize, rows: usize, start: Instant) {
         let table = self.views.table();
         let columns = self.columns.iter().map(|&column| &table.columns()[column]);
@@ -226,7 +226,7 @@ impl Maker {
         self.count(bytes, rows, table.segment_rows(segment) as u64, start);
     }
 
-    /// Counts so many rows of columns that take `bytes` for `of` rows.
+    /// Counts rows of columns that take `bytes` for `of` rows.
     fn count(&self, bytes: usize, rows: usize, of: u64, start: Instant) {
         let bytes = bytes as u128 * rows as u128 / u128::from(of.max(1));
         self.figures.made(bytes as u64, start.elapsed());

@@ -26,7 +26,7 @@ pub(crate) struct CountExec {
 }
 
 impl CountExec {
-    /// `schema` has whole numbers of 64 bits only: each of them is the count.
+    /// `schema` has integers of 64 bits only: each of them is the count.
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),

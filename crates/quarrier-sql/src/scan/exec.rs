@@ -34,36 +34,36 @@ use quarrier_messages::{Table, Views};
 use super::Wanted;
 use super::batches::{Maker, Part, Share};
 use super::figures::Figures;
-use super::keys::JoinKeys;
-use super::selection::{Found, Question, Selection};
+use super::key_collect::JoinKeys;
+use super::selection::{Question, SelectedRows, Selection};
 use super::statistics::{of_columns, of_rows, share_of_rows};
 use super::translate::physical;
 use crate::ceiling::Ceiling;
 
-/// To pick out more of all rows than this, as a join asks for whose other side has nearly all keys,
-/// costs more than to hand out all of them.
+/// Above this share of all rows, as for a join whose other side has nearly all keys, selecting the rows
+/// costs more than returning all of them.
 const LEARNT_SHARE_MAX: f64 = 0.5;
-/// What leaves more than this of the rows is not looked for beside what leaves fewer.
+/// Conditions that keep more than this share are not tested beside more selective ones.
 const TESTED_SHARE_MAX: f64 = 0.9;
 
 /// Keys that a column is joined with.
 #[derive(Debug, Clone)]
 struct Waited {
-    /// Of the table.
+    /// The index in the table.
     column: usize,
     keys: Arc<JoinKeys>,
     /// The filter, by its id, that says no more.
     instead: Option<u64>,
 }
 
-/// Reads messages: the rows that are wanted, in as many partitions as there are threads.
+/// Reads messages: the selected rows, in as many partitions as there are threads.
 #[derive(Debug, Clone)]
 pub(crate) struct MessagesExec {
     views: Views,
     wanted: Wanted,
     /// Threads that find rows.
     workers: usize,
-    /// What a plan learns while it runs.
+    /// The plan's dynamic filters.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     /// Keys of joins that are waited for.
     keys: Vec<Waited>,
@@ -102,7 +102,7 @@ impl MessagesExec {
         })
     }
 
-    /// What is read.
+    /// The rows and columns to read.
     pub(crate) fn wanted(&self) -> &Wanted {
         &self.wanted
     }
@@ -121,11 +121,11 @@ impl MessagesExec {
     pub(crate) fn ordered(&self, order: Vec<Order>, fetch: usize) -> Result<Arc<Self>> {
         let wanted = Wanted { order, fetch: Some(fetch), ..self.wanted.clone() };
         let scan = MessagesExec::new(self.views.clone(), wanted, self.workers)?;
-        // What the sort would have told its input is known to the scan itself.
+        // The scan knows by itself the filter that the sort would have pushed down.
         Ok(Arc::new(scan))
     }
 
-    /// What the plan learns while it runs.
+    /// The plan's dynamic filters.
     pub(crate) fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.dynamic
     }
@@ -142,7 +142,7 @@ impl MessagesExec {
     }
 
     /// The scan that first waits for the keys that one of its columns is joined with; `instead` is what
-    /// of [`dynamic`](Self::dynamic) says no more than they do. None where such keys have no bits.
+    /// of [`dynamic`](Self::dynamic) says no more than they do. `None` if such keys have no bits.
     pub(crate) fn with_keys(
         &self,
         column: usize,
@@ -156,8 +156,8 @@ impl MessagesExec {
         Some((scan, keys))
     }
 
-    /// What is asked of the table, and who waits for it; none where every row is kept, or where
-    /// more comes to be known while the plan runs.
+    /// The question to the table, and the selection that waits for it; `None` if every row is kept, or
+    /// if dynamic filters are still to come.
     pub(super) fn question(&self) -> Option<(Arc<Table>, Question, Arc<Selection>)> {
         if !self.dynamic.is_empty() {
             return None;
@@ -166,7 +166,7 @@ impl MessagesExec {
         Some((Arc::clone(self.views.table()), question, Arc::clone(&self.selection)))
     }
 
-    /// What makes batches of the rows that are found.
+    /// The maker of batches from the selected rows.
     fn maker(&self, figures: Figures, batch_rows: usize) -> Maker {
         Maker {
             views: self.views.clone(),
@@ -182,7 +182,7 @@ impl MessagesExec {
     /// few; where they are many, none, and whoever executes the plan finds them found.
     ///
     /// # Errors
-    /// Where a row has no value, and soon after `stop` became true.
+    /// If a row has no value, and soon after `stop` became true.
     pub(crate) fn find_at_once(
         &self,
         stop: &AtomicBool,
@@ -196,7 +196,7 @@ impl MessagesExec {
                 figures.found(work, start.elapsed());
                 found
             }
-            None if self.dynamic.is_empty() => Found::Everything,
+            None if self.dynamic.is_empty() => SelectedRows::Everything,
             None => return Ok(None),
         };
         let found = Arc::new(found);
@@ -212,10 +212,10 @@ impl MessagesExec {
         maker.batches(&found, &whole).collect::<Result<_>>().map(Some)
     }
 
-    /// The rows of a partition, as they lie; found when the first partition asks.
+    /// The rows of a partition, in the order of the table; selected when the first partition asks.
     ///
     /// # Errors
-    /// Where a row has no value.
+    /// If a row has no value.
     pub(super) async fn part(&self, partition: usize, context: &TaskContext) -> Result<Part> {
         let of = self.properties.output_partitioning().partition_count();
         let ceiling = context.session_config().get_extension::<Ceiling>();
@@ -235,13 +235,13 @@ impl MessagesExec {
         Ok(Part { maker, found, share: Share { number: partition, of } })
     }
 
-    /// Counts what was looked for together with other scans as its own.
+    /// Counts the work of a search together with other scans as its own.
     pub(super) fn count(&self, work: Work, time: Duration) {
         Figures::new(&self.metrics, (0, 1), None).found(work, time);
     }
 
-    /// What has come to be known since the plan was made, if it is worth while to look for it: who
-    /// asked looks again. `keys` are those that were waited for.
+    /// The dynamic filters so far, if they are selective enough to be tested; the consumer tests them
+    /// again. `keys` are those that were awaited.
     fn learnt(&self, keys: Vec<Option<Arc<Keys>>>) -> Option<Expr> {
         let table = self.views.table();
         let keys: Vec<(&Waited, Arc<Keys>)> =
@@ -265,7 +265,7 @@ impl MessagesExec {
     }
 }
 
-/// The order of the rows as the engine knows it; none where a column of it is not handed out.
+/// The order of the rows in the engine's terms; `None` if it has a column that is not returned.
 fn ordering(wanted: &Wanted, schema: &Schema) -> Option<LexOrdering> {
     let mut sorted = Vec::new();
     for order in &wanted.order {
@@ -418,7 +418,7 @@ impl ExecutionPlan for MessagesExec {
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let filters = pushed.parent_filters;
-        // Whoever asks evaluates them again: only bounds are taken from them here.
+        // The parent evaluates them again: only bounds are taken from them here.
         let answers = vec![PushedDown::No; filters.len()];
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
         // With a limit, rows that it would have left out would be handed out in their place.

@@ -1,4 +1,4 @@
-//! What a scan did, for EXPLAIN ANALYZE.
+//! The metrics of a scan, for EXPLAIN ANALYZE.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ struct Share {
 }
 
 impl Figures {
-    /// Of `partition` of so many; with the share of the ceiling where that is known.
+    /// The metrics of one of the partitions; with the share of the ceiling if that is known.
     pub(super) fn new(
         metrics: &ExecutionPlanMetricsSet,
         (partition, partitions): (usize, usize),
@@ -64,7 +64,7 @@ impl Figures {
         self.touched(work.bytes_touched, time);
     }
 
-    /// Rows were made of so many bytes of columns, by this partition.
+    /// Rows were made from this many bytes of columns, by this partition.
     pub(super) fn made(&self, bytes: u64, time: Duration) {
         self.batch_time.add_duration(time);
         self.touched(bytes, time / self.partitions);

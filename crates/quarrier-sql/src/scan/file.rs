@@ -21,7 +21,7 @@ use quarrier_messages::guarded;
 use super::over_input::{over_input, rows_of_input, without_expressions};
 use crate::Error;
 
-/// Hands on the rows of a file, and says its name where it has none.
+/// Hands on the rows of a file, and says its name if it has none.
 #[derive(Debug)]
 pub(crate) struct FileExec {
     input: Arc<dyn ExecutionPlan>,
@@ -29,7 +29,7 @@ pub(crate) struct FileExec {
 }
 
 impl FileExec {
-    /// Of `input`, which reads the file of this name.
+    /// A plan over `input`, which reads the file of this name.
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, name: Arc<str>) -> Self {
         FileExec { input, name }
     }
@@ -110,7 +110,7 @@ impl RecordBatchStream for Named {
     }
 }
 
-/// The error as one of the file, where it is none of what is calculated of its rows.
+/// The error as one of the file, unless it is one of a calculation on its rows.
 pub(crate) fn of_file(name: &str, error: DataFusionError) -> DataFusionError {
     let reason = match error.find_root() {
         DataFusionError::ParquetError(inner) => inner.to_string(),

@@ -33,7 +33,7 @@ pub(crate) struct State {
     is: Is,
 }
 
-/// What a column of a state says.
+/// The content of a state's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Is {
     /// The measure.
@@ -45,7 +45,7 @@ enum Is {
 }
 
 impl State {
-    /// Of COUNT.
+    /// The state of COUNT.
     pub(crate) fn count(measure: usize) -> State {
         State { measure, is: Is::Value }
     }
@@ -60,7 +60,7 @@ impl State {
         State { measure, is: Is::ValueCount }
     }
 
-    /// What a sum is beyond 128 bits, in units of 2^128.
+    /// The part of a sum beyond 128 bits, in units of 2^128.
     pub(crate) fn carry(measure: usize) -> State {
         State { measure, is: Is::Carry }
     }
@@ -81,7 +81,7 @@ pub(crate) struct GroupsExec {
 
 impl GroupsExec {
     /// In the place of `aggregate`, over `input`, a [`MessagesExec`]; the columns are the keys', then
-    /// those of `states`. None where that cannot be had: too many groups, numbers too large, types that
+    /// those of `states`. `None` if that cannot be had: too many groups, numbers too large, types that
     /// nothing here makes.
     pub(crate) fn new(
         aggregate: Arc<dyn ExecutionPlan>,
@@ -204,7 +204,7 @@ fn over(
     }
 }
 
-/// A batch in those of so many rows.
+/// Cuts a batch into batches of at most `rows` rows.
 fn slices(batch: RecordBatch, rows: usize) -> impl Iterator<Item = Result<RecordBatch>> {
     let all = batch.num_rows();
     (0..all).step_by(rows.max(1)).map(move |at| Ok(batch.slice(at, rows.min(all - at))))

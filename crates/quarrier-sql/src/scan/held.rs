@@ -1,5 +1,5 @@
-//! Rows that who takes them holds until the last has come, as some window functions do: their memory is
-//! counted here, since nobody else does.
+//! Counts the memory of rows that their consumer holds until the last has come, as some window
+//! functions do; DataFusion does not count it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use futures::StreamExt;
 
 use super::over_input::{over_input, rows_of_input, without_expressions};
 
-/// What is held is put together in the end, and is there twice then.
+/// Held rows are concatenated in the end, and then exist twice.
 const COPIES: usize = 2;
 
 /// Hands on rows, and counts their memory for as long as its stream lives.

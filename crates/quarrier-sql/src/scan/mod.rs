@@ -1,4 +1,4 @@
-//! The scan of messages as a plan of the engine.
+//! The scan of messages as an execution plan of DataFusion.
 //!
 //! ```text
 //!  Wanted: columns, condition, order, limit ─→ MessagesExec ─→ selection (once, all threads)
@@ -6,8 +6,9 @@
 //!                                                  ├── batches ←─────┤
 //!                                    GroupsExec ───┴── groups ←──────┘
 //!
-//!  join ←─ KeysExec ←─ the side that is read first      (keys ─→ the MessagesExec of the other side, or
-//!                                                        the KeepExec above what reads Parquet)
+//!  join ←─ JoinKeyCollectExec ←─ the side that is read first
+//!                 └ keys (a runtime filter) ─→ the MessagesExec of the other side, or the JoinKeyFilterExec
+//!                                              above a Parquet scan
 //! ```
 
 mod batches;
@@ -17,8 +18,8 @@ mod figures;
 mod file;
 mod groups;
 mod held;
-mod keep;
-mod keys;
+mod key_collect;
+mod key_filter;
 mod over_input;
 mod selection;
 mod statistics;
@@ -30,29 +31,29 @@ pub(crate) use exec::MessagesExec;
 pub(crate) use file::{FileExec, of_file};
 pub(crate) use groups::{GroupsExec, State};
 pub(crate) use held::HeldExec;
-pub(crate) use keep::{KeepExec, Wish};
-pub(crate) use keys::{Asked, JoinKeys, KeysExec, is_whole};
+pub(crate) use key_collect::{JoinKeyCollectExec, JoinKeys, RequestedKey, is_whole};
+pub(crate) use key_filter::{JoinKeyColumn, JoinKeyFilterExec};
 pub(crate) use statistics::of_columns;
 pub(crate) use together::search_together;
 pub(crate) use translate::{Condition, is_pushed, logical};
 
 use quarrier_filter::Order;
 
-/// What is wanted of a table.
+/// The rows and columns that a scan must produce.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     /// The columns' places in the table.
     pub(crate) columns: Vec<usize>,
-    /// Rows for which it is true.
+    /// The predicate that rows must satisfy.
     pub(crate) condition: Condition,
-    /// The first decides; columns by their places in the table.
+    /// The sort order, most significant column first; columns by their index in the table.
     pub(crate) order: Vec<Order>,
-    /// At most so many rows.
+    /// The largest number of rows to produce.
     pub(crate) fetch: Option<usize>,
 }
 
 impl Wanted {
-    /// Whether every row is.
+    /// Whether the scan produces every row.
     fn is_everything(&self) -> bool {
         self.condition.expr().is_none() && self.order.is_empty()
     }

@@ -1,6 +1,7 @@
-//! What plans over one input have in common.
+//! Common methods of plans over one input.
 //!
-//! Each of these stands within `impl ExecutionPlan` for a type whose field `input` is that plan.
+//! Each of these macros is used within `impl ExecutionPlan` for a type whose field `input` is that
+//! plan.
 
 /// Its name, and its input, which is as good in any number of partitions.
 macro_rules! over_input {
@@ -33,8 +34,8 @@ macro_rules! without_expressions {
     };
 }
 
-/// The rows are the input's, in its order and partitions, all of them or some. A plan that is run
-/// anew does without it: what it has learnt belongs to one run.
+/// The rows are the input's, in its order and partitions, all of them or some. A plan that is run again
+/// starts without its state, which belongs to one run.
 macro_rules! rows_of_input {
     () => {
         fn properties(&self) -> &std::sync::Arc<datafusion::physical_plan::PlanProperties> {

@@ -12,36 +12,38 @@ use tokio::sync::OnceCell;
 use super::Wanted;
 use crate::Error;
 
-/// What the scan found.
+/// The rows that a scan selected.
 #[derive(Debug)]
-pub(super) enum Found {
-    /// Every row is kept.
+pub(super) enum SelectedRows {
+    /// All rows.
     Everything,
-    /// So many, where no column is wanted.
+    /// Only their number, for a query without columns.
     Count(u64),
-    /// These, in the order that was asked for.
+    /// These rows, in the requested order.
     Best(Vec<u64>),
-    /// These, as they lie: segments with the places of their rows in them.
+    /// These rows, in the order of the table: each segment with the indexes of its rows.
     Lying(Vec<(usize, Vec<u32>)>),
 }
 
-impl From<Matches> for Found {
-    fn from(matches: Matches) -> Found {
+impl From<Matches> for SelectedRows {
+    fn from(matches: Matches) -> SelectedRows {
         match matches {
-            Matches::Count(count) => Found::Count(count),
-            Matches::Best(rows) => Found::Best(rows),
-            Matches::Lying(segments) => Found::Lying(segments),
+            Matches::Count(count) => SelectedRows::Count(count),
+            Matches::Best(rows) => SelectedRows::Best(rows),
+            Matches::Lying(segments) => SelectedRows::Lying(segments),
         }
     }
 }
 
-impl Found {
+impl SelectedRows {
     /// How many rows were picked out.
     pub(super) fn picked(&self) -> Option<usize> {
         match self {
-            Found::Everything | Found::Count(_) => None,
-            Found::Best(rows) => Some(rows.len()),
-            Found::Lying(segments) => Some(segments.iter().map(|(_, rows)| rows.len()).sum()),
+            SelectedRows::Everything | SelectedRows::Count(_) => None,
+            SelectedRows::Best(rows) => Some(rows.len()),
+            SelectedRows::Lying(segments) => {
+                Some(segments.iter().map(|(_, rows)| rows.len()).sum())
+            }
         }
     }
 }
@@ -49,10 +51,10 @@ impl Found {
 /// Shared by the partitions of a plan while it runs.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
-    found: OnceCell<Arc<Found>>,
+    found: OnceCell<Arc<SelectedRows>>,
 }
 
-/// Stops the scan when whoever waits for it is gone.
+/// Stops the scan when all its waiters are gone.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -62,20 +64,20 @@ impl Drop for StopOnDrop {
 }
 
 impl Selection {
-    /// Lets all partitions have what was found elsewhere; nothing changes where they have begun.
-    pub(super) fn set(&self, found: Arc<Found>) {
+    /// Sets the result that was found elsewhere for all partitions; does nothing if they have begun.
+    pub(super) fn set(&self, found: Arc<SelectedRows>) {
         let _ = self.found.set(found);
     }
 
-    /// What was found, and for the first who asks also the work and the time it took. `more` says
-    /// what came to be known since the plan was made.
+    /// The selected rows, and for the first caller also the work and the time it took. `more` is a
+    /// dynamic filter that became known after planning.
     pub(super) async fn found(
         &self,
         table: &Arc<Table>,
         wanted: &Wanted,
         more: impl FnOnce() -> Option<Expr>,
         workers: usize,
-    ) -> Result<(Arc<Found>, Option<(Work, Duration)>)> {
+    ) -> Result<(Arc<SelectedRows>, Option<(Work, Duration)>)> {
         let mut done = None;
         let found = self
             .found
@@ -90,7 +92,7 @@ impl Selection {
     }
 }
 
-/// What a scan is asked.
+/// The question to a scan.
 pub(super) struct Question {
     pub(super) query: Query,
 }
@@ -115,13 +117,13 @@ impl Question {
         Some(Question { query })
     }
 
-    /// What there is, found by this thread and others, and what was done for it.
+    /// Selects the rows with this thread and others; returns them and the work done.
     pub(super) fn found_now(
         &self,
         table: &Table,
         workers: usize,
         stop: &AtomicBool,
-    ) -> Result<(Found, Work)> {
+    ) -> Result<(SelectedRows, Work)> {
         let queries = std::slice::from_ref(&self.query);
         let scan = Scan::new(table, queries).workers(workers).cancel(stop);
         let (mut matches, work) = scan.run_matches();
@@ -130,7 +132,7 @@ impl Question {
     }
 }
 
-fn found(matches: std::result::Result<Matches, quarrier_filter::Error>) -> Result<Found> {
+fn found(matches: std::result::Result<Matches, quarrier_filter::Error>) -> Result<SelectedRows> {
     let matches = matches.map_err(|error| match error {
         quarrier_filter::Error::Cancelled => Error::Cancelled,
         error => Error::value(error.to_string()),
@@ -143,10 +145,12 @@ async fn search(
     wanted: &Wanted,
     more: Option<Expr>,
     workers: usize,
-) -> Result<(Found, Option<Work>)> {
-    let Some(question) = Question::of(wanted, more) else { return Ok((Found::Everything, None)) };
+) -> Result<(SelectedRows, Option<Work>)> {
+    let Some(question) = Question::of(wanted, more) else {
+        return Ok((SelectedRows::Everything, None));
+    };
     let (mut found, work) = search_all(table, vec![question], workers).await?;
-    let found = found.pop().unwrap_or_else(|| Ok(Found::Count(0)))?;
+    let found = found.pop().unwrap_or_else(|| Ok(SelectedRows::Count(0)))?;
     Ok((found, work))
 }
 
@@ -155,7 +159,7 @@ pub(super) async fn search_all(
     table: &Arc<Table>,
     questions: Vec<Question>,
     workers: usize,
-) -> Result<(Vec<Result<Found>>, Option<Work>)> {
+) -> Result<(Vec<Result<SelectedRows>>, Option<Work>)> {
     let stop = StopOnDrop(Arc::default());
     let (flag, table) = (Arc::clone(&stop.0), Arc::clone(table));
     let scanned = tokio::task::spawn_blocking(move || {

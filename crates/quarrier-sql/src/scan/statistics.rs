@@ -1,4 +1,4 @@
-//! What is known of a table without reading it: rows, and the bounds of columns.
+//! Statistics of a table without reading it: rows, and the bounds of columns.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::translate::Condition;
 /// Bytes that a value of Arrow takes, about.
 const VALUE_BYTES: usize = 16;
 
-/// Of all rows, exactly; `columns` are those at these places.
+/// Exact statistics of all rows; `columns` are the indexes of the columns.
 pub(crate) fn of_columns(table: &Table, columns: &[usize]) -> Statistics {
     let rows = table.rows() as usize;
     Statistics {
@@ -23,7 +23,7 @@ pub(crate) fn of_columns(table: &Table, columns: &[usize]) -> Statistics {
     }
 }
 
-/// Of the rows that `condition` leaves, about; found on a sample.
+/// Estimates for the rows that satisfy `condition`, from a sample.
 pub(crate) fn of_rows(
     table: &Arc<Table>,
     columns: &[usize],

@@ -1,4 +1,4 @@
-//! Many plans at the same time: what they look for in one table is looked for in one pass.
+//! Runs many plans at the same time: their scans of one table share one pass.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,7 +24,7 @@ struct Waiting {
 /// its own plan says so.
 ///
 /// # Errors
-/// Where the pass itself fails.
+/// If the pass itself fails.
 pub(crate) async fn search_together(
     plans: &[Arc<dyn ExecutionPlan>],
     workers: usize,

@@ -1,4 +1,4 @@
-//! A query that is asked again when something came, and what is different then.
+//! A query that is run again after new messages, and the differences between its results.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use super::statement;
 use super::subscribe::Change;
 use crate::{Answer, Engine, Error};
 
-/// The most rows that are compared.
+/// The largest number of rows that are compared.
 const ROWS_MAX: usize = 1_000_000;
-/// Rows that are sent at once.
+/// The largest number of rows sent at once.
 const ROWS_AT_ONCE: usize = 8_192;
 
-/// A row, so that the same rows are the same bytes.
+/// A row, encoded so that equal rows are equal bytes.
 type Row = Box<[u8]>;
 
-/// A query, and its rows when it was asked last.
-pub(super) struct Again {
+/// A query that is run again and again, and its rows at the last run.
+pub(super) struct RepeatedQuery {
     engine: Arc<Engine>,
     query: String,
     every: Duration,
     has_snapshot: bool,
     until: u64,
-    /// How often each row was there.
+    /// How often each row occurred.
     rows: HashMap<Row, u64>,
     waiting: VecDeque<(Change, RecordBatch)>,
     asked: Option<Instant>,
@@ -65,9 +65,9 @@ fn plain(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-impl Again {
+impl RepeatedQuery {
     pub(super) fn new(engine: &Arc<Engine>, asked: &SubscribeText, every: Duration) -> Self {
-        Again {
+        RepeatedQuery {
             engine: Arc::clone(engine),
             query: asked.query.clone(),
             every,
@@ -94,8 +94,8 @@ impl Again {
         self.asked.map_or_else(Instant::now, |asked| asked + self.every)
     }
 
-    /// What is different, some rows at a time; None where nothing is or it is not time yet. `newest` is the
-    /// mark of the last message.
+    /// The differences, some rows at a time; `None` if there are none or it is not time yet. `newest`
+    /// is the mark of the last message.
     pub(super) async fn next(
         &mut self,
         newest: u64,

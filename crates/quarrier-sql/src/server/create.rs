@@ -29,7 +29,7 @@ pub(super) fn folded(ident: &Ident) -> String {
     }
 }
 
-/// The name of a table, in the one schema that there is.
+/// The name of a table, in the only schema.
 pub(super) fn table_name(name: &ObjectName) -> Result<String> {
     let parts: Option<Vec<String>> =
         name.0.iter().map(|part| part.as_ident().map(folded)).collect();

@@ -36,18 +36,18 @@ impl Taking {
     pub(super) fn new(
         engine: &Engine,
         table: &str,
-        wish: &IngestTarget,
+        target: &IngestTarget,
         runtime: &Handle,
     ) -> Result<Self> {
         let Some(kept) = engine.kept() else { return Err(read_only(table)) };
         let mut options = IntakeOptions::default();
-        if let Some(name) = &wish.format {
+        if let Some(name) = &target.format {
             options.format = Format::named(name)
                 .map_err(|error| Failure::new(state::PARAMETER, error.to_string()))?;
         }
-        options.is_whole = wish.is_whole;
-        options.definition = if wish.is_whole { seen(engine, kept, table) } else { None };
-        options.publication = wish.publisher.clone().zip(wish.sequence);
+        options.is_whole = target.is_whole;
+        options.definition = if target.is_whole { seen(engine, kept, table) } else { None };
+        options.publication = target.publisher.clone().zip(target.sequence);
         let (kept, table, runtime) = (Arc::clone(kept), table.to_string(), runtime.clone());
         let intake = Some(kept.intake());
         Ok(Taking { kept, table, options, intake, runtime })
@@ -101,8 +101,8 @@ impl Ingest for Taking {
     }
 }
 
-/// What rows of SQL have to fit: what the table was declared with, or else what it has now. So no row
-/// makes a column another one.
+/// The columns that rows of SQL must fit: the declared ones of the table, or else its current ones. So
+/// no row changes the type of a column.
 fn seen(engine: &Engine, kept: &DataFolder, table: &str) -> Option<Arc<Definition>> {
     if let Some(declared) = kept.definition(table).ok()? {
         return Some(declared);

@@ -127,7 +127,7 @@ fn columns(tree: &Tree, info: &TableInfo) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// Looks whether rows have as many values as they may.
+/// Checks the number of values in rows.
 fn check(rows: &[&[Expr]], tree: &Tree, columns: &[Column]) -> Result<()> {
     let count = rows.first().map_or(0, |row| row.len());
     if rows.iter().any(|row| row.len() != count) {
@@ -199,8 +199,8 @@ fn literal(literal: &Literal) -> Option<Cell> {
 }
 
 impl Insert {
-    /// Of which kinds the parameters are, of rows that are written down: what the client told, what they
-    /// are cast to, else that of the column that they stand for.
+    /// The types of the parameters in literal rows: those that the client named, those of their casts,
+    /// else those of their columns.
     pub(super) fn kinds(&self, text: &str, told: &[u32]) -> Result<Vec<u32>> {
         let count = parameter_count(text)?;
         let mut kinds: HashMap<usize, u32> = HashMap::new();
@@ -233,7 +233,7 @@ impl Insert {
         Ok((out, rows.len() as u64))
     }
 
-    /// Looks whether a query has as many columns as it may.
+    /// Checks the number of columns of a query.
     pub(super) fn check(&self, columns: usize, are_all: bool) -> Result<()> {
         counted(columns, are_all, &self.columns)
     }

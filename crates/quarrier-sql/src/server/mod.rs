@@ -1,4 +1,4 @@
-//! What `quarrier serve` answers with: the wires ask ([`quarrier_wire::Answers`]), the engine answers.
+//! The engine behind `quarrier serve`: implements [`quarrier_wire::Answers`] for the wires.
 //!
 //! ```text
 //!  wires (a runtime of their own) ─→ Served ─┬→ engine       on the runtime of statements
@@ -43,14 +43,14 @@ use statement::Understood;
 use subscribe::Subscribed;
 use write::Write;
 
-/// What is served.
+/// The server's engine and settings.
 #[derive(Debug)]
 pub struct Serving {
-    /// What answers.
+    /// The engine that answers.
     pub engine: Arc<Engine>,
     /// Where statements run.
     pub runtime: Handle,
-    /// Who is here and what runs.
+    /// The board of connections and statements.
     pub board: Arc<Board>,
 }
 
@@ -74,7 +74,7 @@ impl Served {
     /// Serves the tables that are open in an engine.
     ///
     /// # Errors
-    /// Where catalogs cannot be made of them.
+    /// If catalogs cannot be made of them.
     pub fn new(serving: Serving) -> crate::Result<Self> {
         let Serving { engine, runtime, board } = serving;
         let catalogs = Catalogs::new((&tables(&engine), engine.version()), Arc::clone(&board))?;
@@ -122,12 +122,12 @@ impl Served {
         })
     }
 
-    async fn taking(&self, wish: IngestTarget) -> Result<Box<dyn Ingest>> {
-        let table = self.table_of(&wish.table).await?;
+    async fn taking(&self, target: IngestTarget) -> Result<Box<dyn Ingest>> {
+        let table = self.table_of(&target.table).await?;
         if !table.grows {
             return Err(read_only(&table.name));
         }
-        Ok(Box::new(Taking::new(&self.engine, &table.name, &wish, &self.runtime)?))
+        Ok(Box::new(Taking::new(&self.engine, &table.name, &target, &self.runtime)?))
     }
 
     /// Does work on the runtime of statements; it ends when nobody waits for it any more.
@@ -169,7 +169,7 @@ impl Served {
     }
 
     async fn answered(&self, prepared: &Prepared, values: Vec<Value>) -> Result<Reply> {
-        if let Some(asked) = prepared.inner.downcast_ref::<catalogs::Asked>() {
+        if let Some(asked) = prepared.inner.downcast_ref::<catalogs::CatalogQuery>() {
             return self.catalogs().await?.answered(asked, &values).await;
         }
         if let Ok(write) = Arc::clone(&prepared.inner).downcast::<Write>() {
@@ -249,16 +249,16 @@ impl Answers for Served {
         values: Vec<Value>,
         _stop: &'a Stop,
     ) -> BoxFuture<'a, Result<Reply>> {
-        // What runs is dropped when it is stopped.
+        // Stopping a statement drops its work.
         self.answered(prepared, values).boxed()
     }
 
     fn ingest<'a>(
         &'a self,
         _asker: &'a Asker,
-        wish: IngestTarget,
+        target: IngestTarget,
     ) -> BoxFuture<'a, Result<Box<dyn Ingest>>> {
-        self.taking(wish).boxed()
+        self.taking(target).boxed()
     }
 
     fn table<'a>(&'a self, _asker: &'a Asker, name: &'a str) -> BoxFuture<'a, Result<TableInfo>> {

@@ -1,5 +1,5 @@
-//! Of which kinds the parameters of a statement are: those that the client told, else what stands
-//! beside them.
+//! The types of a statement's parameters: those that the client named, else those inferred from their
+//! context.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(super) async fn kinds(
     Ok(kinds.into_iter().map(|kind| kind.unwrap_or(kind::TEXT)).collect())
 }
 
-/// What stands beside parameters, as the engine sees it; nothing where it sees nothing.
+/// The context of parameters, as the engine sees it; empty if it sees none.
 async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
     let statements = engine.statements(text).map_err(|error| failed(&error))?;
     let [statement] = statements.as_slice() else {
@@ -50,7 +50,7 @@ async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
         });
         return Ok(known.collect());
     }
-    // A statement that means nothing over these tables is told so; others are asked with texts.
+    // Invalid statements get their error; in others, strings stand in for parameters.
     let with_texts = with_parameters(text, |_| Some("''".to_string()))?;
     let statements = engine.statements(&with_texts).map_err(|error| failed(&error))?;
     for statement in &statements {

@@ -25,7 +25,7 @@ pub(super) struct Beats {
 }
 
 impl Pulse {
-    /// Begins to listen; the first who does starts the thread.
+    /// Begins to listen; the first listener starts the thread.
     pub(super) fn beats(&self, kept: &Arc<DataFolder>) -> Result<Beats> {
         let mut started = lock(&self.mark);
         let mark = match &*started {
@@ -70,7 +70,7 @@ impl Beats {
         *self.mark.borrow()
     }
 
-    /// Waits only for what comes from now on.
+    /// Ignores all commits until now.
     pub(super) fn hear(&mut self) {
         self.mark.mark_unchanged();
     }

@@ -30,7 +30,7 @@ pub(super) fn parsed(engine: &Engine, text: &str) -> Result<Statement> {
     }
 }
 
-/// Reads a statement; what it means is known when its columns are wanted, or when it is run.
+/// Parses a statement; its meaning is determined when its columns are wanted, or when it is run.
 pub(super) async fn understood(
     engine: &Engine,
     text: &str,
@@ -76,7 +76,7 @@ async fn columns_of(engine: &Engine, statement: &Statement, kinds: &[u32]) -> Re
     let columns = engine.columns(statement).await.map_err(|error| failed(&error));
     match columns {
         Ok(columns) => Ok(columns),
-        // NULL is no LIMIT, and no pattern: what is planned is another value then.
+        // NULL is not a valid LIMIT or pattern: another value is planned then.
         Err(_) if !kinds.is_empty() => {
             let text = statement.to_string();
             let plain = replaced_nulls(&text);
@@ -87,7 +87,7 @@ async fn columns_of(engine: &Engine, statement: &Statement, kinds: &[u32]) -> Re
     }
 }
 
-/// A text with ones in place of its NULLs of a kind of whole numbers.
+/// A text with ones in place of its NULLs of a kind of integers.
 fn replaced_nulls(text: &str) -> String {
     let mut text = text.to_string();
     for name in ["BIGINT", "INTEGER", "SMALLINT", "INT"] {

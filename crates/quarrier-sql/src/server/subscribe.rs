@@ -5,8 +5,8 @@
 //!  anything else ─→ again (WITH (every = …)): asked once more when something came, differences sent
 //! ```
 //!
-//! Both wait for the pulse, one thread that hears of every commit. Nothing is queued for a client: who
-//! reads slowly asks for less often, and finds what it missed in the log.
+//! Both wait for the pulse, one thread that hears of every commit. Nothing is queued for a client: one
+//! that reads slowly asks less often, and finds missed messages in the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,18 +27,18 @@ use quarrier_wire::{
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
-use super::again::{self, Again};
+use super::again::{self, RepeatedQuery};
 use super::failure::of_folder;
 use super::pulse::{Beats, Pulse};
 use crate::Engine;
 
-/// What a subscription is to.
+/// The subject of a subscription.
 pub(super) struct Subscribed {
     text: SubscribeText,
     columns: SchemaRef,
 }
 
-/// What a row is.
+/// The kind of change that a row is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Snapshot,
@@ -158,7 +158,7 @@ pub(super) async fn run(
     let beats = pulse.beats(kept)?;
     let source = match subscribed.text.every {
         Some(every) => {
-            let again = Again::new(engine, &subscribed.text, every);
+            let again = RepeatedQuery::new(engine, &subscribed.text, every);
             Source::Again(Box::new(again))
         }
         None => {
@@ -192,7 +192,7 @@ pub(super) async fn run(
 /// Where rows come from. None while a thread looks for them.
 enum Source {
     Each(Option<Box<Subscription>>),
-    Again(Box<Again>),
+    Again(Box<RepeatedQuery>),
 }
 
 /// Ends what works for a subscription that nobody reads any more.
@@ -226,7 +226,7 @@ impl Going {
             if self.is_over {
                 return Ok(None);
             }
-            // Before it is looked for rows: what comes meanwhile is found in the next round.
+            // Before looking for rows: later messages are found in the next round.
             self.beats.hear();
             if let Some(batch) = self.found().await? {
                 return Ok(Some(batch));

@@ -17,7 +17,7 @@ use super::insert::{Insert, Rows, insert, table_of};
 use super::{info, of_engine, parameters, read_only, statement};
 use crate::{Answer, Engine};
 
-/// Rows of a query are handed on when there are so many bytes of them.
+/// Rows of a query are passed on once they have this many bytes.
 const HANDED_BYTES: usize = 128 << 10;
 
 /// A statement that writes.
@@ -95,7 +95,7 @@ pub(super) async fn prepare(
     Ok(Prepared { parameters, columns: None, tag, changes: true, inner })
 }
 
-/// Does what a statement says, on the runtime of statements, whose handle it gets.
+/// Runs a statement that changes tables, on the runtime of statements, whose handle it gets.
 pub(super) async fn run(
     engine: &Engine,
     runtime: &Handle,
@@ -106,13 +106,13 @@ pub(super) async fn run(
         Write::Create(create) => made(engine, create).await,
         Write::Insert { insert, are_all } => {
             let format = Some("json".to_string());
-            let wish = IngestTarget {
+            let target = IngestTarget {
                 table: insert.table.clone(),
                 format,
                 is_whole: true,
                 ..IngestTarget::default()
             };
-            let mut taking = Taking::new(engine, &insert.table, &wish, runtime)?;
+            let mut taking = Taking::new(engine, &insert.table, &target, runtime)?;
             let rows = match &insert.rows {
                 Rows::Values(rows) => {
                     let (messages, rows) = insert.messages(rows, values)?;

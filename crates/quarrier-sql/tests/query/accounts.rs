@@ -1,6 +1,6 @@
 //! What a statement took: EXPLAIN ANALYZE and `--stats`.
 
-use crate::harness::{Asked, Folder, orders, text};
+use crate::harness::{Folder, TestEngine, orders, text};
 use quarrier_sql::Options;
 
 /// The figure of this name, of the first line of a plan that has it.
@@ -13,7 +13,7 @@ fn figure<'a>(plan: &'a str, line: &str, name: &str) -> &'a str {
 
 #[test]
 fn a_scan_tells_its_bytes_and_its_share_of_the_ceiling() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for sql in [
         "SELECT id, note FROM m WHERE qty > 500",
         "SELECT count(*) AS n FROM m WHERE note LIKE '%9'",
@@ -31,7 +31,7 @@ fn a_scan_tells_its_bytes_and_its_share_of_the_ceiling() {
 fn a_search_tells_its_bytes_and_its_share_of_the_ceiling() {
     let folder = Folder::new();
     let image = folder.file("disk.img", &"no needle, but one needle. ".repeat(100_000));
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     for wanted in ["*", "count(*) AS n", "max(\"offset\") AS last"] {
         let of = format!("search('{image}', 're:needle')");
         let plan = asked.rows(&format!("EXPLAIN ANALYZE SELECT {wanted} FROM {of}"));
@@ -44,7 +44,7 @@ fn a_search_tells_its_bytes_and_its_share_of_the_ceiling() {
 
 #[test]
 fn what_no_scan_reads_touches_nothing() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let plan = asked.rows("EXPLAIN ANALYZE SELECT id FROM m WHERE qty > 5000").unwrap().join("\n");
     assert_eq!(figure(&plan, "MessagesExec", "bytes_touched"), "0", "{plan}");
 }
@@ -52,11 +52,11 @@ fn what_no_scan_reads_touches_nothing() {
 #[test]
 fn orders_and_groups_beyond_the_memory_are_spilled() {
     let folder = Folder::new();
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let path = folder.file("orders.ndjson", &orders());
     asked.open("m", &path).unwrap();
     let few = Options { workers: 2, memory_bytes_max: Some(22 << 20), ..Options::default() };
-    let bounded = Asked::with(few);
+    let bounded = TestEngine::with(few);
     bounded.open("m", &path).unwrap();
     let rows = "SELECT a.id * 5000 + b.id AS number, b.note || a.note AS note FROM m AS a, m AS b \
                 WHERE a.qty < 10";
@@ -82,7 +82,8 @@ fn groups_for_whose_codes_there_is_no_memory_are_hashed() {
     let path = folder.file("sparse.ndjson", &(0..5_000).map(line).collect::<String>());
     let sql = "SELECT id, count(*) AS n, sum(qty) AS s FROM m GROUP BY id ORDER BY id";
     let asked = |memory_bytes_max| {
-        let asked = Asked::with(Options { workers: 2, memory_bytes_max, ..Options::default() });
+        let asked =
+            TestEngine::with(Options { workers: 2, memory_bytes_max, ..Options::default() });
         asked.open("m", &path).unwrap();
         let plan = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
         let line = plan.lines().find(|line| line.contains("GroupsExec")).unwrap();

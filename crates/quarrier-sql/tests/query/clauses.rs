@@ -1,11 +1,11 @@
 //! Each clause is carried out or refused by its name, and never passed over.
 
-use crate::harness::{Asked, Folder};
+use crate::harness::{Folder, TestEngine};
 
 /// Tables `t`, `u` and `h`, which has a header and no rows.
-fn tables() -> (Folder, Asked) {
+fn tables() -> (Folder, TestEngine) {
     let folder = Folder::new();
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let t = folder.file(
         "t.ndjson",
         "{\"a\":1,\"b\":\"x\",\"d\":\"2024-01-05\",\"ts\":\"2024-01-05T10:00:00Z\",\"f\":1.5}\n\

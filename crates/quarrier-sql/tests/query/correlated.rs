@@ -1,10 +1,10 @@
 //! Queries that name columns outside of them, wherever they stand.
 
-use crate::harness::{Asked, Folder};
+use crate::harness::{Folder, TestEngine};
 
-fn tables() -> (Folder, Asked) {
+fn tables() -> (Folder, TestEngine) {
     let folder = Folder::new();
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let t = "{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":\"y\"}\n{\"a\":2,\"b\":null}\n{\"a\":3,\"b\":\"x\"}\n";
     let u = "{\"k\":1,\"v\":10}\n{\"k\":2,\"v\":20}\n{\"k\":2,\"v\":21}\n{\"k\":5,\"v\":50}\n";
     asked.open("t", &folder.file("t.ndjson", t)).unwrap();

@@ -7,7 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::Schema;
 use quarrier_sql::Options;
 
-use crate::harness::{Asked, Folder, all_lines, orders};
+use crate::harness::{Folder, TestEngine, all_lines, orders};
 
 /// Statements that are answered without the engine's planning, where they stand alone.
 const DIRECT: &[&str] = &[
@@ -23,7 +23,7 @@ const DIRECT: &[&str] = &[
 
 #[test]
 fn statements_without_planning_are_answered_as_with_it() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for sql in DIRECT {
         let (schema, batches) = asked.batches(sql).unwrap();
         let (planned, again) = asked.batches(&format!("SELECT * FROM ({sql}) AS t")).unwrap();
@@ -64,7 +64,7 @@ fn sorted(batches: &[RecordBatch]) -> Vec<String> {
 
 #[test]
 fn counts_are_called_as_they_are_written() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for (sql, name) in [
         ("SELECT count(*) FROM m", "count(*)"),
         ("select Count( * ) from m;", "Count(*)"),
@@ -81,7 +81,7 @@ fn counts_are_called_as_they_are_written() {
 fn many_rows_come_as_those_of_other_statements_do() {
     let folder = Folder::new();
     let lines: String = (0..20_000).map(|id| format!("{{\"id\":{id}}}\n")).collect();
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     asked.open("m", &folder.file("many.ndjson", &lines)).unwrap();
     for (sql, rows, here) in [
         ("SELECT id FROM m WHERE id >= 5", 19_995, false),
@@ -98,7 +98,7 @@ fn many_rows_come_as_those_of_other_statements_do() {
 
 #[test]
 fn what_has_to_be_planned_is_not_answered_at_once() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for sql in [
         "SELECT count(*) FROM nothing",
         "SELECT count(*) FROM m; SELECT 1",
@@ -120,7 +120,8 @@ fn a_row_without_a_value_and_a_stop_end_it() {
     let folder = Folder::new();
     let path = folder.file("orders.ndjson", &orders());
     let stop = Arc::new(AtomicBool::new(false));
-    let asked = Asked::with(Options { workers: 2, stop: Arc::clone(&stop), ..Options::default() });
+    let asked =
+        TestEngine::with(Options { workers: 2, stop: Arc::clone(&stop), ..Options::default() });
     asked.open("m", &path).unwrap();
     let sql = "SELECT count(*) FROM m WHERE qty > 10";
     assert!(asked.at_once(sql).unwrap().is_ok());

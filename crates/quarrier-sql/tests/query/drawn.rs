@@ -3,7 +3,7 @@
 
 use quarrier_sql::{Error, Options};
 
-use crate::harness::{Asked, Folder};
+use crate::harness::{Folder, TestEngine};
 use crate::random::Random;
 
 /// Statements that are asked; another number by the variable `STATEMENTS`.
@@ -277,7 +277,7 @@ fn sorted<'n>(names: impl Iterator<Item = &'n String>) -> Vec<String> {
 }
 
 /// What is wrong with what became of a statement.
-fn wrong(asked: &Asked, sql: &str) -> Option<String> {
+fn wrong(asked: &TestEngine, sql: &str) -> Option<String> {
     let error = asked.rows(sql).err()?;
     let said = error.to_string();
     let is_clean = !said.is_empty() && !said.contains(['\n', '\r']) && said.len() < 4_000;
@@ -291,7 +291,7 @@ fn wrong(asked: &Asked, sql: &str) -> Option<String> {
 #[test]
 fn statements_of_any_kind_are_answered_or_refused_in_one_line() {
     let folder = Folder::new();
-    let asked = Asked::with(Options {
+    let asked = TestEngine::with(Options {
         workers: 2,
         memory_bytes_max: Some(256 * MEBIBYTE),
         ..Options::default()

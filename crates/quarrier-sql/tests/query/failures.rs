@@ -1,6 +1,6 @@
 //! Hostile and broken input: an error that says what is wrong, in bounded memory.
 
-use crate::harness::{Asked, Folder, text};
+use crate::harness::{Folder, TestEngine, text};
 
 #[test]
 fn a_file_that_ends_within_a_line_is_read_up_to_there() {
@@ -42,7 +42,7 @@ fn too_many_columns_are_left_out_and_said() {
 
 #[test]
 fn statements_have_bounds() {
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
     assert!(asked.refusal(&deep).contains("deep"));
     let open = format!("SELECT {}", "(".repeat(150));
@@ -62,7 +62,7 @@ fn statements_have_bounds() {
 
 #[test]
 fn a_long_list_is_no_trouble() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let list: Vec<String> = (0..100_000).map(|at| (at * 7).to_string()).collect();
     let sql = format!("SELECT count(*) FROM m WHERE id IN ({})", list.join(","));
     assert_eq!(asked.value(&sql).unwrap(), "715");
@@ -70,7 +70,7 @@ fn a_long_list_is_no_trouble() {
 
 #[test]
 fn a_long_chain_is_no_trouble() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let parts: Vec<String> = (0..12_000).map(|at| format!("m.id = {}", at * 7)).collect();
     let chain = parts.join(" OR ");
     for sql in [
@@ -84,7 +84,7 @@ fn a_long_chain_is_no_trouble() {
 
 #[test]
 fn what_hangs_in_itself_without_end_is_refused() {
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     for (part, many) in [(" + 1", 100_000), (" || 'x'", 100_000), (" IS NULL", 120_000)] {
         let said = asked.refusal(&format!("SELECT 1{}", part.repeat(many)));
         assert!(said.contains("chain"), "{part}: {said}");

@@ -1,6 +1,6 @@
 //! Files as tables.
 
-use crate::harness::{Asked, Folder, text};
+use crate::harness::{Folder, TestEngine, text};
 
 #[test]
 fn a_file_in_quotes_is_a_table() {
@@ -51,7 +51,7 @@ fn several_files_are_one_table_with_their_names() {
 #[test]
 fn kinds_of_files_are_told_by_their_content() {
     let folder = Folder::new();
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let fix = "8=FIX.4.2\u{1}9=40\u{1}35=D\u{1}11=a\u{1}38=7\u{1}10=000\u{1}\n";
     for (name, content) in [
         ("a.log", "{\"qty\":7}\n".to_string()),

@@ -11,7 +11,7 @@ use quarrier_carve::{Carved, Carver, Keep, View};
 use quarrier_core::source::Memory;
 use quarrier_search::{Finding, Pattern, Searcher};
 
-use crate::harness::{Asked, Folder};
+use crate::harness::{Folder, TestEngine};
 
 const PATTERNS: &str = "alpha = needle\nhex:00 FF ?0\nre:[0-9]{3}-[0-9]{3}\n";
 /// A picture of one pixel.
@@ -21,12 +21,12 @@ const GIF: &[u8] =
 
 struct Place {
     folder: Folder,
-    asked: Asked,
+    asked: TestEngine,
 }
 
 impl Place {
     fn new() -> Self {
-        Place { folder: Folder::new(), asked: Asked::new() }
+        Place { folder: Folder::new(), asked: TestEngine::new() }
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> String {

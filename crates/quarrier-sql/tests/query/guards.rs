@@ -6,7 +6,7 @@
 use datafusion::error::DataFusionError;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::harness::{Asked, Folder, all_lines};
+use crate::harness::{Folder, TestEngine, all_lines};
 
 /// Statements that DataFusion gets wrong, or refuses, for one reason.
 struct Guard {
@@ -117,7 +117,7 @@ const GUARDS: [Guard; 9] = [
         is_refused: true,
     },
     Guard {
-        file: "misled (with lineage)",
+        file: "misrouted (with lineage)",
         issue: "#25244, fixed by #25259 in DataFusion 56",
         wrong: &[(
             "SELECT count(*), count(b.id), sum(b.id), sum(a.id) FROM sales AS a \
@@ -151,7 +151,7 @@ async fn plain(folder: &Folder) -> Result<SessionContext, DataFusionError> {
 
 #[test]
 fn datafusion_still_needs_every_guard() {
-    let (folder, asked) = (Folder::new(), Asked::new());
+    let (folder, asked) = (Folder::new(), TestEngine::new());
     let context = asked.wait(plain(&folder)).unwrap();
     for table in ["t", "u", "n", "l", "p", "q", "s", "ms", "sales"] {
         let provider = asked.wait(context.table_provider(table)).unwrap();

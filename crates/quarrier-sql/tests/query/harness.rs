@@ -101,16 +101,16 @@ pub(crate) fn orders() -> String {
     lines
 }
 
-/// What came of a statement that a scan answers alone: with whether it was here at once.
+/// The result of a statement that a scan answers alone, and whether it was there at once.
 type AtOnce = (SchemaRef, Vec<RecordBatch>, bool);
 
 /// An engine with one table `m`.
-pub(crate) struct Asked {
+pub(crate) struct TestEngine {
     pub(crate) engine: Engine,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Asked {
+impl TestEngine {
     pub(crate) fn new() -> Self {
         Self::with(Options { workers: 2, ..Options::default() })
     }
@@ -122,7 +122,7 @@ impl Asked {
             .enable_time()
             .build()
             .unwrap();
-        Asked { engine: Engine::new(options).unwrap(), runtime }
+        TestEngine { engine: Engine::new(options).unwrap(), runtime }
     }
 
     /// With the orders as `m`.
@@ -235,7 +235,7 @@ impl Asked {
     }
 }
 
-/// The rows of all batches, as [`Asked::rows`] shows them.
+/// The rows of all batches, as [`TestEngine::rows`] shows them.
 pub(crate) fn all_lines(batches: &[RecordBatch]) -> Vec<String> {
     batches.iter().flat_map(lines).collect()
 }

@@ -74,7 +74,7 @@ impl Client {
 
 /// What clients sent together, each with its answer.
 #[derive(Default)]
-struct Told {
+struct WriterLog {
     /// Rows that were sent in one statement.
     sent: Vec<Vec<u64>>,
     /// Those whose statement was acknowledged.
@@ -84,15 +84,15 @@ struct Told {
 }
 
 /// Writes until the server is gone.
-fn write(client: u64, (postgres, http): &(String, String), next: &AtomicU64) -> Told {
-    let mut told = Told::default();
+fn write(client: u64, (postgres, http): &(String, String), next: &AtomicU64) -> WriterLog {
+    let mut log = WriterLog::default();
     let mut work = || -> io::Result<()> {
         let mut db = Client::connect(postgres)?;
         for step in 0.. {
             let count = if client.is_multiple_of(4) { 1 } else { 1 + (step * 7 + client) % 40 };
             let first = next.fetch_add(count, Ordering::Relaxed);
             let rows: Vec<u64> = (first..first + count).collect();
-            told.sent.push(rows.clone());
+            log.sent.push(rows.clone());
             let listed = |one: &dyn Fn(&u64) -> String, between: &str| {
                 rows.iter().map(one).collect::<Vec<_>>().join(between)
             };
@@ -105,18 +105,18 @@ fn write(client: u64, (postgres, http): &(String, String), next: &AtomicU64) -> 
                 _ => {
                     let body = listed(&|id| format!("{{\"id\":{id},\"word\":\"posted\"}}\n"), "");
                     // Numbers rise over all rounds.
-                    told.open = Some((client, first + 1, body.clone()));
+                    log.open = Some((client, first + 1, body.clone()));
                     post(http, client, first + 1, &body)?;
-                    told.open = None;
+                    log.open = None;
                 }
             }
-            told.acknowledged.extend(&rows);
+            log.acknowledged.extend(&rows);
         }
         Ok(())
     };
     // The server is gone.
     let _ = work();
-    told
+    log
 }
 
 fn post(http: &str, client: u64, sequence: u64, body: &str) -> io::Result<()> {
@@ -128,17 +128,17 @@ fn post(http: &str, client: u64, sequence: u64, body: &str) -> io::Result<()> {
     }
 }
 
-fn check(found: &[String], all: &[Told]) {
+fn check(found: &[String], all: &[WriterLog]) {
     let found: Vec<u64> = found.iter().map(|id| id.parse().unwrap()).collect();
     let once: HashSet<u64> = found.iter().copied().collect();
     assert_eq!(once.len(), found.len(), "a message is there twice");
-    for told in all {
-        for id in &told.acknowledged {
+    for log in all {
+        for id in &log.acknowledged {
             assert!(once.contains(id), "{id} was acknowledged, and is not there");
         }
     }
     let mut statements: HashMap<u64, usize> = HashMap::new();
-    let sent: Vec<&Vec<u64>> = all.iter().flat_map(|told| &told.sent).collect();
+    let sent: Vec<&Vec<u64>> = all.iter().flat_map(|log| &log.sent).collect();
     for (number, rows) in sent.iter().enumerate() {
         statements.extend(rows.iter().map(|id| (*id, number)));
     }
@@ -165,7 +165,7 @@ fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let time = Duration::from_millis(30 + (random >> 33) % 400);
         let addresses = served.addresses();
-        let told: Vec<Told> = std::thread::scope(|scope| {
+        let logs: Vec<WriterLog> = std::thread::scope(|scope| {
             let begin = |client| {
                 let (addresses, next) = (&addresses, &next);
                 scope.spawn(move || write(client, addresses, next))
@@ -179,15 +179,15 @@ fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
         served = serve(&folder, &["--data", "d", "--quiet", "--segment", "4M"]);
         let (postgres, http) = served.addresses();
         // Whoever has no answer sends again, and nothing comes twice.
-        for told in all.iter_mut().rev().take(CLIENTS as usize) {
-            if let Some((client, sequence, body)) = told.open.take() {
+        for log in all.iter_mut().rev().take(CLIENTS as usize) {
+            if let Some((client, sequence, body)) = log.open.take() {
                 post(&http, client, sequence, &body).unwrap();
             }
         }
         let mut db = Client::connect(&postgres).unwrap();
         check(&db.ask("SELECT id FROM t").unwrap(), &all);
     }
-    assert!(all.iter().all(|told| told.sent.iter().all(|rows| !rows.is_empty())));
-    assert!(all.iter().any(|told| !told.acknowledged.is_empty()));
+    assert!(all.iter().all(|log| log.sent.iter().all(|rows| !rows.is_empty())));
+    assert!(all.iter().any(|log| !log.acknowledged.is_empty()));
     assert_eq!(served.end(), Some(0));
 }

@@ -1,9 +1,9 @@
 //! What SQL-92 means and the engine by itself does not.
 
-use crate::harness::Asked;
+use crate::harness::TestEngine;
 
 fn holds(expression: &str, expected: &str) {
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     assert_eq!(asked.value(&format!("SELECT {expression}")).unwrap(), expected, "{expression}");
 }
 
@@ -57,7 +57,7 @@ fn patterns_mean_what_the_standard_says() {
     holds("p LIKE q ESCAPE '!' FROM (VALUES ('a_c', 'a!_c')) AS t (p, q)", "true");
     holds("p LIKE q FROM (VALUES ('a\\c', 'a\\c')) AS t (p, q)", "true");
     holds("'abc' LIKE_REGEX 'B|b'", "true");
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     assert!(asked.refusal("SELECT 'ab' LIKE 'a!b' ESCAPE '!'").contains("escape"));
     assert!(asked.refusal("SELECT 'ab' LIKE 'ab' ESCAPE '!!'").contains("ESCAPE"));
 }
@@ -74,7 +74,7 @@ fn text_of_a_fixed_length_is_filled_up_with_blanks() {
 
 #[test]
 fn kinds_are_checked_before_any_row_is_read() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for wrong in [
         "SELECT '10' < 9",
         "SELECT id FROM m WHERE symbol = 1",
@@ -116,7 +116,7 @@ fn unique_and_match_follow_their_rules() {
 
 #[test]
 fn quantifiers_filter_rows_too() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let count = |condition: &str| asked.value(&format!("SELECT count(*) FROM m WHERE {condition}"));
     assert_eq!(count("id <= ALL (SELECT id FROM m)").unwrap(), "1");
     assert_eq!(count("id = ANY (SELECT x.id + 4990 FROM m x)").unwrap(), "10");
@@ -133,7 +133,7 @@ fn numbers_with_a_point_are_exact() {
     holds("EXTRACT(SECOND FROM TIMESTAMP '2024-01-01 00:00:01.5')", "1.500000000");
     holds("MOD(7, 4)", "3");
     holds("CEILING(1.2e0)", "2.0");
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     assert!(asked.refusal("SELECT 1 / 0").to_lowercase().contains("zero"));
 }
 

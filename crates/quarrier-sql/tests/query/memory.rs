@@ -8,7 +8,7 @@ use std::time::Duration;
 use quarrier_core::threads;
 use quarrier_sql::Options;
 
-use crate::harness::{Asked, Folder, text};
+use crate::harness::{Folder, TestEngine, text};
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -170,7 +170,7 @@ fn functions_that_make_much_of_little_are_refused_before_they_do() {
 
 #[test]
 fn functions_of_moderate_results_answer_as_before() {
-    let asked = Asked::with(Options { memory_bytes_max: Some(LIMIT), ..Options::default() });
+    let asked = TestEngine::with(Options { memory_bytes_max: Some(LIMIT), ..Options::default() });
     for (value, expected) in [
         ("lpad('a', 5, 'xy')", "xyxya"),
         ("length(rpad('ä', 1000000, 'ö'))", "1000000"),
@@ -236,12 +236,12 @@ fn changing() -> String {
 fn tables_that_do_not_fit_have_the_rows_and_kinds_that_they_have_in_memory() {
     let folder = Folder::new();
     let file = folder.file("m.ndjson", &changing());
-    let small = Asked::with(Options {
+    let small = TestEngine::with(Options {
         workers: 2,
         memory_bytes_max: Some(16 * MEBIBYTE),
         ..Options::default()
     });
-    let large = Asked::new();
+    let large = TestEngine::new();
     let rows: String =
         (0..240_000_u64).map(|id| format!("{id};\"a\nb {id:x}\";{:x}\n", scattered(id))).collect();
     let other = folder.file("m.csv", &format!("id;note;text\n{rows}"));

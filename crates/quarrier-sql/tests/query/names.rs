@@ -1,11 +1,11 @@
 //! Names of columns and tables.
 
-use crate::harness::{Asked, Folder};
+use crate::harness::{Folder, TestEngine};
 
 #[test]
 fn a_column_is_found_in_another_case_where_only_one_fits() {
     let folder = Folder::new();
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     asked.open("Orders", &folder.file("o.csv", "Qty,sym,SYM\n1,a,b\n2,c,d\n")).unwrap();
     assert_eq!(asked.value("SELECT sum(qty) FROM orders").unwrap(), "3");
     assert_eq!(asked.rows("SELECT sym, SYM FROM ORDERS o WHERE O.qty = 2").unwrap(), ["c|d"]);
@@ -14,7 +14,7 @@ fn a_column_is_found_in_another_case_where_only_one_fits() {
 
 #[test]
 fn nested_fields_are_named_by_their_path() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let sql = "SELECT leg[0].qty FROM m WHERE leg[0].qty = 8 AND m.leg[0].qty > 7 LIMIT 1";
     assert_eq!(asked.rows(sql).unwrap(), ["8"]);
     let sql = "SELECT max(t.leg[0].qty) AS most FROM m AS t GROUP BY t.open ORDER BY most";
@@ -33,7 +33,7 @@ fn outputs_without_a_name_are_called_by_what_is_written() {
 
 #[test]
 fn an_unknown_table_is_said_with_what_to_try() {
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let said = asked.refusal("SELECT * FROM nowhere");
     assert!(said.contains("nowhere") && said.contains("--table"), "{said}");
 }

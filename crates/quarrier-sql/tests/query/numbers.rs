@@ -11,7 +11,7 @@ use datafusion::arrow::ipc::writer::FileWriter;
 use datafusion::parquet::arrow::ArrowWriter;
 use quarrier_sql::Options;
 
-use crate::harness::{Asked, Folder};
+use crate::harness::{Folder, TestEngine};
 
 const BEYOND: &str = "a whole number of 64 bits out of range";
 const BEYOND_SUM: &str = "beyond 64 bits";
@@ -42,7 +42,7 @@ fn lines(folder: &Folder, rows: &[String]) -> String {
 fn each_way(files: &[String], sql: &str, check: impl Fn(&str, Result<Vec<String>, String>)) {
     for file in files {
         for workers in 1..=3 {
-            let asked = Asked::with(Options { workers, ..Options::default() });
+            let asked = TestEngine::with(Options { workers, ..Options::default() });
             asked.open("m", file).unwrap();
             for sql in [sql.to_string(), format!("SELECT * FROM ({sql}) AS t")] {
                 let ending = file.rsplit('.').next().unwrap();
@@ -69,7 +69,7 @@ fn refuses(files: &[String], sql: &str, why: &str) {
 }
 
 fn alone(expression: &str) -> Result<String, String> {
-    Asked::new().value(&format!("SELECT {expression}")).map_err(|error| error.to_string())
+    TestEngine::new().value(&format!("SELECT {expression}")).map_err(|error| error.to_string())
 }
 
 fn floats(values: &[f64]) -> (Folder, Vec<String>) {
@@ -151,7 +151,7 @@ fn random_floats_are_found_by_their_own_literals() {
     let literals: Vec<String> = values.iter().enumerate().map(literal).collect();
     let all = values.len().to_string();
     for file in &files {
-        let asked = Asked::new();
+        let asked = TestEngine::new();
         asked.open("m", file).unwrap();
         for literal in literals.iter().step_by(7) {
             let direct = format!("SELECT COUNT(*) FROM m WHERE x = {literal}");
@@ -314,7 +314,7 @@ fn averages_of_decimals_are_rounded() {
 
 #[test]
 fn operators_of_other_languages_are_refused_plainly() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let said = asked.refusal("SELECT id FROM m WHERE qty > 1 && qty < 5");
     assert_eq!(said, "'&&' is no operator of SQL; write AND");
 }
@@ -334,7 +334,7 @@ fn a_sum_beside_one_distinct_count_is_beyond_64_bits_only_where_the_whole_is() {
 
 #[test]
 fn aggregates_of_text_are_refused_plainly() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for name in ["SUM", "AVG"] {
         let said = asked.refusal(&format!("SELECT {name}(symbol) FROM m"));
         assert_eq!(said, format!("{name} is of numbers, not of text; convert it with CAST"));
@@ -367,7 +367,7 @@ fn random_sums_are_those_of_128_bits() {
         let wide = if some { sum.to_string() } else { "NULL".into() };
         let way = format!("round {round}");
         let sum_of = |sql: &str, file: &String| {
-            let asked = Asked::with(Options { workers: 1 + round % 3, ..Options::default() });
+            let asked = TestEngine::with(Options { workers: 1 + round % 3, ..Options::default() });
             asked.open("m", file).unwrap();
             asked.value(sql).map_err(|error| error.to_string())
         };
@@ -386,7 +386,7 @@ fn random_sums_are_those_of_128_bits() {
 
 #[test]
 fn results_keep_their_kinds() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let (schema, _) =
         asked.batches("SELECT SUM(qty), AVG(qty), qty + 1 FROM m GROUP BY qty").unwrap();
     let kinds: Vec<String> =

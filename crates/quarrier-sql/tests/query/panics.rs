@@ -6,11 +6,11 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
 use quarrier_sql::Error;
 
-use crate::harness::{Asked, Folder, text};
+use crate::harness::{Folder, TestEngine, text};
 
 /// The orders, and a function that panics at a row of them.
-fn with_boom() -> (Folder, Asked) {
-    let (folder, asked) = Asked::of_orders();
+fn with_boom() -> (Folder, TestEngine) {
+    let (folder, asked) = TestEngine::of_orders();
     let boom = |_: &[ColumnarValue]| -> Result<ColumnarValue, _> {
         // Without the hook, which would have its say in the tests.
         std::panic::resume_unwind(Box::new("boom"))

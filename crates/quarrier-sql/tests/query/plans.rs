@@ -1,6 +1,6 @@
 //! What is done to plans: memberships, multisets, orders of unions.
 
-use crate::harness::Asked;
+use crate::harness::TestEngine;
 
 /// Rows `(id, x)`, and values `y` with and without NULL.
 const T: &str = "WITH t AS (SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 3)) AS t (id, x)), \
@@ -9,12 +9,12 @@ const T: &str = "WITH t AS (SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 3)) AS 
 
 /// The ids of the rows of `t` for which a condition is TRUE.
 fn ids(condition: &str) -> Vec<String> {
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     asked.rows(&format!("{T} SELECT id FROM t WHERE {condition} ORDER BY id")).unwrap()
 }
 
 fn rows(sql: &str) -> Vec<String> {
-    Asked::new().rows(sql).unwrap()
+    TestEngine::new().rows(sql).unwrap()
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn rows_of_several_columns_are_counted_together() {
 
 #[test]
 fn a_limit_over_a_union_takes_the_first_rows_of_all_parts() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for (order, expected) in [
         ("a, b", ["0|0", "0|1", "0|2"]),
         ("a DESC, b DESC", ["1|4999", "1|4998", "1|4997"]),
@@ -97,7 +97,7 @@ fn a_limit_over_a_union_takes_the_first_rows_of_all_parts() {
 
 #[test]
 fn best_rows_may_be_projected_in_another_order() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let sql = "SELECT price + 1 AS more, ts, id FROM m WHERE qty > 300 ORDER BY ts DESC, id";
     let plan = asked.plan(&format!("{sql} LIMIT 7"));
     assert!(plan.contains("order=ts DESC") && !plan.contains("SortExec"), "{plan}");
@@ -107,7 +107,7 @@ fn best_rows_may_be_projected_in_another_order() {
 
 #[test]
 fn rows_that_a_scan_leaves_are_counted_by_it() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for (sql, expected) in [
         ("SELECT count(*) + 1 AS n FROM m WHERE qty > 500", "2496"),
         ("SELECT count(*), count(7) FROM m WHERE qty > 5000", "0|0"),

@@ -1,6 +1,6 @@
 //! Fifty probes of SQL-92 search conditions: what each is, in the standard.
 
-use crate::harness::Asked;
+use crate::harness::TestEngine;
 
 /// Refused before any row is read.
 const REFUSED: &str = "refused";
@@ -65,7 +65,7 @@ const PROBES: &[(&str, &str)] = &[
 #[test]
 fn all_fifty_probes_are_answered_as_the_standard_has_them() {
     assert_eq!(PROBES.len(), 50);
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let mut wrong = Vec::new();
     for (expression, expected) in PROBES {
         let got = match asked.value(&format!("SELECT {expression}")) {
@@ -82,7 +82,7 @@ fn all_fifty_probes_are_answered_as_the_standard_has_them() {
 
 #[test]
 fn probes_are_conditions_too() {
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     for (expression, expected) in PROBES {
         if !matches!(*expected, "true" | "false" | "NULL") || expression.starts_with("NULLIF") {
             continue;

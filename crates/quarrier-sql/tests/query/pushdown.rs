@@ -1,6 +1,6 @@
 //! What the scan answers itself, and that it answers the same as the engine.
 
-use crate::harness::{Asked, Folder};
+use crate::harness::{Folder, TestEngine};
 
 /// Conditions that the scan answers.
 const PUSHED: &[&str] = &[
@@ -33,7 +33,7 @@ const PUSHED: &[&str] = &[
 
 #[test]
 fn conditions_are_answered_by_the_scan_as_the_engine_answers_them() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for condition in PUSHED {
         let plan = asked.plan(&format!("SELECT id FROM m WHERE {condition}"));
         assert!(plan.contains("condition="), "{condition}: {plan}");
@@ -49,7 +49,7 @@ fn conditions_are_answered_by_the_scan_as_the_engine_answers_them() {
 
 #[test]
 fn what_the_scan_does_not_know_is_left_to_the_engine() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let sql = "SELECT id FROM m WHERE qty > 990 AND character_length(symbol) * 1.5 > 4";
     let plan = asked.plan(sql);
     assert!(plan.contains("FilterExec") && plan.contains("condition="), "{plan}");
@@ -59,14 +59,14 @@ fn what_the_scan_does_not_know_is_left_to_the_engine() {
 
 #[test]
 fn only_columns_that_are_wanted_are_read() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let plan = asked.plan("SELECT symbol FROM m WHERE qty > 500");
     assert!(plan.contains("columns=[symbol]"), "{plan}");
 }
 
 #[test]
 fn counts_and_bounds_come_from_what_is_known_of_blocks() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let sql = "SELECT count(*), min(qty), max(qty), min(symbol), max(price), count(note) FROM m";
     let plan = asked.plan(sql);
     assert!(!plan.contains("MessagesExec"), "{plan}");
@@ -75,7 +75,7 @@ fn counts_and_bounds_come_from_what_is_known_of_blocks() {
 
 #[test]
 fn the_best_rows_of_an_order_are_found_by_the_scan() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     for order in ["ts DESC, id", "note, id DESC", "price DESC NULLS LAST, id", "symbol DESC, id"] {
         let sql = format!("SELECT id, symbol FROM m WHERE qty > 300 ORDER BY {order}");
         let plan = asked.plan(&format!("{sql} LIMIT 7"));
@@ -89,7 +89,7 @@ fn the_best_rows_of_an_order_are_found_by_the_scan() {
 
 #[test]
 fn limits_reach_the_scan() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let plan = asked.plan("SELECT id FROM m WHERE qty > 500 LIMIT 3");
     assert!(plan.contains("limit=3"), "{plan}");
     assert_eq!(asked.rows("SELECT id FROM m WHERE qty > 500 LIMIT 3").unwrap().len(), 3);
@@ -99,7 +99,7 @@ fn limits_reach_the_scan() {
 
 #[test]
 fn joins_tell_the_scan_what_the_other_side_has() {
-    let (folder, asked) = Asked::of_orders();
+    let (folder, asked) = TestEngine::of_orders();
     let few = folder.file("few.csv", "id,name\n17,a\n18,b\n4000,c\n");
     asked.open("few", &few).unwrap();
     let sql = "SELECT few.name, m.qty FROM m JOIN few ON m.id = few.id ORDER BY few.name";
@@ -110,7 +110,7 @@ fn joins_tell_the_scan_what_the_other_side_has() {
 
 #[test]
 fn many_keys_of_the_other_side_are_looked_for_by_the_scan() {
-    let (folder, asked) = Asked::of_orders();
+    let (folder, asked) = TestEngine::of_orders();
     let keys: String = (0..1_000).map(|nth| format!("{}\n", nth * 5)).collect();
     let fives = folder.file("fives.csv", &format!("id\n{keys}"));
     asked.open("fives", &fives).unwrap();
@@ -123,15 +123,15 @@ fn many_keys_of_the_other_side_are_looked_for_by_the_scan() {
 }
 
 /// The first scan of so many rows, as EXPLAIN ANALYZE shows it.
-fn scan_of(asked: &Asked, sql: &str, rows: usize) -> String {
+fn scan_of(asked: &TestEngine, sql: &str, rows: usize) -> String {
     let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
     let scan = analysed.lines().find(|line| line.contains(&format!("MessagesExec: {rows} rows")));
     scan.unwrap_or_else(|| panic!("{analysed}")).to_owned()
 }
 
 /// Twenty thousand parts of two hundred makers, of whom each tenth is of town 7; in files of this kind.
-fn parts_and_makers(kind: &str) -> (Folder, Asked) {
-    let (folder, asked) = (Folder::new(), Asked::new());
+fn parts_and_makers(kind: &str) -> (Folder, TestEngine) {
+    let (folder, asked) = (Folder::new(), TestEngine::new());
     let makers: String = (0..200).map(|id| format!("{id},{}\n", id % 10)).collect();
     let parts: String = (0..20_000)
         .map(|id| {
@@ -161,7 +161,8 @@ fn as_parquet(folder: &Folder, name: &str) -> String {
 
 #[test]
 fn keys_beyond_a_list_are_looked_for_by_the_scan() {
-    for (kind, waiting) in [("csv", "MessagesExec: 20000 rows"), ("parquet", "KeepExec: keys=[id]")]
+    for (kind, waiting) in
+        [("csv", "MessagesExec: 20000 rows"), ("parquet", "JoinKeyFilterExec: keys=[id]")]
     {
         let (_folder, asked) = parts_and_makers(kind);
         let sql = "SELECT count(*), sum(b.id) FROM parts AS a JOIN parts AS b ON a.id = b.id \
@@ -204,7 +205,7 @@ fn rows_without_a_partner_stay_where_they_count() {
     }
 }
 
-fn without_a_partner(asked: &Asked) {
+fn without_a_partner(asked: &TestEngine) {
     let few = "(SELECT * FROM makers WHERE town = 7) AS few";
     let all = 20_000;
     let nobodys = (0..all).filter(|id| id % 11 == 0).count();
@@ -231,7 +232,7 @@ fn without_a_partner(asked: &Asked) {
 }
 
 /// Forty rows with a column `id` and three others, as messages and as Parquet.
-fn sales(asked: &Asked, folder: &Folder) -> [&'static str; 2] {
+fn sales(asked: &TestEngine, folder: &Folder) -> [&'static str; 2] {
     let rows: String = (0..40).map(|id| format!("{id},{},{}\n", id % 7, (id * 3) % 50)).collect();
     asked.open("sales", &folder.file("sales.csv", &format!("id,item,qty\n{rows}"))).unwrap();
     asked.open("columns", &as_parquet(folder, "sales")).unwrap();
@@ -240,7 +241,7 @@ fn sales(asked: &Asked, folder: &Folder) -> [&'static str; 2] {
 
 #[test]
 fn what_a_plan_learns_of_one_column_is_not_asked_of_another_of_its_name() {
-    let (folder, asked) = (Folder::new(), Asked::new());
+    let (folder, asked) = (Folder::new(), TestEngine::new());
     for t in sales(&asked, &folder) {
         let rows = || (0..40_i64).map(|id| (id, id % 7, (id * 3) % 50));
         let pairs: Vec<(i64, i64)> = rows()
@@ -287,7 +288,7 @@ fn a_scan_that_is_run_again_waits_for_nothing() {
 
 #[test]
 fn groups_windows_and_sets_are_the_engines() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let groups = asked.rows("SELECT symbol, count(*) AS n FROM m GROUP BY symbol ORDER BY symbol");
     assert_eq!(groups.unwrap(), ["ABC|1000", "ABD|1000", "A_C|1000", "XYZ|1000", "a\\c|1000"]);
     let sql = "SELECT id, row_number() OVER (ORDER BY price DESC, id) AS place FROM m \

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use crate::harness::Asked;
+use crate::harness::TestEngine;
 
 /// Requests that the server answers before it goes away.
 const REQUESTS_MAX: usize = 64;
@@ -58,9 +58,9 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
 #[test]
 fn a_url_is_a_table() {
     let server = serve(crate::harness::orders().into_bytes());
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let sql = format!("SELECT count(*), sum(orders.qty) FROM '{server}/orders.ndjson'");
-    let (_folder, local) = Asked::of_orders();
+    let (_folder, local) = TestEngine::of_orders();
     let expected = local.value("SELECT count(*), sum(qty) FROM m").unwrap();
     assert_eq!(asked.value(&sql).unwrap(), expected);
     // The query of a URL is no part of its name.
@@ -73,7 +73,7 @@ fn a_url_is_a_table() {
 #[test]
 fn what_is_not_behind_a_url_is_said_in_one_line() {
     let server = serve(Vec::new());
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     let said = asked.refusal(&format!("SELECT * FROM '{server}/nothing?key=secret'"));
     assert!(said.contains("/nothing") && !said.contains("secret"), "{said}");
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, TimestampMillisecondArray};
 use datafusion::datasource::MemTable;
 
-use crate::harness::Asked;
+use crate::harness::TestEngine;
 
 /// Milliseconds around 1970, and NULL.
-fn milliseconds() -> Asked {
+fn milliseconds() -> TestEngine {
     let at: ArrayRef =
         Arc::new(TimestampMillisecondArray::from(vec![Some(-1), Some(0), Some(1), None]));
     let batch = RecordBatch::try_from_iter([("at", at)]).unwrap();
     let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).unwrap();
-    let asked = Asked::new();
+    let asked = TestEngine::new();
     asked.engine.context().register_table("t", Arc::new(table)).unwrap();
     asked
 }

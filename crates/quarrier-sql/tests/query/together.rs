@@ -1,10 +1,10 @@
 //! Statements that are answered at the same time.
 
-use crate::harness::Asked;
+use crate::harness::TestEngine;
 
 #[test]
 fn statements_at_the_same_time_are_answered_as_one_after_another() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let statements = [
         "SELECT count(*) FROM m WHERE qty > 500",
         "SELECT count(*) FROM m WHERE symbol LIKE 'A%' AND price < 50",
@@ -28,7 +28,7 @@ fn statements_at_the_same_time_are_answered_as_one_after_another() {
 
 #[test]
 fn one_that_fails_leaves_the_others_alone() {
-    let (_folder, asked) = Asked::of_orders();
+    let (_folder, asked) = TestEngine::of_orders();
     let all = asked.together(
         "SELECT count(*) FROM m WHERE qty > 998; SELECT count(*) FROM m WHERE qty * \
          9223372036854775807 > 1; SELECT count(*) FROM nowhere; SELECT count(*) FROM m WHERE qty < 1",

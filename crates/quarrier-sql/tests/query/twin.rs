@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::datasource::MemTable;
 
-use crate::harness::{Asked, Folder};
+use crate::harness::{Folder, TestEngine};
 
 /// Statements that are asked.
 const STATEMENTS: usize = 400;
@@ -270,10 +270,10 @@ fn statement(draw: &mut Draw) -> (String, bool) {
 }
 
 /// The same rows twice: packed, and as batches of the engine's own.
-fn twins() -> (Folder, Asked, Asked) {
+fn twins() -> (Folder, TestEngine, TestEngine) {
     let folder = Folder::new();
     let path = folder.file("t.ndjson", &messages(&mut Draw(1)));
-    let (packed, plain) = (Asked::new(), Asked::new());
+    let (packed, plain) = (TestEngine::new(), TestEngine::new());
     packed.open("t", &path).unwrap();
     let (schema, batches) = packed.batches("SELECT * FROM t").unwrap();
     let table = MemTable::try_new(schema, vec![batches]).unwrap();

@@ -1,6 +1,6 @@
 //! Numbers that 64 bits or a float do not hold stay what they are, whatever they are asked.
 
-use crate::harness::{Asked, Folder, text};
+use crate::harness::{Folder, TestEngine, text};
 
 /// 2^64 - 1 and what lies around, 2^63 - 1 with a fraction beside, and 38 digits.
 const MESSAGES: &str = r#"{"id":1,"u":18446744073709551615,"m":9223372036854775807,"d":123456789012345678901234567890.12345678}
@@ -9,8 +9,8 @@ const MESSAGES: &str = r#"{"id":1,"u":18446744073709551615,"m":92233720368547758
 {"id":4,"u":18446744073709551615}
 "#;
 
-fn asked() -> (Folder, Asked) {
-    let (folder, asked) = (Folder::new(), Asked::new());
+fn asked() -> (Folder, TestEngine) {
+    let (folder, asked) = (Folder::new(), TestEngine::new());
     asked.open("m", &folder.file("m.ndjson", MESSAGES)).unwrap();
     (folder, asked)
 }
@@ -38,7 +38,7 @@ const ANSWERS: [(&str, &[&str]); 16] = [
     ("SELECT a.id FROM m AS a JOIN m AS b ON a.d = b.d ORDER BY a.d DESC LIMIT 1", &["2"]),
 ];
 
-fn check(asked: &Asked, what: &str) {
+fn check(asked: &TestEngine, what: &str) {
     for (statement, rows) in ANSWERS {
         match asked.rows(statement) {
             Ok(found) => assert_eq!(found, rows, "{what}: {statement}"),
@@ -60,7 +60,7 @@ fn wide_numbers_are_exact_in_every_format() {
         let done = folder.run(&["SELECT * FROM 'm.ndjson'", "--format", format, "-o", &name]);
         assert!(done.status.success(), "{done:?}");
         let path = folder.path(&name);
-        let again = Asked::new();
+        let again = TestEngine::new();
         again.open("m", path.to_str().unwrap()).unwrap();
         check(&again, format);
     }

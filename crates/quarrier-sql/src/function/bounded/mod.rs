@@ -1,5 +1,5 @@
-//! Functions whose results may be much larger than their arguments, as `repeat` makes them: memory for
-//! them is taken before they are made, or they are refused.
+//! Functions whose results may be much larger than their arguments, like `repeat`: memory for the
+//! results is reserved before they are computed, or the call fails.
 
 mod sizes;
 mod texts;
@@ -36,8 +36,8 @@ const LIGHT_BYTES: u64 = 1 << 20;
 /// Texts of a batch have places of 32 bits.
 const BATCH_BYTES_MAX: u64 = i32::MAX as u64;
 
-/// Calls of constants are made into constants before a plan runs, up to so many bytes: plans are copied
-/// and shown while they are made.
+/// Calls of constants are folded before a plan runs, up to this many bytes: plans are copied and shown
+/// while they are made.
 const CONSTANT_BYTES_MAX: u64 = 64 << 10;
 
 thread_local! {
@@ -45,7 +45,7 @@ thread_local! {
     static IS_PLANNED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` returns, in which constants are made of calls: of large ones they are not.
+/// Runs `work`, in which calls of constants are folded: large ones are not.
 pub(crate) fn planned<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
@@ -73,7 +73,7 @@ pub(crate) fn is_bounded(function: &ScalarUDF) -> bool {
     sizes::ALL.iter().any(|(name, _)| *name == function.name())
 }
 
-/// The function with bounds; none where it needs none, or has them.
+/// The function with bounds; `None` if it needs none, or has them.
 pub(crate) fn bounded(function: &Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> Option<ScalarUDF> {
     let known = |(name, _): &&(&str, Size)| *name == function.name();
     let (_, size) = sizes::ALL.iter().find(known)?;
@@ -84,10 +84,10 @@ pub(crate) fn bounded(function: &Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> 
     Some(ScalarUDF::new_from_impl(Bounded { inner, size: *size, pool: Arc::clone(pool) }))
 }
 
-/// Takes memory for `bytes` of results, until what is returned is dropped.
+/// Reserves memory for `bytes` of results, until the returned value is dropped.
 ///
 /// # Errors
-/// Where there is not so much, or no batch may have it.
+/// If there is not so much, or no batch may have it.
 pub(crate) fn taken(
     pool: &Arc<dyn MemoryPool>,
     name: &str,

@@ -6,7 +6,7 @@ use datafusion::logical_expr::ColumnarValue;
 
 use super::texts::{Argument, Numbers};
 
-/// The bytes of the results of so many rows.
+/// Computes the size of the results of `usize` rows, in bytes.
 pub(super) type Size = fn(&[ColumnarValue], usize) -> Result<u64>;
 
 /// Functions by the names that the engine gives them.
@@ -167,8 +167,7 @@ fn joined_values(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     Ok(bytes)
 }
 
-/// `array_to_string(list, between[, null])`: of values as text, each may have as many digits as a
-/// number has.
+/// `array_to_string(list, between[, null])`: each value may have as many digits as a number can have.
 fn joined_with_text(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     let rows = evaluated(args, rows);
     let Some(list) = args.first() else { return Ok(0) };
@@ -203,7 +202,7 @@ fn series(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     Ok(sum(rows, |row| count(row).saturating_mul(size_of::<i64>() as u64)))
 }
 
-/// The steps of a series, in units of its numbers, days or points in time.
+/// The steps of a series, in units of its integers, dates or timestamps.
 fn step(args: &[ColumnarValue]) -> Result<Option<Numbers>> {
     const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
     let one = ColumnarValue::Scalar(ScalarValue::Int64(Some(1)));

@@ -1,4 +1,4 @@
-//! Arguments as their sizes are asked for: bytes of texts, and whole numbers, row by row.
+//! The sizes of arguments: bytes of strings, and integers, row by row.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::compute::cast;
@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::ColumnarValue;
 
-/// An argument of every row: texts, binary values or lists.
+/// An argument of every row: strings, binary values or lists.
 pub(super) struct Argument<'a> {
     value: &'a ColumnarValue,
     /// A scalar's value, once.
@@ -58,7 +58,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// Bytes of texts that views show, which are not those of the views.
+    /// The bytes of strings that views refer to, beside the views.
     fn view_bytes(&self) -> usize {
         match self.array.data_type() {
             DataType::Utf8View => self.array.as_string_view().total_bytes_len(),
@@ -76,14 +76,14 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// Whole numbers of every row.
+/// Integers of every row.
 pub(super) struct Numbers {
     array: Int64Array,
     is_one: bool,
 }
 
 impl Numbers {
-    /// Of an argument; none where it has no such.
+    /// The numbers of an argument; `None` if it has another type.
     pub(super) fn of(value: Option<&ColumnarValue>) -> Result<Option<Self>> {
         let (array, is_one) = match value {
             Some(ColumnarValue::Array(array)) => (array.clone(), false),
@@ -94,13 +94,13 @@ impl Numbers {
         Ok(Some(Numbers { array: array.as_primitive::<Int64Type>().clone(), is_one }))
     }
 
-    /// The number of a row; none where it is NULL.
+    /// The number of a row; `None` for NULL.
     pub(super) fn at(&self, row: usize) -> Option<i64> {
         let row = if self.is_one { 0 } else { row };
         (row < self.array.len() && !self.array.is_null(row)).then(|| self.array.value(row))
     }
 
-    /// The number of a row as one of things, of which there are none below 0.
+    /// The number of a row as a count, at least 0.
     pub(super) fn count(&self, row: usize) -> u64 {
         self.at(row).map_or(0, |number| u64::try_from(number).unwrap_or_default())
     }

@@ -1,5 +1,5 @@
-//! Values that are held against what memory is free: long constants, of which a batch would have a copy
-//! for each row, and the results of `||`, which the next one would double.
+//! Values that are checked against the free memory: long constants, which a batch would repeat for each
+//! row, and the results of `||`, which the next one would double.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use super::texts::Argument;
 
-/// Constants that take less are what they are.
+/// Smaller constants are not checked.
 const WIDE_BYTES: usize = 4 << 10;
 
 /// Whether a constant takes much memory.

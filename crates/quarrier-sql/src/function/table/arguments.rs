@@ -1,10 +1,10 @@
-//! The arguments of a call: texts that stand there as they are.
+//! The arguments of a call: string literals.
 
 use datafusion::logical_expr::Expr;
 
 use crate::{Error, Result};
 
-/// The texts that a table function was called with: at least `least`, at most `most`.
+/// The strings that a table function was called with: at least `least`, at most `most`.
 pub(super) fn texts(usage: &str, exprs: &[Expr], least: usize, most: usize) -> Result<Vec<String>> {
     if !(least..=most).contains(&exprs.len()) {
         return Err(Error::text(format!("{} arguments were given; write {usage}", exprs.len())));

@@ -1,7 +1,7 @@
-//! `carve(source)`: the files that could be recovered, as rows of the report. Nothing is written.
+//! `carve(source)`: recoverable files, as rows of the report. Nothing is written.
 //!
-//! Conditions on `type` alone and on `status` alone choose what is looked for, digests are made only
-//! where they are asked for, and a LIMIT ends it.
+//! Conditions on `type` alone and on `status` alone restrict the search, digests are computed only if
+//! selected, and a LIMIT ends the run.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -148,7 +148,7 @@ fn picked<T>(all: Vec<T>, is_wanted: impl Iterator<Item = bool>) -> Vec<T> {
     all.into_iter().zip(is_wanted).filter_map(|(one, is_wanted)| is_wanted.then_some(one)).collect()
 }
 
-/// A run of the carver with what is pushed into it.
+/// A run of the carver with the pushed-down conditions.
 #[derive(Debug)]
 struct Carving {
     source: String,
@@ -169,7 +169,7 @@ impl Finds for Carving {
         &self.schema
     }
 
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         let statuses: Vec<_> = self.statuses.iter().map(|status| status.name()).collect();
         let kinds = self.kinds.as_ref().map_or_else(|| "all".to_string(), |kinds| kinds.join(","));
         format!("types={kinds}, status={}", statuses.join(","))
@@ -201,7 +201,7 @@ impl Finds for Carving {
             let _ = rows.flush()?;
             drop(rows);
             let summary = match carved {
-                // Who takes the rows has enough of them.
+                // The reader of the rows has enough of them.
                 Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                 carved => carved.map_err(failed)?.summary,
             };
@@ -221,7 +221,7 @@ fn failed(error: quarrier::Error) -> DataFusionError {
     Error::table("carve(…)", error.to_string()).into()
 }
 
-/// Makes rows of what is found, for several threads.
+/// Makes rows of carved files, for several threads.
 struct Taker<'o>(Mutex<(RowsOut<'o>, Option<DataFusionError>)>);
 
 impl Watch for Taker<'_> {

@@ -1,5 +1,5 @@
-//! Conditions on columns of which all values are known before anything is looked at: the patterns of
-//! a search, the types of files. They choose what is looked for.
+//! Conditions on columns all of whose values are known in advance: the patterns of a search, the types
+//! of files. They restrict the search.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub(super) fn is_of(filter: &Expr, names: &[&str]) -> bool {
         && !filter.is_volatile()
 }
 
-/// Of which rows `filter` holds. Of a table with `schema`, `known` has the columns that it is on, by
-/// their places.
+/// The rows for which `filter` is true. `known` has the columns of a table with `schema` that it names,
+/// by index.
 pub(super) fn chosen(
     state: &dyn Session,
     filter: &Expr,

@@ -14,7 +14,7 @@ use super::search::Searching;
 #[derive(Debug)]
 pub(super) struct Counting {
     search: Arc<Searching>,
-    /// Of each column by which they are counted, the text of every pattern.
+    /// For each grouping column, the text of every pattern.
     texts: Vec<StringViewArray>,
     schema: SchemaRef,
 }
@@ -39,8 +39,8 @@ impl Finds for Counting {
         &self.schema
     }
 
-    fn told(&self) -> String {
-        format!("{}, counted", self.search.told())
+    fn label(&self) -> String {
+        format!("{}, counted", self.search.label())
     }
 
     fn find(&self, out: &mut Out) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `files(source)`: what the file systems in a source hold, deleted files too.
+//! `files(source)`: the entries of the file systems in a source, deleted files too.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -115,7 +115,7 @@ impl Finds for Listing {
         &self.schema
     }
 
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         self.source.clone()
     }
 
@@ -155,7 +155,7 @@ impl Finds for Listing {
             let _ = rows.flush()?;
             drop(rows);
             let listed = match listed {
-                // Who takes the rows has enough of them.
+                // The reader of the rows has enough of them.
                 Err(quarrier::Error::Output(_)) => return Ok(()),
                 Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                 listed => listed.map_err(failed)?,

@@ -98,7 +98,7 @@ impl Finds for GaugeTable {
         &self.schema
     }
 
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         let names: Vec<_> = self.areas.iter().map(|area| area.name()).collect();
         format!("areas={}", names.join(","))
     }

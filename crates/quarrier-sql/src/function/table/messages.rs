@@ -1,5 +1,5 @@
-//! `messages(source, format)`, where it is not called so: what is called so is opened as files are,
-//! before the statement is planned.
+//! `messages(source, format)`, when it is not called plainly: plain calls are opened like files, before
+//! the statement is planned.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  call ─→ arguments ─→ provider ─→ FoundExec ─→ a thread that finds ─→ batches, a few ahead
-//!                       what is wanted of it       └─ ends when nobody takes them any more
+//!                       conditions, columns       └─ ends when nobody takes them any more
 //! ```
 
 mod arguments;
@@ -38,7 +38,7 @@ use quarrier_core::sync::lock;
 use crate::reach::Reach;
 use crate::rewrite::MESSAGES;
 
-/// What is to be said beside an answer: bytes that could not be read.
+/// Notes beside an answer: bytes that could not be read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -47,22 +47,22 @@ impl Notes {
         lock(&self.0).extend(lines);
     }
 
-    /// What was said since it was last asked.
+    /// The notes since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.0))
     }
 }
 
-/// What searches and carvings are carried out with.
+/// The machine and environment for searches and carving.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
     pub(crate) environment: Environment,
     pub(crate) machine: Machine,
-    /// What they may read.
+    /// The files that they may read.
     pub(crate) reach: Reach,
 }
 
-/// What is said of bytes that could not be read, a line for each range.
+/// Notes on bytes that could not be read, a line for each range.
 fn unread(name: &str, ranges: &[Range<u64>]) -> impl Iterator<Item = String> {
     ranges
         .iter()

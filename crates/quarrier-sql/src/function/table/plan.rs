@@ -25,28 +25,28 @@ use tokio::sync::mpsc::Sender;
 
 use crate::ceiling::Ceiling;
 
-/// Batches that wait for who takes them: enough that finding goes on, few enough to hold.
+/// Batches that wait for their reader: enough to keep the search going, few enough to hold.
 const AHEAD_BATCHES: usize = 4;
 
 /// Finds rows.
 pub(super) trait Finds: fmt::Debug + Send + Sync + 'static {
-    /// What EXPLAIN calls it.
+    /// Its name in EXPLAIN.
     fn name(&self) -> &'static str;
 
-    /// All columns that there are.
+    /// All columns.
     fn schema(&self) -> &SchemaRef;
 
-    /// What it looks at and what of the statement it does itself, for EXPLAIN.
-    fn told(&self) -> String;
+    /// Its source and the parts of the statement that it does itself, for EXPLAIN.
+    fn label(&self) -> String;
 
-    /// A column by which the rows come in rising order.
+    /// A column in whose rising order the rows come.
     fn ordered_by(&self) -> Option<usize> {
         None
     }
 
-    /// What finds how many rows there are of each kind, where that takes no rows: its columns are
-    /// some of these, by their places, then counts, as `schema` has them. Each kind comes once;
-    /// without columns there is one, which may have none.
+    /// A plan that counts the rows of each group without producing them: its columns are some of these,
+    /// by index, then counts, as `schema` has them. Each group occurs once; without columns there is
+    /// one, which may be empty.
     fn counted(self: Arc<Self>, columns: &[usize], schema: &SchemaRef) -> Option<Arc<dyn Finds>> {
         let _ = (columns, schema);
         None
@@ -85,7 +85,7 @@ impl Out {
         &self.stop
     }
 
-    /// Tells that so many bytes were looked at.
+    /// Records that this many bytes were examined.
     pub(super) fn touched(&self, bytes: u64) {
         self.bytes.add(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
@@ -95,8 +95,8 @@ impl Out {
         self.is_analyzed
     }
 
-    /// Tells that so many bytes were read in the time in which the ceiling `of` lets `ceiling_bytes`
-    /// through.
+    /// Records that this many bytes were read in the time in which the ceiling `of` allows
+    /// `ceiling_bytes`.
     pub(super) fn reached(&self, of: &str, bytes: u64, ceiling_bytes: f64) {
         let ratio_metrics = RatioMetrics::new().with_display_raw_values(false);
         ratio_metrics.add_part(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -143,7 +143,7 @@ pub(crate) struct FoundExec {
 }
 
 impl FoundExec {
-    /// Of `projection`, by the places of columns, or all; at most `fetch` rows.
+    /// A plan of the columns in `projection`, or all; at most `fetch` rows.
     pub(super) fn new(
         finds: Arc<dyn Finds>,
         projection: Option<&Vec<usize>>,
@@ -197,7 +197,7 @@ fn ordered(schema: SchemaRef, place: usize) -> Result<EquivalenceProperties> {
 
 impl DisplayAs for FoundExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.finds.name(), self.finds.told())?;
+        write!(f, "{}: {}", self.finds.name(), self.finds.label())?;
         if let Some(fetch) = self.fetch {
             write!(f, ", limit={fetch}")?;
         }
@@ -275,7 +275,7 @@ impl ExecutionPlan for FoundExec {
     }
 }
 
-/// Held by who takes the rows: when it goes, finding ends.
+/// Held by the reader of the rows: when it is dropped, the search ends.
 struct Until(Arc<AtomicBool>);
 
 impl Until {

@@ -28,7 +28,7 @@ impl<'o> RowsOut<'o> {
         RowsOut { out, columns, rows: 0 }
     }
 
-    /// Takes a row, of which `value` gives the value of any column by its place among all.
+    /// Adds a row; `value` returns the value of any column by its index.
     pub(super) fn add(
         &mut self,
         mut value: impl FnMut(usize) -> ScalarValue,
@@ -43,7 +43,7 @@ impl<'o> RowsOut<'o> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Hands on what there is.
+    /// Sends the rows so far.
     pub(super) fn flush(&mut self) -> Result<ControlFlow<()>> {
         let rows = std::mem::take(&mut self.rows);
         if rows == 0 {
@@ -65,7 +65,7 @@ pub(super) fn text(value: Option<&str>) -> ScalarValue {
     ScalarValue::Utf8View(value.map(str::to_string))
 }
 
-/// A whole number, or NULL.
+/// an integer, or NULL.
 pub(super) fn whole(value: Option<u64>) -> ScalarValue {
     ScalarValue::Int64(value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)))
 }
@@ -76,7 +76,7 @@ pub(super) fn pairs_type() -> DataType {
     DataType::List(Arc::new(Field::new_list_field(pair, true)))
 }
 
-/// Pairs of whole numbers, `[[offset, length], …]`.
+/// Pairs of integers, `[[offset, length], …]`.
 pub(super) fn pairs(pairs: &[[u64; 2]]) -> ScalarValue {
     let mut list = ListBuilder::new(ListBuilder::new(Int64Builder::new()));
     for pair in pairs {

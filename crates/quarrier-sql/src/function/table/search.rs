@@ -77,8 +77,8 @@ impl TableFunctionImpl for Search {
     }
 }
 
-/// A pattern file where there is one, else what would stand in it. Who mistypes a file's name is
-/// not to search for that name.
+/// Reads a pattern file if `text` names one, else parses `text` as its contents. A missing file is an error,
+/// so that a mistyped name is not searched for.
 fn patterns_of(text: &str) -> std::result::Result<Vec<Pattern>, String> {
     const FILE_ENDINGS: [&str; 4] = ["txt", "lst", "list", "patterns"];
     let path = Path::new(text);
@@ -106,7 +106,7 @@ struct Finder {
     host: Host,
 }
 
-/// What part of a search is wanted.
+/// The part of a search that is wanted.
 #[derive(Debug, Clone)]
 struct Part {
     /// Which patterns, by their places, in rising order.
@@ -125,7 +125,7 @@ impl Finder {
         self.request.only(&part.patterns).starts(part.starts.clone())
     }
 
-    /// Searches one source after another, and tells `done` what each came to.
+    /// Searches one source after another, and reports each outcome to `done`.
     fn find(
         &self,
         part: &Part,
@@ -163,7 +163,7 @@ impl Finder {
                     pattern: part.patterns[finding.pattern as usize] as u32,
                     ..*finding
                 }));
-                // The end of what is wanted of a source ends its run, and no other's.
+                // The end of the wanted part ends the run of this source only.
                 let flow = take(&name, chunk, &wanted);
                 is_done = flow.is_break();
                 flow
@@ -183,7 +183,7 @@ struct SearchTable {
     notes: Notes,
 }
 
-/// What of a condition the search does.
+/// The conditions that the search evaluates.
 enum Pushed {
     Starts(std::ops::Range<u64>),
     Patterns,
@@ -264,7 +264,7 @@ fn names(patterns: &[Pattern]) -> StringViewArray {
     StringViewArray::from_iter(patterns.iter().map(|pattern| pattern.name.as_deref()))
 }
 
-/// A search with what is pushed into it.
+/// A search with the pushed-down conditions.
 #[derive(Debug)]
 pub(super) struct Searching {
     finder: Arc<Finder>,
@@ -276,7 +276,7 @@ pub(super) struct Searching {
 }
 
 impl Searching {
-    /// How many findings each pattern has, of all that there are.
+    /// The number of findings of each pattern.
     pub(super) fn counts(&self, out: &Out) -> Result<Vec<u64>> {
         let stop = Arc::clone(out.stop());
         let mut counts = vec![0_u64; self.finder.request.patterns().len()];
@@ -326,7 +326,7 @@ impl Searching {
 #[derive(Default)]
 struct Waiting {
     findings: Vec<Finding>,
-    /// Their bytes as text; none where the column is not wanted.
+    /// Their bytes as text; empty if the column is not wanted.
     matches: Vec<String>,
     copy: Vec<u8>,
 }
@@ -348,7 +348,7 @@ impl Waiting {
     }
 }
 
-/// What a search took, of all its sources.
+/// The cost of a search, over all its sources.
 #[derive(Default)]
 struct Account {
     bytes: u64,
@@ -377,7 +377,7 @@ impl Account {
         }
     }
 
-    /// Tells what was looked at, and what could not be.
+    /// Reports the bytes searched, and the unreadable ranges.
     fn give(self, searching: &Searching, out: &Out) {
         out.touched(self.bytes);
         for (of, bytes, ceiling_bytes) in self.reached {
@@ -400,15 +400,15 @@ impl Finds for Searching {
         &self.schema
     }
 
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         let all = self.finder.request.patterns().len();
-        let mut told = format!("patterns={} of {all}", self.part.patterns.len());
+        let mut label = format!("patterns={} of {all}", self.part.patterns.len());
         let range = self.finder.of(&self.part).span();
         if range != (0..u64::MAX) {
             let end = if range.end == u64::MAX { String::new() } else { range.end.to_string() };
-            told += &format!(", range={}..{end}", range.start);
+            label += &format!(", range={}..{end}", range.start);
         }
-        told
+        label
     }
 
     fn ordered_by(&self) -> Option<usize> {

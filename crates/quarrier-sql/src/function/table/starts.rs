@@ -5,7 +5,7 @@ use std::ops::Range;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 
-/// Of the column `offset`, the values for which `filter` holds, where those are a range.
+/// The range of `offset` for which `filter` is true, if it is one.
 pub(super) fn of(filter: &Expr) -> Option<Range<u64>> {
     match filter {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -24,7 +24,7 @@ pub(super) fn of(filter: &Expr) -> Option<Range<u64>> {
     }
 }
 
-/// What lies in both ranges.
+/// The intersection of both ranges.
 pub(super) fn both(one: Range<u64>, other: Range<u64>) -> Range<u64> {
     let start = one.start.max(other.start);
     start..one.end.min(other.end).max(start)
@@ -34,7 +34,7 @@ fn is_offset(expr: &Expr) -> bool {
     matches!(expr, Expr::Column(column) if column.name == "offset")
 }
 
-/// A whole number that stands there.
+/// an integer that stands there.
 fn whole(expr: &Expr) -> Option<i128> {
     let Expr::Literal(value, _) = expr else { return None };
     match value {

@@ -32,10 +32,10 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// Of columns of `outer`.
+    /// The domain of columns of `outer`.
     ///
     /// # Errors
-    /// Where `outer` has other rows each time it is asked for them.
+    /// If `outer` has other rows each time it is asked for them.
     pub(super) fn new(outer: &LogicalPlan, columns: Vec<Outer>) -> Result<Self> {
         let outer = unlimited(outer);
         if !is_repeatable(outer)? {
@@ -81,7 +81,7 @@ impl Domain {
         self.columns().into_iter().map(Expr::Column).collect()
     }
 
-    /// What is equal where a row of outer columns is the combination.
+    /// The equalities between a row of outer columns and the combination.
     pub(super) fn keys(&self) -> Result<Vec<(Expr, Expr)>> {
         let keys = self.pairs.iter().map(|((field, outer), column)| {
             let (outer, column) = (Expr::Column(outer.clone()), Expr::Column(column.clone()));
@@ -100,8 +100,8 @@ impl Domain {
     }
 }
 
-/// What is equal where two values are, or both are NULL. The engine has joins in which NULL equals NULL,
-/// but adds conditions that come later to their keys, for which that does not hold.
+/// Equality of two values, or NULL of both. The engine has joins in which NULL equals NULL, but adds
+/// later conditions to their keys, for which that does not hold.
 fn same(left: Expr, right: Expr, kind: &DataType) -> Result<Vec<(Expr, Expr)>> {
     let any = ScalarValue::new_default(kind)?;
     let known =
@@ -110,7 +110,7 @@ fn same(left: Expr, right: Expr, kind: &DataType) -> Result<Vec<(Expr, Expr)>> {
     Ok(vec![(left.is_null(), right.is_null()), values])
 }
 
-/// A join by what is equal.
+/// A join by these equalities.
 pub(super) fn join(
     left: LogicalPlan,
     right: LogicalPlan,

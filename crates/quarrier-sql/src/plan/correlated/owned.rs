@@ -1,5 +1,5 @@
-//! Which queries are joined here, and which are left to the engine, whose joins by equality take no
-//! domain.
+//! Decides which subqueries are joined here, and which are left to the engine, whose joins by equality
+//! need no domain.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
@@ -24,12 +24,12 @@ pub(super) fn is_left_as_value(plan: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Whether the engine makes a semi join of a query of which it is asked whether it has rows.
+/// Whether the engine makes a semi join of a query in EXISTS.
 pub(super) fn is_left_as_rows(plan: &LogicalPlan) -> Result<bool> {
     is_plain(plan, |_| true)
 }
 
-/// Whether outer columns are named in conditions alone, of which `takes` takes each.
+/// Whether outer columns occur only in conditions that `takes` accepts.
 fn is_plain(plan: &LogicalPlan, takes: fn(&Expr) -> bool) -> Result<bool> {
     if free::of(plan)?.is_empty() {
         return Ok(true);
@@ -38,7 +38,7 @@ fn is_plain(plan: &LogicalPlan, takes: fn(&Expr) -> bool) -> Result<bool> {
         LogicalPlan::Projection(Projection { input, expr, .. }) => {
             Ok(!has_outer(expr)? && is_plain(input, takes)?)
         }
-        // What is named below an alias would have to be handed through it, which the engine forgets.
+        // A name below an alias would have to be passed through it, which the engine omits.
         LogicalPlan::Filter(Filter { input, predicate, .. }) => {
             for part in split_conjunction(predicate) {
                 let has_query = part.exists(|part| Ok(free::query(part).is_some()))?;

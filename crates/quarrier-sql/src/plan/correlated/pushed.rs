@@ -29,7 +29,7 @@ impl<'d> Pushed<'d> {
     /// The rows of `plan` for each combination: with the columns of both.
     ///
     /// # Errors
-    /// Where the plan has a part for which there is no rule.
+    /// If the plan has a part for which there is no rule.
     pub(super) fn plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         if !self.concerns(plan)? {
             return self.beside(plan);
@@ -53,7 +53,7 @@ impl<'d> Pushed<'d> {
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 LogicalPlanBuilder::from(self.plan(input)?).distinct()?.build()
             }
-            // Without LIMIT, which is told below, an order means nothing here.
+            // An order without LIMIT, which is handled below, has no effect here.
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.plan(&sort.input),
             LogicalPlan::Limit(limit) => self.limit(limit),
             LogicalPlan::Window(window) => self.window(window),
@@ -69,7 +69,7 @@ impl<'d> Pushed<'d> {
         }
     }
 
-    /// The rows of a plan that names none of the outer columns, with every combination.
+    /// The rows of a plan without outer columns, with every combination.
     fn beside(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         match plan {
             LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => self.domain.plan(),
@@ -137,7 +137,7 @@ impl<'d> Pushed<'d> {
         Ok(LogicalPlan::Aggregate(plan))
     }
 
-    /// A row for every combination, also where there are no rows to put together.
+    /// A row for every combination, also if there are no rows to put together.
     fn ungrouped(&self, aggregate: &Aggregate) -> Result<LogicalPlan> {
         let marker = domain::column("row");
         let marked = |plan: LogicalPlan| {
@@ -299,7 +299,7 @@ fn project(plan: LogicalPlan, outputs: Vec<Expr>) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(outputs)?.build()
 }
 
-/// An aggregate of the rows that there are.
+/// An aggregate over the existing rows.
 fn of_rows(part: Expr, is_row: &Expr) -> Result<Transformed<Expr>> {
     let Expr::AggregateFunction(mut function) = part else { return Ok(Transformed::no(part)) };
     let filter = function.params.filter.take();

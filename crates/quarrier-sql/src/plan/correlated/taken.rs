@@ -1,4 +1,4 @@
-//! Expressions whose queries become columns of what they are evaluated over.
+//! Expressions whose subqueries become columns of their input.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{columns, owned};
 use crate::function::one_value;
 use crate::plan::memberships::Meaning;
 
-/// Where expressions stand, which says what the engine decorrelates itself.
+/// The place of an expression, which determines what the engine decorrelates itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// In WHERE or HAVING: queries for a value, and whether they have rows.
@@ -29,7 +29,7 @@ pub(super) enum Place {
     Other,
 }
 
-/// What expressions are evaluated over, and the joins that they have asked for.
+/// The input of expressions, and the joins that they need.
 pub(super) struct Taken<'p> {
     outer: &'p LogicalPlan,
     grown: Option<LogicalPlan>,
@@ -41,7 +41,7 @@ impl<'p> Taken<'p> {
         Taken { outer, grown: None, place }
     }
 
-    /// What they are evaluated over now; none where nothing was joined.
+    /// The new input; `None` if nothing was joined.
     pub(super) fn grown(self) -> Option<LogicalPlan> {
         self.grown
     }
@@ -161,7 +161,7 @@ fn any(plan: &LogicalPlan, negated: bool) -> Result<Expr> {
     Ok(if negated { count.eq(lit(0_i64)) } else { count.gt(lit(0_i64)) })
 }
 
-/// A lateral join whose right side the engine does not decorrelate; none of what is none.
+/// A lateral join whose right side the engine does not decorrelate; `None` for others.
 pub(super) fn lateral(lateral: &Join) -> Result<Option<LogicalPlan>> {
     let Some(query) = free::of_lateral(&lateral.right) else { return Ok(None) };
     if !matches!(lateral.join_type, JoinType::Inner | JoinType::Left) {

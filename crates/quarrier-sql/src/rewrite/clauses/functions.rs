@@ -1,4 +1,4 @@
-//! What stands beside the arguments of a function.
+//! Clauses beside the arguments of a function.
 
 use datafusion::sql::sqlparser::ast::{
     CaseWhen, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -11,7 +11,7 @@ use super::query::ordered;
 use super::{Functions, refused, unless};
 use crate::Result;
 
-/// Aggregates of which each equal value is taken once behind DISTINCT, or is the same taken twice.
+/// Aggregates that support DISTINCT, or for which repeated values make no difference.
 const OF_DISTINCT: [&str; 28] = [
     "any_value",
     "approx_distinct",
@@ -215,7 +215,7 @@ fn call(function: &Function, functions: &Functions) -> Result<()> {
     match nulls {
         None => {}
         Some(NullTreatment::RespectNulls | NullTreatment::IgnoreNulls) => {
-            // Of groups, the engine says itself which ones have it.
+            // For groups, the engine itself reports which aggregates support it.
             let is_told =
                 if over.is_some() { OF_NULLS.contains(&name.as_str()) } else { is_aggregate };
             unless(is_told, &of("IGNORE NULLS or RESPECT NULLS"))?;

@@ -1,5 +1,5 @@
-//! Clauses that the parser takes and the planner drops without a word: each is said in the planner's
-//! terms where there are such, and refused by its name where there are none.
+//! Clauses that the parser accepts and the planner drops silently: each is rewritten in the planner's
+//! terms if possible, and refused by its name otherwise.
 //!
 //! | written | becomes |
 //! |---|---|

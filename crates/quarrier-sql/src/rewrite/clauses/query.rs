@@ -1,4 +1,4 @@
-//! What stands around a SELECT: WITH, ORDER BY, LIMIT and what follows them.
+//! Clauses around a SELECT: WITH, ORDER BY, LIMIT and what follows them.
 
 use datafusion::sql::sqlparser::ast::{
     Cte, Expr, Fetch, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, OrderByOptions,
@@ -136,7 +136,7 @@ pub(super) fn check(query: &Query) -> Result<()> {
     unless(pipe_operators.is_empty(), "|>")
 }
 
-/// The queries that UNION and the like put together, but for what is in their parentheses.
+/// The queries that UNION and the like combine, except those in parentheses.
 fn set(body: &SetExpr) -> Result<()> {
     match body {
         SetExpr::SetOperation { op, left, set_quantifier: _, right } => {
@@ -153,7 +153,7 @@ fn set(body: &SetExpr) -> Result<()> {
     }
 }
 
-/// What is ordered by.
+/// The expressions of an ORDER BY.
 pub(super) fn ordered(exprs: &[OrderByExpr]) -> Result<()> {
     for OrderByExpr { expr: _, options, with_fill } in exprs {
         let OrderByOptions { asc: _, nulls_first: _ } = options;

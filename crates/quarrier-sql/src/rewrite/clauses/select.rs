@@ -113,7 +113,7 @@ fn joined(table: &TableWithJoins) -> Result<()> {
     joins.iter().try_for_each(join)
 }
 
-/// A join, whose tables are looked at by themselves.
+/// A join; its tables are checked separately.
 pub(super) fn join(join: &Join) -> Result<()> {
     let Join { relation: _, global, join_operator } = join;
     unless(!global, "GLOBAL JOIN")?;

@@ -92,8 +92,7 @@ impl Translator<'_> {
 
     fn is_null(&self, operand: &From, negated: bool, depth: usize) -> Option<Expr> {
         if let Some(Valued { expr, .. }) = self.value(operand, depth) {
-            // Of what is calculated, a fault would be a fault here, too, and not one of the
-            // engine's.
+            // A fault in a calculation would be a fault here, too, and not one of the engine's.
             let is_plain = matches!(expr, Expr::Column(_) | Expr::Literal(_));
             return is_plain.then(|| not(Expr::IsNull(Box::new(expr)), negated));
         }
@@ -121,7 +120,7 @@ impl Translator<'_> {
         Some(not(Expr::In { operand: Box::new(operand.expr), list }, negated))
     }
 
-    /// The first characters of a column's texts, of which the scan knows whether they are in a list.
+    /// A prefix of a column's strings; the scan can test whether it is in a list.
     fn beginning(&self, expr: &From) -> Option<Valued> {
         let From::ScalarFunction(call) = expr else { return None };
         let [text, start, count] = call.args.as_slice() else { return None };

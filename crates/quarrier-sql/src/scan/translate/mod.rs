@@ -1,9 +1,8 @@
-//! Conditions of the engine as conditions of the scan: exactly, or not at all.
+//! Translates the engine's conditions into conditions of the scan: exactly, or not at all.
 //!
-//! Only what means the same in both is translated, so that who asks need not evaluate it again:
-//! comparisons of values of one class (a floating side makes both floating), AND, OR, NOT, IS,
-//! IN, BETWEEN, LIKE with a pattern that is written down, sums, differences and products, and what
-//! texts begin with.
+//! Only conditions with the same meaning in both are translated, so that the engine need not evaluate
+//! them again: comparisons of values of one class (a float makes both sides floats), AND, OR, NOT, IS,
+//! IN, BETWEEN, LIKE with a literal pattern, sums, differences and products, and prefixes of strings.
 
 mod logical;
 mod numbers;
@@ -22,7 +21,7 @@ use quarrier_filter::matching::Matching;
 
 use crate::literal::Class;
 
-/// What a scan keeps: a condition, and how it was written.
+/// A condition of a scan, and its original text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Condition {
     expr: Option<Expr>,
@@ -48,7 +47,7 @@ impl Condition {
         Condition { expr: Some(expr), text }
     }
 
-    /// The condition; none where every row is kept.
+    /// The condition; `None` if every row is kept.
     pub(crate) fn expr(&self) -> Option<&Expr> {
         self.expr.as_ref()
     }

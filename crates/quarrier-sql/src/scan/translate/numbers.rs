@@ -40,7 +40,7 @@ pub(super) fn floating(value: Valued) -> Valued {
     Valued { expr, class: Class::Number, is_float: true }
 }
 
-/// Whether every whole number of the one is one of the other.
+/// Whether every integer of the one is one of the other.
 fn is_wider(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
     let digits = match from {

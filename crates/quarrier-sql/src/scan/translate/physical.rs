@@ -1,4 +1,5 @@
-//! Conditions that come to be known while a plan runs: what the other side of a join has.
+//! Translates dynamic filters: conditions that become known while a plan runs, such as the keys of the
+//! other side of a join.
 
 use std::sync::Arc;
 
@@ -15,9 +16,8 @@ use crate::literal::{self, Class, class_of};
 /// The most values of a list.
 const LIST_MAX: usize = 16_384;
 
-/// A condition that every row has for which `expr` is true; none where nothing of it is known to
-/// the scan. `columns` are the places of the plan's columns in the schema. Who asks evaluates
-/// `expr` again.
+/// A condition implied by `expr`; `None` if the scan can use no part of it. `columns` are the indexes
+/// of the plan's columns in the schema. The engine evaluates `expr` again.
 pub(crate) fn physical(
     expr: &Arc<dyn PhysicalExpr>,
     columns: &[usize],
@@ -130,7 +130,7 @@ mod tests {
         let both = asked([is(3), is(5)], lit(false));
         assert_eq!(both, Some(Expr::Or(vec![one(3), one(5)])));
         assert_eq!(asked([is(3), lit(false)], lit(false)), Some(Expr::Or(vec![one(3)])));
-        // What is not known may be true of every row.
+        // An unknown part may be true for every row.
         assert_eq!(asked([is(3), lit(true)], lit(false)), None);
         assert_eq!(asked([is(3), is(5)], lit(true)), None);
     }

@@ -64,7 +64,7 @@ fn is_empty(body: &SetExpr) -> bool {
     }
 }
 
-/// An aggregate has a row where there are none; one within a subquery is that one's.
+/// An aggregate has a row even without input; one within a subquery belongs to that.
 fn has_aggregate(select: &Select) -> bool {
     const NAMES: [&str; 6] = ["count(", "max(", "min(", "sum(", "array_agg(", "string_agg("];
     let outputs = select.projection.iter().map(|item| item.to_string().to_ascii_lowercase());
@@ -108,7 +108,7 @@ fn first_select(body: &SetExpr) -> Option<&Select> {
     }
 }
 
-/// The columns of a query without rows, as texts.
+/// The columns of a query without rows, as strings.
 fn columns(select: &Select) -> SchemaRef {
     let fields = select.projection.iter().map(|item| {
         let name = match item {

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use quarrier_wire::{kind, said};
 
-/// What a function says.
+/// The answer of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Answer {
     Text(&'static str),
@@ -99,7 +99,7 @@ pub(super) fn has(name: &str) -> bool {
 /// Makes them known.
 pub(super) fn register(context: &SessionContext) {
     for (name, answer) in ALL {
-        context.register_udf(ScalarUDF::new_from_impl(Told::new(name, *answer)));
+        context.register_udf(ScalarUDF::new_from_impl(CatalogFunction::new(name, *answer)));
     }
 }
 
@@ -117,20 +117,21 @@ pub(super) fn with_user(text: &str, user: &str) -> quarrier_wire::Result<String>
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Told {
+/// A function of PostgreSQL's catalogs with a fixed answer.
+struct CatalogFunction {
     name: &'static str,
     answer: Answer,
     signature: Signature,
 }
 
-impl Told {
+impl CatalogFunction {
     fn new(name: &'static str, answer: Answer) -> Self {
         let any = vec![TypeSignature::VariadicAny, TypeSignature::Nullary];
-        Told { name, answer, signature: Signature::one_of(any, Volatility::Stable) }
+        CatalogFunction { name, answer, signature: Signature::one_of(any, Volatility::Stable) }
     }
 }
 
-impl ScalarUDFImpl for Told {
+impl ScalarUDFImpl for CatalogFunction {
     fn name(&self) -> &str {
         self.name
     }

@@ -191,7 +191,7 @@ pub(super) fn register(
     Ok(())
 }
 
-/// Clients with what they ask, under PostgreSQL's names.
+/// Clients with their queries, under PostgreSQL's names.
 fn activity(board: &Board, schema: &SchemaRef) -> Result<RecordBatch> {
     let (clients, running) = (board.clients(), board.running());
     let asked = |connection: u32| {

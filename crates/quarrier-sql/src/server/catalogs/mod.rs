@@ -1,5 +1,5 @@
-//! What clients ask of PostgreSQL's catalogs before they ask anything else: a second session, which
-//! compares what the engine of statements refuses to compare, over small tables in memory.
+//! Answers clients' queries of PostgreSQL's catalogs: a second session, which allows comparisons that
+//! the engine of statements refuses, over small tables in memory.
 
 mod empty;
 mod functions;
@@ -27,14 +27,14 @@ const MEMORY_BYTES: usize = 64 << 20;
 /// The session.
 pub(super) struct Catalogs {
     context: SessionContext,
-    /// Of the engine's tables, when it was made.
+    /// The version of the engine's tables when it was made.
     pub(super) version: u64,
-    /// Names and numbers of tables.
+    /// Names and object identifiers of tables.
     numbers: Vec<(String, u32)>,
 }
 
-/// A question for catalogs.
-pub(super) struct Asked {
+/// A query of the system catalogs.
+pub(super) struct CatalogQuery {
     text: String,
     user: String,
 }
@@ -109,8 +109,8 @@ impl Catalogs {
         kinds.iter_mut().filter(|kind| matches!(**kind, 0 | kind::UNKNOWN)).for_each(|kind| {
             *kind = kind::TEXT;
         });
-        let asked = Asked { text: text.to_string(), user: asker.user.clone() };
-        // What its columns are is found with values that mean nothing.
+        let asked = CatalogQuery { text: text.to_string(), user: asker.user.clone() };
+        // Placeholder values suffice to find its columns.
         let values: Vec<Value> = kinds.iter().map(|kind| nothing(*kind)).collect();
         let columns = self.begun(&asked, &values).await?.schema;
         let inner = Arc::new(asked);
@@ -118,11 +118,11 @@ impl Catalogs {
         Ok(Prepared { parameters: kinds, columns: Some(columns), tag, changes: false, inner })
     }
 
-    pub(super) async fn answered(&self, asked: &Asked, values: &[Value]) -> Result<Reply> {
+    pub(super) async fn answered(&self, asked: &CatalogQuery, values: &[Value]) -> Result<Reply> {
         Ok(Reply::Rows(self.begun(asked, values).await?))
     }
 
-    async fn begun(&self, asked: &Asked, values: &[Value]) -> Result<Rows> {
+    async fn begun(&self, asked: &CatalogQuery, values: &[Value]) -> Result<Rows> {
         let text = with_parameters(&asked.text, |place| values.get(place).map(literal))?;
         let number = |name: &str| self.numbers.iter().find(|it| it.0 == name).map(|it| it.1);
         let text = plain(&text, number)?;

@@ -1,5 +1,5 @@
-//! The keys of one side of a join, gathered as its rows come by, for the scan of the other side: rows
-//! without a partner are then left out where they lie, before the engine has them made and hashed.
+//! Runtime filter (dynamic filter, semi-join reduction): collects the keys of one side of a join while its
+//! rows pass, so that the scan of the other side skips rows without a partner.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -23,61 +23,61 @@ use tokio::sync::watch;
 
 use super::over_input::{over_input, rows_of_input};
 
-/// Whether values of this type are keys that have bits.
+/// Whether values of this type can be collected as a bitmap of keys.
 pub(crate) fn is_whole(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int32 | DataType::Int64)
 }
 
-/// What is known of the keys.
+/// How far the keys are collected.
 #[derive(Debug, Clone)]
-enum Told {
-    /// They are still gathered.
+enum KeyState {
+    /// Partitions are still being read.
     Open,
     /// All of them.
     All(Arc<Keys>),
-    /// Somebody stopped before all of them had come by.
+    /// A partition stopped before its end, so keys may be missing and must not be used.
     Lost,
 }
 
-/// Keys that a join gathers, and somebody waits for.
+/// The keys that one side of a join collects and scans of the other side wait for.
 #[derive(Debug)]
 pub(crate) struct JoinKeys {
-    /// Those that matter lie here.
+    /// Only keys in this range matter: the other side has no others.
     span: RangeInclusive<i64>,
     gathered: Mutex<Gathered>,
-    told: watch::Sender<Told>,
+    state: watch::Sender<KeyState>,
 }
 
 #[derive(Debug, Default)]
 struct Gathered {
     keys: Option<Keys>,
-    /// What the engine was asked for these.
+    /// The memory reserved for the keys.
     memory: Option<MemoryReservation>,
-    /// Partitions that are through.
+    /// Partitions that have ended.
     partitions: usize,
 }
 
 impl JoinKeys {
-    /// None yet, of a column whose numbers lie in `span`.
+    /// An empty set of keys, for a column whose numbers lie in `span`.
     pub(crate) fn new(span: RangeInclusive<i64>) -> Arc<Self> {
-        let (told, _) = watch::channel(Told::Open);
-        Arc::new(JoinKeys { span, gathered: Mutex::default(), told })
+        let (state, _) = watch::channel(KeyState::Open);
+        Arc::new(JoinKeys { span, gathered: Mutex::default(), state })
     }
 
-    /// All of them, once the join has seen them; none where it stopped before.
+    /// Waits for all keys; `None` if the join stopped before it had seen them all.
     ///
-    /// Whoever waits must not be asked for by the side that is gathered. A scan of the other side is not:
-    /// the join asks that side for nothing before it has this one.
+    /// The waiting scan must not be an input of the side that is read first. A scan of the other side
+    /// is not: the join polls that side only after the first has ended.
     pub(super) async fn all(&self) -> Option<Arc<Keys>> {
-        let mut told = self.told.subscribe();
-        let told = told.wait_for(|told| !matches!(told, Told::Open)).await.ok()?;
-        match &*told {
-            Told::All(keys) => Some(Arc::clone(keys)),
-            Told::Open | Told::Lost => None,
+        let mut state = self.state.subscribe();
+        let state = state.wait_for(|state| !matches!(state, KeyState::Open)).await.ok()?;
+        match &*state {
+            KeyState::All(keys) => Some(Arc::clone(keys)),
+            KeyState::Open | KeyState::Lost => None,
         }
     }
 
-    /// Those of one of so many partitions.
+    /// Adds the keys of one of the partitions.
     fn add(&self, (mine, memory): (Keys, MemoryReservation), partitions: usize) {
         let mut gathered = lock(&self.gathered);
         match &mut gathered.keys {
@@ -91,51 +91,52 @@ impl JoinKeys {
         if gathered.partitions == partitions
             && let Some(keys) = gathered.keys.take()
         {
-            self.told.send_replace(Told::All(Arc::new(keys)));
+            self.state.send_replace(KeyState::All(Arc::new(keys)));
         }
     }
 
     fn lose(&self) {
-        self.told.send_replace(Told::Lost);
+        self.state.send_replace(KeyState::Lost);
     }
 }
 
-/// A key of a join, and who wants it.
+/// A key to collect, and where the scans that wait for it get it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    /// Of the rows that come by: a whole number.
+pub(crate) struct RequestedKey {
+    /// An integer expression over the rows that pass.
     pub(crate) key: Arc<dyn PhysicalExpr>,
     pub(crate) keys: Arc<JoinKeys>,
 }
 
-/// Hands its input on and gathers keys of it.
+/// Passes its input on and collects its join keys for a runtime filter.
 #[derive(Debug)]
-pub(crate) struct KeysExec {
+pub(crate) struct JoinKeyCollectExec {
     input: Arc<dyn ExecutionPlan>,
-    asked: Vec<Asked>,
+    asked: Vec<RequestedKey>,
 }
 
-impl KeysExec {
-    /// Of `input`, the side of a join that is read first; each key [can be gathered](Self::can_gather).
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, asked: Vec<Asked>) -> Self {
-        KeysExec { input, asked }
+impl JoinKeyCollectExec {
+    /// Collects keys of `input`, the side of a join that is read first; each key
+    /// [can be collected](Self::can_collect).
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, asked: Vec<RequestedKey>) -> Self {
+        JoinKeyCollectExec { input, asked }
     }
 
-    /// Whether such a key can be gathered of `input`.
-    pub(crate) fn can_gather(input: &dyn ExecutionPlan, key: &Arc<dyn PhysicalExpr>) -> bool {
+    /// Whether keys of this type can be collected from `input`.
+    pub(crate) fn can_collect(input: &dyn ExecutionPlan, key: &Arc<dyn PhysicalExpr>) -> bool {
         key.data_type(&input.schema()).is_ok_and(|it| is_whole(&it))
     }
 }
 
-impl DisplayAs for KeysExec {
+impl DisplayAs for JoinKeyCollectExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys: Vec<String> = self.asked.iter().map(|asked| asked.key.to_string()).collect();
-        write!(f, "KeysExec: keys=[{}]", keys.join(", "))
+        write!(f, "JoinKeyCollectExec: keys=[{}]", keys.join(", "))
     }
 }
 
-impl ExecutionPlan for KeysExec {
-    over_input!("KeysExec");
+impl ExecutionPlan for JoinKeyCollectExec {
+    over_input!("JoinKeyCollectExec");
     rows_of_input!();
 
     fn apply_expressions(
@@ -150,7 +151,7 @@ impl ExecutionPlan for KeysExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("keys of nothing") };
-        Ok(Arc::new(KeysExec { input, asked: self.asked.clone() }))
+        Ok(Arc::new(JoinKeyCollectExec { input, asked: self.asked.clone() }))
     }
 
     fn execute(
@@ -159,10 +160,10 @@ impl ExecutionPlan for KeysExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let partitions = self.input.properties().output_partitioning().partition_count();
-        let gather = |asked: &Asked| {
-            let memory = MemoryConsumer::new("KeysExec").register(context.memory_pool());
+        let gather = |asked: &RequestedKey| {
+            let memory = MemoryConsumer::new("JoinKeyCollectExec").register(context.memory_pool());
             let has_room = memory.try_grow(Keys::nbytes_of(&asked.keys.span)).is_ok();
-            // Where there is no room, the scan does without.
+            // Without room for the keys, the scan runs without a filter.
             if !has_room {
                 asked.keys.lose();
             }
@@ -188,11 +189,11 @@ impl ExecutionPlan for KeysExec {
     }
 }
 
-/// What one partition has of a key so far.
+/// The keys that one partition has collected so far.
 struct Gathering {
-    asked: Asked,
+    asked: RequestedKey,
     partitions: usize,
-    /// None once they are handed over, or where there is no room for them.
+    /// None after they were handed over, or if there is no memory for them.
     mine: Option<(Keys, MemoryReservation)>,
 }
 
@@ -233,7 +234,7 @@ impl Drop for Gathering {
     }
 }
 
-/// A partition's rows as they come.
+/// The rows of a partition, passed on while their keys are collected.
 struct Passing {
     input: SendableRecordBatchStream,
     gathering: Vec<Gathering>,

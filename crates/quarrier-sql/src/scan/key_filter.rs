@@ -1,5 +1,5 @@
-//! Rows of Parquet files that have a partner on the other side of a join: the others are left out as they
-//! come from the file, before they are spread over threads and hashed.
+//! Applies a runtime filter to rows of Parquet: drops rows without a partner as they leave the file, before
+//! they are repartitioned and hashed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,56 +18,56 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{StreamExt, TryStreamExt};
 use quarrier_filter::Keys;
 
-use super::keys::JoinKeys;
+use super::key_collect::JoinKeys;
 use super::over_input::{over_input, rows_of_input, without_expressions};
 
-/// What leaves more than this share of the rows is not looked for any longer: the join looks anyway.
+/// A filter that keeps more than this share of the rows is given up: the join tests the rows anyway.
 const KEPT_SHARE_MAX: f64 = 0.8;
-/// Rows after which that is told.
-const TOLD_ROWS: usize = 1 << 16;
+/// Rows on which that is decided.
+const TRIAL_ROWS: usize = 1 << 16;
 
-/// A column whose rows are kept by their keys.
+/// A column, and the keys that its rows must have.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
-    /// Of the input.
+pub(crate) struct JoinKeyColumn {
+    /// The index in the input's schema.
     pub(crate) column: usize,
     pub(crate) keys: Arc<JoinKeys>,
 }
 
-/// Waits for keys, and hands on the rows that have them.
+/// Waits for the keys of the other side, and passes on only the rows that have one of them.
 #[derive(Debug)]
-pub(crate) struct KeepExec {
+pub(crate) struct JoinKeyFilterExec {
     input: Arc<dyn ExecutionPlan>,
-    wishes: Vec<Wish>,
+    key_columns: Vec<JoinKeyColumn>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-impl KeepExec {
-    /// Of `input`, whose columns that are wished for are [whole](super::keys::is_whole).
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, wishes: Vec<Wish>) -> Self {
-        KeepExec { input, wishes, metrics: ExecutionPlanMetricsSet::new() }
+impl JoinKeyFilterExec {
+    /// Filters `input` by `key_columns`, whose types are [integers](super::key_collect::is_whole).
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, key_columns: Vec<JoinKeyColumn>) -> Self {
+        JoinKeyFilterExec { input, key_columns, metrics: ExecutionPlanMetricsSet::new() }
     }
 
     pub(crate) fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
 
-    pub(crate) fn wishes(&self) -> &[Wish] {
-        &self.wishes
+    pub(crate) fn key_columns(&self) -> &[JoinKeyColumn] {
+        &self.key_columns
     }
 }
 
-impl DisplayAs for KeepExec {
+impl DisplayAs for JoinKeyFilterExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let schema = self.schema();
         let names: Vec<&str> =
-            self.wishes.iter().map(|wish| &**schema.field(wish.column).name()).collect();
-        write!(f, "KeepExec: keys=[{}]", names.join(", "))
+            self.key_columns.iter().map(|key| &**schema.field(key.column).name()).collect();
+        write!(f, "JoinKeyFilterExec: keys=[{}]", names.join(", "))
     }
 }
 
-impl ExecutionPlan for KeepExec {
-    over_input!("KeepExec");
+impl ExecutionPlan for JoinKeyFilterExec {
+    over_input!("JoinKeyFilterExec");
     without_expressions!();
     rows_of_input!();
 
@@ -76,7 +76,7 @@ impl ExecutionPlan for KeepExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("rows of nothing") };
-        Ok(Arc::new(KeepExec::new(input, self.wishes.clone())))
+        Ok(Arc::new(JoinKeyFilterExec::new(input, self.key_columns.clone())))
     }
 
     fn execute(
@@ -85,20 +85,20 @@ impl ExecutionPlan for KeepExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let (schema, input) = (self.schema(), Arc::clone(&self.input));
-        let wishes = self.wishes.clone();
+        let key_columns = self.key_columns.clone();
         let batch_rows = context.session_config().batch_size();
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        // Files are opened when the keys are known: row groups without any are then not read.
+        // Files are opened only when the keys are known, so that row groups without any are not read.
         let rows = futures::stream::once(async move {
             let mut tests = Vec::new();
-            for wish in &wishes {
-                let keys = wish.keys.all().await;
-                tests.extend(keys.map(|keys| Test::new(wish.column, keys)));
+            for key in &key_columns {
+                let keys = key.keys.all().await;
+                tests.extend(keys.map(|keys| Test::new(key.column, keys)));
             }
             let rows = input.execute(partition, context)?;
             let room = BatchCoalescer::new(rows.schema(), batch_rows);
             Ok::<_, datafusion::error::DataFusionError>(
-                Kept { rows, tests, room, whole: None }.batches(),
+                FilteredStream { rows, tests, room, whole: None }.batches(),
             )
         });
         let rows = rows.try_flatten();
@@ -123,17 +123,17 @@ impl ExecutionPlan for KeepExec {
     }
 }
 
-/// The rows of a partition that are kept.
-struct Kept {
+/// The rows of a partition that pass the filter.
+struct FilteredStream {
     rows: SendableRecordBatchStream,
     tests: Vec<Test>,
-    /// Where few rows of each batch come together.
+    /// Gathers the few rows that each batch keeps.
     room: BatchCoalescer,
-    /// A batch of which all rows are kept, behind what has come together.
+    /// A batch that passes whole, to follow the rows in `room`.
     whole: Option<RecordBatch>,
 }
 
-impl Kept {
+impl FilteredStream {
     fn batches(self) -> impl futures::Stream<Item = Result<RecordBatch>> {
         futures::stream::try_unfold(Some(self), |kept| async move {
             let Some(mut kept) = kept else { return Ok(None) };
@@ -173,7 +173,7 @@ impl Kept {
     }
 }
 
-/// Keys that rows of one column are asked for.
+/// The keys that rows of one column must have, and how many had one.
 struct Test {
     column: usize,
     keys: Arc<Keys>,
@@ -186,9 +186,9 @@ impl Test {
         Test { column, keys, rows: 0, kept: 0 }
     }
 
-    /// Which rows of a batch have one; none where it is not worth while to look.
+    /// Which rows of a batch pass; `None` where the filter keeps too many rows to be worth its time.
     fn kept(&mut self, batch: &RecordBatch) -> Result<Option<BooleanArray>> {
-        if self.rows >= TOLD_ROWS && self.kept as f64 > KEPT_SHARE_MAX * self.rows as f64 {
+        if self.rows >= TRIAL_ROWS && self.kept as f64 > KEPT_SHARE_MAX * self.rows as f64 {
             return Ok(None);
         }
         let values = batch.column(self.column);
@@ -201,7 +201,7 @@ impl Test {
             return internal_err!("a join key that is not an integer: {}", values.data_type());
         };
         let found = BooleanBuffer::new(Buffer::from_vec(which), 0, values.len());
-        // NULL is none.
+        // NULL has no partner.
         let kept = match values.nulls() {
             Some(nulls) => BooleanArray::new(&found & nulls.inner(), None),
             None => BooleanArray::new(found, None),

@@ -1,10 +1,9 @@
-//! What a plan learns while it runs must reach the columns that it is about, and no others of the same
-//! name. DataFusion 55 hands such a filter down by names where rows are spread over threads or brought
-//! together: above `t1 JOIN t2`, both with a column `id`, one on `t2.id` would come down as one on
-//! `t1.id`, and rows would be lost. So whoever has been told of the wrong column is made to forget it.
+//! Takes misrouted dynamic filters (runtime filters) off the scans that they do not concern. DataFusion 55
+//! pushes a dynamic filter down by column names where rows are repartitioned or coalesced: above `t1 JOIN t2`,
+//! both with a column `id`, a filter on `t2.id` arrives as one on `t1.id`, and rows are lost.
 //!
-//! apache/datafusion#25244, fixed by #25259, which is in none of 55: this file and `lineage` go with
-//! DataFusion 56.
+//! apache/datafusion#25244, fixed by #25259, which no release of 55 contains: delete this file and `lineage`
+//! with DataFusion 56.
 
 use std::sync::Arc;
 
@@ -23,24 +22,24 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use super::lineage::{Origin, origins};
 use crate::scan::MessagesExec;
 
-/// A rule behind all others that hand such filters down.
+/// An optimizer rule that runs after all rules that push dynamic filters down.
 #[derive(Debug)]
-pub(super) struct Misled;
+pub(super) struct MisroutedDynamicFilters;
 
-impl PhysicalOptimizerRule for Misled {
+impl PhysicalOptimizerRule for MisroutedDynamicFilters {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let misled = misled(&plan)?;
-        if misled.is_empty() {
+        let misrouted = find_misrouted(&plan)?;
+        if misrouted.is_empty() {
             return Ok(plan);
         }
         plan.transform_up(|part| {
             let mut part = Transformed::no(part);
             let leaf: *const () = Arc::as_ptr(&part.data).cast();
-            for (_, id) in misled.iter().filter(|(misled, _)| *misled == leaf) {
+            for (_, id) in misrouted.iter().filter(|(misrouted, _)| *misrouted == leaf) {
                 if let Some(other) = without(&part.data, *id) {
                     part = Transformed::yes(other);
                 }
@@ -51,7 +50,7 @@ impl PhysicalOptimizerRule for Misled {
     }
 
     fn name(&self) -> &str {
-        "misled"
+        "misrouted_dynamic_filters"
     }
 
     fn schema_check(&self) -> bool {
@@ -59,13 +58,13 @@ impl PhysicalOptimizerRule for Misled {
     }
 }
 
-/// Leaves, each with a filter of which it has been told for a column that it is not about.
-fn misled(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<(*const (), u64)>> {
+/// Leaves, each with the number of a dynamic filter that reached it for the wrong column.
+fn find_misrouted(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<(*const (), u64)>> {
     let mut found = Vec::new();
     plan.apply(|producer| {
         for filter in producer.dynamic_expressions_produced() {
             let Some(id) = filter.expression_id() else { continue };
-            // A join asks the side that it reads second.
+            // A join filters the side that it reads second.
             let inputs = producer.children();
             let input = match producer.downcast_ref::<HashJoinExec>() {
                 Some(join) => join.right(),
@@ -76,9 +75,11 @@ fn misled(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<(*const (), u64)>> {
             };
             let meant = columns_of(&filter);
             input.apply(|leaf| {
-                let told = told(leaf).into_iter().find(|told| told.expression_id() == Some(id));
-                if let Some(told) = told
-                    && !is_meant(input, &meant, leaf, &columns_of(&told))
+                let delivered = filters_at(leaf)
+                    .into_iter()
+                    .find(|delivered| delivered.expression_id() == Some(id));
+                if let Some(delivered) = delivered
+                    && !targets_column(input, &meant, leaf, &columns_of(&delivered))
                 {
                     found.push((Arc::as_ptr(leaf).cast(), id));
                 }
@@ -90,7 +91,7 @@ fn misled(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<(*const (), u64)>> {
     Ok(found)
 }
 
-/// The columns that a filter is about, in its order.
+/// The columns that a filter names, in its order.
 fn columns_of(filter: &Arc<dyn PhysicalExpr>) -> Vec<Column> {
     let mut columns = Vec::new();
     for child in filter.children() {
@@ -102,12 +103,12 @@ fn columns_of(filter: &Arc<dyn PhysicalExpr>) -> Vec<Column> {
     columns
 }
 
-/// Whether each column that a leaf was told of is the one that was meant.
-fn is_meant(
+/// Whether each column of the filter at a leaf is the column that its producer meant.
+fn targets_column(
     input: &Arc<dyn ExecutionPlan>,
     meant: &[Column],
     leaf: &Arc<dyn ExecutionPlan>,
-    told: &[Column],
+    delivered: &[Column],
 ) -> bool {
     // A reader of files names its columns by their places in the file.
     let is_by_name = leaf.downcast_ref::<DataSourceExec>().is_some();
@@ -115,15 +116,15 @@ fn is_meant(
         true => leaf.schema().index_of(column.name()).ok(),
         false => Some(column.index()),
     };
-    let is_one = |(meant, told): (&Column, &Column)| {
-        let told = place(told).map(|place| Origin::of(leaf, place));
-        told.is_some_and(|told| origins(input, meant.index()).contains(&told))
+    let is_one = |(meant, delivered): (&Column, &Column)| {
+        let delivered = place(delivered).map(|place| Origin::of(leaf, place));
+        delivered.is_some_and(|delivered| origins(input, meant.index()).contains(&delivered))
     };
-    meant.len() == told.len() && meant.iter().zip(told).all(is_one)
+    meant.len() == delivered.len() && meant.iter().zip(delivered).all(is_one)
 }
 
-/// The filters that a leaf has been told of.
-pub(super) fn told(leaf: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn PhysicalExpr>> {
+/// The dynamic filters pushed down to a leaf.
+pub(super) fn filters_at(leaf: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn PhysicalExpr>> {
     if let Some(scan) = leaf.downcast_ref::<MessagesExec>() {
         return scan.dynamic().to_vec();
     }
@@ -140,7 +141,7 @@ fn parquet(leaf: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &ParquetSo
     source.downcast_to_file_source::<ParquetSource>()
 }
 
-/// The leaf that knows nothing of this filter.
+/// The leaf without this filter.
 fn without(leaf: &Arc<dyn ExecutionPlan>, id: u64) -> Option<Arc<dyn ExecutionPlan>> {
     let is_it = |part: &Arc<dyn PhysicalExpr>| part.expression_id() == Some(id);
     if let Some(scan) = leaf.downcast_ref::<MessagesExec>() {
