@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use quarrier_filter::Query;
 use quarrier_messages::Schema;
-use quarrier_native::sql::{self, Answers, Asked, Given, Refused};
+use quarrier_native::sql::{self, Answers, Given, Refused, StatementBatch};
 use quarrier_sql::{Answer, Engine, Options, Rows, Statement, is_of_scan, usable_memory};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::packed::packed;
 use crate::refused::refused;
 
-/// The engine. It lives for one call: no thread of it is left behind, and a file is read anew.
+/// The engine. It lives for one call: it leaves no thread behind, and files are read anew.
 #[derive(Debug)]
 pub(crate) struct Full;
 
 /// How often it is looked whether the answer is wanted no more.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// How long threads may go on with what they are in the middle of.
+/// How long threads may take to finish their current work.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Stack for statements that nest as deep as they may.
@@ -32,7 +32,7 @@ impl sql::Engine for Full {
         is_of_scan(query, schema)
     }
 
-    fn answer(&self, asked: Asked, stop: &Arc<AtomicBool>) -> Result<Answers, Refused> {
+    fn answer(&self, asked: StatementBatch, stop: &Arc<AtomicBool>) -> Result<Answers, Refused> {
         let runtime = runtime(asked.workers)?;
         let (sender, answer) = sync_channel(1);
         let its_stop = Arc::clone(stop);
@@ -64,8 +64,8 @@ fn runtime(workers: usize) -> Result<Runtime, Refused> {
     builder.build().map_err(failed)
 }
 
-async fn answers(asked: Asked, stop: Arc<AtomicBool>) -> Result<Answers, Refused> {
-    let Asked { tables, statements, workers, environment, machine } = asked;
+async fn answers(asked: StatementBatch, stop: Arc<AtomicBool>) -> Result<Answers, Refused> {
+    let StatementBatch { tables, statements, workers, environment, machine } = asked;
     let memory_bytes_max = usable_memory();
     let options =
         Options { workers, memory_bytes_max, stop, environment, machine, ..Options::default() };

@@ -7,8 +7,8 @@
 //!                             └─ refused  why there is no answer
 //! ```
 //!
-//! A table of Python is what the engine scans, without a copy: that is why this module holds the
-//! classes once more, and `quarrier` uses them instead of the light ones.
+//! The engine scans a table of Python without a copy: for that, this module holds the classes once
+//! more, and `quarrier` uses them instead of the light ones.
 
 mod full;
 

@@ -52,7 +52,7 @@ fn has_place(data_type: &DataType) -> bool {
         T::Decimal32(..) | T::Decimal64(..) | T::Decimal128(..) => true,
         T::Timestamp(..) | T::Utf8 | T::LargeUtf8 | T::Utf8View => true,
         T::Dictionary(_, values) => has_place(values),
-        // Of a struct fields become columns; bytes that are no text are refused.
+        // The fields of a struct become columns; bytes that are not UTF-8 are refused.
         _ => false,
     }
 }

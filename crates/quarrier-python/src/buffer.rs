@@ -21,7 +21,7 @@ impl<'py> Buffer<'py> {
     /// The bytes of `object`, to be read.
     ///
     /// # Errors
-    /// `TypeError` where it shows no bytes, `BufferLayoutError` where they are not contiguous.
+    /// `TypeError` where it shows no bytes, `BufferLayoutError` if they are not contiguous.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         Self::with_flags(object, ffi::PyBUF_SIMPLE)
     }

@@ -21,8 +21,8 @@ use crate::host;
 use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
 
-/// Recovers files from a disk image, device, URL or bytes-like object into a folder; or only tells
-/// what there is (`dry_run=True`, without a folder).
+/// Recovers files from a disk image, device, URL or bytes-like object into a folder; or only lists
+/// them (`dry_run=True`, without a folder).
 #[pyfunction]
 #[pyo3(
     signature = (

@@ -22,7 +22,7 @@ pub(crate) struct Carved {
     pub(crate) unreadable: Vec<Range<u64>>,
     pub(crate) skimmed: Vec<SkimmedRange>,
     pub(crate) rows: Vec<Row>,
-    /// What was not looked at, in words.
+    /// Skipped parts, for people.
     pub(crate) skipped: Option<String>,
 }
 
@@ -85,8 +85,8 @@ impl CarvedFiles {
         self.carved.skimmed.iter().map(one).collect()
     }
 
-    /// What was not looked at, inside archives or with `unallocated=True` in partitions, in words;
-    /// None where all was.
+    /// Skipped parts, inside archives or with `unallocated=True` in partitions, as a sentence; `None` if
+    /// nothing was skipped.
     #[getter]
     fn skipped(&self) -> Option<&str> {
         self.carved.skipped.as_deref()
@@ -123,7 +123,7 @@ impl CarvedFiles {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer that cannot cast ignore what is asked for.
+        // The interface allows a producer that cannot cast to ignore the requested schema.
         let _ = requested_schema;
         let batch = batch(&self.carved.rows)
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;

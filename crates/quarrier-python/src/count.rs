@@ -11,7 +11,7 @@ use crate::errors::raise;
 pub(crate) struct Count(usize);
 
 impl Count {
-    /// The count; 0 where it is not given.
+    /// The count; 0 if it is not given.
     pub(crate) fn asked(count: Option<Count>) -> usize {
         count.map_or(0, |count| count.0)
     }

@@ -51,13 +51,13 @@ pub(crate) fn of_facade(py: Python<'_>, error: &quarrier::Error) -> PyErr {
 /// The system's number for a file that is not there.
 const NO_SUCH_FILE: i32 = 2;
 
-/// What the system says of an error's number.
+/// The system's message for an error number.
 fn system_words(number: i32) -> String {
     let text = std::io::Error::from_raw_os_error(number).to_string();
     text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
-/// What the crate `quarrier-search` refuses.
+/// The exception for an error of `quarrier-search`.
 pub(crate) fn of_search(py: Python<'_>, error: &quarrier_search::Error) -> PyErr {
     use quarrier_search::Error;
     let message = in_python(&error.to_string());
@@ -73,7 +73,7 @@ pub(crate) fn of_search(py: Python<'_>, error: &quarrier_search::Error) -> PyErr
     }
 }
 
-/// What the crate `quarrier-sparse` refuses.
+/// The exception for an error of `quarrier-sparse`.
 #[cold]
 pub(crate) fn of_sparse(py: Python<'_>, error: &quarrier_sparse::Error) -> PyErr {
     use quarrier_sparse::Error;
@@ -100,8 +100,8 @@ pub(crate) fn of_sparse(py: Python<'_>, error: &quarrier_sparse::Error) -> PyErr
     }
 }
 
-/// What went wrong with a source. Where the system said no, that is Python's own `OSError`, or
-/// the class under it that stands for the system's error number.
+/// The exception for an error of a source. Errors of the system become Python's own `OSError`, or its
+/// subclass for the error number.
 pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
     use quarrier_core::Error;
     let message = error.to_string();
@@ -127,7 +127,7 @@ pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
     }
 }
 
-/// What is wrong with messages that were to be loaded.
+/// The exception for an error of loading messages.
 pub(crate) fn of_messages(py: Python<'_>, error: &quarrier_messages::Error) -> PyErr {
     use quarrier_messages::Error;
     let message = error.to_string();
@@ -145,7 +145,7 @@ pub(crate) fn of_messages(py: Python<'_>, error: &quarrier_messages::Error) -> P
     }
 }
 
-/// What is wrong with a condition or statement.
+/// The exception for an error of a condition or statement.
 pub(crate) fn of_filter(py: Python<'_>, error: &quarrier_filter::Error) -> PyErr {
     use quarrier_filter::Error;
     let message = in_python(&error.to_string());
@@ -171,7 +171,7 @@ pub(crate) fn of_filter(py: Python<'_>, error: &quarrier_filter::Error) -> PyErr
     }
 }
 
-/// What an engine for all of SQL refuses.
+/// The exception for an error of the SQL engine.
 pub(crate) fn of_sql(py: Python<'_>, refused: &Refused) -> PyErr {
     let of_text = |class: &str, reason: &str, place: Option<(u64, u64)>| {
         let reason = in_python(reason);
@@ -206,7 +206,7 @@ fn of_table(py: Python<'_>, name: &str, reason: &str) -> PyErr {
     }
 }
 
-/// What could not be measured.
+/// The exception for an error of the gauge.
 fn of_gauge(py: Python<'_>, error: &quarrier_gauge::Error) -> PyErr {
     use quarrier_gauge::Error;
     let message = error.to_string();
@@ -229,7 +229,7 @@ fn of_gauge(py: Python<'_>, error: &quarrier_gauge::Error) -> PyErr {
     }
 }
 
-/// What could not be carved.
+/// The exception for an error of carving.
 fn of_carve(py: Python<'_>, error: &quarrier_carve::Error) -> PyErr {
     use quarrier_carve::Error;
     let message = in_python(&error.to_string());
@@ -241,12 +241,13 @@ fn of_carve(py: Python<'_>, error: &quarrier_carve::Error) -> PyErr {
     }
 }
 
-/// What the system said of a read.
+/// The exception for a failed read.
 pub(crate) fn of_io(py: Python<'_>, error: std::io::Error, name: &str) -> PyErr {
     of_core(py, &quarrier_core::Error::io(name, "read", error))
 }
 
-/// What went wrong with a remote source. All are kinds of `OSError`, as they are for files.
+/// The exception for an error of a remote source. All are subclasses of `OSError`, as they are for
+/// files.
 pub(crate) fn of_remote(py: Python<'_>, error: &quarrier_remote::Error) -> PyErr {
     use quarrier_remote::Error;
     let class = match error {

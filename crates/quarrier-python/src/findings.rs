@@ -1,4 +1,4 @@
-//! What a search found, as rows.
+//! The findings of a search, as rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use quarrier_search::{Finding, Pattern};
 
 use crate::stream;
 
-/// All that a search gave.
-pub(crate) struct Found {
-    /// The sources in their order: the name, and before which finding its own end.
+/// The result of a search.
+pub(crate) struct SearchResult {
+    /// The sources in order: the name, and the index after the source's last finding.
     pub(crate) sources: Vec<(String, usize)>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) engine: String,
@@ -31,7 +31,7 @@ pub(crate) struct Found {
 /// The findings of a search, in order of source, offset, then pattern.
 #[pyclass(frozen, sequence, module = "quarrier")]
 pub(crate) struct Findings {
-    found: Arc<Found>,
+    found: Arc<SearchResult>,
 }
 
 /// The name of a pattern, or None.
@@ -42,10 +42,10 @@ fn name<'py>(py: Python<'py>, pattern: &Pattern) -> Bound<'py, PyAny> {
     }
 }
 
-impl Found {
-    /// Nothing yet, for these patterns.
+impl SearchResult {
+    /// An empty result for these patterns.
     pub(crate) fn of(patterns: &[Pattern]) -> Self {
-        Found {
+        SearchResult {
             sources: Vec::new(),
             patterns: patterns.to_vec(),
             engine: String::new(),
@@ -127,7 +127,7 @@ impl Found {
 }
 
 impl Findings {
-    pub(crate) fn new(found: Found) -> Self {
+    pub(crate) fn new(found: SearchResult) -> Self {
         Findings { found: Arc::new(found) }
     }
 }
@@ -140,7 +140,7 @@ impl Findings {
         &self.found.engine
     }
 
-    /// Ranges that could not be read, as (offset, length): of all sources, one behind the other.
+    /// Ranges that could not be read, as (offset, length): of all sources, one after the other.
     #[getter]
     fn unreadable(&self) -> Vec<(u64, u64)> {
         self.found.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
@@ -158,7 +158,7 @@ impl Findings {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer that cannot cast ignore what is asked for.
+        // The interface allows a producer that cannot cast to ignore the requested schema.
         let _ = requested_schema;
         stream::capsule(py, Arc::clone(&self.found))
     }
@@ -195,7 +195,7 @@ impl Findings {
 /// Goes through findings.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct FindingIterator {
-    found: Arc<Found>,
+    found: Arc<SearchResult>,
     next: AtomicUsize,
 }
 

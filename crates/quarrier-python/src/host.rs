@@ -1,4 +1,4 @@
-//! What this process knows of its environment and its machine.
+//! The environment and the machine of this process.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -12,12 +12,12 @@ pub(crate) fn machine() -> &'static Machine {
     MACHINE.get_or_init(|| Machine::of(&Environment::of_process()))
 }
 
-/// Opens sources by what the environment says now: programs change theirs.
+/// Opens sources by the current environment, since programs change theirs.
 pub(crate) fn opener(options: OpenOptions, stop: &Arc<AtomicBool>) -> Opener {
     Opener::new(options, &Environment::of_process(), stop)
 }
 
-/// What the environment says now, and the machine.
+/// The current environment, and the machine.
 pub(crate) fn known() -> (Environment, Machine) {
     (Environment::of_process(), machine().clone())
 }

@@ -15,8 +15,8 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// that `work` gets becomes true; `work` must then end soon.
 ///
 /// # Errors
-/// What the handler raised: `KeyboardInterrupt` for Ctrl-C. It comes after `work` has ended. `OSError`
-/// where the system gives no thread to work on.
+/// The exception that the handler raised: `KeyboardInterrupt` for Ctrl-C, after `work` has ended.
+/// `OSError` if the system refuses a thread.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Arc<AtomicBool>) -> T + Send,

@@ -74,7 +74,7 @@ fn light(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// no memory any more.
 ///
 /// # Errors
-/// What Python raises.
+/// Exceptions of Python.
 pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     quarrier_core::region::give_back_relocations();
     quarrier_core::panics::watch(quarrier_messages::is_panic_caught);

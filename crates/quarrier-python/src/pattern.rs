@@ -59,7 +59,7 @@ fn regex_byte(byte: u8) -> String {
 /// All patterns of an argument: one pattern, a sequence of them, or a dict from name to pattern.
 ///
 /// # Errors
-/// `TypeError` for what is no pattern, `PatternError` for one that is wrong.
+/// `TypeError` for a value that is not a pattern, `PatternError` for an invalid one.
 pub(crate) fn collect(given: &Bound<'_, PyAny>) -> PyResult<Vec<quarrier_search::Pattern>> {
     if let Ok(named) = given.cast::<PyDict>() {
         return named

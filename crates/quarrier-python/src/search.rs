@@ -19,7 +19,7 @@ use quarrier_search::{Encodings, Finding, Options};
 use crate::buffer::Buffer;
 use crate::count::{AutoSize, Count, Size};
 use crate::errors::{of_facade, of_search, raise};
-use crate::findings::{Findings, Found};
+use crate::findings::{Findings, SearchResult};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::pattern;
@@ -108,7 +108,7 @@ pub(crate) fn search(
             ..Options::default()
         })
         .engine(engine.parse().map_err(|error| of_search(py, &error))?)
-        .device(wish(device).map_err(|message| raise(py, "DeviceError", (message,)))?)
+        .device(device_choice(device).map_err(|message| raise(py, "DeviceError", (message,)))?)
         .aligned(aligned)
         .findings_max(max_count.unwrap_or(u64::MAX))
         .range(range.0..range.1)
@@ -121,9 +121,9 @@ pub(crate) fn search(
     Ok(Findings::new(found))
 }
 
-type Gathered = (Found, Vec<String>);
+type Gathered = (SearchResult, Vec<String>);
 
-/// Searches an open file object, what a path or URL stands for, or bytes.
+/// Searches an open source, a path or URL, or bytes.
 fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyResult<Gathered> {
     let py = source.py();
     let found = if let Some(opened) = opened(source)? {
@@ -158,7 +158,7 @@ fn in_sources(
     let opener = host::opener(OpenOptions::default().direct(direct), stop);
     let sources = Sources::of([name]);
     let mut running = None;
-    let mut found = Found::of(request.patterns());
+    let mut found = SearchResult::of(request.patterns());
     for opened in sources.open(&opener) {
         let mut opened = opened?;
         let running = match &mut running {
@@ -175,17 +175,17 @@ fn in_sources(
 
 fn in_place(request: &Search, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result<Gathered> {
     let mut running = request.start(host::machine(), Some(&place), stop)?;
-    let mut found = Found::of(request.patterns());
+    let mut found = SearchResult::of(request.patterns());
     gather(&mut running, place, stop, &mut found)?;
     Ok(ended(Some(&running), found))
 }
 
-/// Adds what is found in one source.
+/// Adds the findings of one source.
 fn gather(
     running: &mut Running<'_>,
     place: Place<'_>,
     stop: &AtomicBool,
-    found: &mut Found,
+    found: &mut SearchResult,
 ) -> quarrier::Result<()> {
     let name = place.name().to_string();
     let mut take = |chunk: &Chunk<'_>, findings: &[Finding]| {
@@ -199,18 +199,18 @@ fn gather(
 }
 
 /// Also which devices failed.
-fn ended(running: Option<&Running<'_>>, mut found: Found) -> Gathered {
+fn ended(running: Option<&Running<'_>>, mut found: SearchResult) -> Gathered {
     found.engine = running.map_or_else(String::new, Running::engine_name);
     (found, running.map_or_else(Vec::new, Running::lost_devices))
 }
 
-/// What `device=` asks for.
-fn wish(text: &str) -> Result<DeviceChoice, String> {
+/// The value of `device=`.
+fn device_choice(text: &str) -> Result<DeviceChoice, String> {
     text.parse()
         .map_err(|_| format!("no device '{text}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …, all"))
 }
 
-/// What `quarrier.open` opened, where `source` is that.
+/// The source that `quarrier.open` returned, if `source` is one.
 fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
     let class = source.py().import("quarrier._file")?.getattr("SourceFile")?;
     if !source.is_instance(&class)? {

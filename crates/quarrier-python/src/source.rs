@@ -35,8 +35,8 @@ enum Kind {
     },
 }
 
-/// What remote sources are opened with; those with the same share a thread, the limit of
-/// requests and the memory.
+/// The options of remote sources; sources with the same options share a thread, the limit of requests
+/// and the memory.
 #[derive(Clone, PartialEq)]
 struct Settings {
     options: OpenOptions,
@@ -102,7 +102,7 @@ fn remote_of(settings: &Settings) -> quarrier::Result<Arc<Remote>> {
 
 #[pymethods]
 impl Source {
-    /// The path or URL, without what is secret in it.
+    /// The path or URL, without secrets.
     #[getter]
     fn name(&self) -> String {
         match &self.kind {
@@ -120,7 +120,7 @@ impl Source {
         }
     }
 
-    /// What reads of a remote source cost so far; None for a local one.
+    /// The cost of reads of a remote source so far; None for a local one.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Kind::Remote { source, .. } = &self.kind else { return Ok(None) };
         let counters = source.counters();
@@ -171,7 +171,7 @@ impl Source {
     }
 }
 
-/// What readers of an [`Opened`] source met, and whether they are to give up.
+/// The errors of an [`Opened`] source's readers, and whether they are to give up.
 #[derive(Default)]
 pub(crate) struct Failed {
     stop: Arc<AtomicBool>,
@@ -189,7 +189,7 @@ impl Failed {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The exception for `error`: the network's own, where there is one behind it.
+    /// The exception for `error`: the network's own, if that is the cause.
     pub(crate) fn raised(&self, py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
         let remote = lock(&self.remote).take();
         remote.map_or_else(|| of_core(py, error), |remote| of_remote(py, &remote))

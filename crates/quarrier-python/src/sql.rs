@@ -1,7 +1,7 @@
-//! All of SQL, where a module has an engine for it.
+//! Full SQL, in modules that have an engine for it.
 //!
 //! ```text
-//!  Table.query, quarrier.query ─→ what one table does not answer ─→ Asked ─→ Engine ─→ Answers
+//!  Table.query, quarrier.query ─→ queries beyond one table ─→ StatementBatch ─→ Engine ─→ Answers
 //!                                                                           quarrier-python-sql
 //! ```
 
@@ -20,12 +20,12 @@ pub trait Engine: Send + Sync {
     /// answer sooner.
     fn leaves_to_scan(&self, query: &Query, schema: &Schema) -> bool;
 
-    /// Answers all statements, in their order; what they look for in one table, it looks for in one
-    /// pass. Called without the interpreter's lock. Ends soon after `stop` has become true.
+    /// Answers all statements, in their order; those that search the same table share one pass. Called
+    /// without the interpreter's lock. Ends soon after `stop` has become true.
     ///
     /// # Errors
-    /// Of the first statement that has no answer.
-    fn answer(&self, asked: Asked, stop: &Arc<AtomicBool>) -> Result<Answers, Refused>;
+    /// The error of the first statement without an answer.
+    fn answer(&self, asked: StatementBatch, stop: &Arc<AtomicBool>) -> Result<Answers, Refused>;
 }
 
 static ENGINE: OnceLock<&'static dyn Engine> = OnceLock::new();
@@ -40,9 +40,9 @@ pub(crate) fn engine() -> Option<&'static dyn Engine> {
     ENGINE.get().copied()
 }
 
-/// Statements, and what they are asked of.
+/// Statements, and the tables and machine to run them with.
 #[derive(Debug)]
-pub struct Asked {
+pub struct StatementBatch {
     /// Tables by their names; statements may name files, too.
     pub tables: Vec<(String, Given)>,
     /// One statement each.
@@ -55,7 +55,7 @@ pub struct Asked {
     pub machine: Machine,
 }
 
-/// A table as it is given.
+/// A table as the caller gave it.
 #[derive(Debug, Clone)]
 pub enum Given {
     /// In memory.
@@ -82,12 +82,12 @@ pub struct Batches {
     pub batches: Vec<RecordBatch>,
 }
 
-/// What statements come to.
+/// The results of statements.
 #[derive(Debug, Default)]
 pub struct Answers {
     /// The rows of each statement.
     pub rows: Vec<Rows>,
-    /// Messages of files that do not parse, as many as are kept.
+    /// Rejected messages of files, up to the limit.
     pub rejects: Vec<Reject>,
     /// How many do not.
     pub rejected: u64,
@@ -98,11 +98,11 @@ pub struct Answers {
 /// Why statements have no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// It was told to stop.
+    /// It was stopped.
     Stopped,
     /// A statement is wrong, or nothing that is answered.
     Statement {
-        /// What is wrong, and what to try.
+        /// Why it was refused, and what to try.
         reason: String,
         /// Line and column, from 1, where they are known.
         place: Option<(u64, u64)>,

@@ -20,7 +20,7 @@ use crate::search::{MEMORY_NAME, path_of};
 use crate::sql::Rows;
 use crate::table::{Table, query};
 
-/// A data folder of tables that are kept: what `append` has returned for is on the disk.
+/// A data folder of tables. When `append` returns, its messages are on disk.
 ///
 /// One process at a time may write to a folder; the error for a second one names the first. With
 /// `read_only`, it is only read, also while another process writes.
@@ -34,7 +34,7 @@ const ZSTD_LEVEL: i32 = 3;
 
 #[pymethods]
 impl Store {
-    /// Opens the data folder `folder`, and makes it where it is not there.
+    /// Opens the data folder `folder`, and makes it if it is not there.
     #[new]
     #[pyo3(signature = (folder, *, read_only=false))]
     fn new(py: Python<'_>, folder: PathBuf, read_only: bool) -> PyResult<Self> {
@@ -59,14 +59,14 @@ impl Store {
         Ok(dict)
     }
 
-    /// What of the log is damaged and left out: a line each, with the place and the marks of the
-    /// messages there. All else is kept.
+    /// Damaged places of the log, a line each, with the marks of the lost messages. All other messages
+    /// are there.
     #[getter]
     fn damages(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(self.kept(py)?.damages())
     }
 
-    /// Appends messages to a table, which is made where it is not there, and returns when they are on the
+    /// Appends messages to a table, which is made if it is not there, and returns when they are on the
     /// disk: how many were appended, and how many were left out because they do not parse.
     ///
     /// `data` is the path of a file, all files of a glob, a URL, a bytes-like object, or dictionaries,
@@ -112,8 +112,8 @@ impl Store {
         appended.map_err(|error| of_facade(py, &error))
     }
 
-    /// A table as it is now, in memory. Only what was appended since it was asked for last, or since its
-    /// columns were stored in the folder, is parsed.
+    /// A table as it is now, in memory. Only messages appended since the last call, or since the
+    /// columns were stored in the folder, are parsed.
     #[pyo3(signature = (name, *, workers=None))]
     fn table(&self, py: Python<'_>, name: &str, workers: Option<Count>) -> PyResult<Table> {
         let kept = self.kept(py)?;
@@ -131,7 +131,7 @@ impl Store {
         let text = sql.to_lowercase();
         let tables = PyDict::new(py);
         for table in all {
-            // What is not named is not read either.
+            // Only named tables are read.
             if table.name.contains('"') || text.contains(&table.name.to_lowercase()) {
                 tables
                     .set_item(&table.name, Bound::new(py, self.table(py, &table.name, None)?)?)?;
@@ -173,7 +173,7 @@ fn warn(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     Ok(())
 }
 
-/// What messages are given as.
+/// The forms in which messages can be given.
 enum Data<'py> {
     Path(PathBuf),
     Buffer(Buffer<'py>),

@@ -9,13 +9,13 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::findings::Found;
+use crate::findings::SearchResult;
 
 /// Rows of a record batch.
 const BATCH_ROWS: usize = 64 * 1024;
 
 /// The capsule that the Arrow PyCapsule interface speaks of.
-pub(crate) fn capsule(py: Python<'_>, found: Arc<Found>) -> PyResult<Bound<'_, PyCapsule>> {
+pub(crate) fn capsule(py: Python<'_>, found: Arc<SearchResult>) -> PyResult<Bound<'_, PyCapsule>> {
     let batches = Batches { found, next: 0, schema: schema() };
     let stream = FFI_ArrowArrayStream::new(Box::new(batches));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
@@ -34,7 +34,7 @@ fn schema() -> SchemaRef {
 }
 
 struct Batches {
-    found: Arc<Found>,
+    found: Arc<SearchResult>,
     next: usize,
     schema: SchemaRef,
 }

@@ -23,7 +23,7 @@ _ARROW = "application/vnd.apache.arrow.stream"
 
 
 class Marks(NamedTuple):
-    """What became of messages: the marks of the first and the last, how many made no sense."""
+    """The marks of the first and last stored message, and the number of rejected ones."""
 
     first: int
     last: int
@@ -152,7 +152,7 @@ class Connection:
         return frames(subscription, _seconds(every))
 
     def close(self) -> None:
-        """Ends the connection; the next question makes a new one."""
+        """Ends the connection; the next query opens a new one."""
         if self._http is not None:
             self._http.close()
             self._http = None

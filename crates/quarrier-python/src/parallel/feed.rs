@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 pub(crate) struct SharedFeed {
     feed: pipeline::SharedFeed,
     region: Py<SharedRegion>,
-    /// Tells readers that wait for a network to give up, and what they met there.
+    /// Tells readers that wait for a network to give up, and holds their errors.
     failed: Arc<Failed>,
 }
 
@@ -53,7 +53,7 @@ impl SharedFeed {
         Ok(SharedFeed { feed, region, failed })
     }
 
-    /// The memory: slot i lies at i * stride.
+    /// The memory: slot i is at i * stride.
     #[getter]
     fn region(&self, py: Python<'_>) -> Py<SharedRegion> {
         self.region.clone_ref(py)
@@ -101,7 +101,7 @@ impl SharedFeed {
         self.feed.release(slot).map_err(|error| of_core(py, &error))
     }
 
-    /// What could not be read so far, as (offset, length, reason); zeros are there instead.
+    /// Ranges that could not be read so far, as (offset, length, reason); they are filled with zeros.
     fn problems(&self) -> Vec<(u64, u64, String)> {
         let problems = self.feed.problems().into_iter();
         let row = |problem: pipeline::Unreadable| {

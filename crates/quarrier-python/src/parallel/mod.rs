@@ -1,4 +1,4 @@
-//! What `quarrier.parallel` is built on: memory that processes share.
+//! The foundation of `quarrier.parallel`: memory that processes share.
 
 mod feed;
 mod region;
@@ -14,7 +14,7 @@ pub(crate) fn available_workers() -> usize {
     quarrier_core::parallel::available_workers()
 }
 
-/// Lets this process keep what is freed for the next to allocate; for workers.
+/// Makes this process keep freed memory for later allocations; for workers.
 #[pyfunction]
 pub(crate) fn keep_freed_memory() {
     quarrier_core::parallel::keep_freed_memory();

@@ -27,7 +27,7 @@ impl SharedRegion {
         made.map(SharedRegion::from).map_err(|error| of_core(py, &error))
     }
 
-    /// The memory behind a descriptor that another process handed over; it is duplicated.
+    /// The memory behind a descriptor that another process sent; it is duplicated.
     #[staticmethod]
     fn from_fd(py: Python<'_>, fd: RawFd, nbytes: usize) -> PyResult<Self> {
         if fd < 0 {
@@ -63,13 +63,13 @@ impl SharedRegion {
         self.region.backing().name()
     }
 
-    /// Why this process has no huge pages; None where it has, or where none were asked for yet.
+    /// Why this process has no huge pages; `None` if it has, or where none were asked for yet.
     #[staticmethod]
     fn huge_pages_refused() -> Option<&'static str> {
         region::SharedRegion::huge_pages_refused()
     }
 
-    /// Adds to the eight bytes at `offset` and returns what they were.
+    /// Adds to the eight bytes at `offset` and returns their old value.
     fn fetch_add(&self, py: Python<'_>, offset: usize, value: u64) -> PyResult<u64> {
         Ok(self.counter(py, offset)?.fetch_add(value, Ordering::SeqCst))
     }

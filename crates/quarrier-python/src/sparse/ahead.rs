@@ -13,7 +13,7 @@ use super::held::Work;
 use super::number::Number;
 use crate::errors::of_sparse;
 
-/// Plans what one reader of a sparse file fetches: what it asks for, and how much more.
+/// Plans the fetches of one reader of a sparse file: the requested bytes, and how much more.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct ReadAhead {
     planner: Mutex<quarrier_sparse::ReadAhead>,
@@ -31,7 +31,7 @@ impl ReadAhead {
         ReadAhead { planner: Mutex::new(planner) }
     }
 
-    /// The requests to make before the range can be read: none where all of it is held.
+    /// The requests to make before the range can be read: none if all of it is held.
     fn plan(
         &self,
         py: Python<'_>,

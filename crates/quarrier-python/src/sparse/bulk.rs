@@ -12,7 +12,7 @@ use crate::errors::{of_sparse, raise};
 /// Reads of more bytes than this are checked before room is made for them.
 const UNCHECKED_BYTES_MAX: u64 = 64 << 20;
 
-/// The bytes of many ranges, one behind the other, and where each begins.
+/// The bytes of many ranges, one after the other, and where each begins.
 pub(super) fn read_many<'py>(
     held: &Held,
     offsets: &Bound<'py, PyAny>,
@@ -53,7 +53,7 @@ pub(super) fn read_many<'py>(
     PyTuple::new(py, [data, part(&starts, 0, count)?])
 }
 
-/// Writes many ranges, whose bytes lie one behind the other in `data`.
+/// Writes many ranges, whose bytes follow one another in `data`.
 pub(super) fn write_many<'py>(
     held: &Held,
     offsets: &Bound<'py, PyAny>,
@@ -75,7 +75,7 @@ pub(super) fn write_many<'py>(
     written.map_err(|error| of_sparse(py, &error))
 }
 
-/// What is missing of many ranges, as arrays of offsets and lengths.
+/// The missing ranges of many ranges, as arrays of offsets and lengths.
 pub(super) fn need_many<'py>(
     held: &Held,
     offsets: &Bound<'py, PyAny>,
@@ -102,8 +102,8 @@ pub(super) fn need_many<'py>(
     pair.shortened(count)
 }
 
-/// What is missing of one range, written where it will stay: most of the time goes into
-/// memory that is touched for the first time.
+/// The missing ranges of one range, written to their final place: most of the time goes into memory
+/// that is touched for the first time.
 fn need_of_one<'py>(py: Python<'py>, held: &Held, span: Span) -> PyResult<Bound<'py, PyTuple>> {
     loop {
         let most = held.look(py, Work::Short, quarrier_sparse::SparseFile::need_count_max);

@@ -1,4 +1,4 @@
-//! What requests cost, for `need` and its kin.
+//! The cost of requests, for `need` and its kin.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use quarrier_sparse::Merge;
 
 use crate::errors::raise;
 
-/// What requests cost and what they may look like; see `quarrier.CostModel`.
+/// The cost and limits of requests; see `quarrier.CostModel`.
 #[pyclass(frozen, eq, get_all, module = "quarrier")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct CostModel {
@@ -83,8 +83,8 @@ impl CostModel {
     }
 }
 
-/// How missing ranges become requests: a cost model where one is given, else so many bytes at
-/// least, where that is not 0.
+/// How missing ranges become requests: by a cost model if one is given, else requests of at least
+/// `greedy` bytes, if that is not 0.
 pub(super) fn merge(greedy: u64, cost: Option<&CostModel>) -> Merge {
     match cost {
         Some(cost) => Merge::Cost(cost.model()),

@@ -27,14 +27,14 @@ impl SparseFile {
         SparseFile { held: Held::new(place) }
     }
 
-    /// Reads what is worth releasing the interpreter's lock for.
+    /// A read that is long enough to release the interpreter's lock.
     fn read_long<'py>(
         &self,
         py: Python<'py>,
         offset: u64,
         length: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        // No room is made for what is not held.
+        // Allocate nothing for bytes that are not held.
         let check = |file: &quarrier_sparse::SparseFile| match file.has(offset, length) {
             true => Ok(()),
             false => file.slices(offset, length).map(drop),
@@ -50,7 +50,7 @@ impl SparseFile {
             }
             Ok(())
         });
-        // What slices there are have `length` bytes together, so no byte is left as it was.
+        // The slices have `length` bytes together, so every byte is written.
         read.map(|()| bytes).map_err(|error| of_sparse(py, &error))
     }
 
@@ -117,13 +117,13 @@ impl SparseFile {
         self.held.look(py, Work::Short, |file| file.etag().map(str::to_string))
     }
 
-    /// The file's length in bytes, where it is known.
+    /// The file's length in bytes, if it is known.
     #[getter]
     fn length(&self, py: Python<'_>) -> Option<u64> {
         self.held.look(py, Work::Short, |file| file.length())
     }
 
-    /// What happens when a write differs from what is held: 'raise' or 'replace'.
+    /// The handling of writes that differ from the bytes held: 'raise' or 'replace'.
     #[getter]
     fn on_conflict(&self, py: Python<'_>) -> &'static str {
         match self.held.look(py, Work::Short, |file| file.on_conflict()) {
@@ -143,10 +143,10 @@ impl SparseFile {
         self.held.look(py, Work::Short, |file| file.has(offset.0, length.0))
     }
 
-    /// Takes bytes in, from anything that shows them; returns how many of them are new.
+    /// Writes bytes, from any object with a buffer; returns how many of them are new.
     ///
-    /// They join the blocks they touch. ConflictError where one differs from what is held; then
-    /// nothing is written. Another thread must not change the buffer meanwhile.
+    /// They join the blocks they touch. ConflictError if one differs from the byte held; then nothing
+    /// is written. Another thread must not change the buffer meanwhile.
     fn write(&self, py: Python<'_>, offset: Number, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         let buffer;
         let bytes = match data.cast_exact::<PyBytes>() {
@@ -182,7 +182,7 @@ impl SparseFile {
             return self.read_long(py, offset, length);
         }
         let (bytes, room) = new_bytes(py, length as usize)?;
-        // Of so few bytes this costs nothing beside the rest.
+        // For so few bytes this costs nothing beside the rest.
         room.fill(MaybeUninit::new(0));
         // SAFETY: all of it was just written to.
         let room = unsafe { room.assume_init_mut() };
@@ -192,7 +192,7 @@ impl SparseFile {
         }
     }
 
-    /// Reads into a writable buffer as many bytes as it has; returns how many.
+    /// Fills a writable buffer; returns the number of bytes.
     fn read_into(
         &self,
         py: Python<'_>,
@@ -206,9 +206,9 @@ impl SparseFile {
         read.map(|()| bytes).map_err(|error| of_sparse(py, &error))
     }
 
-    /// The ranges that are missing, as a list of (offset, length).
+    /// The missing ranges, as a list of (offset, length).
     ///
-    /// `greedy`: requests of at least so many bytes. `cost`: whatever costs least.
+    /// `greedy`: requests of at least this many bytes. `cost`: the cheapest requests by this model.
     #[pyo3(
         signature = (offset, length, greedy=Number(0), *, cost=None),
         text_signature = "($self, offset, length, greedy=0, *, cost=None)"
@@ -235,7 +235,7 @@ impl SparseFile {
         }
     }
 
-    /// What is missing of many ranges, which may overlap and come in any order.
+    /// The missing ranges of many ranges, which may overlap and come in any order.
     #[pyo3(
         signature = (ranges, greedy=Number(0), *, cost=None),
         text_signature = "($self, ranges, greedy=0, *, cost=None)"
@@ -253,8 +253,8 @@ impl SparseFile {
         list::of_spans(py, &needed.map_err(|error| of_sparse(py, &error))?)
     }
 
-    /// The bytes of many ranges, as two arrays: all bytes, one range behind the other, and
-    /// where in them each range begins, with the end of the last.
+    /// The bytes of many ranges, as two arrays: all bytes, one range after the other, and the start of
+    /// each range in them, with the end of the last.
     fn read_many<'py>(
         &self,
         offsets: &Bound<'py, PyAny>,
@@ -263,8 +263,8 @@ impl SparseFile {
         bulk::read_many(&self.held, offsets, lengths)
     }
 
-    /// Writes many ranges, whose bytes lie one behind the other in `data`; returns how many
-    /// bytes are new. Of a conflict, with what is held or between the ranges, nothing is written.
+    /// Writes many ranges, whose bytes follow one another in `data`; returns how many of these are new.
+    /// After a conflict, with bytes held or between the ranges, nothing is written.
     fn write_many<'py>(
         &self,
         offsets: &Bound<'py, PyAny>,
@@ -290,7 +290,7 @@ impl SparseFile {
         bulk::need_many(&self.held, offsets, lengths, &merge)
     }
 
-    /// Erases what is held of the range; returns how many bytes that were.
+    /// Erases the held bytes of the range; returns their number.
     fn erase(&self, py: Python<'_>, offset: Number, length: Number) -> PyResult<u64> {
         let erased = self.held.change(py, Work::Short, |file| file.erase(offset.0, length.0));
         erased.map_err(|error| of_sparse(py, &error))
@@ -342,7 +342,7 @@ impl SparseFile {
         self.held.look(py, Work::Short, quarrier_sparse::SparseFile::memory_bytes)
     }
 
-    /// What was asked so far: hits, misses, bytes read, written, wasted, erased, evicted.
+    /// The counters so far: hits, misses, bytes read, written, wasted, erased, evicted.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.held.look(py, Work::Short, quarrier_sparse::SparseFile::counters);
         let dict = PyDict::new(py);

@@ -1,8 +1,8 @@
 //! A sparse file, by itself or in a store, and how its lock is taken.
 //!
-//! Two rules keep threads from waiting for each other for ever. Who holds the file's lock runs
-//! no Python code and asks for no interpreter lock. And who has to wait for the file's lock
-//! releases the interpreter's meanwhile, so that nobody stands still but the one who waits.
+//! Two rules prevent deadlocks. A thread that holds the file's lock runs no Python code and does not
+//! take the interpreter's lock. And a thread that waits for the file's lock releases the interpreter's
+//! meanwhile, so that only it stands still.
 
 use std::sync::{PoisonError, RwLock, TryLockError};
 
@@ -32,7 +32,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// What copying so many bytes is.
+    /// The effort of copying this many bytes.
     pub(super) fn of_copy(bytes: usize) -> Self {
         if bytes < super::COPY_BYTES_MIN { Work::Short } else { Work::Long }
     }

@@ -11,7 +11,7 @@ use quarrier_sparse::Span;
 
 use super::number::Number;
 
-/// From so many tuples on, the collector would run at least once.
+/// From this many tuples on, the garbage collector would run at least once.
 const COLLECTED_FROM: usize = 700;
 
 /// Keeps the garbage collector from running as long as it lives.

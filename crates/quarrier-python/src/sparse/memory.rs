@@ -1,8 +1,8 @@
-//! Memory of large arrays of numbers, which is used again.
+//! Reuses the memory of large arrays of numbers.
 //!
-//! Of a call that gives half a million offsets, two thirds of the time went into memory that the
-//! system had just handed out and had to clear page by page (2.3 of 3.4 ms on two cores of a
-//! virtual machine). So the last few large arrays that were given up are kept for the next.
+//! In a call that returns half a million offsets, two thirds of the time went into new memory, which
+//! the system had to clear page by page (2.3 of 3.4 ms on two cores of a virtual machine). So the last
+//! few large arrays that were freed are kept for the next.
 
 use std::os::raw::c_int;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ pub(super) const NUMBERS_MIN: usize = (1 << 20) / 8;
 /// The most that is kept: 32 MiB.
 const NUMBERS_KEPT_MAX: usize = (32 << 20) / 8;
 
-/// What was given up, the last first. It holds offsets and lengths, never bytes of a file.
+/// Freed arrays, the latest first. They hold offsets and lengths, never bytes of a file.
 static KEPT: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
 /// As many threads as may give arrays up and take them again.
 const KEPT_ARRAYS_MAX: usize = 4;

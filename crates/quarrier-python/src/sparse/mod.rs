@@ -3,7 +3,7 @@
 //! ```text
 //!  file   ─→ held   a file of its own or of a store, and how its lock is taken
 //!  bulk   ─→ arrays, of offsets and lengths in, of numpy out
-//!  ahead            what a reader fetches
+//!  ahead            the fetches of a reader
 //!  number, list     integers in, lists of tuples out, as fast as the interpreter allows
 //! ```
 
@@ -24,5 +24,5 @@ pub(crate) use file::SparseFile;
 pub(crate) use number::Number;
 pub(crate) use store::SparseStore;
 
-/// From so many bytes on, a copy is worth releasing the interpreter's lock for.
+/// From this size on, a copy is worth releasing the interpreter's lock for.
 const COPY_BYTES_MIN: usize = 64 << 10;

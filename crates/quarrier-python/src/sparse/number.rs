@@ -26,7 +26,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Number {
 #[cold]
 fn slowly(object: &Bound<'_, PyAny>) -> PyResult<Number> {
     let py = object.py();
-    // Whatever was raised is raised again below.
+    // The error is raised again below.
     drop(PyErr::take(py));
     // SAFETY: the object is alive; the result is owned, or null with an exception set.
     let index = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(object.as_ptr()))? };

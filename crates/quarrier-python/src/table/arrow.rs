@@ -22,11 +22,11 @@ const SCHEMA: &std::ffi::CStr = c"arrow_schema";
 /// Batches as they are asked for.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// Packs whatever shows itself as an Arrow stream or as one record batch.
+/// Packs an object that exports an Arrow stream or one record batch.
 ///
-/// What is shown is believed: who hands out Arrow data promises that its buffers are what their
-/// types say (text is UTF-8, offsets lie within) and that nobody changes them while they are held.
-/// A file of Arrow that others may write to is loaded by its path, which reads and checks it.
+/// The data is trusted: a producer of Arrow data promises that its buffers match their types (strings
+/// are UTF-8, offsets are in bounds) and that nobody changes them while they are held. A file of Arrow
+/// that others may write to is loaded by its path, which reads and checks it.
 pub(super) fn import(data: &Bound<'_, PyAny>, workers: usize) -> PyResult<Table> {
     let py = data.py();
     let (schema, batches) = if data.hasattr("__arrow_c_stream__")? {

@@ -43,8 +43,8 @@ pub(super) fn load(
         let buffer = Buffer::of(source)?;
         let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
         let load = |stop: &Arc<AtomicBool>| {
-            let told = tables.detect_source(Box::new(memory))?;
-            tables.load(vec![told], stop)
+            let detected = tables.detect_source(Box::new(memory))?;
+            tables.load(vec![detected], stop)
         };
         interruptible(py, load)?
     };

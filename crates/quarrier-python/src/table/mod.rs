@@ -21,7 +21,7 @@ use crate::sql::Rows;
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct Table {
     rows: Rows,
-    /// What was no message, as far as it was kept.
+    /// Rejected messages, up to the limit.
     rejects: Vec<Reject>,
     /// How many were none.
     rejected: u64,
@@ -32,12 +32,12 @@ impl Table {
         Table { rows, rejects: Vec::new(), rejected: 0 }
     }
 
-    /// Of messages, from a path or bytes.
+    /// A table of messages, from a path or bytes.
     fn loaded(source: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(load::load(source, "auto", None, false, None)?.into())
     }
 
-    /// Of messages, from a path, glob or URL.
+    /// A table of messages, from a path, glob or URL.
     fn loaded_from_name(py: Python<'_>, name: &str) -> PyResult<Self> {
         Self::loaded(PyString::new(py, name).as_any())
     }
@@ -60,9 +60,9 @@ impl Default for Table {
 impl Table {
     /// Loads the messages of a file, all files of a glob, a URL or bytes-like object, compressed or not.
     ///
-    /// The format is told by the content, then by the name's ending. `dictionary` is the path of
-    /// a QuickFIX data dictionary, for FIX and NVFIX. With `keep_bytes`, the column `_message` has
-    /// each message as it stands in the source.
+    /// The format is detected by the content, then by the extension. `dictionary` is the path of a
+    /// QuickFIX data dictionary, for FIX and NVFIX. With `keep_bytes`, the column `_message` has each
+    /// message as it is in the source.
     #[staticmethod]
     #[pyo3(signature = (source, *, format="auto", dictionary=None, keep_bytes=false, workers=None))]
     fn from_messages(
@@ -75,8 +75,8 @@ impl Table {
         Ok(load::load(source, format, dictionary, keep_bytes, workers)?.into())
     }
 
-    /// Copies what speaks the Arrow PyCapsule interface (pyarrow, polars, pandas, DuckDB …) into
-    /// packed columns.
+    /// Copies data from any object with the Arrow PyCapsule interface (pyarrow, polars, pandas,
+    /// DuckDB …) into packed columns.
     #[staticmethod]
     #[pyo3(signature = (data, *, workers=None))]
     fn from_arrow(data: &Bound<'_, PyAny>, workers: Option<Count>) -> PyResult<Self> {
@@ -93,7 +93,7 @@ impl Table {
         }
     }
 
-    /// The kind of each column by its name, in the words of SQL.
+    /// The SQL type of each column, by name.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let schema = PyDict::new(py);
@@ -165,8 +165,8 @@ impl Table {
         query::of_table(py, &self.rows, name, sqls, workers)
     }
 
-    /// Answers the statements in one pass, and says in words how: what is evaluated in which order,
-    /// what they share, blocks skipped and bytes of columns touched.
+    /// Answers the statements in one pass, and explains how: the order of evaluation, the parts they
+    /// share, blocks skipped and bytes of columns touched.
     #[pyo3(signature = (sqls, *, name="m", workers=None))]
     fn explain(
         &self,
@@ -193,7 +193,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer that cannot cast ignore what is asked for.
+        // The interface allows a producer that cannot cast to ignore the requested schema.
         let _ = requested_schema;
         arrow::stream(py, &self.rows)
     }

@@ -1,4 +1,4 @@
-//! Statements over tables: the scan answers what it can of one table, an engine all the others.
+//! Statements over tables: the scan answers those of one table that it can, an engine all others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::errors::{of_filter, of_sql, raise};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::search::path_of;
-use crate::sql::{self, Answers, Asked, Engine, Given, Refused, Rows};
+use crate::sql::{self, Answers, Engine, Given, Refused, Rows, StatementBatch};
 
 /// Why there is no answer.
 enum Failure {
@@ -68,7 +68,7 @@ pub(crate) fn query(
         let tables = vec![(named.name.clone(), Given::Rows(table))];
         return only(answer(py, Some(&named.name), tables, vec![sql.to_string()], 0));
     }
-    // What is not named is not loaded either.
+    // Only named tables are loaded.
     let text = sql.to_lowercase();
     all.retain(|(name, _)| name.contains('"') || text.contains(&name.to_lowercase()));
     let tables = all.iter().map(|(name, table)| Ok((name.clone(), given(table)?)));
@@ -183,7 +183,7 @@ fn answers(
         }
         (Some(engine), bound) => {
             let (environment, machine) = host::known();
-            let asked = Asked { tables, statements, workers, environment, machine };
+            let asked = StatementBatch { tables, statements, workers, environment, machine };
             let answered = engine.answer(asked, stop);
             answered.map_err(|refused| told_better(refused, bound, workers, stop))
         }
@@ -195,7 +195,7 @@ fn answers(
     }
 }
 
-/// What the engine refuses, as the scan puts it where that says the place in the text, or the row.
+/// The error of the scan in place of the engine's, if it names the place in the text or the row.
 fn told_better(
     refused: Refused,
     bound: Option<Queries>,
@@ -244,7 +244,7 @@ fn bound(
     bound.collect()
 }
 
-/// How the scan answers the statements together, in words: they are run for it.
+/// Explains how the scan answers the statements together; runs them for it.
 pub(super) fn explain(
     py: Python<'_>,
     rows: &Rows,

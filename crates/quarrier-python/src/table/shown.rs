@@ -113,7 +113,7 @@ fn objects<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Objec
     }
 }
 
-/// Lists whose values lie one after another.
+/// Lists, with their values one after another.
 fn nested<'py>(
     py: Python<'py>,
     name: &str,
@@ -223,7 +223,7 @@ fn refused(py: Python<'_>, name: &str, reason: &str) -> PyErr {
     raise(py, "ArrowColumnError", (message, name, reason))
 }
 
-/// What packed columns have a place for, as they show it.
+/// The columns that packed tables support, in their own display.
 fn packed<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Objects<'py>> {
     let schema = Schema::new(vec![Field::new(name, array.data_type().clone(), true)]);
     let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::clone(array)]);

@@ -45,7 +45,7 @@ pub(super) fn column<'py>(
 struct Maker<'t, 'py> {
     py: Python<'py>,
     column: &'t Column,
-    /// The texts of the dictionary, as far as they were met.
+    /// The strings of the dictionary that were met so far.
     texts: Vec<Option<Bound<'py, PyString>>>,
     datetime: Bound<'py, PyModule>,
     epoch: Bound<'py, PyAny>,

@@ -172,7 +172,7 @@ def open_region(pid: int, fd: int, identity: tuple[int, int], nbytes: int) -> Sh
         os.close(opened)
 
 
-# Regions that were pickled in a worker: who unpickles them needs them to be there still.
+# Regions that were pickled in a worker: a process that unpickles one still needs it.
 _handed: list[SharedRegion] | None = None
 
 

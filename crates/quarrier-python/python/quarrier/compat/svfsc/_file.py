@@ -195,7 +195,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
             self._reset()
 
     def need(self, file_position: int, length: int, greedy_length: int = 0) -> Ranges:
-        """What is missing of the range, as [(file_position, length), ...]."""
+        """The missing ranges of the range, as [(file_position, length), ...]."""
         with self._lock:
             # Refused before anything is computed: an offset or length out of range.
             self._file.has(file_position, greedy_length)
@@ -213,7 +213,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
         return [(offset, 0)] if offset < first else []
 
     def need_many(self, seek_reads: Ranges, greedy_length: int = 0) -> Ranges:
-        """What is missing of many ranges, as [(file_position, length), ...]."""
+        """The missing ranges of many ranges, as [(file_position, length), ...]."""
         wanted = sorted(checked(seek_reads))
         with self._lock:
             if self._file.num_bytes():
