@@ -15,7 +15,7 @@ pub(crate) fn run(python: &Path, home: &Path, scale: &Scale) -> Result<Value> {
     println!(
         "\nMetadata read over HTTP, 20 ms before each answer, {rounds} rounds: requests / bytes /\n\
          median time. quarrier: at most as many requests as the best of fsspec's caches, at most\n\
-         64 KiB more than the leanest.\n"
+         64 KiB more data than the leanest.\n"
     );
     let figures = home.join("data/traces.json");
     let status = Command::new(python)

@@ -45,7 +45,7 @@ pub fn question(draw: &mut Draw, table: &Table) -> Question {
     let written = condition.written(&names);
     let rows = matching(&condition, table);
     let whatever = rows.is_err().then(|| matching_whatever(&condition, table)).flatten();
-    let asked = Asked { table, written, rows, whatever };
+    let asked = DrawnCondition { table, written, rows, whatever };
     let mut question = match draw.below(12) {
         0..=3 => asked.count(),
         4 | 5 => asked.list(),
@@ -67,7 +67,7 @@ pub fn question(draw: &mut Draw, table: &Table) -> Question {
 }
 
 /// A condition over a table, with the rows for which it is true.
-struct Asked<'t> {
+struct DrawnCondition<'t> {
     table: &'t Table,
     written: String,
     rows: Result<Vec<usize>, Fault>,
@@ -75,7 +75,7 @@ struct Asked<'t> {
     whatever: Option<Vec<usize>>,
 }
 
-impl Asked<'_> {
+impl DrawnCondition<'_> {
     /// A question whose answer is made of the rows; none where a number does not fit.
     fn question(
         &self,

@@ -74,9 +74,9 @@ fn main() -> Result<()> {
 }
 
 async fn files() -> Result<()> {
-    let mut asked = Asked::of(std::env::args().skip(1))?;
-    if asked.files.is_empty() {
-        asked.files = FILES.iter().map(|name| name.to_string()).collect();
+    let mut arguments = Arguments::of(std::env::args().skip(1))?;
+    if arguments.files.is_empty() {
+        arguments.files = FILES.iter().map(|name| name.to_string()).collect();
     }
     let folder = test_files()?;
     // Files name others from the place of the package in DataFusion's repository.
@@ -89,7 +89,7 @@ async fn files() -> Result<()> {
         symlink(entry.path(), beside.join("test_files").join(entry.file_name()))?;
     }
     symlink(folder.with_file_name("data"), beside.join("data"))?;
-    if let Some(checkout) = &asked.checkout {
+    if let Some(checkout) = &arguments.checkout {
         for name in ["testing", "parquet-testing"] {
             symlink(checkout.canonicalize()?.join(name), place.path().join(name))?;
         }
@@ -98,45 +98,45 @@ async fn files() -> Result<()> {
     }
     std::env::set_current_dir(&beside)?;
     let mut all = Count::default();
-    for name in &asked.files {
-        let count = run(&folder.join(format!("{name}.slt")), asked.lists).await?;
-        println!("{}", told(name, &count));
+    for name in &arguments.files {
+        let count = run(&folder.join(format!("{name}.slt")), arguments.lists).await?;
+        println!("{}", summary(name, &count));
         all.passed += count.passed;
         all.left_out += count.left_out;
         for (reason, many) in count.failed {
             *all.failed.entry(reason).or_default() += many;
         }
     }
-    println!("{}", told("all", &all));
+    println!("{}", summary("all", &all));
     Ok(())
 }
 
-/// What is asked for.
+/// The arguments of the command line.
 #[derive(Default)]
-struct Asked {
+struct Arguments {
     lists: bool,
     checkout: Option<PathBuf>,
     files: Vec<String>,
 }
 
-impl Asked {
+impl Arguments {
     fn of(mut words: impl Iterator<Item = String>) -> Result<Self> {
-        let mut asked = Asked::default();
+        let mut arguments = Arguments::default();
         while let Some(word) = words.next() {
             match word.as_str() {
-                "--list" => asked.lists = true,
+                "--list" => arguments.lists = true,
                 "--checkout" => {
-                    asked.checkout =
+                    arguments.checkout =
                         Some(words.next().context("--checkout needs a folder")?.into());
                 }
-                _ => asked.files.push(word),
+                _ => arguments.files.push(word),
             }
         }
-        Ok(asked)
+        Ok(arguments)
     }
 }
 
-fn told(name: &str, count: &Count) -> String {
+fn summary(name: &str, count: &Count) -> String {
     let failed: usize = count.failed.values().sum();
     let reasons: Vec<_> =
         count.failed.iter().map(|(reason, many)| format!("{many} {reason}")).collect();
@@ -165,17 +165,17 @@ async fn run(path: &Path, lists: bool) -> Result<Count> {
     runner.with_validator(shown::are_same);
     let mut count = Count::default();
     for record in records {
-        let asked = match &record {
+        let arguments = match &record {
             Record::Halt { .. } => break,
             Record::Query { sql, loc, .. } => Some((sql.clone(), loc.to_string())),
             _ => None,
         };
-        if asked.as_ref().is_some_and(|(sql, _)| is_no_question(sql)) {
+        if arguments.as_ref().is_some_and(|(sql, _)| is_no_question(sql)) {
             count.left_out += 1;
             continue;
         }
         let done = runner.run_async(record).await;
-        let Some((sql, place)) = asked else {
+        let Some((sql, place)) = arguments else {
             if let (true, Err(error)) = (lists, &done) {
                 println!("a statement failed: {error}");
             }
@@ -207,13 +207,13 @@ fn is_no_question(sql: &str) -> bool {
 fn test_files() -> Result<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let told = Command::new(cargo)
+    let summary = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--manifest-path"])
         .arg(&manifest)
         .output()
         .context("cannot run cargo metadata")?;
-    let told: serde_json::Value = serde_json::from_slice(&told.stdout)?;
-    let packages = told["packages"].as_array().context("cargo metadata tells no packages")?;
+    let summary: serde_json::Value = serde_json::from_slice(&summary.stdout)?;
+    let packages = summary["packages"].as_array().context("cargo metadata tells no packages")?;
     let package = packages.iter().find(|package| package["name"] == "datafusion-sqllogictest");
     let path = package.and_then(|package| package["manifest_path"].as_str());
     match path.and_then(|path| Path::new(path).parent()) {
