@@ -73,7 +73,7 @@ pub struct Files {
     pub mended: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Ranges of the source that were looked at less closely.
+    /// Ranges of the source that were examined less closely.
     pub skimmed: Vec<SkimmedRange>,
 }
 
@@ -142,7 +142,7 @@ impl CeilingShare {
 }
 
 impl Stats {
-    /// The object as it is written.
+    /// The account as a JSON object.
     pub fn to_json(&self) -> Value {
         let mut stats = json!({
             "command": self.command,

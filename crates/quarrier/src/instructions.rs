@@ -1,7 +1,7 @@
-//! Files that say what to do: patterns, conditions, signatures, statements.
+//! Instruction files: patterns, conditions, signatures, statements.
 //!
-//! Such a file may be a pipe that nobody writes to, or a device without an end. So reading waits no
-//! longer than a run is wanted, and takes no more than a bound.
+//! Such a file may be a pipe without a writer, or an endless device. So reading ends when the run is
+//! stopped, and at a maximum size.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,7 +21,7 @@ pub const INSTRUCTION_BYTES_MAX: u64 = 64 << 20;
 /// Reads a file of `what` ("patterns"), at most [`INSTRUCTION_BYTES_MAX`] bytes; `-` is standard input.
 ///
 /// # Errors
-/// The system's where the file cannot be read, [`Error::Request`] where it is longer,
+/// The system's error if the file cannot be read, [`Error::Request`] if it is longer,
 /// [`Error::Stopped`] soon after `stop` becomes true.
 pub fn read_instructions(path: &Path, what: &str, stop: &AtomicBool) -> Result<Vec<u8>> {
     read_bounded(path, what, INSTRUCTION_BYTES_MAX, stop)

@@ -1,5 +1,5 @@
-//! quarrier searches, carves and queries raw data where it lies (files, disk images, devices,
-//! remote objects, message logs) at the speed of the machine, and says how close it came.
+//! quarrier searches, carves and queries raw data in place (files, disk images, devices, remote
+//! objects, message logs) at the speed of the machine, and reports how close it came.
 //!
 //! ```text
 //!  name ──→ Sources ──→ Opener ──→ Opened ─┬──→ Search::start ──→ Running::search ──→ findings

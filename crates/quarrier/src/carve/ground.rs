@@ -1,4 +1,4 @@
-//! Where files are looked for: all of a range, or what file systems say is free of it.
+//! The ranges to carve: a whole range, or its free parts according to the file systems.
 
 use std::fmt::Write;
 use std::ops::Range;

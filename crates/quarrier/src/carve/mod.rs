@@ -74,7 +74,7 @@ pub struct Carve {
     memory_bytes_max: u64,
 }
 
-/// Sees files as they are carved, from several threads.
+/// Receives files as they are carved, from several threads.
 pub trait Watch: Sync {
     /// Receives the files carved since the last call, in the order of the source; everything before
     /// `done_until` is done. A call without files reports progress only.
@@ -128,7 +128,7 @@ impl Carve {
         self
     }
 
-    /// The folder has what an earlier run left, which goes on.
+    /// Whether the folder holds an earlier run to resume.
     pub fn resume(mut self, resume: bool) -> Self {
         self.resume = resume;
         self
@@ -189,7 +189,7 @@ impl Carve {
         self
     }
 
-    /// Fragments are looked for at length.
+    /// Whether to search for fragments at length.
     pub fn thorough(mut self, thorough: bool) -> Self {
         self.thorough = thorough;
         self

@@ -58,7 +58,7 @@ pub struct Carving<'c> {
 pub struct Carved {
     /// Bytes, stages, files by status, what could not be read.
     pub summary: Summary,
-    /// Members of archives that were not looked at.
+    /// Members of archives that were skipped.
     pub skipped: Option<Skipped>,
     /// The time it took.
     pub elapsed: Duration,

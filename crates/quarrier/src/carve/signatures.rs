@@ -24,7 +24,7 @@ impl Signatures {
     ///
     /// # Errors
     /// [`Error::Request`](crate::Error::Request) if it cannot be read,
-    /// [`Error::Carve`](crate::Error::Carve) where it is wrong,
+    /// [`Error::Carve`](crate::Error::Carve) if it is invalid,
     /// [`Error::Stopped`](crate::Error::Stopped) soon after `stop` becomes true.
     pub fn read(path: &Path, stop: &AtomicBool) -> Result<Self> {
         let name = path.display().to_string();

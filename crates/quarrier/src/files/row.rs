@@ -39,7 +39,7 @@ impl Row {
         self.entry.extents().iter().map(|extent| [extent.offset, extent.length]).collect()
     }
 
-    /// The same as JSON.
+    /// The extents as JSON.
     pub fn extents_json(&self) -> String {
         json!(self.extents()).to_string()
     }

@@ -40,8 +40,8 @@ pub struct Listed {
 }
 
 impl Files {
-    /// Lists the files of a source, and writes them where that was asked for. Ends soon after `stop`
-    /// becomes true.
+    /// Lists the files of a source, and extracts them if requested. Ends soon after `stop` becomes
+    /// true.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a stream; [`Error::Files`] if there is no file system, or none can be

@@ -41,7 +41,7 @@ impl Conditions {
         Conditions { written: vec![written] }
     }
 
-    /// Those of a file, one a line; lines that begin with `--` are comments.
+    /// The conditions in a file, one a line; lines that begin with `--` are comments.
     ///
     /// # Errors
     /// [`Error::Request`] where the file cannot be read, has none, more than 100,000, or more than

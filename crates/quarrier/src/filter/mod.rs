@@ -81,14 +81,13 @@ pub struct Filter {
 pub enum Form {
     /// Nothing: they are counted.
     Count,
-    /// Their own bytes, as they stand in the source.
+    /// Their original bytes.
     Messages,
     /// Their own bytes, once for each condition that is true: see [`Rows::conditions`].
     Matches,
     /// A line with tabs between the values.
     Text,
-    /// A JSON object a line: with the columns that are asked for, else with the fields that the message
-    /// has.
+    /// A JSON object a line, with the requested columns, or else all fields of the message.
     Json,
     /// A record of CSV.
     Csv,
@@ -150,7 +149,7 @@ impl Filter {
         self
     }
 
-    /// Other bounds of what messages may ask for.
+    /// Sets other limits for messages.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

@@ -104,8 +104,8 @@ pub struct Header {
     pub text: Vec<u8>,
     /// The schema of record batches.
     pub schema: Option<SchemaRef>,
-    /// Whether all columns that are asked for were seen, or the source is a stream, which is not kept
-    /// waiting. Else rows should be held back until [`Watch::certain`], or the end.
+    /// Whether all requested columns were seen, or the source is a stream, which must not wait.
+    /// Otherwise rows should be held back until [`Watch::certain`], or the end.
     pub is_certain: bool,
     /// The conditions, in the order in which [`Rows::conditions`] numbers them.
     pub conditions: Arc<Conditions>,
@@ -138,7 +138,7 @@ pub struct Rows<'r> {
     these: Range<usize>,
 }
 
-/// A message as it stands in its source.
+/// A message in its original form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'r> {
     /// Where it starts, after decompression.
@@ -189,7 +189,7 @@ impl<'r> Rows<'r> {
         matches.iter().map(|&condition| condition as usize)
     }
 
-    /// The rows as lines of text, JSON or CSV, where one of these is asked for.
+    /// The rows as lines of text, JSON or CSV, if one of these was requested.
     pub fn text(&self) -> &'r [u8] {
         let shown = &self.found.shown;
         let end_of = |rows: usize| match rows.checked_sub(1) {
@@ -199,7 +199,7 @@ impl<'r> Rows<'r> {
         &shown.bytes[end_of(self.these.start)..end_of(self.these.end)]
     }
 
-    /// The rows as a record batch, where those are asked for.
+    /// The rows as a record batch, if requested.
     pub fn batch(&self) -> Option<RecordBatch> {
         let batch = self.found.shown.batch.as_ref()?;
         Some(batch.slice(self.these.start, self.these.len()))

@@ -1,4 +1,4 @@
-//! Gauge: the machine's ceilings, measured, and kept in its profile for those who plan by it.
+//! Gauge: measures the machine's ceilings, and stores them in its profile for planning.
 //!
 //! ```text
 //!  Gauge ──→ areas, one after another ──→ Report ──→ held against the last runs ──→ Gauged

@@ -66,7 +66,7 @@ pub struct LoadedSource {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct KeptLoaded {
-    /// Those that were read, in their order.
+    /// The sources that were read, in order.
     pub sources: Vec<LoadedSource>,
     /// Whether it was stopped.
     pub is_stopped: bool,
@@ -130,7 +130,7 @@ impl KeptLoad {
         self
     }
 
-    /// Other bounds of what messages may ask for.
+    /// Sets other limits for messages.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self

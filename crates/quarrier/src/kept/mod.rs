@@ -125,8 +125,8 @@ impl DataFolder {
         Ok(Sources::kept(runs))
     }
 
-    /// A table as it is now, in memory: made anew only as far as messages were appended since it was
-    /// asked for last, or its columns were stored.
+    /// A table as it is now, in memory: only messages appended since the last call, or since its
+    /// columns were stored, are parsed.
     ///
     /// # Errors
     /// [`Error::Messages`](crate::Error::Messages) if there is no such table, it cannot be read, or
@@ -135,7 +135,7 @@ impl DataFolder {
         Ok(self.store.table(name, workers, stop)?)
     }
 
-    /// A table as it was asked for last, where nothing was appended since. Takes no time.
+    /// The table of the last call, if nothing was appended since. Takes no time.
     pub fn known(&self, name: &str) -> Option<Arc<Table>> {
         self.store.known(name)
     }

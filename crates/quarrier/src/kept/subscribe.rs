@@ -71,7 +71,7 @@ pub struct Changed {
     pub rows: Table,
 }
 
-/// A subscription that goes on.
+/// A running subscription.
 #[derive(Debug)]
 pub struct Subscription {
     kept: Arc<DataFolder>,
@@ -215,7 +215,7 @@ impl Subscription {
         &self.shown
     }
 
-    /// Every row up to this mark was handed out: a subscription after it goes on where this one is.
+    /// The mark of the last row returned: a subscription after it continues from here.
     pub fn mark(&self) -> u64 {
         self.mark
     }
@@ -225,7 +225,7 @@ impl Subscription {
         self.waiting.is_none() && self.mark >= self.until
     }
 
-    /// Whether the rows of the snapshot were handed out, or none are wanted.
+    /// Whether all rows of the snapshot were returned, or none are wanted.
     pub fn is_past_snapshot(&self) -> bool {
         self.mark >= self.snapshot_mark
     }

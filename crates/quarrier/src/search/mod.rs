@@ -109,14 +109,14 @@ impl Search {
         }
     }
 
-    /// Other patterns, in place of all before, those of features too.
+    /// Replaces all patterns, including those of features.
     pub fn with_patterns(mut self, patterns: Vec<Pattern>) -> Self {
         self.patterns = patterns;
         self.judges.clear();
         self
     }
 
-    /// Adds built-in scanners to the patterns. Their findings count where they are valid.
+    /// Adds built-in scanners to the patterns. Only their valid findings count.
     ///
     /// # Errors
     /// [`Error::Search`] where a pattern is wrong.
@@ -191,7 +191,7 @@ impl Search {
         self
     }
 
-    /// The same search for some of its patterns, by their places.
+    /// The same search for some of its patterns, by index.
     pub fn only(&self, places: &[usize]) -> Self {
         let patterns = places.iter().map(|&place| self.patterns[place].clone()).collect();
         let of_place = |&place: &usize| self.judges.get(place).copied().flatten();

@@ -148,7 +148,7 @@ impl<'s> Running<'s> {
         self.on_devices.as_ref().map_or_else(Vec::new, |on| on.searcher.lost())
     }
 
-    /// The ceiling of a run: that of its source, or the way to the devices where that is narrower.
+    /// The ceiling of a run: that of its source, or that of copying to the devices if it is lower.
     pub fn ceiling(&self, of_source: Option<Ceiling>) -> Option<Ceiling> {
         match &self.on_devices {
             Some(on) => on.ceiling(self.machine, of_source),

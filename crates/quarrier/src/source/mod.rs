@@ -94,7 +94,7 @@ impl Opened {
         }
     }
 
-    /// How its messages are written, if that is known before they are looked at.
+    /// The format of its messages, if it is known without reading them.
     pub fn format(&self) -> Option<&Format> {
         match self {
             Opened::Local { format, .. } => format.as_ref(),
@@ -198,7 +198,7 @@ impl<'p> Place<'p> {
         }
     }
 
-    /// The source at offsets, where it is one.
+    /// The source at offsets, unless it is a stream.
     pub fn source(&self) -> Option<&'p dyn Source> {
         match self {
             Place::Local(source) => Some(*source),

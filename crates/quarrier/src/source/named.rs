@@ -203,7 +203,7 @@ impl Sources {
     /// which cannot be opened unless it holds a log.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where it stands for several.
+    /// [`Error::Unsupported`] if the name stands for several.
     pub fn only(name: impl Into<OsString>) -> Result<Named> {
         let name = name.into();
         if Path::new(&name).is_dir() {

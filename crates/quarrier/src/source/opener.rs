@@ -1,4 +1,4 @@
-//! Opens sources: files as they are, images by their format, URLs by a client that all share.
+//! Opens sources: plain files, images by their format, URLs by a client that all share.
 
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -204,7 +204,7 @@ impl Opener {
         Ok(self.remote.get_or_init(|| Arc::new(remote)))
     }
 
-    /// Why nothing is kept in the cache folder any more, though it was asked for.
+    /// Why the cache folder is not used any more, although requested.
     pub fn cache_warning(&self) -> Option<String> {
         self.remote.get().and_then(|remote| remote.cache_warning())
     }

@@ -69,7 +69,7 @@ impl Tables<'_> {
         }
     }
 
-    /// The same for a source that the caller has: bytes in memory.
+    /// The same for a source in the caller's hands: bytes in memory.
     ///
     /// # Errors
     /// As [`Tables::detect`].

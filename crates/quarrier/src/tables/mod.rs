@@ -123,7 +123,7 @@ impl<'p> Tables<'p> {
         self
     }
 
-    /// Other bounds of what messages may ask for.
+    /// Sets other limits for messages.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
@@ -139,7 +139,7 @@ impl<'p> Tables<'p> {
     /// of the same name are one column, of a type that holds the values of all sources.
     ///
     /// # Errors
-    /// Those of [`Opener::open`], [`Tables::detect`] and [`Tables::load`].
+    /// As [`Opener::open`], [`Tables::detect`] and [`Tables::load`].
     pub fn load_all(
         &self,
         sources: &Sources,

@@ -1,4 +1,4 @@
-//! Messages that were left out, as they are listed.
+//! Rejected messages, as rows of a list.
 
 use serde_json::{Value, json};
 
