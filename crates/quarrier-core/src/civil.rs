@@ -86,7 +86,7 @@ pub fn midnight(day: i32) -> Option<i64> {
 /// Writes a day as `2024-02-29`.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_date(day: i64, out: &mut impl fmt::Write) -> fmt::Result {
     let (year, month, day) = date(day);
     write!(out, "{year:04}-{month:02}-{day:02}")
@@ -95,7 +95,7 @@ pub fn write_date(day: i64, out: &mut impl fmt::Write) -> fmt::Result {
 /// Writes a time of day as `12:34:56`, with as many decimals as are not zero.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_time(time: i64, out: &mut impl fmt::Write) -> fmt::Result {
     let (hour, minute) = (time / HOUR_NS, time / MINUTE_NS % 60);
     let (second, mut part) = (time / SECOND_NS % 60, time % SECOND_NS);

@@ -42,7 +42,7 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
-    /// There is not as much memory as was asked for.
+    /// There is less memory than requested.
     NoRoom {
         /// The requested memory, in bytes.
         asked_bytes: u64,

@@ -42,7 +42,7 @@ pub fn encode(bytes: &[u8]) -> String {
 /// ignored. No bytes at all are fine.
 ///
 /// # Errors
-/// Other characters, and bytes that have not two digits beside each other.
+/// For other characters, and for bytes that are not two adjacent digits.
 pub fn parse_masked(text: &str) -> Result<Vec<(u8, u8)>, HexError> {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     let mut high = None;

@@ -48,7 +48,7 @@ pub enum Isa {
     Avx512,
     /// AVX2 as Haswell and Zen have it: 32 bytes at a time, with BMI1, BMI2 and POPCNT.
     Avx2,
-    /// No more than the compiler may take for granted.
+    /// Only the features that the compiler assumes.
     Portable,
 }
 
@@ -81,7 +81,7 @@ impl Isa {
         self == Isa::Portable
     }
 
-    /// Those that this CPU has, best first.
+    /// The sets that this CPU supports, best first.
     pub fn available() -> impl Iterator<Item = Isa> {
         Isa::ALL.into_iter().filter(|isa| isa.is_available())
     }
@@ -91,7 +91,7 @@ impl Isa {
         Isa::available().next().unwrap_or(Isa::Portable)
     }
 
-    /// Itself where this CPU has it, else the best that it has: always one that is available.
+    /// This set if the CPU supports it, else the best one that it supports: always an available one.
     #[must_use]
     pub fn or_best(self) -> Isa {
         if self.is_available() { self } else { Isa::best() }

@@ -4,8 +4,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Locks `mutex`, also where a thread panicked that held it.
 ///
-/// For data that every holder leaves whole at each step, so that a panic in one thread does not
-/// become one in all the others: whoever started the threads hears of the first one.
+/// For data that every holder leaves consistent at each step, so that a panic in one thread does not
+/// become one in all the others: the thread that started them gets the first one.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

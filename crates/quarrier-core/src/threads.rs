@@ -1,4 +1,4 @@
-//! Threads: the one place where they are made.
+//! Threads: the only place where they are created.
 //!
 //! A system may refuse a thread (limits on processes or memory, a full cgroup). The functions of the
 //! standard library that panic then are disallowed in this workspace; these here return an error, or

@@ -1,9 +1,9 @@
 //! The pipeline: a feed fills buffers or shows windows, M workers run a kernel over them,
 //! a sink takes the results in the order of the source.
 //!
-//! This replaces the "agents" of older carvers. Who holds a chunk number also holds the
-//! buffer for it, taken first: so the lowest chunk in flight can always be finished, and
-//! the pipeline cannot lock up, whatever the number of buffers.
+//! This replaces the "agents" of older carvers. A worker that holds a chunk number also holds the
+//! buffer for it, taken first: so the lowest chunk in flight can always be finished, and the pipeline
+//! cannot lock up, whatever the number of buffers.
 
 mod chunk;
 mod feed;

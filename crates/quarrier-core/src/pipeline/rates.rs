@@ -86,7 +86,7 @@ impl Rates {
 }
 
 impl AccessRate {
-    /// Bytes that are asked for at once.
+    /// Bytes in flight at once.
     pub fn bytes_under_way(&self) -> u64 {
         (self.block_bytes as u64).saturating_mul(self.in_flight as u64)
     }

@@ -18,8 +18,8 @@ use crate::threads;
 /// The most that a slot may show.
 const SLOT_BYTES_MAX: usize = 1 << 30;
 
-/// Cuts a source into chunks and reads them into the slots of a [`SharedRegion`], from where
-/// workers of other processes take them. Whoever owns the feed hands them out.
+/// Cuts a source into chunks and reads them into the slots of a [`SharedRegion`], for workers in other
+/// processes. The owner of the feed assigns the slots.
 ///
 /// No thread runs before [`start`](Self::start), so workers may be forked until then.
 ///
@@ -267,8 +267,8 @@ impl SharedFeed {
         problems
     }
 
-    /// Ends the feed and waits for its threads, which finish the read they are in. Whoever waits
-    /// in [`next`](Self::next) gets [`Delivery::Ended`].
+    /// Ends the feed and waits for its threads, which finish their current read. A thread that waits in
+    /// [`next`](Self::next) gets [`Delivery::Ended`].
     pub fn close(&self) {
         // In a forked child the locks may be held by threads that it does not have.
         if let Ok(readers) = self.readers.try_lock()

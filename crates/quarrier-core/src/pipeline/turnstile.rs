@@ -1,4 +1,4 @@
-//! Puts results in the order of the source, whoever finishes first.
+//! Puts results in the order of the source, in whatever order workers finish.
 //!
 //! There is no thread of its own for this: the worker that finishes the chunk that is next
 //! in order hands it to the sink, and after it all that have been waiting for it.
@@ -292,7 +292,7 @@ impl<'e, O: Default + Send> Emitter<'e, O> {
         self.gate.is_some()
     }
 
-    /// Whether nobody wants further results, so that work may end early.
+    /// Whether no further results are wanted, so that work may end early.
     pub fn is_closed(&self) -> bool {
         self.gate.as_ref().is_some_and(|gate| (gate.is_closed)())
     }

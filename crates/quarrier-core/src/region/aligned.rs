@@ -12,12 +12,13 @@ use super::large::{LARGE_PAGE_BYTES, give_pages_back, prefer_large_pages};
 /// 2.6 GB/s where file offset and buffer differ modulo 64, 15 GB/s where both are aligned).
 pub const PAGE_BYTES: usize = 4096;
 
-/// Memory of this process that somebody else allocated, such as the driver of a GPU, which copies
+/// Memory of this process that another component allocated, such as the driver of a GPU, which copies
 /// faster from its own.
 ///
 /// # Safety
+///
 /// From `start` on there are `bytes` initialised bytes, aligned to [`PAGE_BYTES`], always the same
-/// ones, which nobody but the owner of the value reads or writes while it lives.
+/// ones, which only the owner of the value reads or writes while it lives.
 pub unsafe trait HostMemory: Send + Sync {
     /// The first byte.
     fn start(&self) -> NonNull<u8>;
@@ -83,7 +84,7 @@ impl AlignedBuffer {
             .collect()
     }
 
-    /// A buffer in somebody else's memory, as it is.
+    /// A buffer in borrowed memory, with its current contents.
     pub fn lent(memory: Box<dyn HostMemory>) -> Self {
         AlignedBuffer { start: memory.start(), bytes: memory.bytes(), lent: Some(memory) }
     }

@@ -1,10 +1,10 @@
-//! Memory that others may write to while it is looked at: pages of a file that another process
-//! writes, an array of another thread.
+//! Memory that others may write to while it is read: pages of a file that another process writes, an
+//! array of another thread.
 //!
-//! `&[u8]` promises that its bytes stay the same. Code builds on that without saying so: text that
-//! was checked once is a `str` from then on, a length that was compared is in bounds. So such
-//! memory is handed out as [`ChangingBytes`], which can only be copied. Whoever wants the bytes
-//! where they lie promises, by [`AsData`], to build nothing on them.
+//! `&[u8]` promises that its bytes stay the same. Code relies on that implicitly: text that was checked
+//! once is a `str` from then on, a length that was compared is in bounds. So such memory is handed out
+//! as [`ChangingBytes`], which can only be copied. Code that reads the bytes in place promises, by
+//! [`AsData`], to rely on none of them.
 //!
 //! Strictly, Rust gives no meaning to a `&[u8]` whose bytes change. This relies on how compilers
 //! behave: each load yields some value of a byte, and code that is correct for every value of every
@@ -31,7 +31,7 @@ impl AsData {
     }
 }
 
-/// Bytes that others may change while they are looked at.
+/// Bytes that others may change while they are read.
 #[derive(Debug, Clone, Copy)]
 pub struct ChangingBytes<'a> {
     base: *const u8,

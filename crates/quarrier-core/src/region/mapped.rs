@@ -11,8 +11,8 @@ use super::{ChangingBytes, PAGE_BYTES};
 
 /// A read-only mapping of a range of a file.
 ///
-/// Anybody who may write the file can change the bytes shown, at any time. So the bytes are handed out
-/// as [`ChangingBytes`].
+/// Anybody with write access to the file can change the bytes shown, at any time. So the bytes are
+/// handed out as [`ChangingBytes`].
 ///
 /// Touching a page that the file no longer has (it shrank) or whose disk fails would kill
 /// the process with SIGBUS. While a window exists, such pages turn into zeros instead and

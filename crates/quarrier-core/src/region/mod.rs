@@ -27,7 +27,7 @@ pub use shared::{Backing, HUGE_PAGE_BYTES, SharedRegion};
 pub enum Region<'a> {
     /// A slice of a source that is in memory as a whole.
     Borrowed(&'a [u8]),
-    /// The same where others may write to that memory.
+    /// Bytes that others may write to.
     Changing(ChangingBytes<'a>),
     /// Pages of a file, which others may write to.
     Window(MappedWindow),
@@ -63,7 +63,7 @@ impl<'a> Region<'a> {
 /// A [`Region`] that may be shown in place.
 #[derive(Debug)]
 pub enum Shown<'a> {
-    /// Nobody changes it.
+    /// Bytes that stay the same.
     Steady(&'a [u8]),
     /// Others may change it, and the reader promised to tolerate that.
     Changing(Region<'a>, AsData),

@@ -42,7 +42,7 @@ impl<T> BufferPool<T> {
         free.0.pop().map(|thing| Lease { pool: self, thing: Some(thing) })
     }
 
-    /// Wakes all who wait, with nothing; from now on nothing is lent.
+    /// Wakes all waiting threads, with nothing; lends no buffer from now on.
     pub fn close(&self) {
         lock(&self.free).1 = true;
         self.returned.notify_all();

@@ -1,9 +1,9 @@
 //! Pages of the program's file that are read once.
 
-/// Gives the pages of this library's, or this program's, file that list addresses to be set back to
-/// the system: the loader has read them, and nobody else will. They stay in the page cache, and count
-/// no longer as this process's memory: a twentieth to a tenth of a large library. Does nothing where
-/// the file has no such list, or the system no such question.
+/// Gives the pages with this library's, or this program's, relocations back to the system: the loader
+/// has processed them, and nothing else needs them. They stay in the page cache, but no longer count as
+/// this process's memory: a twentieth to a tenth of a large library. Does nothing if the file has no
+/// such list, or the system does not support it.
 pub fn give_back_relocations() {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     // SAFETY: `own_file::visit` is called meanwhile only, and takes no data.

@@ -23,8 +23,8 @@ use crate::region::Region;
 /// Bytes with a fixed length that can be read at any offset, by many threads at once.
 ///
 /// The contract that readers rely on:
-/// - [`read_at`](Source::read_at) may return fewer bytes than asked for; 0 for a non-empty
-///   buffer means that no byte lies at `offset`.
+/// - [`read_at`](Source::read_at) may return fewer bytes than requested; 0 for a non-empty
+///   buffer means that there is no byte at `offset`.
 /// - [`length`](Source::length) never changes. A file that shrinks under a source shows as
 ///   a read of 0 bytes before that length.
 /// - Bytes outside the ranges that [`next_data`](Source::next_data) returns are zero.

@@ -1,9 +1,9 @@
 //! A `tmpfs` of the process's own whose files have huge pages; it is mounted nowhere.
 //!
-//! A memfd has huge pages only where the administrator said so for the whole system. A mount may
-//! say so for itself, and a process may mount where it is root: in the system, or in a user
-//! namespace that a child of it makes (see `namespace`). The mount is made once and kept as a
-//! descriptor, by forked children too. No lock is held, which a fork would leave locked.
+//! A memfd has huge pages only if the administrator enabled them for the whole system. A mount may
+//! enable them for itself, and a process may mount where it is root: in the system, or in a user
+//! namespace that a child of it creates (see `namespace`). The mount is made once and kept as a
+//! descriptor, by forked children too. There is no lock, since a fork would leave it locked.
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr;

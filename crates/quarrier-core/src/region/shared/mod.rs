@@ -33,8 +33,8 @@ const NAME: &str = "shared memory";
 /// process's own, mounted nowhere. (256 MiB touched for the first time: 21 ms, 200 ms with pages
 /// of 4 KiB, which a memfd has on most systems.) Otherwise it is a memfd, sealed so
 /// that no holder can change its length, and [`huge_pages_refused`](Self::huge_pages_refused)
-/// says why. Files of a `tmpfs` cannot be sealed: who hands the descriptor on trusts the
-/// receiver not to shrink it.
+/// has the reason. Files of a `tmpfs` cannot be sealed: a process that passes the descriptor on trusts
+/// the receiver not to shrink it.
 ///
 /// Pages are taken from the system when they are touched first. What the machine and its cgroup
 /// have left is asked once, when a region is made; memory that others take later, or that
@@ -119,7 +119,7 @@ impl SharedRegion {
         self.start
     }
 
-    /// Length in bytes, as asked for.
+    /// The requested length in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
