@@ -26,7 +26,7 @@ impl Digests {
     }
 }
 
-/// Hashes bytes as they come. SHA-256 always; MD5 and SHA-1 where they are wanted.
+/// Hashes bytes piece by piece: always SHA-256, and on request MD5 and SHA-1.
 pub struct Hasher {
     old: Option<(Md5, Sha1)>,
     sha256: Sha256,

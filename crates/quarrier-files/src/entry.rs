@@ -82,7 +82,7 @@ pub struct Content {
     /// The runs in the order of the file. The last may extend beyond the end of the file: the rest is
     /// slack.
     pub runs: Vec<Run>,
-    /// The bytes themselves, where they are kept beside the name.
+    /// The bytes themselves, if they are stored beside the name.
     pub inline: Option<Box<[u8]>>,
     /// Only this many bytes were ever written; later ones read as zeros.
     pub written: Option<u64>,

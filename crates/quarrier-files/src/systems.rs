@@ -57,7 +57,7 @@ pub struct System {
     pub span: Range<u64>,
 }
 
-/// A partition that is not looked at.
+/// A skipped partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassedOver {
     /// Its bytes in the source.
@@ -172,9 +172,9 @@ impl System {
     /// `stop` becomes true. Returns the damage that was skipped.
     ///
     /// # Errors
-    /// [`Error::Taken`] with what `take` says, or `Interrupted` where it was stopped;
-    /// [`Error::TooMuch`] where structures lead in circles; what [`find`] says where the root cannot
-    /// be read.
+    /// [`Error::Taken`] with the error of `take`, or `Interrupted` if it was stopped;
+    /// [`Error::TooMuch`] if structures lead in circles; the errors of [`find`] if the root cannot be
+    /// read.
     pub fn list(
         &self,
         source: &dyn Source,

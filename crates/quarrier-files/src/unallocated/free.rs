@@ -1,4 +1,4 @@
-//! Free ranges as they are found, and what makes them of bitmaps.
+//! Free ranges, and their construction from bitmaps.
 
 use std::ops::Range;
 

@@ -31,7 +31,7 @@ use free::Free;
 pub struct Unallocated {
     /// Sorted, disjoint, none touching the next.
     pub ranges: Vec<Range<u64>>,
-    /// The file systems that said so, by offset.
+    /// The file systems whose bitmaps were read, by offset.
     pub volumes: Vec<Volume>,
     /// The partitions whose free bytes are unknown, by offset. None of their bytes counts as free.
     pub passed_over: Vec<PassedOver>,
