@@ -10,14 +10,14 @@ pub use crate::matching::Matcher;
 use crate::matching::Matching;
 
 /// A typed expression. `BETWEEN`, row values and simple CASE are expressed by the nodes below, with
-/// their operands repeated; NOT stays where it was. Nothing in it depends on the time or the place:
+/// their operands repeated; NOT keeps its place. Nothing in it depends on the time or the place:
 /// `CURRENT_TIMESTAMP` is a literal.
 ///
 /// Expressions bound by [`sql`](crate::sql) nest at most [`DEPTH_MAX`](crate::sql::DEPTH_MAX) deep, so
 /// that recursion may walk them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
-    /// A value as it stands.
+    /// A constant.
     Literal(Value),
     /// The value of the column at this place of the schema.
     Column(usize),
@@ -43,8 +43,8 @@ pub enum Expr {
         /// Where. At least one.
         list: Vec<Expr>,
     },
-    /// The value of the column at this place is an integer of `keys`; UNKNOWN where it is NULL.
-    /// No text says this: it comes from what else a plan has found.
+    /// The column's value is an integer in `keys`; UNKNOWN for NULL. No text can express this: it is a
+    /// runtime filter of a plan.
     Among {
         /// Where in the schema.
         column: usize,

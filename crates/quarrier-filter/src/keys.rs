@@ -16,8 +16,7 @@ const SPAN_MAX: u64 = 1 << 26;
 /// some thousand values.
 const LOOKED_AT_MAX: i64 = 1 << 16;
 
-/// Some of the integers between two ends, a bit for each. Two are equal only where they are the
-/// same one.
+/// A set of integers in a range, one bit each. Two are equal only if they are the same object.
 pub struct Keys {
     /// The number of the first bit.
     first: i64,
@@ -52,7 +51,7 @@ impl Keys {
         length_of(span) <= SPAN_MAX
     }
 
-    /// None of the numbers in `span`; 8 MiB at most.
+    /// An empty set over `span`; 8 MiB at most.
     ///
     /// # Panics
     ///

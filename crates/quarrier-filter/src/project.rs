@@ -10,8 +10,8 @@ use crate::naive::{self, Datum};
 use crate::{Answer, Error, Expr, Output, Query, Result, Select, calendar};
 
 impl Query {
-    /// The result as a table of its own: of columns, taken as they are packed, about 10 ns a
-    /// value; where something is calculated, row by row.
+    /// The result as a table of its own: columns are taken in packed form, about 10 ns per value;
+    /// calculated outputs are evaluated row by row.
     ///
     /// # Errors
     ///

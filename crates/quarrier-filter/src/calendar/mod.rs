@@ -43,8 +43,8 @@ pub fn date(day: i32) -> (i64, i64, i64) {
     civil::date(day.into())
 }
 
-/// The same day of another month, or that month's last where it has no such day. None beyond
-/// the years 1 to 9999.
+/// The same day of another month, or that month's last if it has no such day. `None` beyond the years 1
+/// to 9999.
 pub fn add_months(day: i32, months: i64) -> Option<i32> {
     let (year, month, of_month) = date(day);
     let all = (year * 12 + month - 1).checked_add(months)?;

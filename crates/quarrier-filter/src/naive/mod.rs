@@ -68,8 +68,7 @@ pub fn evaluate<'a, R: Row + ?Sized>(expr: &'a Expr, row: &'a R) -> Result<Datum
     })
 }
 
-/// The truth of `condition` for a row; `None` is UNKNOWN. A message matches where it is
-/// `Some(true)`.
+/// The truth of `condition` for a row; `None` is UNKNOWN. A message matches if it is `Some(true)`.
 ///
 /// # Errors
 /// As [`evaluate`].

@@ -9,9 +9,9 @@
 //!             └ constant: where a literal stands among a column's keys
 //! ```
 //!
-//! Truth has four outcomes, a node two: a condition becomes the rows where it is true, where
-//! that is asked for those where it is false, and those where it has no value (fault). Nodes are
-//! the same node where they are equal, in one condition and across all of them.
+//! Truth has four outcomes, a node two: a condition becomes the rows where it is true, if needed those
+//! where it is false, and those where it has no value (fault). Equal nodes are shared, within a
+//! condition and across all of them.
 
 mod beginnings;
 mod calculation;

@@ -38,7 +38,7 @@ pub struct QueryPlan {
     /// The rows where the condition has no value, in the same form; empty where it always has
     /// one.
     pub faults: Vec<PlanStep>,
-    /// Blocks that were looked into; none before the scan has run.
+    /// The number of blocks tested; `None` before the scan has run.
     pub blocks_tested: Option<u64>,
     /// Blocks that zones, an order or a limit settled; none before the scan has run.
     pub blocks_skipped: Option<u64>,
@@ -68,7 +68,7 @@ pub struct PlanStep {
 /// The work of a scan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Blocks times queries that were looked into.
+    /// The number of tested blocks, summed over the queries.
     pub blocks_tested: u64,
     /// Blocks times queries that zones, orders or limits settled.
     pub blocks_skipped: u64,

@@ -76,8 +76,8 @@ impl<'a> Scan<'a> {
         self.answers(self.run_plan(&plan, &nodes).0)
     }
 
-    /// The rows that match, as the scan has them, which costs less where they are many; and what
-    /// was done for all of them.
+    /// The matching rows in the form of the scan, which is cheaper if there are many; and the work done
+    /// for all queries.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! A scan that goes on and on: queries join it where it is, and leave it when they have seen
-//! every segment.
+//! A cyclic scan: queries join it at its current segment, and leave it when they have seen every
+//! segment.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};

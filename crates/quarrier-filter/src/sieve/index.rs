@@ -1,5 +1,5 @@
-//! Many conditions at once: those that ask a column for one value among others are found by the value of
-//! the row, and nothing is asked of all the others.
+//! Evaluates many conditions at once: an index by the values that conditions compare a column with
+//! finds those that a row's value may satisfy, and skips all others.
 //!
 //! ```text
 //!  symbol = 'WQY' AND price > 10 AND qty < 5

@@ -6,9 +6,9 @@
 //!            └─ is_true(condition) ─→ AND, OR, NOT of the results
 //! ```
 //!
-//! A column is bound with a type. A value that the type does not hold makes the row a *misfit*:
-//! nothing can be said of it but what types it asks for. Bind the conditions to those and read
-//! the message again.
+//! A column is bound with a type. A value that does not fit the type makes the row a *misfit*: nothing
+//! is known about it but the types that it needs. Bind the conditions to those and read the message
+//! again.
 
 mod compile;
 mod index;

@@ -87,7 +87,7 @@ const TOKENS_IN_PLACE_MAX: usize = 16;
 /// which has ended when this returns. A short text is parsed in place if there is no thread.
 ///
 /// # Errors
-/// Those of `then`, and if there is no room for the stack.
+/// The errors of `then`, and if there is no room for the stack.
 pub fn on_a_large_stack<T: Send>(
     tokens: usize,
     then: impl FnOnce() -> Result<T> + Send,

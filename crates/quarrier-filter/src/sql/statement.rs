@@ -31,7 +31,7 @@ struct Written {
 enum Item {
     Everything,
     EverythingOf(Ident),
-    /// Its name, and the function as it is written.
+    /// Its alias, and the text of the function.
     Count(Option<Ident>, String),
     Value(Box<ast::Expr>, Option<Ident>),
 }
