@@ -64,7 +64,7 @@ pub struct Change<'r> {
     pub interval: (f64, f64),
     /// The probability that chance alone makes the runs differ so much.
     pub p: f64,
-    /// Why it is too noisy, where it is.
+    /// Why it is too noisy, if it is.
     pub reason: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! One measurement by its name, for whoever pairs it with another program.
+//! One measurement by its name, for pairing with another program.
 
 use crate::cpu::{self, Isa, Lane};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! When the next request is to be made.
+//! The schedule of requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -22,9 +22,9 @@ pub struct During {
     pub steal: f64,
     /// CPUs that other processes kept busy, on average: 0.5 is half of one.
     pub others: f64,
-    /// The least share of its CPU that a thread of a kept run got; 1 where nobody asked.
+    /// The least share of its CPU that a thread of a kept run got; 1 if it was not measured.
     pub cpu_share: f64,
-    /// The clock measured between the runs, in Hz, where it was.
+    /// The clock measured between the runs, in Hz, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_hertz: Option<f64>,
     /// The same as the reading's: others used the machine, or the runs disagree.
@@ -43,10 +43,10 @@ pub struct Conditions {
     pub steal: f64,
     /// CPUs that other processes kept busy meanwhile, on average.
     pub others: f64,
-    /// The clock measured at the start, in Hz, where it was.
+    /// The clock measured at the start, in Hz, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_before_hertz: Option<f64>,
-    /// The clock measured at the end, in Hz, where it was.
+    /// The clock measured at the end, in Hz, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_after_hertz: Option<f64>,
     /// Readings that are marked as disturbed.

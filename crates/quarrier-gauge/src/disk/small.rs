@@ -1,5 +1,5 @@
-//! Writes of less than a sector. They cannot carry a stamp, so they turn over the bits of what
-//! is there; afterwards that is looked for, and the file is mended.
+//! Writes of less than a sector. They cannot carry a stamp, so they invert the existing bits;
+//! afterwards that is verified, and the file is restored.
 
 use std::os::unix::fs::FileExt;
 use std::time::Instant;

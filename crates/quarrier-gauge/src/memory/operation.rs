@@ -6,7 +6,8 @@
 pub enum Operation {
     /// Sums an array up.
     Read,
-    /// The same in four parts at once: one stream does not fill all that a core can have under way.
+    /// The same in four parts at once: one stream does not fill all the requests that a core can have
+    /// in flight.
     ReadFour,
     /// Fills an array.
     Write,

@@ -10,8 +10,8 @@
 //!          ←─ Account  bytes and messages that came, and whether they were right
 //! ```
 //!
-//! Every number is checked against its bounds before it is used: whoever speaks to the port can
-//! cost a session's time at most, and memory that is the same for all.
+//! Every number is checked against its bounds before it is used: a hostile client can cost at most a
+//! session's time, and a fixed amount of memory.
 
 use std::io::{self, Read};
 use std::net::TcpStream;

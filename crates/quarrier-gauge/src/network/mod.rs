@@ -39,7 +39,7 @@ use crate::error::Result;
 use crate::trial::{Series, Session};
 use crate::wanted::Network;
 
-/// The port at which a gauge listens if nothing else is said.
+/// The default port of a gauge.
 pub const PORT: u16 = 7413;
 /// Any free port of the loopback.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

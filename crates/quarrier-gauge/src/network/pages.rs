@@ -1,4 +1,4 @@
-//! Long datagrams that are not copied where they are sent: their pages are handed to the kernel.
+//! Sends long datagrams without a copy: their pages are handed to the kernel.
 //!
 //! `sendfile` from anonymous memory makes the pages themselves part of a datagram (Linux, since 6.5),
 //! after a header that waits for them (`MSG_MORE`). Over the loopback, the sender is then no longer

@@ -49,7 +49,7 @@ impl Isa {
         self == Isa::Portable
     }
 
-    /// Those that this machine has, the narrowest first.
+    /// The sets that this machine supports, the narrowest first.
     pub fn available() -> impl Iterator<Item = Isa> {
         Isa::ALL.into_iter().filter(|isa| isa.is_available())
     }

@@ -79,7 +79,7 @@ pub struct Cpu {
     pub when: u64,
     /// Whether others used the machine meanwhile, for one of the numbers at least.
     pub disturbed: bool,
-    /// The clock in Hz, where it was measured.
+    /// The clock in Hz, if it was measured.
     pub clock_hertz: Option<f64>,
     /// The most floating-point operations (f64) a second, by threads.
     pub flops: Vec<ByThreads>,

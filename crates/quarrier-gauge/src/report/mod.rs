@@ -35,7 +35,7 @@ pub const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
-    /// [`FORMAT`] of whoever made it.
+    /// The [`FORMAT`] of the version that made it.
     pub format: u32,
     /// The version of quarrier that made it.
     pub quarrier: String,

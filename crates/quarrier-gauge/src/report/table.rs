@@ -1,7 +1,7 @@
 //! A report for a terminal: a line for each sweep, with a bar and a sparkline.
 //!
-//! Lines are made of [`Span`]s, so that whoever prints them chooses the colours. A report may come
-//! from elsewhere: its text is made harmless here, before its width is measured.
+//! Lines are made of [`Span`]s, so that the code that prints them chooses the colours. A report may
+//! come from elsewhere: its text is made harmless here, before its width is measured.
 
 use quarrier_report::number::{self, exact_bytes};
 use quarrier_report::{padded, visible, width};
@@ -54,7 +54,7 @@ const RATIO_OF_LINEAR: f64 = 40.0;
 /// Changes of one verdict that are printed.
 const CHANGES_MOST: usize = 30;
 
-/// The report in lines of about `columns` characters; less than 60 are taken for 60.
+/// The report in lines of about `columns` characters, at least 60.
 pub fn table(report: &Report, columns: usize) -> Vec<Line> {
     let groups = groups(&report.readings);
     let mut lines = vec![machine(report)];

@@ -60,12 +60,11 @@ pub struct Trial {
     pub cpu_share: f64,
     /// The part of the trial in which all threads ran; 1 where there are more than CPUs.
     pub overlap: f64,
-    /// The clock measured beside it, in Hz; 0 where it was not.
+    /// The clock measured beside it, in Hz; 0 if it was not measured.
     pub clock_hertz: f64,
     /// How many CPUs its threads were on.
     pub cores: usize,
-    /// Fused multiply-adds that the core which gave the fewest did in a cycle, right before or after;
-    /// 0 where nobody looked.
+    /// Fused multiply-adds per cycle of the slowest core, right before or after; 0 if not measured.
     pub fused_per_cycle: f64,
 }
 
@@ -136,7 +135,7 @@ impl Effort {
         }
     }
 
-    /// For one reading that is looked at closely: at least `runs` (one or more) of 60 ms.
+    /// For a single, careful reading: at least `runs` (one or more) of 60 ms.
     pub fn alone(runs: u32) -> Effort {
         let runs = runs.max(1);
         Effort {

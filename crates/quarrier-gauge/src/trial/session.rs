@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
         self.found.iter().position(is_same)
     }
 
-    /// Both: [`Session::runs`] and [`Session::push`].
+    /// [`Session::runs`] followed by [`Session::push`].
     ///
     /// # Errors
     /// The error of `trial`, or [`Error::Stopped`].
@@ -137,7 +137,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Stops here if the caller asked for it.
+    /// Returns an error here if the caller requested a stop.
     ///
     /// # Errors
     /// [`Error::Stopped`].

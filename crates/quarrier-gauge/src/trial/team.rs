@@ -85,8 +85,8 @@ impl Team {
         })
     }
 
-    /// Runs `work` once for each state, each on a thread with a CPU of its own as long as there
-    /// are enough; they start together. What the cores give is looked at right before and after.
+    /// Runs `work` once for each state, each on a thread with a CPU of its own as long as there are
+    /// enough; they start together. The cores are probed right before and after.
     ///
     /// # Errors
     /// A thread cannot be had or panics, or `work` fails.
