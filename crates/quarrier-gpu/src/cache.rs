@@ -27,7 +27,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// In a folder that nobody else writes to; it is made when something is kept.
+    /// A cache in a folder that nobody else writes to; the folder is created on first use.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Cache { folder: folder.into() }
     }
@@ -35,7 +35,7 @@ impl Cache {
     /// Returns the text cached under `key`; otherwise calls `make` and caches its result.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub fn get_or(&self, key: &str, make: impl FnOnce() -> Result<String>) -> Result<String> {
         let path = self.folder.join(format!("{:016x}.kernel", hash(&[key])));
         if let Some(text) = read(&path, key) {

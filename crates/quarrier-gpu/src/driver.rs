@@ -192,8 +192,8 @@ pub struct Times {
 /// All other code uses [`Device`](crate::Device), which keeps the objects behind the handles alive.
 ///
 /// # Safety
-/// `pin` returns memory that nobody else uses, valid until `unpin`. After `collect` the device
-/// touches no memory of the host that was named in steps.
+/// `pin` returns exclusive memory, valid until `unpin`. After `collect` the device touches no memory of
+/// the host that was named in steps.
 pub unsafe trait Driver: Send + Sync {
     /// The device's properties. They never change.
     fn facts(&self) -> &Facts;

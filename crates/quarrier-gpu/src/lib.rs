@@ -8,10 +8,10 @@
 //!            └──→ queue() ─────────────────────────→ Queue::run(job) ─→ Times
 //! ```
 //!
-//! No driver is linked: OpenCL's loader and NVIDIA's driver are looked for when devices are
-//! asked for, and where neither is there, there are no devices. A kernel is text in what OpenCL
-//! C 1.2, CUDA C and C have in common (see `kernels/`), compiled by the device's own driver. Its
-//! parameters stand in one table, from which its signature is written and its arguments are
+//! No driver is linked: OpenCL's loader and NVIDIA's driver are loaded when devices are searched for,
+//! and without either there are no devices. A kernel is text in the common subset of OpenCL C 1.2, CUDA
+//! C and C (see `kernels/`), compiled by the device's own driver. Its parameters are listed in one
+//! table, from which its signature is written and its arguments are
 //! bound, so that the two cannot disagree.
 //!
 //! ```

@@ -12,8 +12,8 @@ pub(super) fn is_available() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
-/// Compiles a program for compute capability `architecture` (75, 80, 90 …), to PTX, or takes it
-/// from `cache`, where it is kept. Works without a device.
+/// Compiles a program for compute capability `architecture` (75, 80, 90 …), to PTX, or returns it from
+/// `cache`. Works without a device.
 ///
 /// # Errors
 /// [`Error::NoDevice`] where NVRTC is not on this machine, [`Error::Compile`] with its words.

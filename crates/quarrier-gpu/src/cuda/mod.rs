@@ -1,7 +1,7 @@
 //! CUDA: NVIDIA's devices, through the driver and the run-time compiler that the machine has.
 //!
-//! Compiled everywhere, since both libraries are looked for when devices are; without them there
-//! is no device.
+//! Compiled everywhere, since both libraries are loaded when devices are searched for; without them
+//! there is no device.
 
 mod compile;
 mod device;
