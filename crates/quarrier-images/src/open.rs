@@ -23,9 +23,9 @@ const HEAD_BYTES: u64 = 512;
 
 /// The bytes of an image.
 pub enum Content {
-    /// Those of the disk, or of the file itself where it wraps none, at any offset.
+    /// The bytes of the disk, or of the file itself if it wraps none, at any offset.
     Disk(Arc<dyn Source>),
-    /// The same from their start to their end, where they are packed so that nothing else can be.
+    /// The same from start to end, for packings without random access.
     Stream(Box<dyn Read + Send>),
 }
 
@@ -33,15 +33,15 @@ pub enum Content {
 pub struct Image {
     /// Its bytes.
     pub content: Content,
-    /// How the disk is wrapped; `None` for a file that is taken as it is.
+    /// The format that wraps the disk; `None` for a plain file.
     pub kind: Option<Kind>,
     /// A notice that people should read before they trust the bytes.
     pub notice: Option<String>,
 }
 
-/// Opens `file` as what its bytes say it is: an image of some format, with the files `beside` it that
-/// it needs, or else as it is. A file of one of the `kinds_left` is taken as it is too. Once `stop` is
-/// true, long readings end with an error.
+/// Opens `file` according to its content: an image of some format, with the files `beside` it that it
+/// needs, or else a plain file. Formats in `kinds_left` are not unwrapped. Once `stop` is true, long
+/// readings end with an error.
 ///
 /// # Errors
 /// If it is an image and cannot be read as one: damaged, encrypted, of a format that is not read,

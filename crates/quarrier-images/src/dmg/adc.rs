@@ -1,4 +1,4 @@
-//! ADC, Apple's oldest way to pack: bytes as they are, and copies of those before.
+//! ADC, Apple's oldest compression: literal bytes, and copies of earlier ones.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The tables of chunks out of the property list, where they stand as base64.
+//! The tables of chunks from the property list, where they are in base64.
 
 /// Why a list is invalid.
 type Wrong = &'static str;

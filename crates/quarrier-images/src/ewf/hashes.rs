@@ -38,7 +38,7 @@ fn known<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.first_chunk().copied().filter(|hash| *hash != [0; N])
 }
 
-/// A hash as it is stored, and as the bytes have it.
+/// A stored hash beside the computed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check<const N: usize> {
     /// The hash stored in the image.

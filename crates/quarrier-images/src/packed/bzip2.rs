@@ -1,7 +1,8 @@
 //! bzip2, block by block.
 //!
-//! A block begins at any bit, with 48 bits that say so. All are looked for, and each is unpacked as a
-//! stream of its own, which verifies its checksum: once to learn how long it is, and when it is read.
+//! A block begins at any bit, with a mark of 48 bits. All marks are located, and each block is unpacked
+//! as a stream of its own, which verifies its checksum: once to learn its length, and whenever it is
+//! read.
 
 use std::io;
 use std::sync::Arc;
