@@ -1,8 +1,8 @@
 //! Objects in buckets: S3 and its like, Google Cloud Storage, Azure Blob Storage. `object_store` finds the
 //! credentials and signs.
 //!
-//! An object is asked for by a signed URL, so that ranges, retries and checks are those of any
-//! other HTTP server. A URL is signed for an hour and used for a quarter of one.
+//! An object is requested by a signed URL, so that ranges, retries and checks are those of any other
+//! HTTP server. A URL is signed for an hour and used for a quarter of one.
 
 use std::str::FromStr;
 use std::sync::Mutex;

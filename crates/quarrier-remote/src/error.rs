@@ -70,7 +70,7 @@ pub enum Error {
         /// The error of the last attempt.
         reason: String,
     },
-    /// So many ranges in a row could not be had that the server is taken for gone.
+    /// So many ranges in a row failed that the server is considered gone.
     Gone {
         /// The URL, without its secrets.
         source_name: String,
@@ -167,7 +167,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An [`Error`] as the payload of an [`io::Error`]; whoever reports that names the source.
+/// An [`Error`] as the payload of an [`io::Error`]; the code that reports it names the source.
 #[derive(Debug)]
 pub struct Unnamed(pub Error);
 

@@ -99,7 +99,7 @@ impl Header {
         (header.to_bytes() == *bytes).then_some(header)
     }
 
-    /// A claim as it is written.
+    /// The bytes of a claim's record.
     pub fn record(&self, claim: &Claim) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[..8].copy_from_slice(&claim.offset.to_le_bytes());

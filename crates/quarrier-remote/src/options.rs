@@ -25,8 +25,7 @@ pub struct Options {
     /// The cost of requests, by which ranges are joined. Default: `None`, to learn it from the requests
     /// made.
     pub cost: Option<CostModel>,
-    /// Whether more is fetched than was asked for, where that is likely to be read. Default
-    /// true.
+    /// Whether to fetch more than requested, where it is likely to be read. Default true.
     pub read_ahead: bool,
     /// The most that is fetched ahead of a reader that reads on and on; at most a quarter of
     /// `memory_bytes_max`. Default 32 MiB.
@@ -115,8 +114,8 @@ pub struct Retry {
     /// The longest wait, also where the server asks for a longer one (Retry-After). Default
     /// 10 s.
     pub delay_max: Duration,
-    /// Ranges in a row that may be given up before the server is taken for gone. While the
-    /// last one was given up, the next is tried once only. Default 16.
+    /// The number of consecutive failed ranges after which the server is considered gone. After a
+    /// failed range, the next one is tried only once. Default 16.
     pub failed_ranges_max: u32,
 }
 

@@ -183,7 +183,7 @@ impl CachedObject {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     None,
-    /// As long as others need who hold it for a moment.
+    /// Waits as long as other processes hold the lock for a moment.
     Some,
 }
 
