@@ -7,10 +7,9 @@
 //!   UTF-16) ─→ regex ─────────────────→ regex-automata ──→ stitched at the seams ──┘
 //! ```
 //!
-//! A [`Searcher`] is a kernel for `quarrier_core`'s pipeline. Literals and hex patterns are
-//! found at every place where they stand, overlapping ones too; matches of a regex are
-//! leftmost-first and do not overlap. What is found never depends on engine, chunk size,
-//! number of workers or kind of source.
+//! A [`Searcher`] is a kernel for `quarrier_core`'s pipeline. It finds literals and hex patterns at
+//! every place, overlapping ones too; matches of a regex are leftmost-first and do not overlap. The
+//! findings never depend on engine, chunk size, number of workers or kind of source.
 //!
 //! ```
 //! use quarrier_search::{Pattern, Searcher};

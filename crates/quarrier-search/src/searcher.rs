@@ -111,7 +111,7 @@ impl<'s> Builder<'s> {
     /// [`Error::Set`] for an empty set, one of more than [`PATTERNS_MAX`] patterns, and regexes that
     /// take more memory than [`Options::regex_memory_bytes_max`] allows, [`Error::Pattern`] for a regex that cannot be
     /// compiled or matches longer than allowed alone, [`Error::Engine`] for an engine that cannot
-    /// serve, [`Error::Stopped`] where it was [stopped](Self::stop).
+    /// serve, [`Error::Stopped`] if it was [stopped](Self::stop).
     pub fn build(self, patterns: Vec<Pattern>) -> Result<Searcher> {
         if patterns.is_empty() {
             return Err(Error::Set("no pattern was given".to_string()));

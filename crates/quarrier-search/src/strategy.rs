@@ -31,7 +31,7 @@ pub enum EngineName {
 }
 
 impl EngineName {
-    /// All engines that can be asked for.
+    /// All engines that can be requested.
     pub const ALL: [EngineName; 6] = [
         EngineName::Auto,
         EngineName::PackedAvx512,

@@ -1,7 +1,7 @@
 //! A few short needles where most positions pass the filter: eight zeros in zeros.
 //!
-//! Verification takes some 30 cycles for a candidate. Where nearly every position is one, it
-//! is cheaper to compare all 64 of a word with every byte of the needle, and to be done.
+//! Verification takes some 30 cycles per candidate. If nearly every position is one, it is cheaper to
+//! compare all 64 of a word with every byte of the needle.
 
 use super::Haystack;
 use super::verify::Anchor;

@@ -59,7 +59,7 @@ pub struct Encodings {
 }
 
 impl Encodings {
-    /// Those of a list by their names on the web (`cp1251,shift_jis`), separated by commas.
+    /// The encodings of a list by their names on the web (`cp1251,shift_jis`), separated by commas.
     ///
     /// # Errors
     /// In words, for a name that is not known, or an encoding in which characters have no bytes of their

@@ -8,9 +8,9 @@ use crate::wanted::Wanted;
 
 /// Reads a pattern file.
 ///
-/// A line is a literal (its bytes as they stand, UTF-8 or not), or begins with `hex:`, `re:`, `utf16:`,
-/// `utf16be:`, `xor:` or `base64:`; with `word:` before any of these but `hex:`, `xor:` and `base64:` it
-/// must stand as a word. A name may stand before: `jpeg = hex:FF D8 FF`; a name is letters,
+/// A line is a literal (its exact bytes, UTF-8 or not), or begins with `hex:`, `re:`, `utf16:`,
+/// `utf16be:`, `xor:` or `base64:`; with `word:` before any of these but `hex:`, `xor:` and `base64:`
+/// it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is letters,
 /// digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty or
 /// begin with `#` are skipped, as are a carriage return at a line's end and a byte order mark
 /// at the file's beginning. What a regex says is verified here; it is compiled when the set is.

@@ -147,8 +147,8 @@ impl Pattern {
         Ok(Self::formed(text, text.as_bytes(), form))
     }
 
-    /// `bytes`, shown as `text`, under exclusive or with any one byte; 0, which leaves them as they are, is
-    /// one.
+    /// `bytes`, shown as `text`, under exclusive or with any one byte, including 0, which leaves them
+    /// unchanged.
     ///
     /// # Errors
     /// As [`Pattern::literal`].
@@ -179,8 +179,8 @@ impl Pattern {
         self
     }
 
-    /// The same pattern, but only where no letter (of ASCII), digit or underscore stands before or after it.
-    /// Its text stays.
+    /// The same pattern, but only where no letter (of ASCII), digit or underscore precedes or follows
+    /// it. Its text is unchanged.
     ///
     /// # Errors
     /// For hexadecimal patterns and those in base64 or under exclusive or, which have no notion of a
@@ -263,9 +263,9 @@ pub struct Options {
     pub base64: bool,
     /// The longest match of a regex, or of a hexadecimal pattern with jumps, in bytes.
     pub regex_length_bytes_max: usize,
-    /// The memory that the automata of all regexes may take: one half as they are compiled, the other
-    /// for the states that each thread works out of them. A regex and thread may take
-    /// 4 MiB of the latter in any case: with fewer, some would work out the same ones all the time.
+    /// The memory for the automata of all regexes: one half for their compiled form, the other for the
+    /// states that each thread computes. Each regex may take 4 MiB of the latter per thread in any
+    /// case: with less, some would compute the same states all the time.
     pub regex_memory_bytes_max: usize,
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Form, Kind, Pattern};
 
 impl Pattern {
-    /// Appends a match of this pattern, or its first bytes, to `out` as text: UTF-8 as it stands, a match
+    /// Appends a match of this pattern, or its first bytes, to `out` as text: UTF-8 unchanged, a match
     /// in UTF-16 decoded, every other byte as `\xNN`.
     pub fn show_match(&self, found: &[u8], out: &mut String) {
         match self.decode_match(found) {
@@ -14,7 +14,7 @@ impl Pattern {
         }
     }
 
-    /// The match as text, where it is this pattern's text in UTF-16.
+    /// The match as text, if it is this pattern's text in UTF-16.
     #[must_use]
     pub fn decode_match(&self, found: &[u8]) -> Option<String> {
         let text = match &self.kind {
