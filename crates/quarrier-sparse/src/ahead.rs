@@ -1,9 +1,9 @@
-//! How much more to fetch than was asked for.
+//! How much more to fetch than requested.
 //!
-//! A reader of metadata jumps: to the end, back to a directory, forward from entry to entry.
-//! A reader of data goes on where it was. Neither says so. What both have in common: bytes
-//! that come within the time of one request are cheaper than a request that turns out to be
-//! needed. That many bytes are the *reach*: latency times bandwidth. Reading ahead by it can
+//! A reader of metadata jumps: to the end, back to a directory, forward from entry to entry. A reader
+//! of data reads on. Neither announces it. For both, bytes that arrive within the time of one request
+//! are cheaper than a request that turns out to be needed. That many bytes are the *reach*: latency
+//! times bandwidth. Reading ahead by it can
 //! double the time of a read, and never more; not to read ahead can cost a request each.
 //!
 //! | the missing bytes | are fetched with |

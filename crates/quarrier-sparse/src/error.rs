@@ -45,7 +45,7 @@ pub enum Error {
         /// The file's length in bytes.
         file_length: u64,
     },
-    /// Bytes were to be erased, or a pin to be taken away, against the pins there are.
+    /// Bytes to erase are pinned, or there is no such pin to remove.
     Pinned {
         /// The range in use.
         span: Span,

@@ -15,8 +15,8 @@ struct Unit {
 }
 
 impl SparseFile {
-    /// Keeps a range from being evicted or erased until it is unpinned as often as it was
-    /// pinned. Its bytes need not be held.
+    /// Keeps a range from being evicted or erased until it is unpinned as often as it was pinned. Its
+    /// bytes need not be held.
     ///
     /// # Errors
     /// [`Error::Overflow`].

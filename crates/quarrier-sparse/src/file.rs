@@ -25,9 +25,9 @@ pub enum OnConflict {
 /// are in bytes; a range of no bytes is held always and never needed. Nothing is lost by an
 /// error.
 ///
-/// To find a byte costs a binary search over leaves of 64 KiB or 512 blocks and one within
-/// (some 10 ns), or less where reading goes on where it was; to write, that and moving at most
-/// 64 KiB. A block of one byte takes 7 to 10 bytes of memory.
+/// Finding a byte costs a binary search over leaves of 64 KiB or 512 blocks and one within a leaf (some
+/// 10 ns), or less in sequential reads; writing costs that and moves at most 64 KiB. A block of one
+/// byte takes 7 to 10 bytes of memory.
 #[derive(Debug)]
 pub struct SparseFile {
     pub(crate) identity: Identity,

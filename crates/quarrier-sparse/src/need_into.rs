@@ -28,9 +28,9 @@ impl Ranges<'_> {
 }
 
 impl SparseFile {
-    /// As [`SparseFile::need`], written to the fronts of `offsets` and `lengths`. Returns how
-    /// many ranges there are; where that is more than there is room for, the last are left out.
-    /// Costs about a nanosecond a range.
+    /// As [`SparseFile::need`], written to the fronts of `offsets` and `lengths`. Returns the number of
+    /// ranges; if there is room for fewer, the last ones are left out. Costs about a nanosecond per
+    /// range.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow).

@@ -152,7 +152,7 @@ impl SparseStore {
         stored::files_to_bytes(&files.map(|file| file.to_bytes()).collect::<Vec<_>>())
     }
 
-    /// A store of the files that [`SparseStore::to_bytes`] was asked of.
+    /// A store from the bytes of [`SparseStore::to_bytes`].
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the bytes are anything else, [`Error::Exists`] when two files

@@ -29,7 +29,7 @@ const STORE_MAGIC: &[u8; 8] = b"QRYSTOR\n";
 const VERSION: u8 = 1;
 
 impl SparseFile {
-    /// All of it but the pins, as bytes; see [`SparseFile::from_bytes`].
+    /// All of it except the pins, as bytes; see [`SparseFile::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let held = usize::try_from(self.num_bytes()).unwrap_or(usize::MAX);
         let mut out = Vec::with_capacity(held.saturating_add(256));
@@ -63,8 +63,8 @@ impl SparseFile {
         out
     }
 
-    /// The file that [`SparseFile::to_bytes`] was asked of. Takes no more memory than a small
-    /// multiple of the bytes given, whatever they are.
+    /// A file from the bytes of [`SparseFile::to_bytes`]. Takes no more memory than a small multiple of
+    /// the given bytes, whatever they are.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the bytes are anything else.
