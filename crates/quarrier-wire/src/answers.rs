@@ -111,7 +111,7 @@ pub enum Value {
     Int(i64),
     /// A floating number.
     Float(f64),
-    /// An exact number, as it is written: sign, digits, a point.
+    /// An exact number in decimal notation: sign, digits, a point.
     Decimal(String),
     /// A text.
     Text(String),
@@ -210,7 +210,7 @@ pub struct Marks {
     pub durable: bool,
 }
 
-/// A table, for those who ask which there are.
+/// A table in the list of tables.
 #[derive(Debug, Clone)]
 pub struct TableInfo {
     /// Its name.

@@ -10,7 +10,7 @@ use quarrier_core::sync::lock;
 use crate::answers::{Asker, Stop};
 use crate::failure::{Failure, state};
 
-/// Counts and lists of a server; shared with whoever answers, so that statements can ask for it.
+/// Counters and lists of a server; shared with the engine, so that statements can query them.
 #[derive(Debug, Default)]
 pub struct Board {
     /// Counters.

@@ -34,7 +34,7 @@ pub mod state {
     pub const FAILED_TRANSACTION: &str = "25P02";
     /// A statement that is not prepared.
     pub const NO_STATEMENT: &str = "26000";
-    /// Nobody of this name may come in.
+    /// Authorization failed for this name.
     pub const AUTHORIZATION: &str = "28000";
     /// The password is wrong.
     pub const PASSWORD: &str = "28P01";

@@ -6,9 +6,9 @@
 //!                               board: who is here, what runs
 //! ```
 //!
-//! Nothing here knows an engine: [`Answers`] is all that is asked of one, so that everything about
-//! clients, hostile ones among them, is tested without it. Every length is bounded before anything of
-//! that length is kept, and every wait has its end.
+//! Nothing here depends on an engine: [`Answers`] is its whole interface, so everything about clients,
+//! hostile ones among them, is tested without one. Every length is bounded before memory of that length
+//! is used, and every wait is limited.
 
 mod answers;
 pub use answers::{

@@ -116,8 +116,8 @@ impl Server {
         self.http.as_ref().map(TcpListener::local_addr).transpose()
     }
 
-    /// Serves until `stop`, then ends: nobody else comes in, clients without a statement leave, and
-    /// statements have their time of grace to be done.
+    /// Serves until `stop`, then ends: it accepts no further clients, closes idle ones, and lets
+    /// statements finish within their grace period.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Server { postgres, http, shared } = self;
         let mut tasks = JoinSet::new();

@@ -52,7 +52,7 @@ impl fmt::Debug for Users {
 pub struct UsersError {
     /// The file or what else it is about.
     pub place: String,
-    /// The line, from 1; 0 where it is all of it.
+    /// The line, from 1; 0 for the whole file.
     pub line: usize,
     /// Why it is invalid, and what to try.
     pub reason: String,

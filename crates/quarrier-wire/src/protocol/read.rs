@@ -29,7 +29,7 @@ pub enum Target {
 /// A statement with its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound<'a> {
-    /// The portal to be made.
+    /// The new portal.
     pub portal: &'a str,
     /// The statement.
     pub statement: &'a str,
@@ -82,7 +82,7 @@ pub enum Frontend<'a> {
     CopyFail(&'a str),
     /// A password, or a step of SASL.
     Password(&'a [u8]),
-    /// A call of a function, which nobody has sent for twenty years.
+    /// A call of a function, which no client has sent for twenty years.
     FunctionCall,
 }
 

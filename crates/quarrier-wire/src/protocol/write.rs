@@ -69,12 +69,12 @@ impl Out {
         self.message(kind, |_| ());
     }
 
-    /// Nobody has to prove anything, or has done so.
+    /// Authentication is complete, or not required.
     pub fn authentication_ok(&mut self) {
         self.message(b'R', |out| out.extend(0_u32.to_be_bytes()));
     }
 
-    /// A step of SASL: 10 names the mechanisms, 11 goes on, 12 ends.
+    /// A step of SASL: 10 names the mechanisms, 11 continues, 12 ends.
     pub fn sasl(&mut self, step: u32, data: &[u8]) {
         self.message(b'R', |out| {
             out.extend(step.to_be_bytes());

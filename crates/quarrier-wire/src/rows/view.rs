@@ -1,4 +1,4 @@
-//! An array of any kind, looked at once, so that each of its values costs one step.
+//! An array of any type, downcast once, so that each of its values costs one step.
 
 use std::sync::Arc;
 

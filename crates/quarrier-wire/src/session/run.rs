@@ -1,4 +1,4 @@
-//! Statements run and their rows sent, with an eye on the clock, on the client and on whoever cancels.
+//! Runs statements and sends their rows, while it watches the clock, the client and cancellation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -134,7 +134,7 @@ pub(super) async fn send_rows(
 /// Whether there are more rows.
 enum Next {
     There,
-    /// Not yet, and nobody waits any longer.
+    /// Not yet, and the time to wait is over.
     Later,
     Never,
 }

@@ -35,7 +35,7 @@ pub fn said(text: &str) -> Result<Said> {
     Ok(said)
 }
 
-/// The kinds that parameters are cast to where they stand: `$1::int`.
+/// The types to which parameters are cast directly: `$1::int`.
 ///
 /// # Errors
 /// If the text does not end.

@@ -22,7 +22,7 @@ pub struct SubscribeText {
     pub has_snapshot: bool,
     /// The mark to begin after; None: the last one there is.
     pub after: Option<u64>,
-    /// The time of commits to begin at, as it is written, where no mark is given.
+    /// The time of commits to begin at, as written, if no mark is given.
     pub since: Option<String>,
     /// The last mark that is wanted.
     pub until: Option<u64>,

@@ -1,4 +1,4 @@
-//! Spans of time as they are written.
+//! Intervals in text.
 
 /// Milliseconds of `250ms`, `1s`, `2 min`, `1h`, or of a number without a unit; None of anything else.
 pub(crate) fn milliseconds(text: &str) -> Option<u64> {

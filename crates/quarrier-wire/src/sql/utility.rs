@@ -47,7 +47,7 @@ pub(crate) enum Utility {
         columns: Vec<String>,
         options: CopyOptions,
     },
-    /// LISTEN, UNLISTEN and NOTIFY: nobody says anything.
+    /// LISTEN, UNLISTEN and NOTIFY, which do nothing.
     Quiet(&'static str),
 }
 
