@@ -40,7 +40,7 @@ pub struct Carved {
     pub extents: Vec<Extent>,
     /// How whole it is.
     pub status: Status,
-    /// Why it is not `valid`; empty where it is.
+    /// Why it is not `valid`; empty if it is.
     pub reason: String,
     /// Whether its end is known: if it is not valid, something in it was not read, and nothing of it
     /// is missing.

@@ -61,7 +61,7 @@ pub(crate) fn cut(extents: &[Extent], length: u64) -> Vec<Extent> {
 /// The bytes of a candidate, as far as their places are known: extents of a source put end to end. A
 /// validator requests bytes by their place in the file.
 ///
-/// Every byte that is asked for costs fuel. When that has run out the view ends there, as a
+/// Every requested byte costs fuel. When that has run out the view ends there, as a
 /// truncated file would, and says so by [`is_starved`](View::is_starved): this is what bounds the
 /// time of every validator, however hostile the lengths it reads. A validator that works more
 /// than it reads (a decompressor) pays for it by [`spend`](View::spend).

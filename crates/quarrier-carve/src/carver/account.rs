@@ -39,11 +39,11 @@ pub struct Stride<'a> {
     pub range: Range<u64>,
     /// The files with a known end, those of unwanted types too.
     pub whole: &'a [Carved],
-    /// Those that begin here and are broken.
+    /// Broken files that begin here.
     pub broken: &'a [BrokenFile],
     /// Ranges of it that could not be read.
     pub unreadable: &'a [Range<u64>],
-    /// Ranges of it that were looked at less closely, as files may begin at too many places there.
+    /// Its ranges that were examined less closely, because there were too many candidates.
     pub skimmed: &'a [SkimmedRange],
     /// The alignment of the files of all strides until now.
     pub alignment: Alignment,
@@ -84,13 +84,13 @@ pub struct Summary {
     pub bytes: u64,
     /// The part of these bytes that lies in holes and was skipped without reading.
     pub hole_bytes: u64,
-    /// Places that were looked at.
+    /// The number of candidates examined.
     pub candidates: u64,
     /// Files by status: valid, partial, header.
     pub files: [u64; 3],
     /// Files that are valid because their fragments were found.
     pub mended: u64,
-    /// Ranges that were looked at less closely than the rest, each with a reason; in order.
+    /// Ranges that were examined less closely than the rest, each with a reason; in order.
     pub skimmed: Vec<SkimmedRange>,
     /// The cost of reading candidates: bytes that were examined, and their equivalents.
     pub cost_bytes: u64,

@@ -1,4 +1,4 @@
-//! The way through a source: candidates, verdicts, who holds which bytes, what can be mended.
+//! Goes through a source: candidates, verdicts, claims of bytes, mending.
 
 mod account;
 mod again;
@@ -142,7 +142,7 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// How hard the rest of broken files is looked for.
+    /// The effort of the search for the rest of broken files.
     #[must_use]
     pub fn effort(mut self, effort: Effort) -> Self {
         self.effort = effort;
@@ -157,8 +157,8 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Goes back to every place that would be listed in [`Summary::skimmed`], and reads all that may
-    /// begin there to its end. Who made the source says how long that takes.
+    /// Goes back to every place that would be listed in [`Summary::skimmed`], and reads all candidates
+    /// there to their end. The contents of the source determine how long that takes.
     #[must_use]
     pub fn reads_all(mut self, reads_all: bool) -> Self {
         self.reads_all = reads_all;
@@ -173,8 +173,8 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Only files of these types are kept. All others are looked for nevertheless, to know which
-    /// bytes are theirs: a picture in a document is not a file of its own.
+    /// Keeps only files of these types. It still searches for all others, to know which bytes belong to
+    /// them: a picture in a document is not a file of its own.
     ///
     /// # Errors
     /// [`Error::Signature`] for a type that no format reports.

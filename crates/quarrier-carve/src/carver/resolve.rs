@@ -1,4 +1,4 @@
-//! Decides who holds which bytes, where files that were found overlap.
+//! Decides which file owns which bytes where files overlap.
 
 use std::collections::BTreeMap;
 

@@ -35,8 +35,7 @@ pub struct Begun {
     pub broken: Vec<BrokenFile>,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
-    /// Ranges that were looked at less closely, as [`Stride::skimmed`](super::Stride::skimmed) had
-    /// them.
+    /// Ranges that were examined less closely, as in [`Stride::skimmed`](super::Stride::skimmed).
     pub skimmed: Vec<SkimmedRange>,
     /// As the last stride had it.
     pub alignment: Alignment,

@@ -1,4 +1,4 @@
-//! The way through a source: who searches, judges, decides and keeps, and when.
+//! Schedules the way through a source: which worker searches, judges, decides and keeps, and when.
 //!
 //! ```text
 //!  strides:  search ──→ judge ──┐          by any worker, several strides at a time

@@ -7,13 +7,13 @@ const GAP_BYTES: u64 = 64 << 10;
 /// The number of ranges listed for a reason. Beyond that, close ranges are joined.
 const RANGES_MAX: usize = 4096;
 
-/// Why a place was looked at less closely.
+/// Why a place was examined less closely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skimming {
     /// There were too many candidates close together to read all of them to an end.
     Crowded,
-    /// So many files are broken that the rest of these was not looked for, or nothing of them kept.
+    /// So many files are broken that the rest of these was not searched for, or they were dropped.
     Broken,
     /// There were too many broken files to remember these.
     Forgotten,
@@ -37,7 +37,7 @@ impl Skimming {
     }
 }
 
-/// A range of the source that was looked at less closely.
+/// A range of the source that was examined less closely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkimmedRange {

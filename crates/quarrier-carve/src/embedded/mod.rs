@@ -25,7 +25,7 @@ use reader::Reader;
 /// How much is unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Archives in archives: with 1 only the members of the outermost are looked at.
+    /// The depth of nested archives: with 1 only the members of the outermost are examined.
     pub depth_max: usize,
     /// Larger members are skipped, in bytes; each level uses this much memory.
     pub member_bytes_max: u64,
@@ -72,7 +72,7 @@ pub enum Content<'i> {
         /// The part that its validator did not read; empty for none.
         not_read: &'i str,
     },
-    /// Something that was not looked at.
+    /// Something that was skipped.
     Skipped {
         /// Why, in a few words.
         reason: &'i str,
@@ -84,7 +84,7 @@ const RATIO_FREE_BYTES: u64 = 64 << 20;
 /// As much of a name as is shown, in bytes.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// Whether files of this type are looked into.
+/// Whether files of this type are unpacked.
 pub fn is_archive(kind: &str) -> bool {
     matches!(kind, "gz" | "tar") || is_zip(kind)
 }

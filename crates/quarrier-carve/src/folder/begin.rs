@@ -1,4 +1,4 @@
-//! How a folder is begun, and how one goes on that was begun before.
+//! Begins a folder, or resumes one that was begun before.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,13 +27,13 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 pub enum Resumed {
     /// Go on: give this to [`Carver::resume`].
     Begun(Box<Folder>, Box<Begun>),
-    /// Nothing is left to be done.
+    /// Nothing is left to do.
     Finished,
 }
 
 impl Folder {
-    /// Begins in `path`, which must be empty, or not there yet. `settings` says how it is carved,
-    /// in any words: another run goes on only with the same.
+    /// Begins in `path`, which must be empty or missing. `settings` describes the run, in any form:
+    /// only a run with the same ones can resume.
     ///
     /// # Errors
     /// [`Error::Folder`] if it is not empty, [`Error::Keep`] with the operating system's error.

@@ -9,7 +9,7 @@ use crate::carved::{Carved, Status};
 use crate::embedded::{self, Content, Limits};
 use crate::view::View;
 
-/// How archives are looked into, and for what.
+/// Which archives to unpack, and which members to keep.
 pub struct Inside {
     limits: Limits,
     types: Option<Vec<String>>,

@@ -20,7 +20,7 @@ pub struct Row {
     pub extents: Vec<Extent>,
     /// How whole it is.
     pub status: Status,
-    /// Why it is not valid; empty where it is.
+    /// Why it is not valid; empty if it is.
     pub reason: String,
     /// The SHA-256 of the bytes written, in hexadecimal.
     pub sha256: String,

@@ -102,7 +102,7 @@ pub static ALL: &[&dyn Format] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
     /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte. At least two whole bytes, and
-    /// rare ones: each place where it stands is looked at.
+    /// rare ones: each occurrence is validated.
     pub hex: &'static str,
     /// Where it stands in the file, in bytes from its start.
     pub at: u64,

@@ -1,4 +1,4 @@
-//! Places where something stands, looked for once for all files that ask.
+//! Places of byte strings, searched for once for all files that need them.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -41,7 +41,7 @@ pub struct Broken {
     pub at: u64,
 }
 
-/// How hard the rest of a file is looked for.
+/// The effort of the search for the rest of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effort {

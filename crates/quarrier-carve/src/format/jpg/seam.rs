@@ -1,4 +1,4 @@
-//! Whether a picture goes on across the joints of its fragments.
+//! Checks whether a picture continues across the joints of its fragments.
 //!
 //! Data after a wrong joint may decode to the end: then brightness and colour are off by the
 //! contribution of the missing blocks, and the picture is shifted. So the rows below a joint are

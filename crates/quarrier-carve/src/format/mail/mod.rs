@@ -1,4 +1,4 @@
-//! Mail: messages as they are sent, and mailboxes of them.
+//! Mail: single messages and mailboxes.
 //!
 //! RFC 5322 and 2045, and *mbox*.
 

@@ -1,7 +1,7 @@
 //! TrueType and OpenType fonts, whose directory has a checksum of each table.
 //!
-//! *OpenType 1.9*, "Organization of an OpenType Font". A font that goes on at the wrong place has a
-//! table in which the sum is another.
+//! *OpenType 1.9*, "Organization of an OpenType Font". A font that continues at the wrong place has a
+//! table with a wrong checksum.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
-//! Fonts of PostScript, whose greater part is encrypted in a way that needs no key.
+//! PostScript fonts, most of which is encrypted in a way that needs no key.
 //!
-//! *Adobe Type 1 Font Format*, 7.2. Each byte depends on all before, so that a font that goes on at
-//! the wrong place is noise from there on, and never comes to the words at its end.
+//! *Adobe Type 1 Font Format*, 7.2. Each byte depends on all before, so that a font that continues at
+//! the wrong place is noise from there on, and never reaches the words at its end.
 
 use crate::mend::{Reading, Step};
 use crate::view::View;

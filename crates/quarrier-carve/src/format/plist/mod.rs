@@ -1,7 +1,7 @@
 //! Property lists of Apple in their binary form: objects, a table of their places, a trailer.
 //!
-//! *CFBinaryPList.c*. What says how long references are stands in the trailer, and where that is
-//! shows when all objects before have been read.
+//! *CFBinaryPList.c*. The trailer has the size of references, and its place shows only when all objects
+//! before it have been read.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;

@@ -1,8 +1,8 @@
 //! RAR archives, of version 4 and 5: a chain of blocks, each with the checksum of its header.
 //!
-//! RARLAB, *technote.txt* of RAR 4 and *RAR 5.0 archive format*. What is packed cannot be read
-//! here, and that is said; but the chain leads over it, so that a gap shows at the next header. What
-//! is only stored is verified.
+//! RARLAB, *technote.txt* of RAR 4 and *RAR 5.0 archive format*. Packed data cannot be read here, and
+//! the verdict says so; but the chain passes over them, so that a gap shows at the next header. Stored
+//! data are verified.
 
 mod five;
 mod four;

@@ -1,4 +1,4 @@
-//! Whether sound goes on across a joint of two fragments.
+//! Checks whether sound continues across a joint of two fragments.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The members of an archive that is whole, for who unpacks them.
+//! Lists the members of a whole archive, for unpacking.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Borders in members that are stored as they are.
+//! Finds borders in members that are stored unpacked.
 //!
 //! Nothing shows where such a member goes astray. But the checksum of bytes put end to end follows
 //! from the checksums of the parts, so that all borders are tried without reading much twice.
