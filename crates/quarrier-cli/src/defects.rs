@@ -1,4 +1,4 @@
-//! Panics: defects of this program, said in one line, with an exit code that nobody takes for success.
+//! Panics: defects of this program, reported in one line, with an exit code that is not success.
 
 use std::process::ExitCode;
 
@@ -7,8 +7,8 @@ use quarrier_core::panics;
 use crate::output::standard::end;
 use crate::{Outcome, complain, interrupt};
 
-/// Runs a program to its exit code, which is 2 where any thread of it has panicked, whether or not
-/// another one heard of it; but for panics that were [taken](panics::take), and said.
+/// Runs a program to its exit code, which is 2 if any thread of it has panicked, even if no other one
+/// noticed; except for panics that were [taken](panics::take) and reported.
 pub fn guarded(program: impl FnOnce() -> u8) -> ExitCode {
     panics::watch(quarrier_messages::is_panic_caught);
     interrupt::outlive_long_files();

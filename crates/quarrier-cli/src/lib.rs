@@ -1,5 +1,4 @@
-//! `quarrier`: searches raw data where it lies, at the speed of the machine, and says how
-//! close it came.
+//! `quarrier`: searches raw data in place, at the speed of the machine, and reports how close it came.
 //!
 //! ```text
 //!  args ──→ commands/<verb> ──→ engine crates

@@ -18,13 +18,13 @@ pub struct Query {
     pub sql: Option<String>,
     /// Names for files: the name, and the file or glob.
     pub tables: Vec<(String, String)>,
-    /// The folder of tables that are kept, which statements name as they are called there.
+    /// The data folder, whose tables statements can name.
     pub data: Option<PathBuf>,
     /// A file of statements that are to be answered at the same time.
     pub concurrent: Option<PathBuf>,
     /// How rows are written.
     pub format: QueryFormat,
-    /// Where to; standard output if nothing is said.
+    /// The output file; standard output by default.
     pub output: Option<PathBuf>,
     /// Where messages that are left out are listed.
     pub rejects: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub struct Query {
     pub timeout: Option<Duration>,
     /// Where the account of the run is written; `-` is standard error.
     pub stats: Option<PathBuf>,
-    /// Whether the time that each statement took is said.
+    /// Whether to print the time of each statement.
     pub timing: bool,
     /// Whether to print nothing but the answers.
     pub quiet: bool,

@@ -26,7 +26,7 @@ pub struct Serve {
     pub listen: SocketAddr,
     /// Where HTTP is spoken, if anywhere.
     pub http: Option<SocketAddr>,
-    /// The file of those who may come in.
+    /// The file of users.
     pub users: Option<PathBuf>,
     /// The folder of certificate and key.
     pub tls: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub struct Serve {
     pub make_user: Option<String>,
     /// Threads; 0: one a CPU.
     pub workers: usize,
-    /// Whether nothing is said but where it listens.
+    /// Whether to print nothing but the addresses.
     pub quiet: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `quarrier explain`: the files as a table, the conditions asked of it once, and how that went.
+//! `quarrier explain`: loads the files as a table, runs the conditions once, and describes the run.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -94,7 +94,7 @@ fn remember(error: &io::Error) {
     let _ = FAILURE.set(failure);
 }
 
-/// Whether a write to standard output has failed. [`end`] reports it, so nobody else need to.
+/// Whether a write to standard output has failed. [`end`] reports it, so no other code needs to.
 #[must_use]
 pub fn has_failed() -> bool {
     FAILURE.get().is_some()

@@ -555,7 +555,7 @@ impl Watch for OneSource<'_, '_> {
 
 /// Why a source's search ended early.
 enum Ended {
-    /// Nobody takes the rows.
+    /// The reader refused more rows.
     Output(io::Error),
     /// The source failed; the message says how.
     Source(String),
