@@ -1,4 +1,4 @@
-//! Messages of a log (JSON lines, FIX, CSV …) as columns that a condition can be asked of.
+//! Messages of a log (JSON lines, FIX, CSV …) as columns for queries.
 //!
 //! ```text
 //!  bytes ─→ frame ─→ format/<name> ─→ column::raw ─→ column (packed segments) ─→ Table

@@ -11,7 +11,7 @@ pub struct Packing {
     pub segment_rows: usize,
     /// A worker takes at least a quarter of this many bytes of a source at once.
     pub claim_bytes: u64,
-    /// Bytes of different strings from which on a worker's column goes on without a dictionary.
+    /// The size of distinct strings from which on a worker's column gives up its dictionary.
     pub dictionary_bytes: usize,
     /// So many bytes of strings may always take the place of codes; of none, they never do.
     pub spelled_bytes: usize,

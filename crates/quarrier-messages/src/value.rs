@@ -40,7 +40,7 @@ pub enum Value<T = Box<str>> {
 }
 
 impl<T> Value<T> {
-    /// The same with its text, if it is one, put through `convert`.
+    /// The same value; a string is mapped by `convert`.
     pub fn map_text<U>(self, convert: impl FnOnce(T) -> U) -> Value<U> {
         match self {
             Value::Null => Value::Null,

@@ -77,7 +77,7 @@ impl Cell<'_> {
         }
     }
 
-    /// Mantissa and scale, where it is an exact number.
+    /// Mantissa and scale, if it is an exact number.
     pub fn as_exact(self) -> Option<(i128, u8)> {
         match self {
             Cell::Integer(value) => Some((value.into(), 0)),

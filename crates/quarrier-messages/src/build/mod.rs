@@ -30,7 +30,7 @@ use crate::column::raw::{BLOCK_ROWS, RawColumn, SEGMENT_ROWS};
 use crate::{Packing, PartField, Schema};
 use column::ColumnBuilder;
 
-/// A field of one builder, to be asked for once by its name and then used for every row.
+/// A field of one builder: look it up once by its name, then use it for every row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldId(u32);
 

@@ -44,11 +44,11 @@ pub enum Data {
         /// The rest.
         packed: Packed,
     },
-    /// Mantissas of up to 38 digits as they are, filled up with 0 to a multiple of 64 rows.
+    /// Unpacked mantissas of up to 38 digits, padded with 0 to a multiple of 64 rows.
     Exact(Vec<i128>),
-    /// Floats as they are, filled up with 0 to a multiple of 64 rows.
+    /// Unpacked floats, padded with 0 to a multiple of 64 rows.
     Float(Vec<f64>),
-    /// Text as it is, empty if there is no value.
+    /// Plain strings, empty if there is no value.
     Text(Texts),
 }
 

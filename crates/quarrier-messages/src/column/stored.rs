@@ -1,8 +1,7 @@
 //! Segments and strings as bytes of a file, and back, bit for bit.
 //!
-//! Numbers are little-endian, and each list has its length before it. What is read may be anything: nothing
-//! is taken for a segment that a scan could not go through, and no memory is taken that the bytes do not
-//! fill.
+//! Numbers are little-endian, and each list follows its length. The input may be hostile: a segment
+//! that a scan could not process is refused, and memory is allocated only for bytes that exist.
 
 use std::io::{self, Read, Write};
 

@@ -104,14 +104,14 @@ impl<'c> Load<'c> {
         self
     }
 
-    /// Other bounds.
+    /// Sets other limits for messages.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Other bounds of how the table is packed.
+    /// Sets other limits for the packing of the table.
     #[doc(hidden)]
     #[must_use]
     pub fn packing(mut self, packing: Packing) -> Self {

@@ -8,7 +8,7 @@ use memchr::{memchr, memchr2, memchr3};
 pub(super) enum Ending {
     /// The end of its line stands here.
     Line(usize),
-    /// The bytes end, or it cannot be said yet whether a quote at their end closes.
+    /// The bytes end, or it is unclear whether a quote at their end closes.
     Bytes,
     /// The bytes end within the quotes that are opened here.
     Open(usize),

@@ -1,4 +1,4 @@
-//! Where a message ends, and whether it came as it was sent.
+//! The envelope of a message: where it ends, and whether it arrived as it was sent.
 //!
 //! ```text
 //!  8=FIX.4.4|9=57|35=D|…|55=ABC|10=128|

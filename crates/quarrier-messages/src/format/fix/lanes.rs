@@ -1,4 +1,4 @@
-//! Numbers, many digits at once. What is `None` here is looked at again with care.
+//! Parses numbers, many digits at once. The general parser handles a `None`.
 
 use crate::arch::Lanes;
 use crate::build::Cell;

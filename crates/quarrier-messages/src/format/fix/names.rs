@@ -1,4 +1,4 @@
-//! Keys of fields: tags as they stand, names by a number for each.
+//! Keys of fields: tags as numbers, and a number for each name.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

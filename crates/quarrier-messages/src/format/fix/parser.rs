@@ -1,4 +1,4 @@
-//! The fields of a message, each looked for where the last message of its type had it.
+//! Parses the fields of a message, each expected where the last message of its type had it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The fields that values go to, by where they stand: at the top, or in an entry of a group.
+//! Maps values to fields by their place: at the top, or in an entry of a group.
 
 use std::collections::HashMap;
 

@@ -207,7 +207,7 @@ pub fn is_panic_caught() -> bool {
 /// [`is_panic_caught`] is true.
 ///
 /// # Errors
-/// Those of `work`, and a [`ParseError`](ArrowError::ParseError) where it panics.
+/// The errors of `work`, and a [`ParseError`](ArrowError::ParseError) if it panics.
 pub fn guarded<T>(
     work: impl FnOnce() -> std::result::Result<T, ArrowError>,
 ) -> std::result::Result<T, ArrowError> {

@@ -1,4 +1,4 @@
-//! A table as record batches, made as they are asked for.
+//! A table as record batches, made on request.
 
 use std::ptr::NonNull;
 use std::sync::Arc;

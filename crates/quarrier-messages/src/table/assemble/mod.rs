@@ -89,8 +89,8 @@ impl Table {
         table.settled()
     }
 
-    /// The rows of all `tables`, one table after the other, as if they were parts of one. Segments
-    /// and dictionaries that stay as they are are shared.
+    /// The rows of all `tables`, one table after the other, as if they were parts of one. Unchanged
+    /// segments and dictionaries are shared.
     pub fn concat(tables: &[Table], workers: usize) -> Table {
         Table::from_pieces(Pieces::of_tables(tables), workers, Packing::default()).settled()
     }

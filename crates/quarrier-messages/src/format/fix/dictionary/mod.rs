@@ -7,8 +7,8 @@ pub use xml::DictionaryError;
 
 use std::collections::HashMap;
 
-/// How the value of a field is read. A value that is not of its type is taken as it is found, so
-/// that nothing is lost.
+/// The type by which the value of a field is read. A value of another type is read as an untyped one,
+/// so that nothing is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixType {
     /// Not known: numbers are numbers, the rest is text.
