@@ -10,7 +10,7 @@ pub enum Reach {
     /// All that this process may read, and remote ones.
     #[default]
     Everything,
-    /// Those below a folder.
+    /// Files below a folder.
     Below(PathBuf),
     /// None.
     Nothing,

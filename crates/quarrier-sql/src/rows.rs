@@ -63,7 +63,7 @@ impl Rows {
         next
     }
 
-    /// Whether all of them were found before they were asked for.
+    /// Whether all of them were found before they were requested.
     pub fn are_here(&self) -> bool {
         self.task.is_none()
     }

@@ -1,4 +1,4 @@
-//! Statements as they are typed, with history and completion.
+//! The interactive prompt, with history and completion.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

@@ -50,8 +50,8 @@ pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Opti
     planned(provider.as_ref()?.downcast_ref::<Messages>()?, query, workers)
 }
 
-/// Whether the scan of a table answers a query about it alone, with the values that the engine would
-/// have: where columns or COUNT(*) are asked for by a condition that is pushed into scans.
+/// Whether the scan of a table answers a query alone, with the same values as the engine: if it selects
+/// columns or COUNT(*) with a condition that can be pushed into scans.
 pub fn is_of_scan(query: &Query, schema: &quarrier_messages::Schema) -> bool {
     let kinds: Vec<Kind> = schema.fields.iter().map(|field| field.kind).collect();
     let are_columns = match &query.select {

@@ -264,7 +264,7 @@ impl Engine {
     /// set by it.
     ///
     /// # Errors
-    /// As [`plan`](Self::plan), and where it is another statement.
+    /// As [`plan`](Self::plan), and if it is another statement.
     pub async fn run_query(&self, statement: &Statement) -> Result<Answer> {
         caught(async {
             if statement.target()?.is_some() {
@@ -316,16 +316,18 @@ impl Engine {
         answer::answer(&self.context, plan).await
     }
 
-    /// Begins to answer a text on this thread, where it is one statement that the scan of a table
-    /// answers alone: the rows are found when this returns, or [`Options::stop`] became true. None
-    /// where it is for [`statements`](Self::statements) and [`run`](Self::run), which take a
-    /// millisecond more until they begin.
+    /// Answers a text on this thread, if it is one statement that the scan of a table answers alone:
+    /// the rows are found when this returns, unless [`Options::stop`] became true. `None` if it needs
+    /// [`statements`](Self::statements) and [`run`](Self::run), which take a millisecond more until
+    /// they begin.
     ///
     /// # Panics
+    ///
     /// Outside of a runtime.
     ///
     /// # Errors
-    /// If a row has no value, and where it was stopped.
+    ///
+    /// If a condition or output fails for a row, and if it was stopped.
     pub fn run_at_once(&self, text: &str) -> Option<Result<Rows>> {
         let plan = || Ok(direct::plan(&self.context, text, self.opening.workers));
         let direct = caught_now(plan).transpose()?;

@@ -12,10 +12,10 @@ use crate::Reach;
 /// How an [`Engine`](crate::Engine) works.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Threads; 0, or if nothing is said: one a CPU.
+    /// Threads; 0, the default, means one per CPU.
     pub workers: usize,
-    /// Bytes of memory for tables, joins, groups and orders together; beyond, what can be spilled
-    /// is, and the rest is an error. Without a bound if nothing is said.
+    /// Bytes of memory for tables, joins, groups and orders together; beyond it, operators spill if
+    /// they can, and fail otherwise. Unlimited by default.
     pub memory_bytes_max: Option<u64>,
     /// The most words and marks of a text: [`WORDS_MAX`] where threads have the stacks for trees as
     /// deep as that, [`WORDS_ON_ANY_STACK`](crate::WORDS_ON_ANY_STACK) where they have 32 MiB.
@@ -24,9 +24,9 @@ pub struct Options {
     pub limits: Limits,
     /// Ends loads soon after it became true.
     pub stop: Arc<AtomicBool>,
-    /// Proxies and credentials for remote sources; none if nothing is said.
+    /// Proxies and credentials for remote sources; none by default.
     pub environment: Environment,
-    /// Which files statements may name; all of them if nothing is said.
+    /// The files that statements may name; all by default.
     pub reach: Reach,
     /// The machine by which searches are planned; unknown by default.
     pub machine: Machine,

@@ -1,4 +1,4 @@
-//! The memory of statements: who can spill does so early enough that those who cannot find room.
+//! The memory of statements: operators that can spill do so early enough that the others find room.
 
 use std::fmt;
 use std::sync::Mutex;

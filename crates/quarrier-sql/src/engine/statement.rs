@@ -1,4 +1,4 @@
-//! Statements as they are parsed, within bounds.
+//! Parses statements, within bounds.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -93,7 +93,7 @@ struct Reading {
 
 /// The outcome of one read of a source.
 enum Pass {
-    /// All of it.
+    /// All of it was loaded.
     Done(Opened),
     /// Nothing, for columns have values of wider kinds.
     Wider(Schema),

@@ -49,7 +49,7 @@ impl AnalyzerRule for Memberships {
 /// The use of a boolean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// A row is left where it is TRUE.
+    /// A row stays if it is TRUE.
     Conjunct,
     /// Only TRUE counts, beside other conditions.
     Truth,

@@ -1,4 +1,4 @@
-//! Long chains of AND and OR as trees that are no deeper than they have to be.
+//! Balances long chains of AND and OR into trees of minimal depth.
 //!
 //! The parser nests `a OR b OR c …` as deep as it is long. At every step of such a tree, the engine
 //! walks all below it, in time that grows with the square of its length.

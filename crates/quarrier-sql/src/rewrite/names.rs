@@ -1,5 +1,5 @@
-//! Names as tables spell them: a column is called by its name as it stands, or in another case
-//! where only one fits; a nested one by its path.
+//! Resolves the spelling of names: a column by its exact name, or in another case if only one fits; a
+//! nested one by its path.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;

@@ -38,7 +38,7 @@ pub(crate) struct State {
 enum Is {
     /// The measure.
     Value,
-    /// A count, NULL where it is of nothing.
+    /// A count, NULL if nothing was counted.
     ValueCount,
     /// Where the measure is beyond 128 bits: it never is.
     Carry,

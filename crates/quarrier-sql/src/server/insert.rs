@@ -31,7 +31,7 @@ struct Column {
 #[derive(Debug)]
 pub(super) enum Rows {
     Values(Vec<Vec<Cell>>),
-    /// A query, as it is written.
+    /// The text of a query.
     Query(String),
 }
 

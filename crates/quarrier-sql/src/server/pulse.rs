@@ -1,4 +1,4 @@
-//! The pulse: one thread hears of every commit, and all who wait for one hear it from there.
+//! The pulse: one thread hears of every commit and notifies all who wait for one.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The distinct combinations of outer columns that a query is asked for.
+//! The distinct combinations of outer columns for which a subquery is evaluated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -10,8 +10,8 @@
 //!                                    where domain is SELECT DISTINCT a FROM outer
 //! ```
 //!
-//! NULL equals NULL in that join, and in that alone. A query that gives more than one row where one value is asked for is
-//! an error once it does.
+//! NULL equals NULL in that join only. A scalar subquery that yields more than one row is an error when
+//! it does.
 //!
 //! apache/datafusion#5492, open, is of the same method.
 

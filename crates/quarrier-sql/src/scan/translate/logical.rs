@@ -1,4 +1,4 @@
-//! Conditions as they are before plans.
+//! Translates logical expressions.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
