@@ -1,7 +1,7 @@
 """The exceptions of quarrier: one class for each way in which its Rust code can fail.
 
-Each is a `QuarrierError`, and, where Python has a class of the same meaning, that too. What
-the operating system refuses (a missing file, no rights) is Python's own `OSError`.
+Each is a `QuarrierError`, and also an instance of Python's class of the same meaning, if there
+is one. Errors of the operating system (a missing file, no rights) are Python's own `OSError`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class QuarrierError(Exception):
 
 
 class PatternError(QuarrierError, ValueError):
-    """A pattern is wrong, or a regex matched more bytes than `regex_max_length` allows."""
+    """A pattern is invalid, or a regex matched more bytes than `regex_max_length` allows."""
 
     def __init__(self, message: str, pattern: str, reason: str) -> None:
         super().__init__(message, pattern, reason)
@@ -24,7 +24,7 @@ class PatternError(QuarrierError, ValueError):
 
 
 class PatternLineError(QuarrierError, ValueError):
-    """A line of a pattern file is wrong."""
+    """A line of a pattern file is invalid."""
 
     def __init__(self, message: str, line: int, reason: str) -> None:
         super().__init__(message, line, reason)
@@ -33,7 +33,7 @@ class PatternLineError(QuarrierError, ValueError):
 
 
 class PatternSetError(QuarrierError, ValueError):
-    """The patterns as a whole are wrong: none, or more than can be searched for."""
+    """The set of patterns is invalid: empty, or larger than a search supports."""
 
 
 class EngineError(QuarrierError, ValueError):
@@ -45,7 +45,7 @@ class DeviceError(QuarrierError, ValueError):
 
 
 class NotReadableError(QuarrierError, OSError):
-    """The path is something that holds no bytes to read, such as a folder."""
+    """The path has no bytes to read, such as a folder."""
 
     def __init__(self, message: str, source: str, reason: str) -> None:
         super().__init__(message, source, reason)
@@ -174,7 +174,7 @@ class UnreadableWarning(UserWarning):
 
 
 class BufferLayoutError(QuarrierError, BufferError):
-    """A buffer that is not contiguous, not writable, or not of the type asked for."""
+    """A buffer is not contiguous, not writable, or not of the requested type."""
 
 
 class OffsetOverflowError(QuarrierError, OverflowError):
@@ -190,7 +190,7 @@ class OffsetOverflowError(QuarrierError, OverflowError):
 
 
 class NotHeldError(QuarrierError, LookupError):
-    """Bytes were read that are not held; `missing` is the first range that is not."""
+    """A read of bytes that are not held; `missing` is the first missing range."""
 
     def __init__(self, message: str, offset: int, length: int, missing: tuple[int, int]) -> None:
         super().__init__(message, offset, length, missing)
@@ -200,7 +200,7 @@ class NotHeldError(QuarrierError, LookupError):
 
 
 class ConflictError(QuarrierError, ValueError):
-    """A write differs from what is held, first at `offset`. Nothing was written."""
+    """A write differs from the bytes held, first at `offset`. Nothing was written."""
 
     def __init__(self, message: str, offset: int, held: int, given: int) -> None:
         super().__init__(message, offset, held, given)
@@ -210,7 +210,7 @@ class ConflictError(QuarrierError, ValueError):
 
 
 class BeyondLengthError(QuarrierError, EOFError):
-    """A range passes the end of the file, where that is known."""
+    """A range passes the known end of the file."""
 
     def __init__(self, message: str, offset: int, length: int, file_length: int) -> None:
         super().__init__(message, offset, length, file_length)

@@ -103,7 +103,7 @@ class SourceFile(io.RawIOBase):
         return bytes(memoryview(data)[:count])
 
     def _native(self) -> Source:
-        """What the rest of the package reads it by."""
+        """The native source, for the rest of the package."""
         self._check_open()
         return self._source
 

@@ -1,7 +1,7 @@
 """Makes the cache of `quarrier.compat.fsspec` known to fsspec, whichever is imported first.
 
-To import fsspec takes as long as all the rest of quarrier; who does not use it should not wait
-for it. fsspec finds file systems of other packages by itself, but not caches.
+Importing fsspec takes as long as all the rest of quarrier; programs that do not use it should not
+wait for it. fsspec finds file systems of other packages by itself, but not caches.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _MODULE = "fsspec.caching"
 
 
 class _Watch:
-    """Stands in the way of one import, once, to do something behind it.
+    """Intercepts one import, once, to run code after it.
 
-    A finder by what it can do: `importlib.abc` would bring thirty modules along.
+    A finder by duck typing: importing `importlib.abc` would load thirty modules.
     """
 
     def find_spec(

@@ -21,9 +21,9 @@ _SILENCE_SECONDS = 30.0
 class Change(NamedTuple):
     """A row of a subscription, or progress.
 
-    `change` is `=` for a row that was there at the start, `+` for one that came, `-` for one that
-    went, `>` for progress. `mark` is the place of its message in the order of commits: a
-    subscription `since` that mark goes on behind it.
+    `change` is `=` for a row that was there at the start, `+` for an added row, `-` for a removed
+    one, `>` for progress. `mark` is the place of its message in the order of commits: a
+    subscription `since` that mark continues after it.
     """
 
     mark: int
@@ -116,7 +116,7 @@ class Subscription:
         return self._answer
 
     def _event(self) -> tuple[str, int, dict[str, Any]] | None:
-        """The next event; None where the server has sent all that was wanted."""
+        """The next event; None after the server has sent all that was wanted."""
         answer = self._opened()
         kind, mark, data = "", self.mark or 0, ""
         while True:

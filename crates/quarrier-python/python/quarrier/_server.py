@@ -58,7 +58,7 @@ class Connection:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no address of a server, as http://localhost:5434")
         if parts.path.strip("/") or parts.query or parts.fragment:
-            raise ValueError(f"{url!r}: leave out what stands behind the port")
+            raise ValueError(f"{url!r}: leave out everything after the port")
         self._is_encrypted = parts.scheme == "https"
         self._host = parts.hostname
         self._port = parts.port or 5434
@@ -103,16 +103,16 @@ class Connection:
         progress: str | None = None,
         attempts: int = 5,
     ) -> Subscription:
-        """The rows of a query as they come: `for change in db.subscribe(…)`.
+        """Live rows of a query: `for change in db.subscribe(…)`.
 
-        `sql` is a query of one table, whose rows come once each. With `every`, such as `"1s"`, it
-        may be any query: the server asks it again so often when messages have come, and sends
-        what is different. `snapshot` sends the rows that are there at the start first, `since`
-        begins behind a mark, and `until` ends at one. With `progress`, such as `"1s"`, changes of
-        the kind `>` say so often how far everything was seen.
+        `sql` is a query of one table, each row of which comes once. With `every`, such as `"1s"`,
+        it may be any query: the server runs it again at this interval if messages have arrived, and
+        sends the differences. `snapshot` first sends the rows that are there at the start, `since`
+        begins after a mark, and `until` ends at one. With `progress`, such as `"1s"`, changes of
+        the kind `>` report the progress at this interval.
 
-        After a break it connects again, so many times in a row, and goes on where it was: no
-        change is missed and none comes twice. With `every`, a break is an error.
+        After a lost connection it connects again, up to a number of times in a row, and continues
+        where it was: no change is missed or repeated. With `every`, a lost connection is an error.
 
         >>> query = "SELECT * FROM orders WHERE price > 500"
         >>> for change in db.subscribe(query):  # doctest: +SKIP
@@ -139,7 +139,7 @@ class Connection:
         until: int | None = None,
         snapshot: bool = False,
     ) -> AsyncIterator[Table]:
-        """The changes of a query of one table as tables, each of what came in the time `every`.
+        """The changes of a query of one table as tables, one for each interval `every`.
 
         Use it as `async for frame in db.subscribe_frames(…)`; `frame.to_polars()` and
         `frame.to_pandas()` make frames of the table.
@@ -191,7 +191,7 @@ class Connection:
                 raise
             return self._asked(path, body, headers)
         except BaseException:
-            # What is left of the answer must not be taken for the next one.
+            # The rest of the answer must not be mistaken for the next one.
             self.close()
             raise
 

@@ -73,7 +73,7 @@ class SparseCache(BaseCache):  # type: ignore[misc]
         return f" , cache: {self._file.counters()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is held stays behind: whoever opens the file again fetches what is needed.
+        # Held bytes are not pickled: the process that unpickles the file fetches those it needs.
         return type(self), (self.blocksize, self.fetcher, self.size)
 
 

@@ -1,4 +1,4 @@
-"""What the workers of a run and its supervisor know of each other without a message.
+"""The state that the workers of a run and its supervisor share without messages.
 
 A shared region holds the next unclaimed chunk, for each worker the chunk that it is at and
 since when, and for each chunk whether it is done:

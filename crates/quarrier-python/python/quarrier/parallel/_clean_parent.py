@@ -20,7 +20,7 @@ from quarrier.parallel._failure import Death
 from quarrier.parallel._system import signals_held
 from quarrier.parallel._wire import Channel, Closed, pair
 
-# What it says of a worker: its process, or the number of the error; and how it ended.
+# Its report on a worker: the process, or the number of the error; and how it ended.
 BORN = struct.Struct("<ii")
 ENDED = struct.Struct("<ii")
 UNKNOWN = -1

@@ -1,4 +1,4 @@
-"""The workers of a run or a pool: hired, told of a job, replaced, dismissed."""
+"""The workers of a run or a pool: starts, assigns, replaces and ends them."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class Crew:
         self._inherit = inherit
 
     def hire(self, place: int) -> WorkerProcess:
-        """A new worker, not yet told of the job."""
+        """A new worker without a job."""
         worker = spawn(place, self._job if self._inherit else None)
         self.workers[place] = worker
         return worker

@@ -64,7 +64,7 @@ def mark(error: BaseException, where: tuple[int, int]) -> None:
 
 
 def died(death: Death, where: tuple[int, int] | None, crash: str) -> WorkerDiedError:
-    """What is raised for a worker that died."""
+    """The exception for a worker that died."""
     if death.signal is not None:
         how = f"was killed by {_name(death.signal)}"
         if death.signal == signal.SIGKILL:
@@ -81,7 +81,7 @@ def died(death: Death, where: tuple[int, int] | None, crash: str) -> WorkerDiedE
 
 
 def late(seconds: float, where: tuple[int, int]) -> WorkerTimeoutError:
-    """What is raised for a kernel that took too long."""
+    """The exception for a kernel that took too long."""
     at = f"[{where[0]}, {where[1]})"
     return WorkerTimeoutError(f"the kernel at {at} took longer than {seconds:g} s", where)
 
@@ -94,7 +94,7 @@ def _name(number: int) -> str:
 
 
 def crash_text(descriptor: int) -> str:
-    """What a dying worker has left in its file."""
+    """The contents of a dying worker's file."""
     text = os.pread(descriptor, _TEXT_BYTES_MAX, 0)
     return text.decode(errors="replace")
 

@@ -28,7 +28,7 @@ class Slot(NamedTuple):
     visible: int
 
     def which(self) -> tuple[int, int, int]:
-        """What `Feeding.run` takes beside the index."""
+        """The arguments of `Feeding.run` after the index."""
         return self.slot, self.offset, self.visible
 
 
@@ -53,7 +53,7 @@ class Pump:
         self._thread.start()
 
     def taken(self) -> list[Slot | None]:
-        """The chunks that have come since the last call; None behind the last of all."""
+        """The chunks since the last call; None after the last of all."""
         os.eventfd_read(self._bell)
         slots: list[Slot | None] = []
         while self._slots:
@@ -88,7 +88,7 @@ class Pump:
 
 
 def slot_of(said: tuple[int, int, int, int], chunk: int) -> Slot:
-    """What the feed says of a chunk."""
+    """The feed's description of a chunk."""
     slot, offset, _, visible = said
     return Slot(offset // chunk, slot, offset, visible)
 

@@ -1,4 +1,4 @@
-"""What callers give as arrays, as numpy arrays over the same bytes."""
+"""Converts callers' arrays into numpy arrays over the same bytes."""
 
 from __future__ import annotations
 

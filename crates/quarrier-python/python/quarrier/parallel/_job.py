@@ -1,4 +1,4 @@
-"""What workers run: a kernel over the chunks of arrays."""
+"""The job of workers: a kernel over the chunks of arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Job(Protocol):
     has_values: bool
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """The first index, or byte, of a chunk and the one behind its last."""
+        """The first index, or byte, of a chunk and the one after its last."""
 
     def run(self, index: int, *which: Any) -> Any:
         """Runs the kernel over a chunk."""

@@ -147,7 +147,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         return "mapped", len(self.descriptors) - 1, where, layout
 
     def _copy(self, array: npt.NDArray[Any]) -> Any:
-        # What is not contiguous would be copied once more on its way into a pickle.
+        # A non-contiguous array would be copied once more on its way into a pickle.
         region = SharedRegion(array.nbytes)
         copied = np.ndarray(array.shape, array.dtype, root_of(region))
         np.copyto(copied, array)
@@ -158,7 +158,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 class _Arriving(NamedTuple):
-    """What came with the job that is being unpacked."""
+    """The arrays of the job that is being unpacked."""
 
     descriptors: list[int]
     regions: dict[int, SharedRegion]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 _SECONDS = 0.05
 
-# What `progress=` takes: called with how much is done and how much there is, or a bar.
+# The value of `progress=`: a function of the amount done and the total, or a bar.
 Wanted: TypeAlias = Callable[[int, int], object] | Literal["tqdm"] | None
 
 
@@ -41,7 +41,7 @@ class Progress:
 
 
 def progress_of(wanted: Wanted, total: int, rows: int, unit: str) -> Progress | None:
-    """What `progress=` asks for, over `total` indices or bytes in chunks of `rows`."""
+    """The progress that `progress=` selects, over `total` indices or bytes in chunks of `rows`."""
     if wanted is None:
         return None
     if wanted == "tqdm":

@@ -29,7 +29,7 @@ _GRACE_SECONDS = 0.2
 
 
 class Rules(NamedTuple):
-    """What to do with failures: "raise" or "retry"; seconds for a chunk; whom to tell."""
+    """The handling of failures: "raise" or "retry"; seconds for a chunk; the progress to report to."""
 
     on_error: str
     timeout: float | None
@@ -70,7 +70,7 @@ class Run:
             self._selector.close()
 
     def _report(self, done: int | None) -> None:
-        """Tells who wants to know how far the run is; None: at its end."""
+        """Reports the progress of the run; None: at its end."""
         progress = self.rules.progress
         if progress:
             with self._hold.opened():

@@ -1,4 +1,4 @@
-"""What Python does not offer of the system."""
+"""System calls that Python lacks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
-# In /proc/PID/stat, counted from behind the name: the flags of the kernel's sched.h.
+# In /proc/PID/stat, counted from after the name: the flags of the kernel's sched.h.
 _FLAGS_FIELD = 6
 _PF_EXITING = 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # Signals by which a process says that it is broken; to block them would lose the cause.
 _OF_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
-# The functions behind those of `signal`, which make members of enumerations of whatever they are
-# given and give: to ask for the handlers of all signals takes a tenth of a millisecond by them.
+# The functions below those of `signal`, which convert all arguments and results into enumerations:
+# with them, getting the handlers of all signals takes a tenth of a millisecond.
 _plain = importlib.import_module("_signal")
 # Kept, for to ask takes a tenth of a millisecond.
 _HANDLED = tuple(int(number) for number in signal.valid_signals() - _OF_FAULTS)
@@ -58,7 +58,7 @@ class Hold:
     def _replace(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in self._held:
-                # What was there until now.
+                # The handlers until now.
                 handler = _plain.signal(number, self._note)
                 if handler != self._note:
                     self._handlers[number] = handler
@@ -75,7 +75,7 @@ class Hold:
             handlers[number](number, None)
 
     def end(self) -> None:
-        """What has waited comes now."""
+        """Delivers the waiting signals."""
         try:
             self._restore()
         finally:
@@ -95,7 +95,7 @@ class Hold:
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[Hold]:
-    """Handlers of signals, which may raise, run only where the hold is opened, and behind it."""
+    """Signal handlers, which may raise, run only where the hold is opened, and after it."""
     hold = Hold()
     try:
         yield hold

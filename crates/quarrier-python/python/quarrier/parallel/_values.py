@@ -1,4 +1,4 @@
-"""What becomes of the values of chunks."""
+"""Combines the values of chunks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Values:
             self._next += 1
 
     def result(self, chunks: int) -> Any:
-        """What `scan` returns when the values of so many chunks have been taken."""
+        """The result of `scan` after the values of this many chunks."""
         if self._reduce is not None:
             return self._folded
         if self._out is None:

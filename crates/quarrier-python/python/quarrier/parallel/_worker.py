@@ -6,7 +6,7 @@
     ("run", index, *which)             run this chunk, then say "idle"
     ("leave",)                         end
 
-What is said: ("value", index, value), ("error", index, exception), ("idle",).
+Its messages: ("value", index, value), ("error", index, exception), ("idle",).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def serve(
     except Closed:
         status = 0
     except SystemExit as error:
-        # What sys.exit() would make of its argument.
+        # The exit status that sys.exit() would derive from its argument.
         status = error.code if isinstance(error.code, int) else int(error.code is not None)
     except BaseException:
         sys.excepthook(*sys.exc_info())
@@ -75,7 +75,7 @@ def _settle(parent: int, crash: int) -> None:
     keep_freed_memory()
     enter_worker()
     keep_handed()
-    # What was there before is left alone: to look it through would copy its pages.
+    # Objects from before are left alone: the collector would copy their pages.
     gc.freeze()
     random = sys.modules.get("numpy.random")
     if random is not None:
@@ -120,7 +120,7 @@ class Worker:
     def _rest(self) -> None:
         """Waits for a command; gives up the job, and its arrays, when its run is over.
 
-        To be told so would cost the caller as much as to begin a run.
+        A message about that would cost the caller as much as beginning a run.
         """
         pause = _REST_SECONDS_MIN
         while self._job is not None and not self._channel.has_news(pause):
@@ -129,7 +129,7 @@ class Worker:
             pause = min(2 * pause, _REST_SECONDS_MAX)
 
     def _work(self, told: tuple[int, Any] | None) -> bool:
-        """Runs the chunk that it was told of, or all that the board gives; False: see `_run`."""
+        """Runs the assigned chunk, or all chunks from the board; False: see `_run`."""
         assert self._job is not None
         job, board = self._job
         if told is not None:

@@ -19,8 +19,8 @@ _WRITE = (
 _ERASE = "cp_SparseVirtualFile_erase(): Can not erase from a SVF. ERROR: "
 _PICKLE_VERSION = 1
 
-# Touches are remembered by place. From so many places more than there are blocks on, they are
-# told apart by block, and the older ones forgotten.
+# Touches are remembered by place. Once there are this many more places than blocks, they are
+# merged by block, and the older ones dropped.
 _TOUCHES_SPARE = 4096
 
 
@@ -64,7 +64,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
         self._touch = 0
         self._touches: dict[int, int] = {}
 
-    # What svfsc promises of blocks, told from what is held.
+    # svfsc's promises about blocks, computed from the bytes held.
 
     def _held_from(self, offset: int) -> int:
         """How many bytes are held from here on without a gap."""
