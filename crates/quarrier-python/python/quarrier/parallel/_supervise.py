@@ -29,7 +29,7 @@ _GRACE_SECONDS = 0.2
 
 
 class Rules(NamedTuple):
-    """The handling of failures: "raise" or "retry"; seconds for a chunk; the progress to report to."""
+    """The handling of failures ("raise" or "retry"), seconds for a chunk, and the progress."""
 
     on_error: str
     timeout: float | None
