@@ -47,7 +47,7 @@ fn elf_ends_with_what_its_tables_name() {
         file[place..place + 8].copy_from_slice(&bytes);
         assert_eq!(whole(&Elf, &file, &[0; 500]), None, "at {place}");
     }
-    // Fragments: something else lies where sections should be listed.
+    // Fragments: foreign data at the place of the section table.
     let mut file = elf();
     file[320..448].copy_from_slice(&noise(128, 8));
     assert_eq!(whole(&Elf, &file, &[]), None);

@@ -101,7 +101,7 @@ fn the_block_size_is_that_at_which_more_than_chance_begins() {
         let strays = every(bytes, 40).map(|at| if at % (8 * bytes) == 0 { at + 512 } else { at });
         assert_eq!(block_bytes(strays), bytes as u64);
     }
-    // Of few files all must: ten of sixteen are not many more than eight.
+    // Of few files all must be aligned: ten of sixteen are not many more than eight.
     let most = every(2048, 16).map(|at| if at % 5000 < 1900 { at + 1024 } else { at });
     assert_eq!(block_bytes(most), 1024);
     assert_eq!(block_bytes(every(65536, 3)), 4096);

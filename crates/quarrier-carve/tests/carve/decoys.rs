@@ -1,5 +1,5 @@
-//! Headers that lead nowhere, ahead of files and around them: each file is found, or the range in
-//! which it lies is listed, and the work is bounded.
+//! Headers that lead nowhere, before files and around them: each file is found, or its range is listed,
+//! and the work is bounded.
 
 use proptest::prelude::*;
 use quarrier_carve::{Carver, Extent, Status, Summary};
@@ -10,8 +10,9 @@ use crate::sample::{CarvedFiles, fixed_cases, mixed, noise};
 use crate::{gif, gz, jpg, pdf, png};
 
 const STRIDE_BYTES: u64 = 16 << 20;
-/// What the candidates of a stride may cost, in bytes of fuel: 256 MiB for first looks, 512 MiB and
-/// 1 GiB for longer ones, and 512 MiB for the second look. Beside that, it may read the whole source once.
+/// The maximum cost of a stride's candidates, in bytes of fuel: 256 MiB for first looks, 512 MiB and 1
+/// GiB for longer ones, and 512 MiB for the second look. Beside that, the whole source may be read
+/// once.
 const COST_PER_STRIDE: u64 = 2304 << 20;
 /// Images are not longer than this, and what makes them so.
 const IMAGE_BYTES_MAX: usize = 40 << 20;
@@ -34,8 +35,8 @@ impl Planted {
         self.image.extend(unit.iter().copied().cycle().take(bytes));
     }
 
-    /// How many of the files are valid, and how many lie in ranges that are listed; panics for the
-    /// first that is neither.
+    /// The number of valid files, and of files in listed ranges; panics for the first file that is
+    /// neither.
     fn check(self, carver: &Carver<'_>, what: &str) -> (usize, usize, Summary) {
         let strides = (self.image.len() as u64).div_ceil(STRIDE_BYTES);
         let bytes_max = strides * (COST_PER_STRIDE + self.image.len() as u64);
@@ -88,10 +89,10 @@ fn thousands_of_headers_do_not_hide_the_files_behind_them() {
     }
 }
 
-/// Gzip headers with a block that goes on far into what follows: only reading tells.
+/// Gzip headers with a block that extends far into the following data: only reading shows it.
 fn long_decoys(count: usize) -> Vec<u8> {
     let mut unit = vec![0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3];
-    // A stored block that ends where the next unit begins behind its header.
+    // A stored block that ends where the next unit begins after its header.
     let stored = 10u16;
     unit.push(0);
     unit.extend(stored.to_le_bytes());
@@ -119,7 +120,7 @@ fn what_is_not_read_to_its_end_is_listed_and_thorough_goes_back_to_it() {
 
 #[test]
 fn a_flood_in_one_place_takes_nothing_from_another() {
-    // Pictures whose packed data are said to go on for 2 GB: each is read on to the end.
+    // Pictures that claim 2 GB of packed data: each is read to the end.
     let all = floods();
     let flood = all.iter().find(|one| one.name == "xz").expect("there is one");
     let mut planted = Planted::default();
@@ -149,7 +150,7 @@ proptest! {
         let mut unit = Vec::new();
         for flood in &chosen {
             unit.extend_from_slice(&flood.header);
-            // Nested: each begins right behind the header of the one before.
+            // Nested: each begins directly after the header of the one before.
             if !is_nested {
                 unit.extend(mixed(seed, flood.every.saturating_sub(flood.header.len())));
             }

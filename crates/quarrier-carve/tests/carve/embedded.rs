@@ -9,7 +9,7 @@ use crate::tar::{entry, tape};
 use crate::zip::{Archive, Way};
 use crate::{gif, gz, png};
 
-/// What is inside `archive`: way and type, or way and why it was not looked at.
+/// The contents of `archive`: path and type, or path and the reason for skipping.
 fn inside(kind: &str, archive: &[u8], limits: &Limits) -> Vec<(String, String)> {
     let source = Memory::new("archive", archive);
     let mut view = View::of(&source, &[Extent { offset: 0, length: source.length() }]);

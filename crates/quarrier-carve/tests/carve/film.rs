@@ -17,7 +17,7 @@ fn table(name: &[u8; 4], numbers: &[u32]) -> Vec<u8> {
     boxed(name, &body)
 }
 
-/// Samples of H.264: each two units behind their lengths.
+/// Samples of H.264: each two units after their lengths.
 fn samples(count: u32) -> (Vec<u8>, Vec<u32>) {
     let mut data = Vec::new();
     let mut sizes = Vec::new();
@@ -33,7 +33,7 @@ fn samples(count: u32) -> (Vec<u8>, Vec<u32>) {
     (data, sizes)
 }
 
-/// A film of two chunks that lie at `offset`, each of half the samples.
+/// A film of two chunks at `offset`, each of half the samples.
 fn movie(offset: u32, sizes: &[u32]) -> Vec<u8> {
     let half = sizes.len() as u32 / 2;
     let second = offset + sizes[..half as usize].iter().sum::<u32>();
@@ -52,7 +52,7 @@ fn movie(offset: u32, sizes: &[u32]) -> Vec<u8> {
     boxed(b"moov", &[boxed(b"mvhd", &[0; 100]), boxed(b"trak", &track)].concat())
 }
 
-/// A film with its tables before the data, or behind.
+/// A film with its tables before or after the data.
 pub(crate) fn mp4(is_movie_first: bool) -> Vec<u8> {
     let brand = boxed(b"ftyp", b"isom\0\0\0\x01isomavc1");
     let (data, sizes) = samples(20);
@@ -87,7 +87,7 @@ fn mp4_breaks_where_a_sample_is_not_made_of_units_or_lies_elsewhere() {
     file[third] = 0x40;
     let (sure, at) = broken_at(&Mp4, &file);
     assert_eq!((sure, at), ((third - 511) as u64, (third + 512) as u64));
-    // A table that says that samples lie beyond the data.
+    // A table with samples beyond the data.
     let mut file = mp4(false);
     let place = file.windows(4).rposition(|bytes| bytes == b"stco").unwrap();
     file[place + 12..place + 16].copy_from_slice(&0x7FFF_FFFFu32.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Images in which very much begins: what that costs is bounded, and what lies among it is found.
+//! Images with very many candidates: their cost is bounded, and the files among them are found.
 
 use quarrier_carve::{Carver, Status, Summary};
 use quarrier_core::source::Memory;
@@ -7,8 +7,8 @@ use crate::jpg;
 use crate::pdf;
 use crate::sample::{CarvedFiles, carved, mixed};
 
-/// What there is for a stride: 256 MiB for first looks, 512 MiB and 1 GiB for longer ones, and the
-/// source once; candidates could ask for a thousand times as much.
+/// The allowance of a stride: 256 MiB for first looks, 512 MiB and 1 GiB for longer ones, and the
+/// source once; candidates could demand a thousand times as much.
 const COST_PER_STRIDE: u64 = (1792 << 20) + IMAGE_BYTES as u64 * 8;
 const IMAGE_BYTES: usize = 1 << 20;
 /// Those for which nothing is left, and some thousands that are broken.

@@ -91,7 +91,7 @@ fn segment(marker: u8, body: &[u8]) -> Vec<u8> {
     [&[0xFF, marker][..], &length, body].concat()
 }
 
-/// What a picture of a test is.
+/// The parameters of a test picture.
 #[derive(Debug, Clone, Copy)]
 struct Made {
     width: u16,
@@ -238,7 +238,7 @@ fn refined(file: &mut Vec<u8>, dice: &mut Dice, made: Made, id: u8) {
     file.extend(scan(&[id], [1, 63, 0x10]));
     let mut bits = Bits::default();
     for place in places {
-        // A new coefficient behind one zero, with a bit for each old one on the way.
+        // A new coefficient after one zero, with a bit for each old one on the way.
         let (new, on_the_way) = match place {
             Some(old) if old <= 2 => (3, true),
             _ => (2, false),
@@ -372,8 +372,8 @@ fn in_three(
     (file, image)
 }
 
-/// A picture with an index of two, the second one `gap` bytes behind the first. `order` is the two
-/// letters that say which byte comes first.
+/// A picture with an index of two, the second one `gap` bytes after the first. `order` is the
+/// byte-order mark.
 fn pair(order: [u8; 2], gap: usize) -> (Vec<u8>, Vec<u8>) {
     let is_little = order[1] == b'I';
     let u16 = |value: u16| if is_little { value.to_le_bytes() } else { value.to_be_bytes() };
@@ -393,7 +393,7 @@ fn pair(order: [u8; 2], gap: usize) -> (Vec<u8>, Vec<u8>) {
         segment(0xE2, &body)
     };
     let first_bytes = plain.len() + index(0).len();
-    // Offsets count from behind SOI, the segment's four bytes and its name.
+    // Offsets count from after SOI, the segment's four bytes and its name.
     let second = (first_bytes + gap - 10) as u32;
     let first = [&plain[..2], &index(second), &plain[2..]].concat();
     let file = [&first[..], &vec![0; gap], &jpg(Made { seed: 5, ..SMALL })].concat();
@@ -456,8 +456,8 @@ fn a_second_picture_far_away_is_not_of_the_file() {
     assert_eq!(whole_bytes(&file, &[]), Some(first.len() as u64));
 }
 
-/// Pictures A and B, of which A goes on behind the first part of B, and B behind the rest of A; with
-/// fragments at multiples of 512 bytes.
+/// Pictures A and B: A continues after the first part of B, and B after the rest of A, with fragments
+/// at multiples of 512 bytes.
 fn interleaved(seed: u64, progressive: bool) -> ([Vec<u8>; 2], Vec<u8>) {
     let made = |seed| jpg(Made { width: 640, height: 500, seed, progressive, ..SMALL });
     let [a, b] = [made(seed), made(seed + 1)];

@@ -11,7 +11,7 @@ use quarrier_core::source::Memory;
 
 use crate::gif;
 
-/// Ends the run after so many parts of strides.
+/// Ends the run after this many parts of strides.
 struct Until<'f> {
     folder: &'f Folder,
     parts_left: AtomicUsize,

@@ -35,7 +35,7 @@ fn file_of_two(streams: [(&str, &[u8]); 2]) -> Vec<u8> {
         (bytes.len() / 512) as u32
     });
     let mut file = file(streams[0].0, &joined, true);
-    // The chain is cut in two, and the second entry takes what is behind.
+    // The chain is cut in two, and the second entry gets the rest.
     let (table, directory) = (512, 1024);
     let last = 2 + sectors[0] - 1;
     let place = table + 4 * last as usize;
