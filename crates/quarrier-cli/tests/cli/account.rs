@@ -1,4 +1,4 @@
-//! What a run tells of itself: statistics, report, explanation, help.
+//! The account of a run: statistics, report, explanation, help.
 
 use std::fs;
 

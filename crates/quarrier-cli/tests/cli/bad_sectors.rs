@@ -15,7 +15,7 @@ const BY_OPENER: &str = "7..11";
 /// The same where another thread reads.
 const BY_READER: &str = "5..9";
 
-/// A lab with `<needle>` before, in and behind the sectors that shall fail.
+/// A lab with `<needle>` before, in and after the failing sectors.
 fn lab() -> Option<Lab> {
     if !works("strace", &["-qq", "-o", "/dev/null", "true"].map(OsStr::new)) {
         skip("there is no strace, or it may not trace");

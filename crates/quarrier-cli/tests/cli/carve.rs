@@ -1,4 +1,4 @@
-//! `quarrier carve`: what it writes, and where it refuses to.
+//! `quarrier carve`: its output, and its refusals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -45,7 +45,7 @@ pub(crate) fn carve(lab: &Lab, args: &[&str]) -> Ran {
     run(command, b"")
 }
 
-/// All files below a folder, with their bytes; without the case file, whose clock no two runs share.
+/// All files below a folder, with their bytes; without the case file, whose times differ between runs.
 pub(crate) fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -119,7 +119,7 @@ fn a_dry_run_writes_nothing_and_prints_the_rows_of_the_report() {
     let before = lab.names();
     for args in [&["f", "--dry-run"][..], &["f", "--dry-run", "-o", "other"]] {
         let ran = carve(&lab, &[args, &["--format", "json"]].concat());
-        // Rows come as they are found: what is broken, in the end.
+        // Rows come in the order of discovery: broken files at the end.
         let sorted = |text: &str| text.lines().map(str::to_string).collect::<BTreeSet<_>>();
         assert_eq!(sorted(ran.is_clean().text()), sorted(&report));
         assert_eq!(ran.lines().len(), 3);
@@ -255,7 +255,7 @@ fn what_lies_in_archives_is_written_when_asked_for_and_names_never_become_paths(
     assert_eq!(lab.names().len(), 3);
     carve(&lab, &["f", "-o", "again", "--embedded", "--workers", "5"]).is_clean();
     assert!(tree(&lab.path("again")) == all);
-    // Who holds them need not be wanted.
+    // The files around them may be unwanted.
     carve(&lab, &["f", "-o", "gifs", "--embedded", "--types", "gif"]).is_clean();
     let gifs = tree(&lab.path("gifs"));
     assert_eq!(gifs.len(), 4);

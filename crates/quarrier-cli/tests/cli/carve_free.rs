@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 use crate::carve::{carve, gif, tree};
 use crate::harness::{Lab, skip};
 
-/// Runs a program of the system, which may lie where only root looks; whether it did what it
-/// was asked to.
+/// Runs a system program, which may be in a folder of root only; returns whether it succeeded.
 pub(crate) fn does(lab: &Lab, program: &str, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     let path = std::env::var("PATH").unwrap_or_default();
@@ -28,7 +27,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// What is carved is `gone` and `away`, and with all of it `live` too.
+/// Carving finds `gone` and `away`, and without `--unallocated` `live` too.
 fn check(lab: &Lab) {
     let pictures = |folder: &str, args: &[&str]| {
         carve(lab, &[&["f", "-o", folder], args].concat()).is_clean();

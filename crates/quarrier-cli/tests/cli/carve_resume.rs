@@ -27,7 +27,7 @@ fn large() -> Lab {
     lab
 }
 
-/// What an undisturbed run gives.
+/// The result of an undisturbed run.
 fn undisturbed(lab: &Lab) -> std::collections::BTreeMap<String, Vec<u8>> {
     assert_eq!(carve(lab, &["f", "-o", "whole"]).code, Some(0));
     tree(&lab.path("whole"))
@@ -126,7 +126,7 @@ fn a_journal_that_is_torn_or_changed_is_believed_up_to_there() {
         fs::write(&journal, bytes).unwrap();
         let ran = carve(&lab, &["f", "-o", &name, "--resume"]);
         if damage == "empty" {
-            // What lies there belongs to nobody who could be asked.
+            // The bytes there cannot be read any more.
             ran.refuses(&["out-3", "cannot be read any more"]);
         } else {
             assert_eq!(ran.code, Some(0), "{damage}: {ran:?}");
@@ -144,7 +144,7 @@ fn a_run_goes_on_only_with_the_same_free_ranges() {
     let folder = begun_with(&lab, "out", &["--unallocated"]);
     carve(&lab, &["f", "-o", "out", "--resume"]).refuses(&["other options"]);
     let file = fs::OpenOptions::new().write(true).open(lab.path("f")).unwrap();
-    // A cluster of the table, behind 32 reserved sectors, is allocated for a moment.
+    // Allocates a cluster of the table, after 32 reserved sectors, for a moment.
     let entry = 32 * 512 + 4 * 9000;
     file.write_all_at(&[0xFF, 0xFF, 0xFF, 0x0F], entry).unwrap();
     carve(&lab, &["f", "-o", "out", "--resume", "--unallocated"]).refuses(&["other options"]);

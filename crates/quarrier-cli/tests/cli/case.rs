@@ -1,4 +1,4 @@
-//! `case.json` of an output folder, and `quarrier verify`; known files, and whose carved ones are.
+//! `case.json` of an output folder, and `quarrier verify`; known files, and the owners of carved ones.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! A file that somebody else changes, cuts or appends to all the while it is read: what comes out
-//! is text, in whole rows, with an exit code that says what happened, and no signal.
+//! A file that another process changes, cuts or appends to while it is read: the output is UTF-8, in
+//! whole rows, with the right exit code and without a signal.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use crate::harness::{Lab, Ran, run};
 const LINE: &str = "{\"id\":1000001,\"text\":\"caf\u{e9} cr\u{e8}me \u{1F980}\",\"qty\":7}\n";
 const LINES: usize = 40_000;
 
-/// What the other one does.
+/// The action of the other process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Change {
     /// Bytes within characters of several bytes come and go, in every other line.

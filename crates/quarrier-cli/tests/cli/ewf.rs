@@ -139,7 +139,7 @@ fn an_image_that_claims_more_than_its_tables_have_is_over_at_once() {
     let media = image(2 * CHUNK_BYTES, &[(0, &gif("a"))]);
     let lab = Lab::new();
     let mut segment = ewf(&media, 4).remove(0);
-    // The volume says that there are 2^50 sectors.
+    // The volume claims to have 2^50 sectors.
     let volume = 13 + 76;
     segment[volume + 16..volume + 24].copy_from_slice(&(1u64 << 50).to_le_bytes());
     let sum = sealed(segment[volume..volume + 1048].to_vec());

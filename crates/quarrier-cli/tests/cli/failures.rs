@@ -52,7 +52,7 @@ fn a_report_in_a_folder_that_is_not_there_is_told_before_the_search() {
 pub(crate) struct FullDisk(PathBuf);
 
 impl FullDisk {
-    /// One with so many bytes free.
+    /// A file system with this many bytes free.
     pub(crate) fn of_free_bytes(path: &Path, bytes: u64) -> Option<Self> {
         fs::create_dir(path).ok()?;
         let size = format!("size={bytes}");

@@ -309,7 +309,7 @@ fn a_condition_without_a_value_for_a_message_ends_the_run_there() {
     assert_eq!(ran.is_clean().text(), "2\n");
 }
 
-/// Lines enough that what follows is behind the first chunks.
+/// Enough lines to put the rest after the first chunks.
 fn ones() -> String {
     "{\"a\":1}\n".repeat(200_000)
 }
@@ -322,7 +322,7 @@ fn a_column_that_comes_late_is_a_column() {
     assert_eq!(ran.is_clean().text(), "{\"a\":1,\"Late\":{\"x\":2}}\n");
     let ran = filter(&lab, ["-c", "late.x IS NULL", "f"]);
     assert_eq!(ran.is_clean().text(), "200000\n");
-    // One that never comes is told when that is known.
+    // A column that never occurs is reported once that is known.
     let ran = filter(&lab, ["latex = 2", "f"]);
     ran.refuses(&["latex"]);
     let ran = filter(&lab, ["a = 1", "f", "--columns", "Late.x,latex"]);
@@ -420,7 +420,7 @@ fn ctrl_c_leaves_whole_messages_and_says_where_it_stopped() {
     ran.says(130, &["-: interrupted at byte"]);
     let end = ran.stderr.split("at byte ").nth(1).unwrap();
     let end: usize = end[..end.find(';').unwrap()].parse().unwrap();
-    // All messages match, so that what was read is what was written.
+    // All messages match, so the output equals the bytes read.
     assert_eq!(ran.stdout.len(), end);
     assert!(ran.text().ends_with("}\n"));
 }
@@ -471,7 +471,7 @@ fn an_empty_file_has_nothing_and_is_no_error() {
 #[test]
 fn a_column_that_is_nowhere_prints_nothing_but_that() {
     let lab = Lab::new();
-    // More than what columns are told by at first.
+    // More than the sample from which columns are inferred.
     let mut lines = String::new();
     while lines.len() < 3 << 20 {
         lines.push_str("{\"id\":1,\"note\":\"a note that takes its place\"}\n");

@@ -1,4 +1,4 @@
-//! What is found without a table is what a table finds.
+//! A filter without a table finds the same messages as a table.
 
 use std::fmt::Write;
 

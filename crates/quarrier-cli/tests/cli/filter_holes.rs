@@ -15,8 +15,8 @@ fn fix(quantity: u32) -> String {
     format!("{message}10={sum:03}\u{1}\n")
 }
 
-/// Messages of a format: at the start, after a hole, and after another at its end, of which the
-/// hole begins inside a message and ends behind the end of a line.
+/// Messages of a format: at the start, after a hole, and after another one, which begins inside a
+/// message and ends after the end of a line.
 fn islands(format: &str) -> [String; 3] {
     let (first, message): (&str, fn(u32) -> String) = match format {
         "json" => ("", |a| format!("{{\"a\":{a}}}\n")),

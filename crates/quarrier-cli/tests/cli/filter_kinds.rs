@@ -1,5 +1,5 @@
-//! Columns that change their kind after the sample: through every door of `quarrier filter` the
-//! answer is that of a table, whose columns have one kind for all messages.
+//! Columns that change their type after the sample: through every door of `quarrier filter` the answer
+//! is that of a table, whose columns have one type for all messages.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn late(alike: &str, others: &[&str]) -> String {
     text
 }
 
-/// The messages and how many match; none where the condition is wrong for such a table.
+/// The messages and the number of matches; `None` if the condition is wrong for such a table.
 fn expected(text: &str, condition: &str) -> Option<(String, usize)> {
     let loaded = Load::new(Format::Json).run(&[&Memory::new("f", text.as_bytes())]).unwrap();
     let condition = Some(sql::condition(condition, loaded.table.schema()).ok()?);

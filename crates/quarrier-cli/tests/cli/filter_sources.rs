@@ -158,7 +158,7 @@ fn csv_with_line_feeds_in_quotes_does_not_depend_on_workers_and_borders() {
         let ran = filter(&lab, ["n >= 0", "f.csv", "--workers", workers]);
         assert!(ran.is_clean().text() == kept, "{workers}");
     }
-    // A quote that nothing closes is the fault of its line, whatever looks like records behind.
+    // An unclosed quote is an error of its line, whatever looks like records after it.
     let torn = format!("n,text\n{all}1,\"open\n{}", "2,x\n".repeat(5_000_000));
     let ran = filter_input(&lab, torn.as_bytes(), ["-c", "n >= 0", "-", "--workers", "3"]);
     assert_eq!(ran.text(), "5040000\n");

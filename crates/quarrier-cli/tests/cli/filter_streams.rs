@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::filter::filter_input;
 use crate::harness::{Lab, Ran, drain, run, send, skip, wait};
 
-/// Longer than anything may take to come; what is not there by then never comes.
+/// Longer than any delay: output missing by then never comes.
 const NEVER_AFTER: Duration = Duration::from_secs(60);
 
-/// A run whose standard input stays open.
+/// A run with its standard input open.
 struct Live {
     child: Child,
     stdin: ChildStdin,
@@ -56,7 +56,7 @@ impl Live {
         self
     }
 
-    /// Ends the input; what came in all.
+    /// Ends the input; returns all output.
     fn end(mut self) -> Ran {
         drop(self.stdin);
         let stderr = drain(self.child.stderr.take().unwrap());
@@ -150,12 +150,12 @@ fn compressed_standard_input_is_read_through() {
         let ran = filter_input(&lab, &zipped, ["n % 50000 = 0", "-"]);
         let expected = "{\"n\":0}\n{\"n\":50000}\n{\"n\":100000}\n{\"n\":150000}\n";
         assert_eq!(ran.is_clean().text(), expected);
-        // Cut off: what came before is shown, and the failure told.
+        // Truncated: the earlier rows are shown, and the failure is reported.
         let ran = filter_input(&lab, &zipped[..zipped.len() / 2], ["n = 0", "-"]);
         ran.says(2, &["-: cannot read at byte"]);
         assert_eq!(ran.text(), "{\"n\":0}\n");
     }
-    // What only begins like something compressed is not.
+    // A stream with only the first bytes of a compressed one is not compressed.
     filter_input(&lab, b"\x1f\x8b", ["a = 1", "-"]).says(1, &["1 of 1 messages was left out"]);
 }
 

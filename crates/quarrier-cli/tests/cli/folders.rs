@@ -40,7 +40,7 @@ fn a_folder_is_all_regular_files_below_it_in_the_order_of_their_paths() {
     assert_eq!(lab.search(["needle", "nothing"]).code, Some(1));
 }
 
-/// The content decides, also for a small file whose name says nothing.
+/// The content decides, even for a small file with an unrelated name.
 #[test]
 fn what_wraps_a_disk_is_searched_as_the_disk_inside() {
     let lab = Lab::new();

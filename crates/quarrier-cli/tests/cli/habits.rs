@@ -1,4 +1,4 @@
-//! What people type who come from ripgrep, grep and other tools.
+//! Options that users of ripgrep, grep and other tools type.
 
 use crate::harness::{Lab, run};
 

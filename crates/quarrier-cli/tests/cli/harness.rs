@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Longer than any test may take; a run that is not over by then hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 
-/// The offsets of what is not there.
+/// The offsets when nothing is found.
 pub(crate) const NOWHERE: [u64; 0] = [];
 
 /// An empty folder that the binary runs in.
@@ -51,7 +51,7 @@ impl Lab {
         self.folder.path().join(name.as_ref())
     }
 
-    /// What lies in the folder.
+    /// The names in the folder.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
@@ -103,7 +103,7 @@ impl Lab {
     }
 }
 
-/// What a run answered.
+/// The answer of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// None where a signal ended it.
@@ -113,7 +113,7 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
-/// A finding as JSON tells it.
+/// A finding in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
@@ -250,7 +250,7 @@ pub(crate) fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// Whether a program of the system does what it is asked to.
+/// Whether a system program succeeds.
 pub(crate) fn works(program: &str, args: &[&OsStr]) -> bool {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

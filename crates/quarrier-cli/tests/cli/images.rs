@@ -7,7 +7,7 @@ use crate::carve::{carve, gif, image, tree};
 use crate::harness::{Lab, noise, run, skip};
 use crate::remote::Server;
 
-/// A QCOW2 image with clusters of 64 KiB, of which those that are zero are not there.
+/// A QCOW2 image with clusters of 64 KiB, without the clusters that are zero.
 fn qcow2(disk: &[u8]) -> Vec<u8> {
     const CLUSTER: usize = 64 << 10;
     let mut file = vec![0; 3 * CLUSTER];

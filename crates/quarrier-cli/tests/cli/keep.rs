@@ -1,4 +1,4 @@
-//! `quarrier load`, `reindex` and `--data`: what was loaded is there, whatever happens.
+//! `quarrier load`, `reindex` and `--data`: loaded messages survive whatever happens.
 
 use std::fs;
 use std::process::{Command, Stdio};

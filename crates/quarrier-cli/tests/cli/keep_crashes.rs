@@ -1,4 +1,4 @@
-//! Every state that a crash may leave behind a `quarrier load`, rebuilt from its system calls, and the
+//! Every state that a crash of `quarrier load` may leave, rebuilt from its system calls, with the
 //! binary started on it: after ALICE (Pillai et al., OSDI 2014).
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ fn orders(numbers: std::ops::Range<u64>) -> String {
     numbers.map(|number| format!("{{\"n\":{number},\"text\":\"{}\"}}\n", "y".repeat(40))).collect()
 }
 
-/// What a call did to the data folder.
+/// The effect of a call on the data folder.
 #[derive(Debug)]
 enum Change {
     Create(String),
@@ -31,7 +31,7 @@ enum Change {
     Remove(String),
 }
 
-/// Takes `\x61` for `a`; all texts of the trace are written so.
+/// Decodes `\x61` to `a`; all strings of the trace are escaped so.
 fn plain(text: &str) -> Vec<u8> {
     let digits: Vec<&str> = text.split("\\x").skip(1).collect();
     digits.iter().map(|digits| u8::from_str_radix(&digits[..2], 16).unwrap()).collect()
@@ -61,7 +61,7 @@ fn calls(trace: &str) -> Vec<String> {
     calls
 }
 
-/// What a call changed; None where it changed nothing, or nothing of the folder.
+/// The effect of a call; `None` if it changed nothing in the folder.
 fn change(call: &str, folder: &str) -> Option<Change> {
     let (verb, rest) = call.split_once('(')?;
     // There may be more blanks before the result.
@@ -70,7 +70,7 @@ fn change(call: &str, folder: &str) -> Option<Change> {
     if result.starts_with('-') {
         return None;
     }
-    // Paths of descriptors stand in angles, texts in quotes; numbers elsewhere.
+    // Paths of descriptors are in angle brackets, strings in quotes; other arguments are numbers.
     let angles: Vec<String> =
         arguments.split('<').skip(1).map(|rest| name(rest.split('>').next().unwrap())).collect();
     let quoted: Vec<&str> = arguments.split('"').skip(1).step_by(2).collect();
@@ -114,7 +114,7 @@ struct Twin {
 }
 
 impl Twin {
-    /// What lies there, all of it durable.
+    /// The contents of the folder, all of them durable.
     fn of(folder: &Path) -> Self {
         let twin = Twin { data: FaultyDisk::new(1), log: FaultyDisk::new(2) };
         for (disk, folder) in [(&twin.data, folder.to_path_buf()), (&twin.log, folder.join("log"))]
@@ -167,7 +167,7 @@ impl Twin {
         }
     }
 
-    /// Writes what a crash leaves into a folder.
+    /// Writes the remains of a crash into a folder.
     fn crash_into(&self, folder: &Path, seed: u64) {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder.join("log")).unwrap();
@@ -233,7 +233,7 @@ fn every_crash_behind_the_system_calls_of_a_load_is_recovered() {
 }
 
 impl Change {
-    /// The lock says who writes; a crash may leave anything there.
+    /// The lock names the writer; a crash may leave anything there.
     fn is_of_lock(&self) -> bool {
         match self {
             Change::Create(path)

@@ -30,8 +30,8 @@ const LITERALS: &[(&str, u64, u64)] = &[
     (r"a?b\c*d$e#f[g^", 279, 160),
 ];
 
-/// The regexes of the page, and the literals above that they are to find (with the bytes
-/// that the match begins behind the literal's start).
+/// The regexes of the page, and the literals above that they must find (with the offset of the match
+/// from the literal's start).
 const REGEXES: &[(&str, &[(u64, u64)])] = &[
     ("f[[:alpha:]]rst", &[(271, 167)]),
     ("f[a-z]r[0-9]?s[[:space:]]*t", &[(271, 167)]),

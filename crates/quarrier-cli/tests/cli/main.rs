@@ -1,7 +1,7 @@
 //! The binary `quarrier` from outside: what people and scripts rely on.
 //!
-//! Every test goes through [`harness`]: a [`Lab`](harness::Lab) is an empty folder that the
-//! binary runs in, a [`Ran`](harness::Ran) is what it answered.
+//! Every test goes through [`harness`]: a [`Lab`](harness::Lab) is an empty folder in which the binary
+//! runs, a [`Ran`](harness::Ran) is its answer.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 

@@ -13,10 +13,10 @@ use crate::harness::{Lab, Ran, run, skip};
 use crate::outputs::FILES;
 use crate::surroundings::Surroundings;
 
-/// Nobody else has processes under this number, by which they are counted.
+/// A user without other processes, which limits count.
 const USER: u32 = 4_000_000_125;
 
-/// Every command; what it writes lies in `out`.
+/// Every command, with its output in `out`.
 const COMMANDS: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -46,7 +46,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// What a command answered, and the files that it wrote.
+/// The answer of a command, and the files that it wrote.
 struct Answer {
     ran: Ran,
     files: BTreeMap<String, Vec<u8>>,
@@ -67,16 +67,16 @@ fn answer(lab: &Lab, arguments: &[&str], surroundings: Option<Surroundings>) -> 
     Answer { ran, files: tree(&out) }
 }
 
-/// The exit code, what was printed and what was written, without measurements.
+/// The exit code, the output and the files, without measurements.
 fn gist(answer: &Answer, arguments: &[&str]) -> (Option<i32>, String, Vec<String>) {
     let is_measured = arguments.starts_with(&["gauge", "cpu"]);
     let keep = |line: &&str| !line.contains("\"workers\"") && !is_measured;
     let text = answer.ran.text().lines().filter(keep).collect::<Vec<_>>().join("\n");
-    // A note of what is not known here is no error.
+    // A notice about something unknown is not an error.
     (answer.ran.code, text, answer.files.keys().cloned().collect())
 }
 
-/// At most one line, which says what is wrong in words.
+/// At most one line, which states the error.
 #[track_caller]
 fn check_line(ran: &Ran, at: &str) {
     assert_eq!(ran.signal, None, "{at}: {ran:?}");
@@ -91,7 +91,7 @@ fn check_line(ran: &Ran, at: &str) {
 /// Every file is whole: JSON is read, a page has its end, a carved file is one of `whole`.
 #[track_caller]
 fn check_files(files: &BTreeMap<String, Vec<u8>>, whole: &BTreeMap<String, Vec<u8>>, at: &str) {
-    // What `--resume` goes on from is no result.
+    // The state for `--resume` is not a result.
     for (name, bytes) in files.iter().filter(|(name, _)| !name.contains(".carving/")) {
         let text = String::from_utf8_lossy(bytes);
         let is_whole = match Path::new(name).extension().and_then(|ending| ending.to_str()) {
@@ -129,7 +129,7 @@ fn every_command_answers_in_poor_surroundings_as_it_does_in_others() {
             let poor = answer(&lab, arguments, Some(surroundings));
             check_line(&poor.ran, &at);
             check_files(&poor.files, &free.files, &at);
-            // What threads can do together is not measured with one.
+            // One thread cannot measure several together.
             let needs_threads = arguments.starts_with(&["gauge", "cpu"]);
             if needs_threads && matches!(surroundings, Surroundings::OneThread(_)) {
                 poor.ran.refuses(&["the system gives no thread"]);

@@ -10,7 +10,7 @@ use crate::carve::{gif, image};
 use crate::gauge::report;
 use crate::harness::{Lab, Ran, drain, skip, wait};
 
-/// Whatever prints rows, without its format.
+/// Commands that print rows, without the format.
 const ROWS: &[&[&str]] = &[
     &["search", "a", "f"],
     &["search", "a", "f", "-c"],
@@ -25,7 +25,7 @@ const ROWS: &[&[&str]] = &[
     &["gauge", "--from", "report.json"],
 ];
 
-/// Whatever prints something else.
+/// Commands that print other output.
 const TEXTS: &[&[&str]] = &[
     &["--help"],
     &["--version"],

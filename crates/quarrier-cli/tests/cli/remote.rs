@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::harness::{Lab, Ran, drain, noise, places, run, wait};
 
-/// What to do with a request: the path, the first byte asked for, how many came before.
+/// The reaction to a request: by the path, the first requested byte, the number of earlier requests.
 type Plan = fn(&str, u64, usize) -> Act;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct Server {
     asked: Arc<AtomicUsize>,
 }
 
-/// What a server has, by the last part of its URL; a name that is empty stands for any.
+/// The objects of a server, by the last part of the URL; an empty name matches any.
 type Objects = Vec<(&'static str, Vec<u8>)>;
 
 impl Server {
@@ -133,7 +133,7 @@ fn well(_: &str, _: u64, _: usize) -> Act {
     Act::Serve
 }
 
-/// The statistics of a run whose rows are right.
+/// The statistics of a run with the right rows.
 #[track_caller]
 fn stats(lab: &Lab, args: &[&str], expected: &[u64]) -> serde_json::Value {
     let all = [&["--stats", "stats.json"], args].concat();
@@ -260,7 +260,7 @@ fn a_range_that_the_server_fails_to_give_is_listed_and_the_rest_is_searched() {
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.stderr.contains("could not be read"), "{ran:?}");
     let rows = crate::harness::parse_rows(ran.text());
-    // What begins in the piece before is unreadable as well.
+    // Matches that begin in the piece before are unreadable as well.
     let expected: Vec<u64> =
         seen.into_iter().filter(|at| !(0x1F_0000 - 6..0x21_0000).contains(at)).collect();
     assert_eq!(rows.into_iter().map(|row| row.offset).collect::<Vec<_>>(), expected);

@@ -30,7 +30,7 @@ fn check(access: &str, to: u64, pattern: &[&str]) -> Option<i32> {
     out.read_exact(&mut stdout).unwrap();
     let file = fs::OpenOptions::new().write(true).open(lab.path("f")).unwrap();
     file.set_len(to).unwrap();
-    // Still slow: whoever has bytes at hand shall go on to use them.
+    // Still slow: the reader must continue with the bytes it has.
     thread::sleep(Duration::from_millis(50));
     out.read_to_end(&mut stdout).unwrap();
     let stderr = drain(child.stderr.take().unwrap());
@@ -43,7 +43,7 @@ fn check(access: &str, to: u64, pattern: &[&str]) -> Option<i32> {
         Some(0 | 1 | 3) => assert!(ran.stderr.is_empty() || ran.code == Some(3), "{}", ran.stderr),
         _ => panic!("{access}: {:?} {}", ran.code, ran.stderr),
     }
-    // What was given before stands: real findings, in order, in whole lines.
+    // The earlier output is valid: real findings, in order, in whole lines.
     let rows = ran.text().strip_suffix('\n').unwrap().lines().skip(1);
     for (at, row) in rows.enumerate() {
         assert!(row.starts_with(&format!("f,{},1,", 256 * at)), "{access}: {row} at row {at}");

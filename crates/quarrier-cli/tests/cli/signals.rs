@@ -1,4 +1,4 @@
-//! Ctrl-C: what was written is whole, and it is said where the search stopped.
+//! Ctrl-C: the output is complete, and a message says where the search stopped.
 
 use std::io::{Read, Write};
 use std::process::{ChildStdin, Stdio};

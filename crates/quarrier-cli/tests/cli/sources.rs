@@ -1,4 +1,4 @@
-//! What may be searched: files, standard input, parts of an image, several at once.
+//! Sources of a search: files, standard input, parts of an image, several at once.
 
 use std::fs::File;
 

@@ -55,7 +55,7 @@ fn what_reaches_into_a_hole_is_found_on_both_sides() {
     for (offset, island) in islands {
         bytes[offset as usize..][..island.len()].copy_from_slice(island);
     }
-    // Written whole, so that there are no holes.
+    // Written in full, so that there are no holes.
     lab.put("dense", &bytes);
     let args = [
         ["-x", "01 00 00 00"],

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::ptr;
 
-/// What a run has to do without.
+/// A resource that a run lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Surroundings {
     /// No thread but the first. Limits of processes do not bind root, so the run is of the user with
@@ -18,7 +18,7 @@ pub(crate) enum Surroundings {
     NoProc,
     /// 512 MiB of addresses, stacks and the program's own among them.
     LittleMemory,
-    /// Files of at most so many bytes.
+    /// Files of at most this size.
     ShortFiles(u64),
 }
 

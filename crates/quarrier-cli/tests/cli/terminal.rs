@@ -1,4 +1,4 @@
-//! What is searched may be hostile: nothing of it steers the terminal or the report.
+//! Hostile sources: nothing in them steers the terminal or the report.
 
 use std::fs;
 use std::io::Read;
@@ -15,7 +15,7 @@ fn check(text: &str) {
     assert!(!text.contains(|c| is_harmful(c) && c != '\n'), "{text:?}");
 }
 
-/// What a terminal gets of a run.
+/// The output of a run on a terminal.
 fn on_terminal(mut command: Command) -> String {
     let (mut ours, mut its) = (-1, -1);
     let none = std::ptr::null_mut();
@@ -54,7 +54,7 @@ fn a_terminal_gets_no_rows_that_are_no_text() {
     }
 }
 
-/// A file name, and what is shown of it.
+/// A file name, and its escaped form.
 const NAMES: [(&str, &str); 12] = [
     ("\x1b[31mred", "\\x1b[31mred"),
     ("two\nlines", "two\\nlines"),

@@ -1,5 +1,5 @@
-//! Where the system gives no thread, or hardly any memory: fewer threads do the same work, or one
-//! line says what is missing. Nothing panics and nothing waits for ever.
+//! Without further threads, or with hardly any memory: fewer threads do the same work, or one line says
+//! what is missing. Nothing panics and nothing waits for ever.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -52,7 +52,7 @@ fn limited(lab: &Lab, arguments: &[&str], limit: libc::__rlimit_resource_t, most
     command
 }
 
-/// What matters of an answer: which workers found what does not.
+/// The relevant part of an answer, without the workers that found each row.
 fn gist(ran: &Ran) -> (Option<i32>, String) {
     let keep = |line: &&str| !line.contains("\"workers\"");
     (ran.code, ran.text().lines().filter(keep).collect::<Vec<_>>().join("\n"))

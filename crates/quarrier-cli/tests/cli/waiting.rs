@@ -14,7 +14,7 @@ use crate::harness::{Lab, Ran, drain, run, send, until_it_handles_interrupts, wa
 /// A run that waits ends so soon after a signal, on a machine that is busy with other tests.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
-/// What waits for `pipe`.
+/// Commands that wait for `pipe`.
 const WAITING: &[&[&str]] = &[
     &["search", "-f", "pipe", "f"],
     &["search", "-f", "-", "f"],
@@ -39,7 +39,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// Sends a signal to a run that waits, and says what it answered.
+/// Sends a signal to a waiting run, and returns its answer.
 fn interrupted(lab: &Lab, arguments: &[&str], signal: &str) -> Ran {
     let mut command = lab.command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
