@@ -1,4 +1,4 @@
-//! From Arrow and back, every value stays what it is.
+//! From Arrow and back, every value is unchanged.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use quarrier_messages::{Field, Kind, Part, PartField, PartSegment, Schema, Table
 
 use crate::pack::same;
 
-/// A message: what is set of the fields `a`, `b` and `c`.
+/// A message: the values set in the fields `a`, `b` and `c`.
 type Message = [Option<Cell<'static>>; 3];
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -48,7 +48,7 @@ fn write(builder: &mut RowBuilder, part: &mut Part, place: u64, messages: &[Mess
     part.segments.push(PartSegment { place, rows: messages.len() as u32, columns });
 }
 
-/// What a column of `kind` holds of a cell.
+/// The value of a cell in a column of `kind`.
 fn expected(cell: Option<Cell<'_>>, kind: Kind) -> Value {
     let float = |cell| match cell {
         Cell::Integer(number) => number as f64,
@@ -99,7 +99,7 @@ fn kind_of(cell: Option<Cell<'_>>) -> Kind {
     }
 }
 
-/// Compares a table with the messages, whose fields are in the order of `names`.
+/// Compares a table with the messages, whose fields have the order of `names`.
 fn check(table: &Table, messages: &[Message]) {
     let mut names = Vec::new();
     for message in messages {
@@ -142,7 +142,7 @@ fn cell() -> impl Strategy<Value = Cell<'static>> {
         any::<bool>().prop_map(Cell::Boolean),
         (-300..300i64).prop_map(Cell::Integer),
         (-9_999..9_999i64, 0..4u8).prop_map(|(mantissa, scale)| Cell::Decimal { mantissa, scale }),
-        // Floats say these too, which come before texts in a column of both.
+        // Floats have these values too, and precede strings in a column of both.
         (-99..99i128, 0..4u8).prop_map(|(by, scale)| Cell::exact(by * 10_i128.pow(30), scale)),
         (-99..99i64).prop_map(|halves| Cell::Float(halves as f64 / 2.0)),
         prop::sample::select(&TEXTS[..]).prop_map(Cell::Text),

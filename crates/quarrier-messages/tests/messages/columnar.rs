@@ -81,7 +81,7 @@ fn damaged_files_are_errors_that_name_them() {
                 assert!(error.to_string().contains("cut"), "{error}");
             }
         }
-        // Whatever becomes of it, it ends.
+        // Whatever the result, it ends.
         for at in (0..whole.len()).step_by(whole.len() / 40) {
             let mut wrong = whole.clone();
             wrong[at] ^= 0x55;

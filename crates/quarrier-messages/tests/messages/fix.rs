@@ -148,7 +148,7 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
             assert_eq!(loaded.table.rows(), 2, "{what}");
         }
     }
-    // Back to back, only what is wrong is lost.
+    // In messages back to back, only the damaged one is lost.
     let cut = &good[..good.len() - 12];
     let loaded = load(&fix(), &[&good[..], cut, &good, &change("112=a", "112=b"), &good].concat());
     assert_eq!((loaded.table.rows(), loaded.rejected), (3, 2));

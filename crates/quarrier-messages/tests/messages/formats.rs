@@ -1,4 +1,4 @@
-//! What the tests of all formats share: a load, and the table it made as text.
+//! Common parts of the tests of all formats: a load, and its table as text.
 
 use quarrier_core::source::Memory;
 use quarrier_messages::{Format, Limits, Load, Loaded, Value};
@@ -42,7 +42,7 @@ pub(crate) fn rows(loaded: &Loaded) -> Vec<String> {
     (0..table.rows()).map(row).collect()
 }
 
-/// The messages left out: line, byte offset and what is wrong.
+/// The rejects: line, byte offset and reason.
 pub(crate) fn rejects(loaded: &Loaded) -> Vec<String> {
     let show = |reject: &quarrier_messages::Reject| {
         format!("{} {} {}", reject.line, reject.offset, reject.fault.what)

@@ -1,4 +1,4 @@
-//! JSON is read exactly: what is right is accepted, with its values; what is wrong is refused.
+//! JSON is read exactly: valid messages are accepted, with their values; invalid ones are rejected.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use quarrier_messages::format::json::JsonParser;
 use quarrier_messages::frame::{Chunk, Lines, Reader, Rejected, Step, Taker};
 use quarrier_messages::{Fault, Limits};
 
-/// The fields of one message, as texts that show their kinds.
+/// The fields of one message, as text with their types.
 #[derive(Default)]
 struct Shown {
     names: Vec<String>,
@@ -162,7 +162,7 @@ fn a_million_keys_and_elements_take_bounded_memory() {
     assert!(shown.names.len() < 2_000);
 }
 
-/// Takes what a reader says of each line.
+/// Records a reader's result for each line.
 #[derive(Default)]
 struct Log {
     row: Shown,
@@ -266,7 +266,7 @@ fn a_scalar_may_end_wherever_the_bytes_end_that_were_looked_at_with_its_key() {
         for scalar in (1..20).chain(40..70) {
             let number = &digits[..scalar.min(15)];
             let text_of = "t".repeat(scalar);
-            // Twice, for what is like the message before is read in another way.
+            // Twice, because template parsing reads the second one.
             for _ in 0..2 {
                 text.push_str(&format!("{{\"{key}\":{number},\"b\":-{number}}}\n"));
                 text.push_str(&format!("{{\"{key}\":\"{text_of}\",\"b\":1.{number}}}\n"));

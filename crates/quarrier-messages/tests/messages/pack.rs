@@ -62,7 +62,7 @@ fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i64> 
     })
 }
 
-/// Packs and compares everything; gives what was packed.
+/// Packs and compares everything; returns the packed column.
 fn check(raw: &RawColumn, texts: &Texts) -> SegmentColumn {
     let packed = SegmentColumn::pack(raw);
     let rows = raw.data.rows();

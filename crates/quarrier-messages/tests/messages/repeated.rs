@@ -1,4 +1,4 @@
-//! A field that a message has twice: which one counts, or how they are told apart.
+//! Repeated fields of a message: which one counts, or how they are named.
 
 use std::sync::Arc;
 

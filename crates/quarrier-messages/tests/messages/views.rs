@@ -10,7 +10,7 @@ use arrow_array::{
 use proptest::prelude::*;
 use quarrier_messages::{Format, Load, Packing, Places, Table, Value, Views};
 
-/// Every kind, with and without NULL; texts that come again and texts that do not, short and long.
+/// Every type, with and without NULL; repeated and unique strings, short and long.
 fn table(rows: usize, seed: u64) -> Table {
     let there = |row: usize, nth: u64| (row as u64).wrapping_mul(seed | 1) >> (3 + nth) & 3 != 0;
     let each = |nth: u64| (0..rows).map(move |row| there(row, nth).then_some(row));
@@ -48,7 +48,7 @@ fn check(views: &Views, places: &Places<'_>, rows: &[usize]) {
     let batch = views.batch(views.schema(), &columns, 0, places).unwrap();
     assert_eq!(batch.num_rows(), rows.len());
     for array in batch.columns() {
-        // Where views lie within their buffers and are UTF-8 is not looked at when they are made.
+        // Views are not validated when they are made.
         array.to_data().validate_full().unwrap();
     }
     let found = read(batch);
@@ -153,7 +153,7 @@ fn columns_with_codes_and_plain_text_keep_their_values_and_their_size() {
     assert!(table.columns()[1].is_mixed());
     let rows: Vec<u64> = (0..table.rows()).collect();
     let taken = table.take(&rows, &[0, 1], 2);
-    // What has a code is not spelled out beside plain text.
+    // Strings with a code are not copied beside plain ones.
     assert!(taken.nbytes() < table.nbytes() + (1 << 20), "{} bytes", taken.nbytes());
     let views = Views::new(Arc::new(table.clone()));
     let batches = table.batches().map(Result::unwrap);
