@@ -25,7 +25,7 @@ fn check(table: &[(&str, &[&str])]) {
     }
 }
 
-/// Each query as an output beside `a`, and what it is for 1, 2 and 3.
+/// Each query as an output beside `a`, and its value for 1, 2 and 3.
 fn check_values(table: &[(&str, [&str; 3])]) {
     let (_folder, asked) = tables();
     for (query, [one, two, three]) in table {

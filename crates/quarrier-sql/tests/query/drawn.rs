@@ -11,7 +11,7 @@ const STATEMENTS: usize = 400;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// What a statement may draw.
+/// The parts from which a statement is drawn.
 struct Drawing<'r> {
     random: &'r mut Random,
     scalar: &'r [String],
@@ -276,7 +276,7 @@ fn sorted<'n>(names: impl Iterator<Item = &'n String>) -> Vec<String> {
     names
 }
 
-/// What is wrong with what became of a statement.
+/// The difference between the results of a statement.
 fn wrong(asked: &TestEngine, sql: &str) -> Option<String> {
     let error = asked.rows(sql).err()?;
     let said = error.to_string();

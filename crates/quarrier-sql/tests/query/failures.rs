@@ -1,4 +1,4 @@
-//! Hostile and broken input: an error that says what is wrong, in bounded memory.
+//! Hostile and broken input: an error that names the cause, in bounded memory.
 
 use crate::harness::{Folder, TestEngine, text};
 

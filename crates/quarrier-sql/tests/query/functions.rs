@@ -1,5 +1,5 @@
-//! Tables over the engine itself: what they say is what the libraries say, and what is asked of them
-//! reaches them.
+//! Tables over the engine itself: they return what the libraries return, and conditions are pushed down
+//! to them.
 
 use std::fs::File;
 use std::io;
@@ -118,7 +118,7 @@ fn findings_are_counted_without_rows() {
     // Texts and names that several patterns have, and a pattern that is never found.
     let patterns = "alpha = needle\nalpha = the\nneedle\nbeta = line 00\nhex:00 FF ?0\nnowhere";
     let table = format!("search('{image_path}', '{patterns}')");
-    // The same findings, of which the engine makes rows.
+    // The same findings, as rows in the engine.
     let rows = format!("(SELECT * FROM {table} ORDER BY length LIMIT 1000000) AS f");
     for condition in
         ["", " WHERE \"offset\" > 100000", " WHERE name = 'alpha'", " WHERE pattern = 'x'"]
@@ -212,7 +212,7 @@ fn a_condition_on_patterns_chooses_them() {
 fn a_limit_ends_the_search() {
     let place = Place::new();
     let path = place.folder.path("sparse.img");
-    // Zeros everywhere: whoever does not stop is busy for minutes.
+    // Zeros everywhere: without stopping, this takes minutes.
     File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let table = format!("search('{}', 'hex:00 00 00 00')", path.display());
     let limited = format!("SELECT \"offset\" FROM {table} LIMIT 3");

@@ -1,4 +1,5 @@
-//! What DataFusion answers wrongly without `plan/`, so that each guard goes once it is not needed.
+//! Queries that DataFusion answers wrongly without `plan/`, so that each guard goes once it is not
+//! needed.
 //!
 //! A guard is added here with a statement, its answer by SQL-92, and the issue upstream where there
 //! is one that we know of.
@@ -12,7 +13,7 @@ use crate::harness::{Folder, TestEngine, all_lines};
 struct Guard {
     /// The file of `plan/` that keeps the reason away.
     file: &'static str,
-    /// Of apache/datafusion.
+    /// The issue of apache/datafusion.
     issue: &'static str,
     /// Each with the rows that it has.
     wrong: &'static [(&'static str, &'static [&'static str])],
@@ -20,7 +21,7 @@ struct Guard {
     is_refused: bool,
 }
 
-/// Rows with and without NULL, and points in time; `sales` beside them is a file.
+/// Rows with and without NULL, and timestamps; `sales` beside them is a file.
 const TABLES: [&str; 8] = [
     "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 3)) AS t (id, x)",
     "CREATE TABLE u AS SELECT * FROM (VALUES (1, 1), (2, 5)) AS u (k, y)",
@@ -129,13 +130,13 @@ const GUARDS: [Guard; 9] = [
     },
 ];
 
-/// What threads learn of each other is wrong in some runs only.
+/// Errors in filters that threads share show in some runs only.
 const TRIES: usize = 20;
 
 /// DataFusion as it is, with the tables.
 async fn plain(folder: &Folder) -> Result<SessionContext, DataFusionError> {
     let mut config = SessionConfig::new().with_target_partitions(2);
-    // Reads of Parquet leave out rows by what a plan learns, as scans of messages do.
+    // Reads of Parquet skip rows by dynamic filters, as scans of messages do.
     config.options_mut().execution.parquet.pushdown_filters = true;
     let context = SessionContext::new_with_config(config);
     for table in TABLES {

@@ -1,4 +1,4 @@
-//! What the tests share: a folder of files, an engine in it, and the program.
+//! Common parts of the tests: a folder of files, an engine in it, and the program.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -174,7 +174,7 @@ impl TestEngine {
         })
     }
 
-    /// The rows as they come, of what a scan answers alone.
+    /// The rows of a statement that a scan answers alone.
     pub(crate) fn at_once(&self, sql: &str) -> Option<Result<AtOnce, Error>> {
         self.runtime.block_on(async {
             let mut rows = match self.engine.run_at_once(sql)? {

@@ -1,4 +1,4 @@
-//! Files of Arrow and Parquet that lie about lengths, offsets, counts and kinds: an answer, or one line
+//! Files of Arrow and Parquet with false lengths, offsets, counts and types: an answer, or one line
 //! that names the file, and never a panic.
 
 use std::io::Write;
@@ -172,7 +172,7 @@ fn asked(folder: &Folder, statements: &str) -> Output {
     let mut input = child.stdin.take().unwrap();
     let text = statements.to_string();
     let writing = threads::alone("", move || {
-        // One that ends early is told by its exit code.
+        // The exit code shows a program that ended early.
         let _ = input.write_all(text.as_bytes());
     })
     .unwrap();
@@ -181,7 +181,7 @@ fn asked(folder: &Folder, statements: &str) -> Output {
     output
 }
 
-/// What of the output is no line that names a file.
+/// The lines of the output that do not name a file.
 fn unlike_a_line(output: &Output) -> Vec<String> {
     let said = text(&output.stderr);
     let is_note = |line: &str| line.starts_with("quarrier: ") && line.contains(" lost digits: ");

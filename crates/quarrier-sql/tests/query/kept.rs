@@ -5,7 +5,7 @@ use quarrier::{DataFolder, Environment, KeptLoad, OpenOptions, Opener, Sources};
 use crate::harness::{Folder, orders, text};
 use crate::serve::serve;
 
-/// A data folder `d` with the orders as a table, whose segment has the name that is returned.
+/// A data folder `d` with the orders as a table; returns the name of its segment.
 fn kept() -> (Folder, String) {
     let folder = Folder::new();
     let file = folder.file("orders.ndjson", &orders());

@@ -72,14 +72,14 @@ impl Client {
     }
 }
 
-/// What clients sent together, each with its answer.
+/// The messages that clients sent, each with its answer.
 #[derive(Default)]
 struct WriterLog {
     /// Rows that were sent in one statement.
     sent: Vec<Vec<u64>>,
-    /// Those whose statement was acknowledged.
+    /// Messages of acknowledged statements.
     acknowledged: Vec<u64>,
-    /// A batch of which nobody knows whether it was taken, and its number.
+    /// A batch without an answer, and its number.
     open: Option<(u64, u64, String)>,
 }
 
@@ -178,7 +178,7 @@ fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
         all.extend(told);
         served = serve(&folder, &["--data", "d", "--quiet", "--segment", "4M"]);
         let (postgres, http) = served.addresses();
-        // Whoever has no answer sends again, and nothing comes twice.
+        // A client without an answer sends again, and no message is stored twice.
         for log in all.iter_mut().rev().take(CLIENTS as usize) {
             if let Some((client, sequence, body)) = log.open.take() {
                 post(&http, client, sequence, &body).unwrap();

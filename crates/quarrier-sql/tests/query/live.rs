@@ -1,4 +1,4 @@
-//! SUBSCRIBE in front of the program: what is seen folds into what SELECT answers, with writers, kills,
+//! SUBSCRIBE in front of the program: the changes fold into SELECT's answer, with writers, kills,
 //! pauses and resumes.
 
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
@@ -33,7 +33,7 @@ fn grown() -> (Folder, Served) {
     (folder, served)
 }
 
-/// What `COPY (SUBSCRIBE …) TO STDOUT` sends up to its end.
+/// The output of `COPY (SUBSCRIBE …) TO STDOUT` to its end.
 fn copied(served: &Served, subscription: &str) -> Vec<Vec<String>> {
     let rows = served.ask(&format!("COPY (SUBSCRIBE {subscription}) TO STDOUT"));
     rows.lines().map(|line| line.split('\t').map(str::to_string).collect()).collect()
@@ -53,7 +53,7 @@ fn rows_that_match_now_come_first_and_then_each_that_comes() {
         ["4", ">", "\\N", "\\N", "\\N"],
     ];
     assert_eq!(found, expected);
-    // Without a snapshot, only what comes after the mark; a table's name stands for all of it.
+    // Without a snapshot, only changes after the mark; a table's name stands for all of it.
     let found = copied(&served, "t AS OF 2 UP TO 3");
     assert_eq!(found, [["3", "+", "3", "\\N", "800.25"], ["3", ">", "\\N", "\\N", "\\N"]]);
     // Everything was committed after the one, and nothing after the other.
@@ -192,7 +192,7 @@ impl Iterator for Events {
     }
 }
 
-/// The fold of the snapshot and all changes up to a mark is what was there at the mark, however often
+/// The fold of the snapshot and all changes up to a mark equals the table at the mark, however often
 /// the reader leaves and comes back, while a writer writes and the server is killed.
 #[test]
 fn the_fold_of_what_was_seen_is_what_is_there() {

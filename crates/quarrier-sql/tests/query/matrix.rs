@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use crate::harness::{Folder, text};
 use crate::surroundings::Surroundings;
 
-/// Nobody else has processes under this number, by which they are counted.
+/// A user without other processes, which limits count.
 const USER: u32 = 4_000_000_126;
 
 const JOIN: &str = "SELECT count(*), max(x.a) FROM 'm.ndjson' x JOIN 'm.parquet' y ON x.a = y.a \
@@ -16,7 +16,7 @@ const JOIN: &str = "SELECT count(*), max(x.a) FROM 'm.ndjson' x JOIN 'm.parquet'
 
 const GROUPS: &str = "SELECT a % 7 AS g, count(*) FROM 'm.ndjson' GROUP BY g ORDER BY g";
 
-/// What is asked; what is written lies in `out`.
+/// The commands, with their output in `out`.
 const COMMANDS: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -52,7 +52,7 @@ fn command(folder: &Folder, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs with an empty folder `out`; what was answered, and the files that are there then.
+/// Runs with an empty folder `out`; returns the answer, and the files that are there then.
 fn answer(
     folder: &Folder,
     arguments: &[&str],
@@ -77,7 +77,7 @@ fn answer(
     (output, files)
 }
 
-/// What was printed, without times.
+/// The output, without times.
 fn printed(output: &Output) -> String {
     let is_measured = |line: &&str| line.contains("\"seconds\"") || line.contains("\"workers\"");
     text(&output.stdout).lines().filter(|line| !is_measured(line)).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! What SQL-92 means and the engine by itself does not.
+//! Semantics of SQL-92 in which the engine by itself differs.
 
 use crate::harness::TestEngine;
 

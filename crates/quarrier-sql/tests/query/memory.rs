@@ -15,7 +15,7 @@ const MEBIBYTE: u64 = 1 << 20;
 /// The limit of the tests.
 const LIMIT: u64 = 64 * MEBIBYTE;
 
-/// What a process may take at its most.
+/// The maximum peak of a process.
 const PEAK_MAX: u64 = LIMIT + LIMIT / 2 + 100_000_000;
 
 /// Rows of [`messages`], which take some 64 MB as JSON lines, and twice the limit in memory.
@@ -41,7 +41,7 @@ fn messages() -> String {
     lines
 }
 
-/// What was said on both outputs, the exit code, and the most bytes of memory.
+/// Both outputs, the exit code, and the peak memory.
 struct Asking {
     answer: String,
     said: String,
@@ -203,7 +203,7 @@ fn functions_of_moderate_results_answer_as_before() {
     assert!(asked.refusal(&often).contains("not enough memory"));
 }
 
-/// Lines of which later ones have fields and kinds that the first have not.
+/// Lines, later ones of which have fields and types that the first lack.
 fn changing() -> String {
     let mut lines = String::new();
     for id in 0..240_000_u64 {

@@ -18,7 +18,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// All commands, and what they read from standard input.
+/// All commands, and their standard input.
 fn all() -> Vec<(Vec<&'static str>, &'static str)> {
     let mut all = vec![
         (vec!["--help"], ""),

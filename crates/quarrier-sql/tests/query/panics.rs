@@ -1,4 +1,4 @@
-//! What panics in the engine is an error of its statement, and nothing of the next one.
+//! A panic in the engine is an error of its statement, and does not affect the next one.
 
 use std::sync::Arc;
 

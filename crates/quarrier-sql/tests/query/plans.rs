@@ -1,4 +1,4 @@
-//! What is done to plans: memberships, multisets, orders of unions.
+//! Rules for plans: memberships, multisets, orders of unions.
 
 use crate::harness::TestEngine;
 

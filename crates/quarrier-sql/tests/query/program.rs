@@ -1,4 +1,4 @@
-//! The program: its exit codes and what it says.
+//! The program: its exit codes and messages.
 
 use crate::harness::{Folder, text};
 

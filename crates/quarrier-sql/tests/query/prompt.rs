@@ -47,7 +47,7 @@ impl Prompt {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until `text` is shown, and forgets what was shown until then.
+    /// Waits until `text` is shown, and drops the output until then.
     fn until(&mut self, text: &str) {
         while !self.screen.contains(text) {
             match self.shown.recv_timeout(PATIENCE) {
@@ -81,7 +81,7 @@ fn statements_are_typed_completed_and_remembered() {
     prompt.typed("SEL\t max(qty) + 5 AS most FROM 'ord\t';\r");
     prompt.until("\n45\r\n");
     prompt.until(PROMPT);
-    // What is wrong is said, and the next one is answered.
+    // An error is reported, and the next statement is answered.
     prompt.typed("SELECT nothing FROM m;\r");
     prompt.until("quarrier: ");
     prompt.until(PROMPT);

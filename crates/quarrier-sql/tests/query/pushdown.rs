@@ -1,4 +1,4 @@
-//! What the scan answers itself, and that it answers the same as the engine.
+//! Statements that the scan answers itself, with the same answers as the engine.
 
 use crate::harness::{Folder, TestEngine};
 
@@ -122,7 +122,7 @@ fn many_keys_of_the_other_side_are_looked_for_by_the_scan() {
     assert!(scan.contains("output_rows=1.00 K"), "{scan}");
 }
 
-/// The first scan of so many rows, as EXPLAIN ANALYZE shows it.
+/// The first scan with this many rows, as EXPLAIN ANALYZE shows it.
 fn scan_of(asked: &TestEngine, sql: &str, rows: usize) -> String {
     let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
     let scan = analysed.lines().find(|line| line.contains(&format!("MessagesExec: {rows} rows")));
@@ -263,7 +263,7 @@ fn what_a_plan_learns_of_one_column_is_not_asked_of_another_of_its_name() {
         }
         let (a, b): (i64, i64) = found.iter().fold((0, 0), |sum, &(a, b)| (sum.0 + a, sum.1 + b));
         assert_eq!(asked.value(&sql).unwrap(), format!("{count}|{}|{b}|{a}", found.len()), "{t}");
-        // The best rows of an order, too, are told downwards.
+        // Limits are pushed down with an order, too.
         let sql = format!(
             "SELECT b.id, a.id FROM {t} AS a JOIN {t} AS b ON a.item = b.qty \
              ORDER BY b.id DESC, a.id LIMIT 3"

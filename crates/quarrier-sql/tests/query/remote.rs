@@ -1,4 +1,4 @@
-//! Tables that lie behind a URL.
+//! Tables behind a URL.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -51,7 +51,7 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
         "HTTP/1.1 {status}\r\ncontent-length: {length}\r\naccept-ranges: bytes\r\n{more}\
          etag: \"1\"\r\nconnection: close\r\n\r\n"
     );
-    // Who has seen enough hangs up.
+    // A client that has seen enough hangs up.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(part));
 }
 

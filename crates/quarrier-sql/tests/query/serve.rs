@@ -54,7 +54,7 @@ impl Served {
             .expect("psql is there: scripts/setup.sh installs it")
     }
 
-    /// What a statement answers, without complaints.
+    /// The answer to a statement, without complaints.
     #[track_caller]
     pub(crate) fn ask(&self, sql: &str) -> String {
         let output = self.psql(&["-c", sql]);
@@ -63,7 +63,7 @@ impl Served {
         text(&output.stdout)
     }
 
-    /// What is said against a statement.
+    /// The error of a statement.
     pub(crate) fn refused(&self, sql: &str) -> String {
         let output = self.psql(&["-v", "VERBOSITY=verbose", "-c", sql]);
         assert!(!output.status.success(), "{sql}: {}", text(&output.stdout));
@@ -106,7 +106,7 @@ impl Drop for Served {
     }
 }
 
-/// What a server answers.
+/// The answer of a server.
 pub(crate) fn request(
     host: &str,
     what: &str,

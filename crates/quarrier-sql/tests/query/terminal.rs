@@ -13,7 +13,7 @@ fn check(text: &str) {
     assert!(!text.contains(|c| is_harmful(c) && c != '\n'), "{text:?}");
 }
 
-/// What a terminal gets of a run.
+/// The output of a run on a terminal.
 fn on_terminal(folder: &Folder, arguments: &[&str]) -> String {
     let (mut ours, its) = terminal();
     let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::harness::{Folder, text};
 
-/// Nobody else has processes under this id, by which they are counted.
+/// A user without other processes, which limits count.
 const USER: u32 = 4_000_000_124;
 
 /// Runs the program with at most `most` threads, as a user whom the limit binds.

@@ -1,5 +1,5 @@
 //! A naive twin: random statements over packed columns, into whose scan conditions, orders and limits
-//! are pushed, and over the same rows as they stand in the engine's own tables, must say the same.
+//! are pushed, must have the same answers over the same rows in the engine's own tables.
 
 use std::sync::Arc;
 
@@ -157,7 +157,7 @@ fn condition(draw: &mut Draw, table: &str, depth: usize) -> String {
     }
 }
 
-/// Groups of a few columns, or of none, and what is known of them.
+/// Groups of a few columns, or of none, and their measures.
 fn grouping(draw: &mut Draw, on_t: &str) -> String {
     let keys: Vec<&str> =
         (0..draw.below(3)).map(|_| draw.of(&["k", "n", "name", "day", "wide"])).collect();
@@ -190,7 +190,7 @@ fn grouping(draw: &mut Draw, on_t: &str) -> String {
     format!("SELECT {named} FROM t WHERE {on_t}{by}")
 }
 
-/// A statement, and whether the order of its rows is told.
+/// A statement, and whether the order of its rows is determined.
 fn statement(draw: &mut Draw) -> (String, bool) {
     let (on_t, on_u) = (condition(draw, "t", 2), condition(draw, "u", 1));
     let key = draw.of(&["id", "n", "price", "weight", "name", "day", "wide"]);

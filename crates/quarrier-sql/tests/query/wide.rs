@@ -1,8 +1,8 @@
-//! Numbers that 64 bits or a float do not hold stay what they are, whatever they are asked.
+//! Numbers beyond 64 bits or a float stay exact in every query.
 
 use crate::harness::{Folder, TestEngine, text};
 
-/// 2^64 - 1 and what lies around, 2^63 - 1 with a fraction beside, and 38 digits.
+/// 2^64 - 1 and its neighbours, 2^63 - 1 with a fraction, and 38 digits.
 const MESSAGES: &str = r#"{"id":1,"u":18446744073709551615,"m":9223372036854775807,"d":123456789012345678901234567890.12345678}
 {"id":2,"u":18446744073709551614,"m":9223372036854775806,"d":123456789012345678901234567890.12345679}
 {"id":3,"u":1,"m":1.5,"d":-999999999999999999999999999999.99999999}

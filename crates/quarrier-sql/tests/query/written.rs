@@ -91,7 +91,7 @@ fn what_does_not_fit_has_its_code_and_changes_nothing() {
         ("DELETE FROM quotes", "0A000"),
     ] {
         if code.is_empty() {
-            // A text for a number, of which there is none.
+            // A string for a number, in no row.
             assert_eq!(served.ask(sql), "INSERT 0 0\n");
             continue;
         }
