@@ -1,4 +1,4 @@
-//! The account of a run: its plan, its timeline, its errors in words.
+//! The account of a run: its plan, its timeline, its errors as text.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What most tests share: bytes to search, kernels that say exactly what they were shown,
-//! and the checks of what they say.
+//! Common parts of the tests: bytes to search, kernels that record exactly what they see, and checks of
+//! these records.
 
 use std::io::Write;
 use std::ops::Range;
@@ -77,7 +77,7 @@ pub(crate) fn without_hanging<T: Send + 'static>(task: impl FnOnce() -> T + Send
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What a kernel was shown as one chunk.
+/// One chunk as a kernel saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) index: u64,
@@ -90,7 +90,7 @@ pub(crate) struct Seen {
     pub(crate) unreadable: Vec<Range<u64>>,
 }
 
-/// Notes what it is shown, and whether the bytes are those `expected` of the source.
+/// Records the chunks, and whether the bytes are those `expected` of the source.
 pub(crate) struct Census<'e> {
     pub(crate) expected: &'e [u8],
     pub(crate) need: Need,
@@ -129,8 +129,8 @@ where
     (run, all)
 }
 
-/// Checks the promise made to every kernel: chunks come in order, own every position of
-/// `range` exactly once, show true bytes, and as many around as were asked for.
+/// Checks the promise made to every kernel: chunks come in order, own every position of `range` exactly
+/// once, show true bytes, and as much context as requested.
 pub(crate) fn check_census(seen: &[Seen], range: Range<u64>, need: Need) {
     let mut at = range.start;
     for (index, chunk) in seen.iter().enumerate() {
@@ -165,15 +165,15 @@ pub(crate) fn check_whole(pipeline: &Pipeline<'_>, expected: &[u8], need: Need) 
     run
 }
 
-/// Yields, for every owned position, its offset and the sum of the bytes from `before` in
-/// front of it to `after` behind it: a result that no cutting may change.
+/// Yields, for every owned position, its offset and the sum of the bytes from `before` ahead of it to
+/// `after` past it: a result that no cutting may change.
 pub(crate) struct Neighbours {
     pub(crate) before: usize,
     pub(crate) after: usize,
 }
 
 impl Neighbours {
-    /// What the kernel must yield for `data` at offset 0: the same, without a pipeline.
+    /// The expected result of the kernel for `data` at offset 0: the same, without a pipeline.
     pub(crate) fn oracle(&self, data: &[u8]) -> Vec<(u64, u64)> {
         (0..data.len()).map(|position| (position as u64, self.sum(data, position))).collect()
     }

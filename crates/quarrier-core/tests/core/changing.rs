@@ -12,7 +12,7 @@ use quarrier_core::source::{ChangingMemory, Memory, Source, SplitSource, read_ex
 use crate::census::{ACCESSES, as_data, noise, open_temp, temp_file};
 use crate::region::slots;
 
-/// Changes what it is shown, in the file itself, and yields whether it saw that.
+/// Changes the bytes that it sees, in the file itself, and yields whether it saw the change.
 struct Overwrites {
     path: PathBuf,
 }
@@ -90,7 +90,7 @@ fn the_plan_says_why_resident_bytes_are_read() {
     }
 }
 
-/// Remembers where its bytes lie.
+/// Remembers the addresses of its bytes.
 struct Where;
 
 impl Kernel for Where {

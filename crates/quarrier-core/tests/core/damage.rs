@@ -26,7 +26,7 @@ fn ranges(bad_sectors: &[u64], sector_bytes: usize, length: u64) -> Vec<Range<u6
     joined
 }
 
-/// What of `ranges` lies within `part`.
+/// The parts of `ranges` within `part`.
 fn clip(ranges: &[Range<u64>], part: &Range<u64>) -> Vec<Range<u64>> {
     let clipped = ranges.iter().map(|r| r.start.max(part.start)..r.end.min(part.end));
     clipped.filter(|r| r.start < r.end).collect()
@@ -110,7 +110,7 @@ fn a_device_that_goes_away_is_an_error_that_says_so() {
             assert!(text.ends_with("No such device"), "{text}");
             let Error::Io { error, .. } = error else { panic!("{error:?}") };
             assert_eq!(error.raw_os_error(), Some(19));
-            // What was read before it went away was handed on, in order.
+            // The bytes read before the source went away were passed on, in order.
             let mut at = 0;
             for chunk in &seen {
                 assert_eq!(chunk.own.start, at);

@@ -1,5 +1,4 @@
-//! What went wrong in older carvers' systems of agents and buffers, each as a test that
-//! must never fail here.
+//! Defects of older carvers' systems of agents and buffers, each as a test that must never fail here.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -191,7 +190,7 @@ fn results_are_not_overwritten_while_read() {
     }
 }
 
-/// Notes which threads worked; works long enough that there is something for all.
+/// Records the threads that worked; works long enough that there is something for all.
 #[derive(Default)]
 struct WhoWorks {
     threads: Mutex<BTreeSet<String>>,

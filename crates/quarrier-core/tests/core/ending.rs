@@ -29,7 +29,7 @@ struct Until<'f> {
 impl Sink<Sums> for Until<'_> {
     fn take(&mut self, _: &Chunk<'_>, part: &mut Sums) -> ControlFlow<()> {
         assert!(self.chunks_left > 0 || self.flag.is_some(), "called again after Break");
-        // What is left of a chunk after its last flush is nothing.
+        // A chunk has no results left after its last flush.
         self.chunks_left = self.chunks_left.saturating_sub(usize::from(!part.is_empty()));
         self.all.append(part);
         match self.flag {
@@ -215,7 +215,7 @@ fn a_panic_of_the_sink_ends_the_run_as_a_panic() {
     }
 }
 
-/// A source whose author made a mistake.
+/// A source with a defect.
 struct PanickingSource;
 
 impl Source for PanickingSource {
@@ -261,10 +261,10 @@ fn one_buffer_and_eight_workers_do_not_lock_up() {
     }
 }
 
-/// A pipe whose reads come short, of which the rest cannot be had without a panic.
+/// A pipe with short reads, the rest of which panics.
 struct PanickingPipe {
     pipe: std::os::fd::OwnedFd,
-    /// Whether io_uring read before, told by where it is gone on.
+    /// Whether io_uring read before, judged by the place of the next read.
     is_ring: AtomicBool,
     has_panicked: AtomicBool,
 }

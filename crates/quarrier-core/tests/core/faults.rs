@@ -13,7 +13,7 @@ const EINTR: i32 = 4;
 const EIO: i32 = 5;
 const ENODEV: i32 = 19;
 
-/// Copies what lies at `offset`, as much as fits.
+/// Copies the bytes at `offset`, as many as fit.
 fn copy_at(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> usize {
     let from = usize::try_from(offset).unwrap().min(bytes.len());
     let count = buffer.len().min(bytes.len() - from);
@@ -176,7 +176,7 @@ pub(crate) struct SparseSource {
 }
 
 impl SparseSource {
-    /// Keeps of `bytes` what lies in `extents`, which are sorted and do not touch.
+    /// Keeps the part of `bytes` within `extents`, which are sorted and disjoint.
     pub(crate) fn new(mut bytes: Vec<u8>, extents: &[Range<u64>]) -> Self {
         let mut hole_start = 0;
         for extent in extents {

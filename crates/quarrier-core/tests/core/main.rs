@@ -1,4 +1,4 @@
-//! The rules of quarrier-core, each a test whose name tells the rule.
+//! The rules of quarrier-core, each a test named after the rule.
 //!
 //! `faults` holds sources that misbehave, `census` the kernels and oracles that most tests
 //! share; everything else is rules.

@@ -10,7 +10,7 @@ use crate::census::{
     ACCESSES, Census, check_census, check_whole, collect, for_all, noise, open_temp, temp_file,
 };
 
-/// A way to cut: what the user may wish for, and what a kernel may need.
+/// A way to cut: the user's settings, and the kernel's needs.
 #[derive(Debug, Clone)]
 struct Cut {
     range: Range<u64>,

@@ -11,7 +11,7 @@ use quarrier_core::source::Source;
 
 use crate::census::{as_data, check_whole, noise, open_temp, temp_file, without_hanging};
 
-/// The guard's slots are the process's: who takes them all excludes who must have some.
+/// The guard's slots belong to the process: a test that takes them all excludes tests that need some.
 static SLOTS: RwLock<()> = RwLock::new(());
 
 /// To be held by tests that fail where windows cannot be had.

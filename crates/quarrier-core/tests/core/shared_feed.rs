@@ -28,7 +28,7 @@ fn feed(source: impl Source + 'static, chunk: usize, overlap: usize, buffers: us
     SharedFeed::new(Box::new(source), chunk, overlap, buffers).unwrap()
 }
 
-/// All chunks by offset, holding on to as many slots as there are before one is released.
+/// All chunks by offset, while all slots but one are held.
 fn drain(feed: &SharedFeed, held_max: usize) -> Result<BTreeMap<u64, (usize, Vec<u8>)>, Error> {
     let mut chunks = BTreeMap::new();
     let mut held = Vec::new();
@@ -51,7 +51,7 @@ fn drain(feed: &SharedFeed, held_max: usize) -> Result<BTreeMap<u64, (usize, Vec
     }
 }
 
-/// What [`drain`] must give.
+/// The expected result of [`drain`].
 fn expected(bytes: &[u8], chunk: usize, overlap: usize) -> BTreeMap<u64, (usize, Vec<u8>)> {
     let cut = |start: usize| {
         let owned = chunk.min(bytes.len() - start);
@@ -86,7 +86,7 @@ proptest! {
 #[test]
 fn sectors_that_cannot_be_read_are_zeros_and_are_listed_once() {
     let bytes = noise(10 * 512);
-    // Sector 3 lies in the overlap of the first chunk and in the second, 7 and 8 side by side.
+    // Sector 3 lies in the overlap of the first chunk and in the second, 7 and 8 are adjacent.
     let source = FailingSource::new(bytes.clone(), 512, &[3, 7, 8]);
     let feed = feed(source, 3 * 512, 512, 3);
     feed.start(2).unwrap();

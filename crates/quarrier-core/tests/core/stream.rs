@@ -1,5 +1,5 @@
-//! Streams: no length, no offsets, bytes in odd pieces. What comes out is what comes out of
-//! the same bytes in memory.
+//! Streams: no length, no offsets, bytes in odd pieces. The results are those of the same bytes in
+//! memory.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
