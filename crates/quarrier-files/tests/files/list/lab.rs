@@ -17,7 +17,7 @@ pub(super) struct Lab {
     folder: TempDir,
 }
 
-/// What is told of a file: its size and its times in seconds, modified, accessed, changed, created.
+/// The facts about a file: its size and its times in seconds, modified, accessed, changed, created.
 type ListedFile = (u64, [i64; 4]);
 
 impl Lab {
@@ -53,12 +53,12 @@ impl Lab {
         std::fs::write(path, bytes).unwrap();
     }
 
-    /// Whether a program is there and does what it should.
+    /// Whether a program exists and succeeds.
     pub(super) fn does(&self, program: &str, args: &[&str]) -> bool {
         self.run(program, args).is_some()
     }
 
-    /// What a program says, or `None` where it is not there or fails.
+    /// The output of a program, or `None` if it is missing or fails.
     pub(super) fn run(&self, program: &str, args: &[&str]) -> Option<Vec<u8>> {
         let mut command = Command::new(program);
         let path = std::env::var("PATH").unwrap_or_default();
@@ -142,8 +142,8 @@ impl Clock {
             Clock::Modified => &[0],
         };
         for &one in which {
-            // Sleuthkit leaves out the hundredths of exFAT, of which there may be up to 199, and makes
-            // up what there is not.
+            // Sleuthkit drops the hundredths of exFAT, of which there may be up to 199, and invents
+            // missing ones.
             let is_same = (told[one]..=told[one] + 1).contains(&own[one]) || own[one] == 0;
             assert!(is_same, "time {one} of {}: {} and not {}", entry.path, own[one], told[one]);
         }

@@ -1,12 +1,12 @@
-//! Whose a byte is, in volumes whose files are known.
+//! The owners of bytes, in volumes with known files.
 
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_files::{Kind, PlaceState, Places, State};
 
 use super::lab::{Lab, entries, named, skip};
 
-/// Every byte of every file is its own, what is behind its end is slack, and deleted ones have theirs as
-/// long as nothing else has them.
+/// Every byte of every file is its own, the bytes after its end are slack, and deleted files own theirs
+/// as long as nothing else uses them.
 fn check(lab: &Lab) {
     let source = lab.source();
     let entries = entries(&source);

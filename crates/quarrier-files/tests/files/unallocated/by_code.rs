@@ -201,7 +201,7 @@ fn what_holds_no_known_file_system_is_passed_over() {
     put(&mut disk, 300 * 512, b"LUKS\xBA\xBE");
     put(&mut disk, 500 * 512 + 4086, b"SWAPSPACE2");
     put(&mut disk, 600 * 512 + 3, b"-FVE-FS-");
-    // A table of clusters too short for them: what it says is not believed.
+    // A cluster table that is too short for them is not trusted.
     put(&mut disk, 700 * 512, &fat(&[]));
     put(&mut disk, 700 * 512 + 19, &[0xFF, 0xFF]);
     let found = found(&disk).unwrap();

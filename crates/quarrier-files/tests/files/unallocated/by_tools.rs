@@ -35,7 +35,7 @@ impl Lab {
         self.folder.path().join("image")
     }
 
-    /// What a program says, or `None` where it is not there or fails.
+    /// The output of a program, or `None` if it is missing or fails.
     fn run(&self, program: &str, args: &[&str]) -> Option<String> {
         let mut command = Command::new(program);
         let path = std::env::var("PATH").unwrap_or_default();
@@ -71,7 +71,7 @@ impl Lab {
     }
 }
 
-/// Blocks of 1,024 bytes that each say whose they are.
+/// Blocks of 1,024 bytes, each with the number of its file.
 fn content(number: u8) -> Vec<u8> {
     let block = |index: usize| {
         let mut block = vec![b'Q', b'F', number];

@@ -1,4 +1,4 @@
-//! What file systems say is free: made by the tools of the system where they are there, by code
+//! Free ranges according to file systems: made by the system's tools where they exist, by code
 //! otherwise, and with known answers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
@@ -21,7 +21,7 @@ fn is_taken(found: &Unallocated, start: u64, length: u64) -> bool {
     found.ranges.iter().all(|range| range.end <= start || start + length <= range.start)
 }
 
-/// Ranges are sorted, not empty, and lie apart.
+/// Ranges are sorted, not empty, and apart.
 fn check_order(found: &Unallocated, length: u64) {
     let mut end = None;
     for range in &found.ranges {
