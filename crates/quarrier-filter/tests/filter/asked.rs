@@ -36,7 +36,7 @@ pub(crate) fn row() -> Vec<Value> {
     ]
 }
 
-/// The value of an expression for [`row`] as text, `NULL`, or what is wrong with it.
+/// The value of an expression for [`row`] as text, `NULL`, or the error.
 pub(crate) fn asked(text: &str) -> String {
     let expr = match sql::expression(text, &schema()) {
         Ok(expr) => expr,

@@ -5,8 +5,7 @@
 use quarrier_filter::sql;
 use quarrier_messages::{Field, Kind, Schema};
 
-/// What stands behind WHERE in the tests of each feature, for a column A; `?` is every
-/// comparison.
+/// The conditions in the tests of each feature, for a column A; `?` is every comparison.
 const ACCEPTED: &[(&str, Kind, &[&str])] = &[
     ("E061-01", Kind::Integer, &["A ? 1"]),
     (

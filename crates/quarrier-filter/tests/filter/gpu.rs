@@ -1,4 +1,4 @@
-//! Devices select what the naive evaluator selects, or say that they cannot.
+//! Devices select the rows that the naive evaluator selects, or refuse.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::scan::tables::{Random, table};
 
 const SIMULATOR: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 
-/// The first device of this machine; none where no driver is installed, and only there.
+/// The first device of this machine; `None` only if no driver is installed.
 fn device() -> Option<Device> {
     let first = quarrier_gpu::find().into_iter().next();
     let vendors = std::fs::read_dir("/etc/OpenCL/vendors");
@@ -143,7 +143,7 @@ fn nothing_is_selected_of_a_table_without_rows_and_by_no_condition() {
     assert!(resident.counts(&[]).unwrap().is_empty());
 }
 
-/// What runs under the simulator: all kinds of lanes, short segments, several groups.
+/// A small table for the simulator: all types of lanes, short segments, several groups.
 #[test]
 fn a_small_table() {
     let table = table(9, &[97, 300]);

@@ -1,4 +1,4 @@
-//! Groups against what is had by going through the rows one by one.
+//! Groups compared with a loop over the rows.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ fn column(name: &str) -> usize {
     COLUMNS.iter().position(|known| *known == name).unwrap()
 }
 
-/// Keys whose codes are so many at most.
+/// Keys with their maximum number of codes.
 const KEYS: [(&str, usize); 7] = [
     ("tiny", 6),
     ("flag", 3),
@@ -26,7 +26,7 @@ const KEYS: [(&str, usize); 7] = [
 /// Numbers whose products of three fit 62 bits.
 const NUMBERS: [&str; 6] = ["tiny", "small", "wide", "money", "day", "runs"];
 
-/// What a row has, whole or float; none where it is NULL.
+/// The value of a row, integer or float; `None` for NULL.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Calculated {
     Whole(i128),
@@ -163,7 +163,7 @@ fn check(table: &Table, rows: &[Vec<u32>], grouping: Grouping) {
     compare(&found, &expected(table, &all, &grouping));
 }
 
-/// Keys of which not too many groups can come.
+/// Keys with a bounded number of groups.
 fn keys(random: &mut Random) -> Vec<usize> {
     let mut left = quarrier_filter::group::SLOTS_MAX;
     let mut keys = Vec::new();
@@ -241,7 +241,7 @@ fn what_may_not_fit_is_left_to_others() {
     refused(&["wide"], &[]);
     refused(&["plain"], &[]);
     refused(&["price"], &[]);
-    // Numbers beyond 62 bits, NaN, and what is no number.
+    // Numbers beyond 62 bits, NaN, and values that are not numbers.
     refused(&[], &[Number::Column(column("huge"))]);
     refused(&[], &[Number::Column(column("odd"))]);
     refused(&[], &[Number::Column(column("word")), Number::Plus(0, 0)]);

@@ -1,6 +1,5 @@
-//! Fifty probes of search conditions, of which today's engines answer 35 to 41 as SQL-92 has it:
-//! all that need no subquery, with what the standard says. A score beside others' is in
-//! `docs/sql.md`.
+//! Fifty probes of search conditions, 35 to 41 of which today's engines answer as SQL-92 requires: all
+//! that need no subquery, with the standard's answers. A score beside others' is in `docs/sql.md`.
 
 use crate::asked::{asked, check};
 

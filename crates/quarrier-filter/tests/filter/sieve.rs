@@ -1,4 +1,4 @@
-//! The sieve finds what the oracle finds.
+//! The sieve finds the rows that the oracle finds.
 
 use quarrier_filter::{Expr, Sieve, naive, sql};
 use quarrier_messages::build::{Cell, Row};
@@ -106,7 +106,7 @@ fn condition(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// A row that fits the kinds. Values of exact columns come with as many digits as they like.
+/// A row that fits the types. Values of exact columns have any number of decimals.
 fn row(random: &mut Random) -> Vec<Value> {
     let mut row = Vec::new();
     for (_, kind) in KINDS {
@@ -197,7 +197,7 @@ fn the_sieve_finds_what_the_oracle_finds() {
                     (Ok(truth), Ok(found)) => {
                         assert_eq!(found, truth == Some(true), "{text} of {values:?}");
                     }
-                    // Which fault it is depends on what is evaluated first.
+                    // The first evaluated part determines the fault.
                     (Err(_), Err(_)) => {}
                     (expected, found) => panic!("{text} of {values:?}: {expected:?}, {found:?}"),
                 }

@@ -1,4 +1,4 @@
-//! Statements: what is shown, in which order, how much of it.
+//! Statements: outputs, order, limits.
 
 use std::sync::Arc;
 

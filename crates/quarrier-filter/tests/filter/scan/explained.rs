@@ -1,4 +1,4 @@
-//! What a scan says of itself.
+//! The description of a scan.
 
 use proptest::prelude::*;
 use quarrier_filter::{Query, Scan, sql};
@@ -59,7 +59,7 @@ fn bytes_touched_are_those_of_the_columns_however_many_tests_read_them() {
     assert_eq!(one.bytes_touched, one.bytes_compared);
     assert_eq!(two.bytes_touched, one.bytes_touched);
     assert_eq!(two.bytes_compared, 2 * one.bytes_compared);
-    // A calculation reads what a test reads.
+    // A calculation reads the same bytes as a test.
     let calculated = run(&["wide > 500000", "wide * 3 > 500000"]);
     assert_eq!(calculated.bytes_touched, one.bytes_touched);
 }

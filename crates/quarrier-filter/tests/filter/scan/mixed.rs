@@ -1,5 +1,5 @@
-//! Columns of text of which some segments have codes and others plain text: what is found over
-//! them is what the naive evaluator finds.
+//! Columns of strings in which some segments have codes and others plain strings: the scan finds the
+//! rows that the naive evaluator finds.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ fn loaded(all: &[Row], packing: Packing, workers: usize) -> Table {
     load.run_stream("lines", &mut lines.as_bytes()).unwrap().table
 }
 
-/// The same rows in segments of which each has codes or plain text, as it comes.
+/// The same rows in segments that have codes or plain strings at random.
 fn assembled(all: &[Row], random: &mut Random) -> Table {
     let mut dictionaries = [Texts::new(), Texts::new(), Texts::new()];
     let (mut segments, mut left) = (Vec::new(), all);

@@ -1,4 +1,4 @@
-//! Patterns over texts without a dictionary, which lie one behind another.
+//! Patterns over strings without a dictionary, which are stored one after another.
 
 use proptest::prelude::*;
 use quarrier_filter::Expr;
@@ -10,7 +10,7 @@ use quarrier_messages::{Kind, Part, PartField, PartSegment, Table, Value};
 
 use super::check;
 
-/// A column of texts, those that are `None` NULL, and a column of the rows' numbers.
+/// A column of strings, `None` for NULL, and a column of row numbers.
 fn table(texts: &[Option<String>]) -> Table {
     let (mut ends, mut bytes) = (Vec::new(), Vec::new());
     let mut valid = vec![0u64; texts.len().div_ceil(64)];
@@ -39,7 +39,7 @@ fn like(pattern: &str) -> Expr {
     Expr::Match { operand: Box::new(Expr::Column(0)), pattern: Pattern::Fixed(pattern) }
 }
 
-/// The texts again and again, up to so many rows, in another order each time.
+/// The strings repeated up to `rows` rows, each time in another order.
 fn repeated(texts: &[Option<String>], rows: usize) -> Vec<Option<String>> {
     (0..rows).map(|row| texts[(row + row / texts.len() * 3) % texts.len()].clone()).collect()
 }
@@ -47,8 +47,7 @@ fn repeated(texts: &[Option<String>], rows: usize) -> Vec<Option<String>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Few letters, so that what is looked for stands across the borders of texts, overlaps itself,
-    /// and is found again and again.
+    /// Few letters, so that matches cross the borders of strings, overlap themselves, and are frequent.
     #[test]
     fn a_pattern_selects_what_the_naive_evaluator_selects(
         texts in prop::collection::vec(prop::option::weighted(0.9, "[abé]{0,8}"), 1..40),
@@ -90,7 +89,7 @@ const BEGINNINGS: &str = "[aé]{0,4}|a{0,10}|[ab\\x00]{0,3}|[a-c]{5,9}é?";
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Texts that are shorter than what is compared, and longer; characters of one byte and of two.
+    /// Strings shorter than the compared prefix, and longer; characters of one byte and of two.
     #[test]
     fn beginnings_select_what_the_naive_evaluator_selects(
         texts in prop::collection::vec(prop::option::weighted(0.9, BEGINNINGS), 1..40),

@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// The columns' names; what they hold follows from `column`.
+/// The columns' names; `column` determines their contents.
 pub(crate) const COLUMNS: [&str; 17] = [
     "tiny", "small", "wide", "huge", "flag", "money", "price", "odd", "day", "at", "word", "many",
     "plain", "runs", "unsigned", "giant", "mixed",
@@ -155,7 +155,7 @@ fn data(column: usize, rows: usize, random: &mut Random) -> RawData {
             let days = each(&mut |r, _| r.below(400) as i64 - 10);
             RawData::Date(days.into_iter().map(|day| day as i32).collect())
         }
-        // Rising, as points in time are as a rule, so that blocks are skipped.
+        // Rising, as timestamps usually are, so that blocks are skipped.
         "at" => {
             let mut at = 0;
             RawData::Timestamp(each(&mut |r, _| {
