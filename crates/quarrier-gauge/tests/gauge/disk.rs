@@ -1,4 +1,4 @@
-//! The disk: files that leave nothing, bytes that are compared, and what is not to be had.
+//! The disk: files that leave nothing behind, compared bytes, and refused measurements.
 
 use std::cell::Cell;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! Devices: measured where there are some, and said not to be there where there are none.
+//! Devices: measured if there are any, and reported missing otherwise.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,4 @@
-//! Reports without a measurement: what a machine of this kind could have said.
+//! Invented reports: plausible readings of such a machine.
 
 use quarrier_gauge::conditions::{Cache, Conditions, During, Machine};
 use quarrier_gauge::report::{FORMAT, Report};
@@ -182,7 +182,7 @@ fn memory(readings: &mut Vec<Reading>, noise: &mut Noise) {
     }
 }
 
-/// What STREAM measures, beyond the caches.
+/// The readings of STREAM, beyond the caches.
 fn streams(readings: &mut Vec<Reading>, threads: u64, noise: &mut Noise) {
     for (name, rate) in [("read", 26e9), ("write", 20e9), ("copy", 24e9), ("triad", 25e9)] {
         for stores in ["ordinary", "streaming"] {
@@ -331,7 +331,7 @@ impl Noise {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Of a normal distribution: twelve even ones are near enough.
+    /// A normal distribution: twelve uniform numbers are near enough.
     pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }

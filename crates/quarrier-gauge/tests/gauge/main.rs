@@ -46,7 +46,7 @@ fn measured(area: Area, measurement: &str, parameters: Parameters) -> Result<Vec
     Ok(session.readings())
 }
 
-/// What every reading must be.
+/// The properties of every reading.
 fn check(reading: &Reading) {
     assert!(reading.value.is_finite() && reading.value > 0.0, "{reading:?}");
     assert!(reading.interval.0 <= reading.value && reading.value <= reading.interval.1);

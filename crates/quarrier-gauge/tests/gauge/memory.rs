@@ -1,4 +1,4 @@
-//! Memory: whatever is read is compared with what was written.
+//! Memory: every read is compared with the written bytes.
 
 use quarrier_gauge::cpu::Isa;
 use quarrier_gauge::memory::{Access, Operation, PageKind, Stores};

@@ -208,7 +208,7 @@ fn a_listener_serves_several_gauges_and_tells_how_it_went() {
     }
 }
 
-/// What the listener answers to these bytes: everything until it ends the connection.
+/// The listener's answer to these bytes: everything until it closes the connection.
 fn answer_to(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     // The listener may have ended it before all was sent.
@@ -310,7 +310,7 @@ fn datagrams_of_strangers_do_not_count() {
         ended[12..].fill(0);
         stream.write_all(&ended).unwrap();
         stream.read_exact(&mut answer).unwrap();
-        // One came, and it was not what was announced.
+        // One arrived, and it differed from the announced one.
         assert_eq!(answer[24..32], 1u64.to_le_bytes());
         assert_eq!(answer[40..48], 1u64.to_le_bytes());
     });
@@ -365,7 +365,7 @@ fn whatever_is_sent_the_listener_lives_and_answers_little() {
             failure_persistence: None,
             ..ProptestConfig::default()
         });
-        // A frame with some bytes changed, and any bytes behind it. Tasks 3 and 4 would wait for
+        // A frame with some changed bytes, and any bytes after it. Tasks 3 and 4 would wait for
         // datagrams: the stream ends at once, and so do they.
         let frames = (
             1u8..6,
@@ -380,7 +380,7 @@ fn whatever_is_sent_the_listener_lives_and_answers_little() {
                 }
                 bytes.extend(&rest);
                 let answer = answer_to(address, &bytes);
-                // An answer, an account, and what is sent back.
+                // An answer, an account, and the echoed bytes.
                 prop_assert!(answer.len() <= 128 + rest.len());
                 Ok(())
             })

@@ -132,7 +132,7 @@ fn a_profile_that_cannot_be_kept_is_an_error_and_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// What `load` says of a file with these bytes.
+/// The error of `load` for a file with these bytes.
 fn refused(bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("machine.json");

@@ -31,7 +31,7 @@ fn statement(code: u32, value: u32) -> libc::sock_filter {
 }
 
 fn refuse(refused: Refused) {
-    /// Where the number of the call lies in what a filter sees, and its third argument.
+    /// The offset of the call's number in a filter's input, and of its third argument.
     const NUMBER: u32 = 0;
     const THIRD: u32 = 32;
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;

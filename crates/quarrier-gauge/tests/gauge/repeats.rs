@@ -1,4 +1,4 @@
-//! What earlier runs found, held against the next one.
+//! Results of earlier runs, compared with the next one.
 
 use quarrier_gauge::profile::{MachineKey, Repeats};
 use quarrier_gauge::report::{FORMAT, Report};

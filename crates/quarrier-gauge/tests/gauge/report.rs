@@ -105,7 +105,7 @@ fn what_is_no_report_is_refused_with_its_name() {
     }
 }
 
-/// A report whose every text tries to be more than text.
+/// A report in which every string tries to inject something.
 fn hostile() -> Report {
     let evil = "</title><script>alert(1)</script>\"'><img src=//evil.example/x>\x1b[31m\u{202e}";
     let mut report = made_up::report(1);
