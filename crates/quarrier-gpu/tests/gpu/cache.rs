@@ -1,4 +1,4 @@
-//! Compiled kernels on disk: what was kept is found, what is damaged is made again.
+//! Compiled kernels on disk: cached ones are found, damaged ones are compiled again.
 
 use std::cell::Cell;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Devices: what they are asked to do, they do; and none is normal.
+//! Devices: they carry out jobs; having none is normal.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod cache;
@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 use quarrier_gpu::Device;
 
-/// The first device of this machine. Where there is none, no driver may be installed: then what
-/// was asserted instead is that nothing is found.
+/// The first device of this machine. Without one, no driver may be installed: then the tests assert
+/// that none is found.
 pub(crate) fn device() -> Option<&'static Device> {
     static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
     DEVICE

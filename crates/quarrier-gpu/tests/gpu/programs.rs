@@ -66,7 +66,7 @@ fn arguments_are_checked_against_the_table() {
     queue.run(job).unwrap();
     let doubled: Vec<u8> = (0..10u32).flat_map(|n| (2 * n).to_ne_bytes()).collect();
     assert_eq!(to, *doubled);
-    // What is missing is named.
+    // The error names the missing argument.
     let mut job = quarrier_gpu::Job::new();
     // SAFETY: nothing runs, since arguments are missing.
     unsafe { job.launch(kernel, half, 1, 16) };

@@ -1,4 +1,4 @@
-//! Every kernel is CUDA, too: where NVIDIA's compiler is at hand, it says so.
+//! Every kernel is valid CUDA, too, which NVIDIA's compiler verifies where it is installed.
 
 use quarrier_gpu::kernels::{
     FILTER, FILTER_SIZES, GAUGE, GAUGE_F64, SEARCH, SEARCH_CONSTANTS, filter_constants,
