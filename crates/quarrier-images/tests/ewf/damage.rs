@@ -15,7 +15,7 @@ fn position(segment: &[u8], word: &[u8]) -> usize {
     segment.windows(word.len()).position(|bytes| bytes == word).unwrap()
 }
 
-/// What reads chunk by chunk: `None` for those that cannot be read.
+/// The chunks, read one by one: `None` for unreadable ones.
 fn chunks_of(image: &dyn Source, chunk_bytes: usize) -> Vec<Option<Vec<u8>>> {
     (0..image.length() as usize)
         .step_by(chunk_bytes)
@@ -71,7 +71,7 @@ fn the_copy_of_a_table_stands_in_for_it() {
         for (chunk, expected) in chunks.iter().zip(media.chunks(4096)) {
             assert!(chunk.as_ref().is_none_or(|chunk| chunk == expected));
         }
-        // The second table of a segment is good, if it is known which chunks it tells of.
+        // The second table of a segment is usable if its range of chunks is known.
         assert_eq!(chunks[5].is_some(), inside > 24);
     }
 }
@@ -152,7 +152,8 @@ fn a_hash_that_does_not_hold_is_told_and_a_damaged_one_too() {
 }
 
 proptest! {
-    /// Checksums are 32 bits of each structure: what a few changed bytes leave readable is right.
+    /// Checksums are 32 bits per structure: whatever remains readable after a few changed bytes is
+    /// right.
     #[test]
     fn changed_bytes_are_noticed_or_do_not_matter(
         changes in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..4),

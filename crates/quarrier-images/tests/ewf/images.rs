@@ -1,4 +1,4 @@
-//! What was written is read, at every offset and from every thread.
+//! Images are read back as written, at every offset and from every thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn all_of(source: &dyn Source) -> Vec<u8> {
     bytes
 }
 
-/// A file as what it is by its content.
+/// Opens a file according to its content.
 fn opened(path: &Path) -> Arc<dyn Source> {
     let file = Arc::from(quarrier_core::source::open(path).unwrap());
     let (beside, stop) = (BesideFile::new(path, false), AtomicBool::new(false));

@@ -164,7 +164,7 @@ pub(crate) fn open(segments: Vec<Vec<u8>>) -> Result<EwfSource> {
     EwfSource::from_segments("image.E01", sources.collect())
 }
 
-/// Bytes of which some compress and some do not.
+/// Bytes, some compressible and some not.
 pub(crate) fn media(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let byte = |at: usize| {

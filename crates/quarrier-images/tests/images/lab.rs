@@ -29,7 +29,7 @@ impl Lab {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// Whether a program does what it is asked to in the folder.
+    /// Whether a program succeeds in the folder.
     pub(crate) fn runs(&self, program: &str, arguments: &str) -> bool {
         let mut command = Command::new(program);
         command.args(arguments.split('|')).current_dir(self.0.path());
@@ -69,7 +69,7 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-/// Bytes of which some are zero for long, some compress and some do not.
+/// Bytes with long runs of zeros, compressible and incompressible parts.
 pub(crate) fn media(length: usize) -> Vec<u8> {
     let mut state = 7;
     let mut media = vec![0; length];
@@ -95,8 +95,8 @@ pub(crate) fn all_of(source: &dyn Source) -> Vec<u8> {
     bytes
 }
 
-/// The image has these bytes: read as a whole, in parts, by many threads, and by windows; and what it
-/// leaves out of its data is zero.
+/// Checks that the image has these bytes: read as a whole, in parts, by many threads, and by windows;
+/// and that its holes are zero.
 pub(crate) fn check(source: &dyn Source, expected: &[u8]) {
     let name = source.name();
     assert_eq!(source.length(), expected.len() as u64, "{name}");

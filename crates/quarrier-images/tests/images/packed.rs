@@ -85,7 +85,7 @@ fn what_the_tools_pack_is_read_anywhere() {
         eprintln!("{command}");
         check(&*image, &media);
     }
-    // Streams behind each other are one.
+    // Concatenated streams are one.
     for name in ["raw.xz", "raw.bz2", "raw.zst", "raw.gz"] {
         let packed = lab.read(name);
         lab.put(name, &[&packed[..], &packed].concat());

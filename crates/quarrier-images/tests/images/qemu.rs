@@ -4,7 +4,7 @@ use quarrier_images::Kind;
 
 use crate::lab::{Lab, all_of, check, media, open_at, skip};
 
-/// A lab with a disk as `raw`; none where the tools are not here.
+/// A lab with a disk as `raw`; `None` without the tools.
 fn lab(length: usize) -> Option<(Lab, Vec<u8>)> {
     let lab = Lab::new();
     if !lab.runs("qemu-img", "--version") || !lab.runs("qemu-io", "--version") {
@@ -16,7 +16,7 @@ fn lab(length: usize) -> Option<(Lab, Vec<u8>)> {
     Some((lab, media))
 }
 
-/// What `qemu-img` reads from an image.
+/// The contents of an image according to `qemu-img`.
 fn expected(lab: &Lab, format: &str, name: &str) -> Vec<u8> {
     assert!(lab.runs("qemu-img", &format!("convert|-f|{format}|-O|raw|{name}|expected")), "{name}");
     lab.read("expected")

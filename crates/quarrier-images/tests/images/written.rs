@@ -169,7 +169,7 @@ fn vhdx_header(file: &mut [u8], data_id: u8, log_id: u8) {
     seal_vhdx(header);
 }
 
-/// The locator of a parent: strings in UTF-16 behind a list of where they are.
+/// The locator of a parent: strings in UTF-16 after a list of their places.
 fn locator(entries: &[(&str, &str)]) -> Vec<u8> {
     let mut list = vec![0; 20 + entries.len() * 12];
     put_le(&mut list, 18, entries.len() as u64, 2);
@@ -185,7 +185,7 @@ fn locator(entries: &[(&str, &str)]) -> Vec<u8> {
     list
 }
 
-/// A VHDX of `length` bytes with blocks of 2 MiB, whose table lies at 3 MiB and is `table`.
+/// A VHDX of `length` bytes with blocks of 2 MiB, whose `table` is at 3 MiB.
 fn vhdx(length: usize, parent: &[u8], table: &[u64]) -> Vec<u8> {
     let mut file = vec![0; 4 * MIB];
     file[..8].copy_from_slice(b"vhdxfile");
@@ -240,7 +240,7 @@ fn a_vhdx_that_changes_another_has_its_sectors_and_those_of_the_other() {
             ("relative_path", r"..\old\parent"),
             ("parent_linkage", id),
         ]);
-        // Blocks that are partly, wholly and partly here, and behind 2,048 entries the bits of all.
+        // Blocks that are partly, wholly and partly stored, and after 2,048 entries the bitmaps of all.
         let mut table = vec![5 << 20 | 7, stored(7), 9 << 20 | 7];
         table.resize(2049, 0);
         table[2048] = stored(4);
@@ -309,7 +309,7 @@ fn the_log_of_a_vhdx_is_replayed_in_memory() {
     let log = MIB + 900 * KIB;
     file[log..log + first.len()].copy_from_slice(&first);
     file[log + first.len()..log + first.len() + second.len()].copy_from_slice(&second);
-    // One whose tail is gone does not count, however new it is.
+    // A log entry without its tail does not count, however new it is.
     file[MIB..MIB + stale.len()].copy_from_slice(&stale);
     lab.put("image", &file);
     let before = lab.read("image");
