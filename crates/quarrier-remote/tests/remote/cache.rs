@@ -16,7 +16,7 @@ fn cached(folder: &Path) -> Options {
     options
 }
 
-/// The files of the folder whose names end so.
+/// The files of the folder with this extension.
 pub(crate) fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =
@@ -63,7 +63,7 @@ fn a_signature_in_the_url_does_not_make_it_another_object() {
         read(&source, server.object(), 50_000);
         assert_eq!(source.counters().requests, requests, "{url}");
     }
-    // No secret lies on the disk, not even in a name.
+    // No secret is on disk, not even in a name.
     for path in files(folder.path(), "journal") {
         let bytes = fs::read(&path).unwrap();
         assert!(!bytes.windows(9).any(|window| window == b"Signature"));
@@ -138,7 +138,7 @@ fn a_journal_that_was_cut_or_damaged_anywhere_costs_fetches_only() {
         damaged[at] ^= 0x40;
         fs::write(&path, &damaged).unwrap();
         read_all();
-        // What was written after the damage can be read again.
+        // Records written after the damage can be read again.
         let (_, claims) = journal::read(&fs::read(&path).unwrap()).unwrap();
         assert_eq!(claims.iter().count(), 4, "byte {at}");
     }
@@ -173,7 +173,7 @@ fn two_clients_that_fill_one_cache_at_once_see_each_others_bytes() {
     });
     let free = free.unwrap();
     read(&first, server.object(), free);
-    // Who reads does not wait until it is on disk.
+    // A reader does not wait until the block is on disk.
     let span = quarrier_sparse::Span { offset: free, length: 1000 };
     let is_claimed = || {
         let journal = fs::read(&files(folder.path(), "journal")[0]).unwrap();

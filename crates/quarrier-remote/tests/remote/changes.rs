@@ -8,7 +8,7 @@ use quarrier_remote::{Error, Unnamed};
 use crate::server::{Act, Server};
 use crate::{exact, noise, remote};
 
-/// Opens an object whose version is told by `then`, and from the second request on by `act`.
+/// Opens an object with the version in `then`, and from the second request on that of `act`.
 #[track_caller]
 fn check(then: &str, act: Act) {
     let server = Server::with_fields(noise(100_000, 1), then, move |ask| match ask.number {

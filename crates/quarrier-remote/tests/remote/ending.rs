@@ -45,7 +45,7 @@ fn whoever_waits_when_the_client_is_dropped_gets_an_error() {
         assert_eq!(waiting.join().unwrap(), ErrorKind::ConnectionAborted);
     });
     assert_eq!(read(&source), ErrorKind::ConnectionAborted);
-    // What is held can still be read.
+    // Held bytes can still be read.
     assert_eq!(source.read_at(0, &mut [0; 1]).unwrap(), 1);
 }
 
@@ -70,7 +70,7 @@ fn whoever_waits_when_the_stop_flag_is_set_gets_an_error() {
 
 #[test]
 fn requests_of_a_source_that_is_dropped_end_with_it() {
-    // What is read comes; what is fetched ahead does not.
+    // Reads complete; fetches ahead do not.
     let server = Server::new(noise(8 << 20, 2), |ask| match &ask.range {
         Some(range) if range.start >= 400_000 => Act::Silence,
         _ => Act::Serve,
@@ -86,7 +86,7 @@ fn requests_of_a_source_that_is_dropped_end_with_it() {
         thread::sleep(Duration::from_millis(1));
     }
     drop(source);
-    // All permits are free again: as many requests as before can be made.
+    // All permits are free again: as many requests as before are possible.
     let again = Server::new(noise(100_000, 3), |_| Act::Serve);
     let source = remote.open(&again.url()).unwrap();
     source.read_at(50_000, &mut [0; 10]).unwrap();

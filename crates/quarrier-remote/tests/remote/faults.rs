@@ -93,8 +93,8 @@ fn check(seed: u64, mut options: Options) {
     let server = Server::new(noise(LENGTH, seed), faulty(seed));
     let remote = remote(options);
     let open = || {
-        // The server may say that it is another object in the first answer as well: then that
-        // is the version, and the next answer tells.
+        // The first answer, too, may be that of another object: then that is the version, and the next
+        // answer differs.
         (0..100).find_map(|_| remote.open(&server.url()).ok()).unwrap()
     };
     let left = AtomicUsize::new(READS);

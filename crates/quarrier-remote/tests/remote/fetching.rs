@@ -1,4 +1,4 @@
-//! What is fetched, and how often.
+//! Which bytes are fetched, and how often.
 
 use std::sync::Barrier;
 use std::thread;
@@ -11,7 +11,7 @@ use quarrier_sparse::CostModel;
 use crate::server::{Act, Server};
 use crate::{exact, hasty, noise, remote};
 
-/// What a request hands over at once, and then some.
+/// The most that a request delivers at once, with some slack.
 const ARRIVING_BYTES_MAX: u64 = 1 << 20;
 
 const LATE: Act = Act::Late(Duration::from_millis(250));
@@ -141,7 +141,7 @@ fn memory_stays_within_its_bound_and_what_went_is_fetched_again() {
             let offset = n * 100_000 + round;
             read_full_at(&source, offset, &mut bytes).unwrap();
             assert_eq!(bytes, server.object()[offset as usize..][..bytes.len()]);
-            // What is pinned comes on top, and for a moment what has just arrived.
+            // Pinned bytes are extra, and for a moment those that just arrived.
             let held = remote.memory_bytes();
             assert!(held <= (1 << 20) + 100_000 + ARRIVING_BYTES_MAX, "{held}");
         }

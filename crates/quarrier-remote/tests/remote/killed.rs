@@ -24,8 +24,8 @@ fn cached(folder: &Path) -> Options {
     options
 }
 
-/// What a child process does: this very test, with a word in the environment that names folder
-/// and URL. Without it there is nothing to do.
+/// The child process: this very test, with a variable in the environment that names folder and URL.
+/// Without it the test does nothing.
 #[test]
 fn child_that_fills_the_cache_until_it_is_killed() {
     let Ok(word) = std::env::var("QUARRIER_FILL") else { return };
@@ -69,7 +69,7 @@ fn check_claims(folder: &Path, object: &[u8]) -> usize {
     count
 }
 
-/// Kills two children that fill one cache, again and again; what they claim is right.
+/// Kills two children that fill one cache, again and again; their claims are right.
 #[test]
 fn whatever_killed_processes_claim_is_right() {
     let folder = tempfile::tempdir().unwrap();

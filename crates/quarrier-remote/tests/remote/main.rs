@@ -1,4 +1,4 @@
-//! Remote sources against a server of the tests' own, that fails in every way it is told to.
+//! Remote sources against a test server that fails in every way on demand.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 

@@ -1,4 +1,4 @@
-//! Opening: what it costs, and what servers say wrong.
+//! Opening: its cost, and wrong answers of servers.
 
 use std::io::ErrorKind;
 use std::time::Duration;

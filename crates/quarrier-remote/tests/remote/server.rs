@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server that serves one object and fails as it is told to.
+//! A small HTTP/1.1 server that serves one object and fails on demand.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What a request asks for.
+/// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     /// Counted from 0.
@@ -20,7 +20,7 @@ pub(crate) struct Ask {
     pub(crate) is_tail: bool,
 }
 
-/// What to answer.
+/// The server's reaction.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     /// As a good server does.
@@ -29,21 +29,21 @@ pub(crate) enum Act {
     Late(Duration),
     /// This status, with these fields and no body.
     Status(u16, String),
-    /// The connection is cut after so many bytes of the body.
+    /// Cuts the connection after this many bytes of the body.
     Cut(usize),
-    /// The head says fewer bytes than the range has, and so many come.
+    /// Announces and sends this many bytes less than the range has.
     Short(usize),
-    /// A body in chunks, without a length, that ends too early by so many bytes.
+    /// A chunked body, without a length, that ends this many bytes early.
     Chunked(usize),
-    /// A body in chunks that goes on for so many bytes too many.
+    /// A chunked body with this many bytes too many.
     Overlong(usize),
-    /// Content-Range is moved by so many bytes; the bytes are those it names.
+    /// Content-Range is shifted by this many bytes; the bytes are those it names.
     Moved(i64),
     /// The range is ignored.
     Whole,
     /// The range is ignored, and the body has no length.
     WholeUncounted,
-    /// The fields that tell the version, another object, same length.
+    /// Other version fields, another object, the same length.
     Version(String),
     /// The body comes byte by byte, with a pause after each.
     Loris(Duration),
@@ -86,7 +86,7 @@ impl Server {
         Server::with_fields(object, "ETag: \"one\"\r\n", plan)
     }
 
-    /// Serves `object`; `fields` tell its version.
+    /// Serves `object`; `fields` are its version fields.
     pub(crate) fn with_fields(
         object: Vec<u8>,
         fields: &str,
