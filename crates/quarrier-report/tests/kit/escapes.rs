@@ -1,4 +1,4 @@
-//! Whatever text goes through the kit comes out harmless, and means the same.
+//! Any text passes through the kit harmless, with the same meaning.
 
 use maud::{Markup, html};
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn everywhere(text: &str) -> String {
     page(text, &[], &parts)
 }
 
-/// What a browser shows of markup without elements.
+/// The text that a browser shows for markup without elements.
 fn unescaped(markup: &str) -> String {
     let text = markup.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
     text.replace("&amp;", "&")

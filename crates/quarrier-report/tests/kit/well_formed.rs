@@ -1,4 +1,4 @@
-//! What every page must keep, checked by a parser: shared by the tests of all that write pages.
+//! The rules of every page, checked by a parser: shared by the tests of all crates that write pages.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -13,8 +13,8 @@ const GEOMETRY: [&str; 14] = [
     "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "d", "viewBox", "opacity",
 ];
 
-/// Fails unless every element of `page` ends where it must, text holds nothing that looks like
-/// markup, drawings have finite places, and nothing would need what the policy forbids.
+/// Fails unless every element of `page` is closed, text holds nothing that looks like markup, drawings
+/// have finite coordinates, and nothing needs what the policy forbids.
 #[track_caller]
 pub(crate) fn check_page(page: &str) {
     let body = page.strip_prefix("<!DOCTYPE html>").expect("a page begins with its type");
@@ -84,7 +84,7 @@ fn check_policy(page: &str, styles: &[String], scripts: &[String]) {
     assert_eq!(allowed("script-src"), hashes(scripts), "{how}");
 }
 
-/// `page` without its elements `name`, which hold no markup, and what stands in these.
+/// `page` without its elements `name`, which hold no markup, and the contents of these.
 fn without(page: &str, name: &str) -> (String, Vec<String>) {
     let (begin, end) = (format!("<{name}>"), format!("</{name}>"));
     let (mut out, mut inside) = (String::new(), Vec::new());
