@@ -85,8 +85,8 @@ pub(crate) fn noise(seed: u64) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Many patterns, half of them planted; the oracle is a map from start to what was planted,
-/// checked against plain search for a few.
+/// Many patterns, half of them planted; the oracle is a map from start to planted pattern, checked
+/// against plain search for a few.
 fn check_many(count: usize, make: impl Fn(usize) -> Vec<u8>, background: u8) {
     let patterns: Vec<Meant> = (0..count).map(|i| Meant::literal(&make(i))).collect();
     let mut text = vec![background; 64];

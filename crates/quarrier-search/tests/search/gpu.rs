@@ -1,5 +1,5 @@
-//! What devices find is what the oracle finds: for every number of patterns, kind of data and
-//! chunk size; and when they fail, too.
+//! Devices find what the oracle finds: for every number of patterns, kind of data and chunk size; and
+//! when they fail, too.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use quarrier_search::{Builder, Finding, GpuSearcher, Options, Pattern, Sample, S
 use super::engines::{meant, noise};
 use super::oracle::{Meant, all};
 
-/// The first device of this machine; none where no driver is installed, and only there.
+/// The first device of this machine; `None` only if no driver is installed.
 pub(crate) fn device() -> Option<&'static Device> {
     static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
     DEVICE

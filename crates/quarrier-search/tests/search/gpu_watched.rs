@@ -1,4 +1,4 @@
-//! Kernels in a simulator that watches every access: races, and what lies outside of buffers.
+//! Kernels in a simulator that watches every access: races, and accesses outside of buffers.
 //!
 //! It takes the place of the devices' drivers in a process of its own, this very program, which
 //! runs the two tests below by name. One slot alone: the simulator runs one kernel at a time.
@@ -14,7 +14,7 @@ use super::oracle::{Meant, all};
 
 const SIMULATOR: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 
-/// All classes, needles that reach past the end, findings past the room for what comes at once.
+/// All classes, needles that extend past the end, more findings than there is room for at once.
 #[test]
 fn a_small_corpus_on_one_slot() {
     let Some(device) = device() else { return };
@@ -34,7 +34,7 @@ fn a_small_corpus_on_one_slot() {
     }
 }
 
-/// All work items of a group write the same word: what the simulator must see.
+/// All work items of a group write the same word, which the simulator must report.
 const RACING: Program = Program {
     name: "racing",
     text: "KERNEL(race) { out[0] = LID; }",
@@ -56,7 +56,7 @@ fn a_kernel_that_races() {
     assert!(u32::from_ne_bytes(last) < 4);
 }
 
-/// What the simulator says while it runs a test of this program.
+/// The simulator's report while it runs a test of this program.
 fn watched(test: &str) -> String {
     let ran = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads", "1"])
@@ -76,7 +76,7 @@ fn the_search_kernel_neither_races_nor_reads_outside_of_its_buffers() {
         return;
     }
     let complaints = ["race", "Invalid", "Uninitialized", "divergence"];
-    // Its own test has the word in its name: what counts is what is said beside it.
+    // The test's own name contains the word: look only at the rest.
     let race = watched("gpu_watched::a_kernel_that_races").replace("a_kernel_that_races", "");
     assert!(race.contains("race"), "the simulator does not watch: {race}");
     let search = watched("gpu_watched::a_small_corpus_on_one_slot");

@@ -7,7 +7,7 @@ use quarrier_search::{EngineName, Finding, Options, Pattern, Searcher, parse_fil
 
 use super::oracle::{Cut, run};
 
-/// Compares every engine, whole and in chunks, with what the twin found.
+/// Compares every engine, whole and in chunks, with the twin's findings.
 fn check(patterns: &[Pattern], options: Options, text: &[u8], expected: &[Finding]) {
     let engines = EngineName::ALL.into_iter().filter(|engine| engine.is_available());
     for engine in engines.filter(|engine| *engine != EngineName::Memmem) {
@@ -219,7 +219,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     ]
 }
 
-/// What is asked of a set.
+/// The requested properties of a set.
 #[derive(Debug, Clone)]
 struct Wanted {
     ignore_case: bool,

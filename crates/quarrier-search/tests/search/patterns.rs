@@ -1,4 +1,4 @@
-//! Options that change what a literal means.
+//! Options that change the meaning of a literal.
 
 use quarrier_search::{Options, Pattern, parse_file};
 

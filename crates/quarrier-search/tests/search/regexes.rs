@@ -41,7 +41,7 @@ pub(crate) fn check(regexes: &[&str], text: &[u8], buffer_bytes: usize, workers:
     }
 }
 
-/// Regexes whose matches depend on where the match before ended, on context, on order.
+/// Regexes whose matches depend on the end of the match before, on context, on order.
 const REGEXES: [&str; 48] = [
     "aa",
     "aba",
@@ -77,7 +77,7 @@ const REGEXES: [&str; 48] = [
     "a(?:.*c)?",
     "d(?s:.)*?d",
     r"(?m)^.+$",
-    // Whose matches may end far behind the bound, or start to, or only seem to.
+    // Regexes whose matches may end far after the bound, or start to, or only seem to.
     "ad*b",
     "(?s)a.*?c|b.*?d",
     "(?s)a.*?dd|b",
@@ -96,10 +96,9 @@ const REGEXES: [&str; 48] = [
     "(?s)c.*(?:aab|b a)",
 ];
 
-/// What the contract says: leftmost-first matches that do not overlap, up to one that is longer than
-/// allowed, whose start is told. Of what follows the start of that one, findings count up to the byte
-/// at which the first match that begins at a place where one may begin proves to be too
-/// long, less the bound and a byte.
+/// The contract: leftmost-first matches that do not overlap, up to one that is longer than allowed,
+/// whose start is reported. After that start, findings count up to the byte at which the first match
+/// that may begin proves to be too long, less the bound and a byte.
 fn bounded(regex: &str, text: &[u8], bytes_max: usize) -> (Vec<Finding>, Option<u64>) {
     let syntax = syntax::Config::new().unicode(false).utf8(false);
     let regex = Regex::builder().syntax(syntax).build(regex).unwrap();
@@ -215,7 +214,7 @@ proptest! {
     }
 }
 
-/// Each start reads on for an end that never comes, or comes too late: what it costs is bounded.
+/// Each start reads on for an end that never comes, or comes too late: the cost is bounded.
 #[test]
 fn a_regex_that_reads_on_at_every_byte_costs_its_bound_a_byte() {
     let cut = Cut { access: Access::Read, workers: 2, buffers: 4, buffer_bytes: 1 << 17 };
@@ -287,7 +286,7 @@ fn a_byte_escape_in_a_regex_is_that_byte() {
 fn runs_longer_than_any_match_take_no_longer_than_they_are() {
     let searcher =
         |regex: &str| searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
-    // A match from every start, most too long: the first is told.
+    // A match from every start, most too long: the first is reported.
     let mut zeros = vec![1u8; 10];
     zeros.resize(1 << 19, 0);
     zeros.push(0xFF);
