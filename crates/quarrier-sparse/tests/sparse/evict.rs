@@ -1,4 +1,4 @@
-//! What goes first, and what stays.
+//! The order of eviction, and the bytes that stay.
 
 use quarrier_sparse::{Error, Span, SparseFile};
 

@@ -109,7 +109,7 @@ struct Plan {
     operations: usize,
     /// Offsets are from here on,
     base: u64,
-    /// over so many bytes,
+    /// over this many bytes,
     reach: u64,
     /// at multiples of this.
     step: u64,
@@ -125,7 +125,7 @@ impl Plan {
         Span::new(self.base.saturating_add(offset), random.below(most + 1))
     }
 
-    /// What the file is at an offset; now and then something else is claimed.
+    /// The bytes of the file at an offset; now and then, different ones.
     fn data(&self, random: &mut Random, span: Span) -> Vec<u8> {
         let mut data: Vec<u8> =
             (0..span.length).map(|i| byte_at(span.offset.wrapping_add(i))).collect();
@@ -156,7 +156,7 @@ impl Plan {
         }
     }
 
-    /// Ranges that lie close behind each other, and some that do not.
+    /// Ranges that follow each other closely, and some that do not.
     fn read_many(&self, random: &mut Random, model: &Model, file: &SparseFile) {
         let mut spans = vec![self.span(random)];
         for _ in 0..random.below(12) {
