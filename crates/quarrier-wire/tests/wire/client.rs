@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
-    /// With what it cancels.
+    /// The key with which it cancels.
     pub(crate) key: Vec<u8>,
 }
 
@@ -21,14 +21,14 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Of an error or notice, the field of a name.
+    /// A named field of an error or notice.
     pub(crate) fn field(&self, name: char) -> String {
         let fields = self.body.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         let found = fields.filter(|it| it.starts_with(name)).map(|it| it[1..].to_string()).next();
         found.unwrap_or_default()
     }
 
-    /// Of a row, its values.
+    /// The values of a row.
     pub(crate) fn values(&self) -> Vec<Option<Vec<u8>>> {
         let mut rest = &self.body[2..];
         let mut values = Vec::new();
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// What a text of statements is answered, as the kinds of the messages.
+    /// The answer to a text of statements, as messages.
     pub(crate) fn query(&mut self, text: &str) -> Vec<Message> {
         self.send(&framed(b'Q', format!("{text}\0").as_bytes()));
         self.until_ready()

@@ -136,7 +136,7 @@ fn without_its_password_nobody_comes_in() {
     assert_eq!(refused.field('C'), "28P01");
     assert!(client.next().is_none());
     assert!(lock(&served.said).iter().any(|line| line.contains("\"ann\"")));
-    // Statements before the password are none.
+    // Statements before the password are not accepted.
     let mut client = Client { stream: connect(served.postgres), key: Vec::new() };
     client.send(&startup(&[("user", "ann")]));
     client.send(&framed(b'Q', b"SELECT 1\0"));
@@ -168,8 +168,8 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever comes in whatever order, cut wherever: the connection ends or goes on, and nobody
-    /// else hears of it.
+    /// Any messages in any order, cut anywhere: the connection ends or continues, and no other client
+    /// notices.
     #[test]
     fn no_messages_harm_the_others(
         messages in vec(message(), 1..12),

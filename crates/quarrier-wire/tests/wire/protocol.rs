@@ -307,7 +307,7 @@ fn a_copy_that_fails_leaves_nothing() {
         assert_eq!(client.next().unwrap().kind, 'G');
         client.send(&framed(b'd', b"1,x,2.5\n"));
         client.send(&framed(kind.as_bytes()[0], body));
-        // What comes afterwards is of no COPY any more.
+        // Later data belong to no COPY any more.
         client.send(&framed(b'd', b"2,y,3\n"));
         let failed = client.until_ready();
         assert_eq!((kinds(&failed).as_str(), failed[0].field('C').as_str()), ("EZ", code));

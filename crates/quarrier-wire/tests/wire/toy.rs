@@ -22,7 +22,7 @@ use quarrier_wire::{
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// What it was given.
+/// The statements and values that it received.
 #[derive(Default)]
 pub(crate) struct Toy {
     pub(crate) taken: Arc<Mutex<Vec<u8>>>,
@@ -253,7 +253,7 @@ pub(crate) struct Served {
     runtime: Option<Runtime>,
 }
 
-/// Serves whoever comes from this machine.
+/// Serves any client on this machine.
 pub(crate) fn served() -> Served {
     served_to(None, Limits::default())
 }
