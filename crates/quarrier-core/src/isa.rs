@@ -15,7 +15,13 @@ macro_rules! avx2 {
         $with!("avx2" "bmi1" "bmi2" "popcnt")
     };
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(target_arch = "aarch64")]
+macro_rules! neon {
+    ($with:ident) => {
+        $with!("neon")
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! named {
     ($($feature:tt)+) => {
         &[$($feature),+]
@@ -25,6 +31,12 @@ macro_rules! named {
 macro_rules! detected {
     ($($feature:tt)+) => {
         $(is_x86_feature_detected!($feature))&&+
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! detected {
+    ($($feature:tt)+) => {
+        $(std::arch::is_aarch64_feature_detected!($feature))&&+
     };
 }
 
@@ -48,19 +60,22 @@ pub enum Isa {
     Avx512,
     /// AVX2 as Haswell and Zen have it: 32 bytes at a time, with BMI1, BMI2 and POPCNT.
     Avx2,
-    /// Only the features that the compiler assumes.
+    /// NEON as all 64-bit Arm processors that run Linux have it: 16 bytes at a time.
+    Neon,
+    /// No more than the compiler may take for granted.
     Portable,
 }
 
 impl Isa {
     /// All of them, best first.
-    pub const ALL: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
+    pub const ALL: [Isa; 4] = [Isa::Avx512, Isa::Avx2, Isa::Neon, Isa::Portable];
 
-    /// `avx512`, `avx2` or `portable`.
+    /// `avx512`, `avx2`, `neon` or `portable`.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Avx512 => "avx512",
             Isa::Avx2 => "avx2",
+            Isa::Neon => "neon",
             Isa::Portable => "portable",
         }
     }
@@ -71,12 +86,23 @@ impl Isa {
         match self {
             Isa::Avx512 => avx512!(detected),
             Isa::Avx2 => avx2!(detected),
+            Isa::Neon => false,
             Isa::Portable => true,
         }
     }
 
     /// Whether this CPU has all of its features.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    pub fn is_available(self) -> bool {
+        match self {
+            Isa::Avx512 | Isa::Avx2 => false,
+            Isa::Neon => neon!(detected),
+            Isa::Portable => true,
+        }
+    }
+
+    /// Whether this CPU has all of its features.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn is_available(self) -> bool {
         self == Isa::Portable
     }
@@ -104,6 +130,8 @@ impl Isa {
             Isa::Avx512 => avx512!(named),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => avx2!(named),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon!(named),
             _ => &[],
         }
     }
@@ -162,6 +190,15 @@ mod tests {
         }
         assert!(Isa::Avx2.features().iter().all(|feature| Isa::Avx512.has(feature)));
         assert!(!Isa::Portable.has("avx2") && !Isa::Avx2.has("avx2,avx512f"));
+    }
+
+    #[test]
+    fn every_target_has_the_sets_of_its_processors_and_no_others() {
+        for isa in [Isa::Avx512, Isa::Avx2] {
+            assert_eq!(isa.features().is_empty(), !cfg!(target_arch = "x86_64"), "{isa:?}");
+        }
+        assert_eq!(Isa::Neon.is_available(), cfg!(target_arch = "aarch64"));
+        assert_eq!(Isa::Neon.has("neon"), cfg!(target_arch = "aarch64"));
     }
 
     #[test]

@@ -28,14 +28,17 @@ pub enum EngineName {
     PackedAvx2,
     /// The packed filter with AVX-512.
     PackedAvx512,
+    /// The packed filter with NEON.
+    PackedNeon,
 }
 
 impl EngineName {
-    /// All engines that can be requested.
-    pub const ALL: [EngineName; 6] = [
+    /// All engines that can be asked for.
+    pub const ALL: [EngineName; 7] = [
         EngineName::Auto,
         EngineName::PackedAvx512,
         EngineName::PackedAvx2,
+        EngineName::PackedNeon,
         EngineName::Gram,
         EngineName::Memmem,
         EngineName::Naive,
@@ -50,6 +53,7 @@ impl EngineName {
             EngineName::Gram => "gram",
             EngineName::PackedAvx2 => "packed-avx2",
             EngineName::PackedAvx512 => "packed-avx512",
+            EngineName::PackedNeon => "packed-neon",
         }
     }
 
@@ -58,6 +62,7 @@ impl EngineName {
         match self {
             EngineName::PackedAvx2 => Isa::Avx2.is_available(),
             EngineName::PackedAvx512 => Isa::Avx512.is_available(),
+            EngineName::PackedNeon => Isa::Neon.is_available(),
             _ => true,
         }
     }
@@ -172,6 +177,7 @@ pub(crate) fn choose(
         }
         EngineName::PackedAvx2 => by_packed(packed(Isa::Avx2)?, "asked for", needles),
         EngineName::PackedAvx512 => by_packed(packed(Isa::Avx512)?, "asked for", needles),
+        EngineName::PackedNeon => by_packed(packed(Isa::Neon)?, "asked for", needles),
         EngineName::Auto => auto(needles, sample, wanted)?,
     })
 }
@@ -179,6 +185,7 @@ pub(crate) fn choose(
 fn by_packed(engine: PackedEngine, why: &str, needles: &Needles) -> (Literals, Vec<Choice>) {
     let name = match engine.isa {
         Isa::Avx512 => EngineName::PackedAvx512,
+        Isa::Neon => EngineName::PackedNeon,
         _ => EngineName::PackedAvx2,
     };
     let reason = format!(

@@ -1,5 +1,4 @@
-//! AVX2: `vpshufb` looks up 32 half-bytes in a table of 16. A byte passes a bucket when
-//! both its halves do, which lets through more than the byte set itself.
+//! AVX2: `vpshufb` looks up 32 half-bytes in a table of 16.
 
 use std::arch::x86_64::{
     __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
@@ -7,7 +6,7 @@ use std::arch::x86_64::{
     _mm256_shuffle_epi8, _mm256_srli_epi16,
 };
 
-use super::{ByteSets, Lanes, facade};
+use super::{ByteSets, Lanes, facade, half_byte_tables};
 
 pub(crate) struct Avx2;
 
@@ -51,12 +50,7 @@ impl Lanes for Avx2 {
     type Table = [[u8; 16]; 2];
 
     fn table(sets: &ByteSets) -> Self::Table {
-        let mut table = [[0; 16]; 2];
-        for (byte, buckets) in sets.iter().enumerate() {
-            table[0][byte & 15] |= buckets;
-            table[1][byte >> 4] |= buckets;
-        }
-        table
+        half_byte_tables(sets)
     }
 
     // # Safety: as the trait says.

@@ -16,6 +16,8 @@ use quarrier_core::isa::Isa;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 /// For each byte value the buckets that allow it.
 pub(crate) type ByteSets = [u8; 256];
@@ -41,6 +43,18 @@ pub(crate) trait Lanes {
     unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64;
 }
 
+/// Two tables of half-bytes: a byte passes a bucket when both its halves do, which lets through more
+/// than the byte set itself. For sets of instructions that look bytes up in tables of 16.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn half_byte_tables(sets: &ByteSets) -> [[u8; 16]; 2] {
+    let mut tables = [[0; 16]; 2];
+    for (byte, buckets) in sets.iter().enumerate() {
+        tables[0][byte & 15] |= buckets;
+        tables[1][byte >> 4] |= buckets;
+    }
+    tables
+}
+
 /// A packed filter, ready to run.
 #[allow(clippy::large_enum_variant, reason = "there is one of them for a set of patterns")]
 pub(crate) enum Packed {
@@ -48,7 +62,9 @@ pub(crate) enum Packed {
     Avx512(avx512::Filter),
     #[cfg(target_arch = "x86_64")]
     Avx2(avx2::Filter),
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    Neon(neon::Filter),
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     Absent(std::convert::Infallible),
 }
 
@@ -63,9 +79,11 @@ impl Packed {
         return match isa {
             Isa::Avx512 => Some(Packed::Avx512(avx512::Filter::new(sets))),
             Isa::Avx2 => Some(Packed::Avx2(avx2::Filter::new(sets))),
-            Isa::Portable => None,
+            Isa::Neon | Isa::Portable => None,
         };
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        return (isa == Isa::Neon).then(|| Packed::Neon(neon::Filter::new(sets)));
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         None
     }
 
@@ -104,15 +122,20 @@ impl Packed {
     /// # Safety
     /// `(masks.len() - 1) * 64 + SLACK_BYTES` bytes are readable at `p`.
     unsafe fn run_unchecked(&self, p: *const u8, masks: &mut [u64]) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         match self {
             // SAFETY: `new` made the filter, so that all features of `Isa::Avx512` were detected;
             // the bytes are the caller's promise.
+            #[cfg(target_arch = "x86_64")]
             Packed::Avx512(filter) => unsafe { filter.run(p, masks) },
             // SAFETY: the same, of `Isa::Avx2`.
+            #[cfg(target_arch = "x86_64")]
             Packed::Avx2(filter) => unsafe { filter.run(p, masks) },
+            // SAFETY: the same, of `Isa::Neon`.
+            #[cfg(target_arch = "aarch64")]
+            Packed::Neon(filter) => unsafe { filter.run(p, masks) },
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let _ = (p, masks);
     }
 }
@@ -128,8 +151,14 @@ fn fetch_ahead(at: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(AHEAD_BYTES).cast()) };
 }
 
+/// Rust has no stable prefetch for this processor, which reads ahead by itself.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn fetch_ahead(_at: *const u8) {}
+
 /// Makes the facade of an instruction set: a filter of any width, and its loop compiled with
 /// the features named, which are the set's.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! facade {
     ($lanes:ty, $isa:ident, $features:literal) => {
         const _: () = assert!(quarrier_core::isa::Isa::$isa.has($features));
@@ -194,5 +223,5 @@ macro_rules! facade {
         }
     };
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use facade;
