@@ -16,6 +16,8 @@ pub(crate) mod ranges;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 #[cfg(test)]
 mod tests;
@@ -69,6 +71,8 @@ pub(crate) fn kernels(isa: Isa) -> &'static Kernels {
         Isa::Avx512 => &avx512::KERNELS,
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => &avx2::KERNELS,
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => &neon::KERNELS,
         _ => &portable::KERNELS,
     }
 }
