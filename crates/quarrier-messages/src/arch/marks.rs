@@ -1,6 +1,8 @@
 //! One pass over a whole message whose fields end with SOH: finds the ends of fields, sums the bytes,
 //! and tests every byte.
 
+#[cfg(target_arch = "aarch64")]
+use super::Neon;
 use super::{AHEAD_BYTES, Lanes, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::{Avx2, Avx512};
@@ -210,6 +212,42 @@ impl Marks for Avx2 {
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+impl Marks for Neon {
+    #[inline(always)]
+    unsafe fn separators(p: *const u8) -> u64 {
+        // SAFETY: the caller promised the feature and 64 readable bytes.
+        unsafe { super::neon::equal(Self::look(p), SEPARATOR) }
+    }
+
+    #[inline(always)]
+    unsafe fn mark(p: *const u8, len: usize, ends: &mut Ends) -> Marked {
+        use std::arch::aarch64::{vaddq_u8, vaddvq_u8, vandq_u8, vdupq_n_u8, vmaxvq_u8, vorrq_u8};
+        // SAFETY: the caller promised the feature, and all bytes of the blocks; the masks' table
+        // has 64 bytes behind each place that is taken.
+        unsafe {
+            // Lanes wrap: of the sum, the last eight bits are asked for.
+            let (mut sums, mut all) = (vdupq_n_u8(0), vdupq_n_u8(0));
+            let mut line_feeds = 0;
+            ends.count = 0;
+            let mut base = 0;
+            while base < len {
+                let masks = OWN_BYTES.as_ptr().add(AHEAD_BYTES - (len - base).min(AHEAD_BYTES));
+                let mut block = Self::look(p.add(base));
+                for (bytes, mask) in block.iter_mut().zip(Self::look(masks)) {
+                    *bytes = vandq_u8(*bytes, mask);
+                    sums = vaddq_u8(sums, *bytes);
+                    all = vorrq_u8(all, *bytes);
+                }
+                line_feeds += super::neon::equal(block, b'\n').count_ones();
+                ends.add(base, super::neon::equal(block, SEPARATOR));
+                base += AHEAD_BYTES;
+            }
+            Marked { sum: vaddvq_u8(sums), is_ascii: vmaxvq_u8(all) < 0x80, line_feeds }
+        }
+    }
+}
+
 /// Bit i is set where byte i is `byte`.
 ///
 /// # Safety
@@ -226,7 +264,7 @@ unsafe fn equal(bytes: std::arch::x86_64::__m256i, byte: u8) -> u64 {
 }
 
 /// Masks of a block's own bytes: those of a block of `n` start at `64 - n`.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static OWN_BYTES: [u8; 2 * AHEAD_BYTES] = {
     let mut bytes = [0; 2 * AHEAD_BYTES];
     let mut at = 0;
@@ -297,6 +335,8 @@ mod tests {
                 Isa::Avx512 => (Avx512::separators(p), Avx512::mark(p, len, ends)),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx2 => (Avx2::separators(p), Avx2::mark(p, len, ends)),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon => (Neon::separators(p), Neon::mark(p, len, ends)),
                 _ => (Portable::separators(p), Portable::mark(p, len, ends)),
             }
         }

@@ -8,6 +8,8 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod digits;
 mod marks;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
@@ -15,6 +17,8 @@ pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
 pub(crate) use marks::{Ends, MARKED_BYTES_MAX, Marked, Marks};
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
 
 /// Bytes that are looked at together.

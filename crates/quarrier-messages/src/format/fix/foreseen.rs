@@ -19,6 +19,8 @@ use super::parser::{FixParser, Reached, STEPS_AHEAD, Step};
 use super::slots::{SlotId, Slots};
 use super::value;
 use super::verify::Verified;
+#[cfg(target_arch = "aarch64")]
+use crate::arch::Neon;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
 use crate::arch::{Marks, Portable};
@@ -40,6 +42,9 @@ impl FixParser {
             // SAFETY: the same.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { self.foreseen_avx2(chunk, taker) },
+            // SAFETY: the same.
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => unsafe { self.foreseen_neon(chunk, taker) },
             // SAFETY: every machine has it.
             _ => unsafe { self.foreseen_on::<Portable, T>(chunk, taker) },
         }
@@ -63,6 +68,16 @@ impl FixParser {
         const { assert!(Isa::Avx2.has("avx2,bmi1,bmi2,popcnt")) };
         // SAFETY: the caller promised the set, and with it what `Avx2` asks for.
         unsafe { self.foreseen_on::<Avx2, T>(chunk, taker) }
+    }
+
+    /// # Safety
+    /// [`Isa::Neon`] is available.
+    #[cfg(target_arch = "aarch64")]
+    #[target_feature(enable = "neon")]
+    unsafe fn foreseen_neon<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+        const { assert!(Isa::Neon.has("neon")) };
+        // SAFETY: the caller promised the set, and with it what `Neon` asks for.
+        unsafe { self.foreseen_on::<Neon, T>(chunk, taker) }
     }
 
     /// # Safety

@@ -11,6 +11,8 @@ use quarrier_core::isa::Isa;
 use super::number::{self, Written};
 use super::string;
 use super::walk::{SCALARS_MAX, Scalar, set_number, set_word, word};
+#[cfg(target_arch = "aarch64")]
+use crate::arch::Neon;
 use crate::arch::{AHEAD_BYTES, Lanes, Portable, Short};
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{Avx2, Avx512};
@@ -104,6 +106,9 @@ impl Glue {
             // SAFETY: the same.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { self.lines_avx2(chunk, taker) },
+            // SAFETY: the same.
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => unsafe { self.lines_neon(chunk, taker) },
             // SAFETY: every machine has it.
             _ => unsafe { self.lines_on::<Portable, T>(chunk, taker) },
         }
@@ -127,6 +132,16 @@ impl Glue {
         const { assert!(Isa::Avx2.has("avx2,bmi1,bmi2")) };
         // SAFETY: the caller promised the set, and with it what `Avx2` asks for.
         unsafe { self.lines_on::<Avx2, T>(chunk, taker) }
+    }
+
+    /// # Safety
+    /// [`Isa::Neon`] is available.
+    #[cfg(target_arch = "aarch64")]
+    #[target_feature(enable = "neon")]
+    unsafe fn lines_neon<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
+        const { assert!(Isa::Neon.has("neon")) };
+        // SAFETY: the caller promised the set, and with it what `Neon` asks for.
+        unsafe { self.lines_on::<Neon, T>(chunk, taker) }
     }
 
     /// # Safety
