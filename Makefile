@@ -1,7 +1,7 @@
 # Every target says what it does before it does it. `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help all demo test docs bench install dist
+.PHONY: help all demo test test-arm docs bench install dist
 
 PREFIX ?= /usr/local
 
@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\): ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\): ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 all: ## Build both binaries, optimised; they are in target/release then
 	@scripts/setup.sh rust
@@ -27,6 +27,10 @@ test: ## Set up and run all tests
 	scripts/docs.sh snippets
 	cargo xtask tidy
 	cargo run --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}" -- --seconds 35
+
+test-arm: ## Set up and run the tests of the engines for 64-bit Arm, in an emulator
+	@scripts/setup.sh rust arm
+	scripts/arm.sh test
 
 docs: ## Build the documentation in target/docs, check its links and run its snippets
 	@scripts/setup.sh rust image serve docs

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [serve] [dist] [docs]
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [arm] [image] [gpu] [python] [serve] [dist] [docs]
 # Installs only what is missing, and says so. Where it may not install, it says the
 # command and stops.
 set -eu
@@ -41,6 +41,22 @@ set_up_rust() {
     oldest=$(printf '%s\n%s\n' "$wanted" "$found" | sort -V | head -n 1)
     [ "$oldest" = "$wanted" ] || stop "rustc is $found, $wanted or newer is needed; run:" "  rustup update stable" \
         "(a rustc from the distribution: get rustup from https://rustup.rs first)"
+}
+
+# What compiles and links for 64-bit Arm, and runs the result here.
+set_up_arm() {
+    arm=aarch64-unknown-linux-gnu
+    missing=
+    have aarch64-linux-gnu-gcc || missing="$missing gcc-aarch64-linux-gnu"
+    [ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] || missing="$missing libc6-dev-arm64-cross"
+    have qemu-aarch64 || missing="$missing qemu-user"
+    # shellcheck disable=SC2086 # a list of package names
+    [ -z "$missing" ] || install "testing for 64-bit Arm" $missing
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$arm" ] && return
+    have rustup || stop "the standard library for $arm is missing; get rustup from https://rustup.rs, then run:" \
+        "  rustup target add $arm"
+    echo "setup: testing for 64-bit Arm needs its standard library; running: rustup target add $arm"
+    rustup target add "$arm" || stop "could not add $arm; is the network there? Then run: rustup target add $arm"
 }
 
 # The tools that make disk images without root (ext4, FAT and other file systems, virtual disks, EWF, compressed
@@ -121,12 +137,13 @@ set_up_docs() {
 for group in "$@"; do
     case $group in
         rust) set_up_rust ;;
+        arm) set_up_arm ;;
         image) set_up_image ;;
         gpu) set_up_gpu ;;
         python) set_up_python ;;
         serve) set_up_serve ;;
         dist) set_up_dist ;;
         docs) set_up_docs ;;
-        *) stop "unknown group '$group'; known: rust image gpu python serve dist docs" ;;
+        *) stop "unknown group '$group'; known: rust arm image gpu python serve dist docs" ;;
     esac
 done
