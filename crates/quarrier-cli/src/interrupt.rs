@@ -1,5 +1,6 @@
 //! Ctrl-C: the first asks the run to end in order, a later one ends the process.
 
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -38,14 +39,76 @@ pub(crate) fn outlive_long_files() {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Opens the way out some time after the first signal; ends with the process.
+/// Opens the way out some time after a first signal, and closes it where the flag is taken back, as at
+/// the prompt for the next statement; ends with the process.
 fn arm(seen: &AtomicBool, armed: &AtomicBool) {
-    let mut first: Option<Instant> = None;
-    while first.is_none_or(|first| first.elapsed() < ECHO) {
+    let mut patience = Patience::default();
+    loop {
         std::thread::sleep(Duration::from_millis(50));
-        if first.is_none() && seen.load(Ordering::Relaxed) {
-            first = Some(Instant::now());
+        let step = patience.step(seen.load(Ordering::Relaxed), Instant::now());
+        armed.store(step.may_end, Ordering::Relaxed);
+        if step.is_first {
+            acknowledge();
         }
     }
-    armed.store(true, Ordering::Relaxed);
+}
+
+/// Says at a terminal that the signal was seen: what is under way may take a while to end.
+fn acknowledge() {
+    let mut terminal = std::io::stderr();
+    if terminal.is_terminal() {
+        // A progress bar may stand in the line. Where nobody can be told, it ends all the same.
+        let _ = write!(terminal, "\r{:<79}\n", "stopping; Ctrl-C once more ends at once");
+    }
+}
+
+/// What has come of signals so far.
+#[derive(Debug, Default)]
+struct Patience {
+    /// When the first was seen that nobody has taken back.
+    first: Option<Instant>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Step {
+    /// Whether the next signal ends the process.
+    may_end: bool,
+    /// Whether a first signal was seen just now.
+    is_first: bool,
+}
+
+impl Patience {
+    fn step(&mut self, is_seen: bool, now: Instant) -> Step {
+        let is_first = is_seen && self.first.is_none();
+        self.first = match is_seen {
+            true => self.first.or(Some(now)),
+            false => None,
+        };
+        let may_end = self.first.is_some_and(|first| now.duration_since(first) >= ECHO);
+        Step { may_end, is_first }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_signal_ends_the_process_until_the_first_is_taken_back() {
+        let start = Instant::now();
+        let mut patience = Patience::default();
+        let mut check = |is_seen, millis, may_end, is_first| {
+            let now = start + Duration::from_millis(millis);
+            assert_eq!(patience.step(is_seen, now), Step { may_end, is_first }, "{millis} ms");
+        };
+        check(false, 0, false, false);
+        check(true, 50, false, true);
+        // An echo of the first does not end it.
+        check(true, 400, false, false);
+        check(true, 600, true, false);
+        // The next statement at the prompt.
+        check(false, 700, false, false);
+        check(true, 800, false, true);
+        check(true, 1_300, true, false);
+    }
 }
