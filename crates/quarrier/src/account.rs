@@ -141,8 +141,17 @@ impl CeilingShare {
     }
 }
 
+/// Of a shorter run, most is its start: its share of a ceiling says nothing.
+const SHARE_SECONDS_MIN: f64 = 0.1;
+
 impl Stats {
-    /// The account as a JSON object.
+    /// The share of the ceiling in words, for people; none of a run too short to have reached it.
+    pub fn share_in_words(&self) -> Option<String> {
+        let ceiling = self.ceiling.filter(|_| self.seconds >= SHARE_SECONDS_MIN)?;
+        Some(ceiling.in_words())
+    }
+
+    /// The object as it is written.
     pub fn to_json(&self) -> Value {
         let mut stats = json!({
             "command": self.command,
@@ -277,5 +286,19 @@ impl Stages {
         } else {
             Stage::Work
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_run_says_no_share_of_the_ceiling() {
+        let ceiling = Some(CeilingShare { of: "memory read", bytes_per_second: 2e9, share: 0.005 });
+        let after = |seconds| Stats { seconds, ceiling, ..Stats::default() }.share_in_words();
+        assert_eq!(after(0.001), None);
+        assert_eq!(after(1.0).as_deref(), Some("0 % of the ceiling (memory read 2 GB/s)"));
+        assert_eq!(Stats { seconds: 1.0, ..Stats::default() }.share_in_words(), None);
     }
 }

@@ -52,15 +52,18 @@ impl Machine {
         })
     }
 
+    /// What the profile says; nothing where others used the machine while it was measured.
     fn known_ceiling(&self, source: &dyn Source, plan: &Plan) -> Option<Ceiling> {
         let (of, bytes_per_second) = match plan.access {
             Access::Window | Access::Read => {
-                let reads = &self.profile()?.memory.as_ref()?.read;
+                let memory = self.profile()?.memory.as_ref().filter(|memory| !memory.disturbed)?;
+                let reads = &memory.read;
                 let fits = reads.iter().filter(|read| read.threads as usize <= plan.workers);
                 ("memory read", fits.map(|read| read.per_second).fold(0.0, f64::max))
             }
             Access::Queue | Access::Uring => {
-                let reads = self.disk_of(source)?.sequential_read.iter();
+                let disk = self.disk_of(source).filter(|disk| !disk.disturbed)?;
+                let reads = disk.sequential_read.iter();
                 ("disk read", reads.map(|read| read.bytes_per_second).fold(0.0, f64::max))
             }
         };
@@ -124,6 +127,7 @@ fn once(pipeline: &Pipeline<'_>) -> Option<(u64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quarrier_gauge::profile::{self, ByThreads, MachineProfile};
 
     fn measured(access: Access, source: &dyn Source) -> Option<Ceiling> {
         let plan = Pipeline::new(source).access(access).workers(2).plan(Touch.need()).unwrap();
@@ -146,7 +150,23 @@ mod tests {
         assert!(measured(Access::Queue, &source).is_none());
     }
 
-    /// Memory with an unreadable byte.
+    #[test]
+    fn disturbed_readings_are_no_ceiling() {
+        let source = Memory::new("memory", vec![1; 1 << 20]);
+        let plan = plan(&source, 2).unwrap();
+        let known = |disturbed| {
+            let read = [(1, 1e9), (2, 2e9), (4, 3e9)];
+            let read = read.map(|(threads, per_second)| ByThreads { threads, per_second });
+            let memory = profile::Memory { disturbed, read: read.to_vec(), ..Default::default() };
+            let profile = MachineProfile { memory: Some(memory), ..MachineProfile::default() };
+            Machine::with_profile(profile).known_ceiling(&source, &plan)
+        };
+        let expected = Ceiling { of: "memory read", bytes_per_second: 2e9 };
+        assert_eq!(known(false), Some(expected));
+        assert_eq!(known(true), None);
+    }
+
+    /// Memory of which a byte cannot be read.
     struct Damaged(Memory<Vec<u8>>);
 
     impl Source for Damaged {

@@ -52,7 +52,14 @@ impl Machine {
         Machine::default()
     }
 
-    /// The file that has, or would have, the profile of the machine `key`. `None` if there is no
+    /// A machine of this profile.
+    #[cfg(test)]
+    fn with_profile(profile: MachineProfile) -> Self {
+        let profile = OnceLock::from(Some(profile));
+        Machine { inner: Arc::new(Inner { cache_folder: None, profile }) }
+    }
+
+    /// The file that has, or would have, the profile of the machine `key`. None where there is no
     /// cache folder.
     pub fn profile_path(&self, key: &MachineKey) -> Option<PathBuf> {
         Some(self.inner.cache_folder.as_ref()?.join(key.file_name()))

@@ -109,7 +109,7 @@ fn stats(run: &Run<'_>, summary: &Summary, seen: &Seen, source: Option<&dyn Sour
 
 /// Prints the account on standard error: two lines, and one about free ranges.
 fn tell(run: &Run<'_>, stats: &Stats, seen: &Seen) {
-    let share = stats.ceiling.map_or(String::new(), |ceiling| format!(", {}", ceiling.in_words()));
+    let share = stats.share_in_words().map_or(String::new(), |share| format!(", {share}"));
     if let Some(free) = &run.free {
         let _ = writeln!(io::stderr(), "unallocated: {free}");
     }
@@ -121,14 +121,14 @@ fn tell(run: &Run<'_>, stats: &Stats, seen: &Seen) {
     let types = if types.is_empty() { String::new() } else { format!(": {}", types.join(", ")) };
     let _ = writeln!(
         io::stderr(),
-        "{} in {:.3} s: {}{share}\n{} files of {}{types}; engine {}, {} workers; limited by {}",
+        "{} in {:.3} s: {}{share}\n{} of {}{types}; engine {}, {}; limited by {}",
         number::bytes(stats.bytes),
         stats.seconds,
         number::rate(stats.bytes_per_second),
-        stats.findings,
+        number::counted(stats.findings, "file"),
         number::bytes(seen.bytes),
         stats.engine,
-        stats.workers,
+        number::counted(stats.workers as u64, "worker"),
         stats.limited_by,
     );
 }

@@ -64,8 +64,8 @@ fn facts(run: &Run<'_>, summary: &Summary, stats: &Stats) -> Vec<(String, String
         ("rate", number::rate(stats.bytes_per_second)),
         ("looked at", number::counted(summary.candidates, "candidate")),
     ];
-    if let Some(ceiling) = &stats.ceiling {
-        facts.push(("share of the ceiling", ceiling.in_words()));
+    if let Some(share) = stats.share_in_words() {
+        facts.push(("share of the ceiling", share));
     }
     if let Some(verified) = &run.verified {
         facts.push(("verified", verified.in_words().to_string()));

@@ -127,8 +127,8 @@ impl Summary {
             let fetched = number::bytes(remote.bytes_fetched);
             facts.push(("fetched", format!("{fetched} by {} requests", remote.requests)));
         }
-        if let Some(ceiling) = &stats.ceiling {
-            facts.push(("share of the ceiling", ceiling.in_words()));
+        if let Some(share) = stats.share_in_words() {
+            facts.push(("share of the ceiling", share));
         }
         facts.into_iter().map(|(label, value)| (label.to_string(), value)).collect()
     }
@@ -141,17 +141,16 @@ impl Summary {
             0 => String::new(),
             bytes => format!(" ({} of them holes)", number::bytes(bytes)),
         };
-        let share =
-            stats.ceiling.map_or(String::new(), |ceiling| format!(", {}", ceiling.in_words()));
+        let share = stats.share_in_words().map_or(String::new(), |share| format!(", {share}"));
         let _ = writeln!(
             std::io::stderr(),
-            "{}{holes} in {:.3} s: {}{share}\n{} findings; engine {}, {} workers; limited by {}",
+            "{}{holes} in {:.3} s: {}{share}\n{}; engine {}, {}; limited by {}",
             number::bytes(stats.bytes),
             stats.seconds,
             number::rate(stats.bytes_per_second),
-            stats.findings,
+            number::counted(stats.findings, "finding"),
             stats.engine,
-            stats.workers,
+            number::counted(stats.workers as u64, "worker"),
             stats.limited_by,
         );
     }
