@@ -295,3 +295,8 @@ def test_all_parts_of_a_split_image_are_searched(direct: bool) -> None:
             first.with_suffix(f".{number:03}").write_bytes(part)
         found = quarrier.search(first, "needle", direct=direct)
         assert [row.offset for row in found] == [10_000, 22_288, 34_576]
+
+
+def test_a_name_that_is_not_there_is_an_error_for_checkers_of_types_too() -> None:
+    with pytest.raises(AttributeError, match="serach"):
+        quarrier.serach  # type: ignore[attr-defined]  # noqa: B018

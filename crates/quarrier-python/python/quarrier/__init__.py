@@ -171,8 +171,11 @@ __all__ = [
 register_when_imported()
 
 
-def __getattr__(name: str) -> Any:
-    # Who does not use it should not wait for what it imports.
-    if name == "parallel":
-        return importlib.import_module("quarrier.parallel")
-    raise AttributeError(f"module 'quarrier' has no attribute {name!r}")
+# Checkers of types do not see it: with it, every name would be there for them.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # Who does not use it should not wait for what it imports.
+        if name == "parallel":
+            return importlib.import_module("quarrier.parallel")
+        raise AttributeError(f"module 'quarrier' has no attribute {name!r}")
