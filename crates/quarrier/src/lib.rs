@@ -65,6 +65,7 @@ pub mod files;
 pub mod filter;
 pub mod gauge;
 pub mod kept;
+pub mod parameters;
 pub mod search;
 pub mod source;
 pub mod tables;
