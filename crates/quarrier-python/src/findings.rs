@@ -8,12 +8,12 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 use quarrier::search::copy_match;
 use quarrier_core::pipeline::Chunk;
 use quarrier_search::{Finding, Pattern};
 
-use crate::stream;
+use crate::{frames, stream};
 
 /// The result of a search.
 pub(crate) struct SearchResult {
@@ -167,7 +167,39 @@ impl Findings {
         self.found.findings.len()
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+    /// The rows as a `pyarrow.Table`.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_arrow", true)
+    }
+
+    /// The rows as a `pandas.DataFrame`.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_pandas", true)
+    }
+
+    /// The rows as a `polars.DataFrame`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_polars", true)
+    }
+
+    /// The first rows as HTML, which notebooks show.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "repr_html", true)
+    }
+
+    /// A finding by its number; of a slice, a list of them.
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let slice = slice.indices(self.found.findings.len() as isize)?;
+            let list = PyList::empty(py);
+            for place in 0..slice.slicelength as isize {
+                let at = (slice.start + place * slice.step) as usize;
+                list.append(self.found.row(py, (at, &self.found.findings[at]))?)?;
+            }
+            return Ok(list.into_any());
+        }
+        let index: isize = key.extract()?;
         let findings = &self.found.findings;
         let at = if index < 0 { index + findings.len() as isize } else { index };
         match usize::try_from(at).ok().and_then(|at| findings.get(at)) {

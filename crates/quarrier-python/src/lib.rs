@@ -3,6 +3,7 @@
 //! ```text
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    requests to the facade (quarrier)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
+//!                                            ├─ frames    rows as pandas, polars, HTML
 //!                                            ├─ carve     files recovered, likewise
 //!                                            ├─ files     files of file systems, as dicts
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
@@ -37,6 +38,8 @@ mod pattern;
 mod search;
 
 mod findings;
+
+mod frames;
 
 mod carve;
 

@@ -39,16 +39,44 @@ pub(crate) fn hex(py: Python<'_>, text: &str) -> PyResult<Pattern> {
 #[pyfunction]
 #[pyo3(signature = (expression, /))]
 pub(crate) fn regex(expression: &Bound<'_, PyAny>) -> PyResult<Pattern> {
+    let pattern = match is_compiled(expression)? {
+        true => compiled(expression)?,
+        false => of_expression(expression, "")?,
+    };
+    Ok(Pattern { pattern })
+}
+
+/// The flags of `re` that mean the same here, and their letters.
+const FLAGS: [(u32, char); 4] = [(2, 'i'), (8, 'm'), (16, 's'), (64, 'x')];
+
+fn is_compiled(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    given.is_instance(&given.py().import("re")?.getattr("Pattern")?)
+}
+
+/// What `re.compile` made, with its flags.
+fn compiled(given: &Bound<'_, PyAny>) -> PyResult<quarrier_search::Pattern> {
+    let flags: u32 = given.getattr("flags")?.extract()?;
+    let letters = FLAGS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, letter)| *letter);
+    let letters: String = letters.collect();
+    let prefix = if letters.is_empty() { letters } else { format!("(?{letters})") };
+    of_expression(&given.getattr("pattern")?, &prefix)
+}
+
+/// A regex of bytes or str, behind a prefix.
+fn of_expression(
+    expression: &Bound<'_, PyAny>,
+    prefix: &str,
+) -> PyResult<quarrier_search::Pattern> {
     let py = expression.py();
-    let text = if let Ok(bytes) = expression.cast::<PyBytes>() {
+    let text: String = if let Ok(bytes) = expression.cast::<PyBytes>() {
         bytes.as_bytes().iter().map(|&byte| regex_byte(byte)).collect()
     } else if let Ok(text) = expression.cast::<PyString>() {
         text.to_str()?.to_string()
     } else {
         return Err(PyTypeError::new_err("a regex is given as bytes or str"));
     };
-    let pattern = quarrier_search::Pattern::regex(&text).map_err(|error| of_search(py, &error))?;
-    Ok(Pattern { pattern })
+    let text = format!("{prefix}{text}");
+    quarrier_search::Pattern::regex(&text).map_err(|error| of_search(py, &error))
 }
 
 /// A byte of an expression as text: a byte beyond ASCII means itself, not a character.
@@ -67,7 +95,7 @@ pub(crate) fn collect(given: &Bound<'_, PyAny>) -> PyResult<Vec<quarrier_search:
             .map(|(name, pattern)| Ok(one(&pattern)?.named(name.cast::<PyString>()?.to_str()?)))
             .collect();
     }
-    if is_one(given) {
+    if is_one(given) || is_compiled(given)? {
         return Ok(vec![one(given)?]);
     }
     given.try_iter()?.map(|pattern| one(&pattern?)).collect()
@@ -87,9 +115,11 @@ fn one(given: &Bound<'_, PyAny>) -> PyResult<quarrier_search::Pattern> {
         quarrier_search::Pattern::bytes(bytes, &shown(bytes))
     } else if let Ok(pattern) = given.cast::<Pattern>() {
         return Ok(pattern.get().pattern.clone());
+    } else if is_compiled(given)? {
+        return compiled(given);
     } else {
         return Err(PyTypeError::new_err(format!(
-            "a pattern is str, bytes, quarrier.hex(…) or quarrier.regex(…), not '{}'",
+            "a pattern is str, bytes, quarrier.hex(…), quarrier.regex(…) or re.compile(…), not '{}'",
             given.get_type().name()?
         )));
     };

@@ -2,7 +2,9 @@
 
 mod arrow;
 mod load;
+mod parameters;
 pub(crate) mod query;
+mod rows;
 mod shown;
 mod values;
 
@@ -15,6 +17,7 @@ use quarrier::tables::Loaded;
 use quarrier_messages::{Column, Kind, Reject};
 
 use crate::count::Count;
+use crate::frames;
 use crate::sql::Rows;
 
 /// Messages as columns, or the rows of an answer. Nothing changes it.
@@ -93,7 +96,20 @@ impl Table {
         }
     }
 
-    /// The SQL type of each column, by name.
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        match &self.rows {
+            Rows::Packed(table) => {
+                table.schema().fields.iter().map(|field| field.name.to_string()).collect()
+            }
+            Rows::Arrow(shown) => {
+                shown.schema.fields().iter().map(|field| field.name().clone()).collect()
+            }
+        }
+    }
+
+    /// The kind of each column by its name, in the words of SQL.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let schema = PyDict::new(py);
@@ -140,16 +156,19 @@ impl Table {
     /// Answers a statement about this table, which is called `name` in it.
     ///
     /// `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]` is answered by the table's scan,
-    /// all else of SQL by the engine of `quarrier query`, which `quarrier[sql]` brings.
-    #[pyo3(signature = (sql, *, name="m", workers=None))]
+    /// all else of SQL by the engine of `quarrier query`, which `quarrier[sql]` brings. `params` are the
+    /// values of its `?`, or of `$1`, `$2` and so on.
+    #[pyo3(signature = (sql, *, params=None, name="m", workers=None))]
     fn query(
         &self,
         py: Python<'_>,
         sql: &str,
+        params: Option<&Bound<'_, PyAny>>,
         name: &str,
         workers: Option<Count>,
     ) -> PyResult<Self> {
-        let answers = query::of_table(py, &self.rows, name, vec![sql.to_string()], workers);
+        let sql = parameters::bound(py, sql, params)?.into_owned();
+        let answers = query::of_table(py, &self.rows, name, vec![sql], workers);
         Ok(answers?.pop().unwrap_or_default())
     }
 
@@ -184,6 +203,47 @@ impl Table {
             Rows::Packed(table) => values::dicts(py, table),
             Rows::Arrow(shown) => shown::dicts(py, shown),
         }
+    }
+
+    /// The rows as a `pyarrow.Table`.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_arrow", true)
+    }
+
+    /// The rows as a `pandas.DataFrame`. Decimals become floats, unless `exact` keeps them;
+    /// integers stay integers where some are missing.
+    #[pyo3(signature = (*, exact=false))]
+    fn to_pandas<'py>(slf: &Bound<'py, Self>, exact: bool) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_pandas", exact)
+    }
+
+    /// The rows as a `polars.DataFrame`. Decimals become floats, unless `exact` keeps them.
+    #[pyo3(signature = (*, exact=false))]
+    fn to_polars<'py>(slf: &Bound<'py, Self>, exact: bool) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_polars", exact)
+    }
+
+    /// The first rows as HTML, which notebooks show.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "repr_html", true)
+    }
+
+    /// A row as a dict, by its number; of a slice, a table.
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        rows::item(slf, key)
+    }
+
+    /// The rows as dicts.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "rows_of", true)
+    }
+
+    /// Pickles hold the rows as Arrow data, which needs pyarrow; not what was rejected.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "reduce", true)
     }
 
     /// The rows as a stream of Arrow record batches, by the Arrow PyCapsule interface.

@@ -9,7 +9,7 @@ use quarrier_core::parallel::planned_workers;
 use quarrier_filter::{Error, Query, Scan, sql as filter};
 use quarrier_messages::Table as Packed;
 
-use super::{Table, arrow};
+use super::{Table, arrow, parameters};
 use crate::count::Count;
 use crate::errors::{of_filter, of_sql, raise};
 use crate::host;
@@ -48,13 +48,21 @@ pub(super) fn of_table(
 /// >>> orders = b'{"side": "B", "qty": 7}\n{"side": "S", "qty": 8}\n'
 /// >>> query("SELECT qty FROM orders WHERE side = 'S'", orders=orders).to_pylist()
 /// [{'qty': 8}]
+///
+/// `params` are the values of its `?`, or of `$1`, `$2` and so on. They never change what the
+/// statement is.
+///
+/// >>> query("SELECT side FROM orders WHERE qty < ?", params=[8], orders=orders).to_pylist()
+/// [{'side': 'B'}]
 #[pyfunction]
-#[pyo3(signature = (sql, /, **tables))]
+#[pyo3(signature = (sql, /, *, params=None, **tables))]
 pub(crate) fn query(
     py: Python<'_>,
     sql: &str,
+    params: Option<&Bound<'_, PyAny>>,
     tables: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Table> {
+    let sql = &*parameters::bound(py, sql, params)?;
     let named = py.detach(|| filter::table(sql));
     let all = tables.map(|tables| tables.iter().map(|(name, table)| Ok((name.extract()?, table))));
     let mut all: Vec<(String, Bound<'_, PyAny>)> =

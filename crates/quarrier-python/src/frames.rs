@@ -1,0 +1,15 @@
+//! Rows as other packages have them: data frames, HTML, pickles. `quarrier._frames` makes them.
+
+use pyo3::prelude::*;
+
+/// What `quarrier._frames` makes of rows, by the name of its function.
+///
+/// # Errors
+/// `ImportError` where a package is missing, and what that package raises.
+pub(crate) fn made<'py>(
+    rows: &Bound<'py, PyAny>,
+    name: &str,
+    exact: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    rows.py().import("quarrier._frames")?.getattr(name)?.call1((rows, exact))
+}
