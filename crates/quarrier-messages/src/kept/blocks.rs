@@ -7,7 +7,7 @@ use crate::build::{Cell, FieldId, Row};
 use crate::frame::{Reader, Rejected, Taker};
 use crate::load::Block;
 use crate::log::Encoding;
-use crate::{FormatReader, Limits};
+use crate::{Format, FormatReader, Limits, Opening};
 
 /// What there is in a block.
 #[derive(Debug, Default)]
@@ -57,6 +57,20 @@ pub(super) fn checked(
     limits: &Limits,
 ) -> Checked {
     judged(&mut Nothing, reader, block, how, limits)
+}
+
+/// The messages of a batch that are wanted, by their number in it: a line each, after its header.
+pub(super) fn picked(
+    (format, header): (&Format, &[u8]),
+    bytes: &[u8],
+    is_wanted: impl Fn(usize) -> bool,
+) -> Vec<u8> {
+    let (limits, opening) = (Limits::default(), Opening::default());
+    let mut reader = FormatReader::new(format, &limits, &opening);
+    let first = reader.open(bytes, true).unwrap_or(0).min(bytes.len());
+    let mut picker = Picker { nothing: Nothing, is_wanted, number: 0, payload: header.to_vec() };
+    reader.read(&mut Block::whole(0, first).chunk(bytes), &mut picker);
+    picker.payload
 }
 
 fn judged<J: Judge>(
@@ -182,6 +196,35 @@ impl<J: Judge> Taker for Joiner<'_, J> {
     fn reject(&mut self, _reject: Rejected<'_>) {
         self.judge.verdict();
     }
+}
+
+/// Puts messages together whose numbers are wanted.
+struct Picker<W> {
+    nothing: Nothing,
+    is_wanted: W,
+    number: usize,
+    payload: Vec<u8>,
+}
+
+impl<W: Fn(usize) -> bool> Taker for Picker<W> {
+    type Row = Nothing;
+
+    fn row(&mut self) -> &mut Nothing {
+        &mut self.nothing
+    }
+
+    fn commit(&mut self, message: &[u8]) {
+        if (self.is_wanted)(self.number) {
+            self.payload.extend_from_slice(message);
+            // The last one of a batch may have its own.
+            if !message.ends_with(b"\n") {
+                self.payload.push(b'\n');
+            }
+        }
+        self.number += 1;
+    }
+
+    fn reject(&mut self, _reject: Rejected<'_>) {}
 }
 
 /// Takes no field of any message.

@@ -1,18 +1,29 @@
-//! The messages of a table that came after a mark.
+//! The messages of a table that came after a mark, and the rows that they replaced or removed.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::index::Extent;
+use super::keyed::mark_of;
 use crate::Table;
 
-/// Messages of a table, each with its mark.
+/// Messages of a table, each with its mark. Of a table with a key, also the rows that are gone.
 #[derive(Debug, Clone)]
 pub struct Changes {
     table: Arc<Table>,
-    /// The row that each batch begins with, and its marks.
-    batches: Vec<(u64, Range<u64>)>,
+    places: Places,
     mark: u64,
+}
+
+/// What the rows of the table are.
+#[derive(Debug, Clone)]
+enum Places {
+    /// Messages: the row that each batch begins with, and its marks.
+    Batches(Vec<(u64, Range<u64>)>),
+    /// Those of a table that has their marks as its last column.
+    Marked(Arc<Table>),
+    /// Each its mark, and whether it is gone by that message.
+    Listed(Vec<(u64, bool)>),
 }
 
 impl Changes {
@@ -24,11 +35,22 @@ impl Changes {
             rows += extent.marks.end - extent.marks.start;
             (first, extent.marks.clone())
         };
-        let batches = extents.iter().map(&mut batch).collect();
-        (rows == table.rows()).then_some(Changes { table, batches, mark })
+        let places = Places::Batches(extents.iter().map(&mut batch).collect());
+        (rows == table.rows()).then_some(Changes { table, places, mark })
     }
 
-    /// The messages, in the order of their marks.
+    /// Of the rows of a table with a key that are there at `mark`.
+    pub(super) fn marked(table: Arc<Table>, marked: Arc<Table>, mark: u64) -> Self {
+        Changes { table, places: Places::Marked(marked), mark }
+    }
+
+    /// Of rows that came, and rows that are gone: for each, the mark of the message that did it.
+    pub(super) fn listed(table: Table, rows: Vec<(u64, bool)>, mark: u64) -> Self {
+        Changes { table: Arc::new(table), places: Places::Listed(rows), mark }
+    }
+
+    /// The messages, in the order of their marks. Of a table with a key, a row that is gone comes before the
+    /// one that replaced it.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -38,10 +60,31 @@ impl Changes {
         self.mark
     }
 
-    /// The mark of the message in this row of the table.
+    /// The mark of the message in this row of the table; of a row that is gone, that of the message which
+    /// replaced or removed it.
     pub fn mark_of(&self, row: u64) -> u64 {
-        let behind = self.batches.partition_point(|(first, _)| *first <= row);
-        let batch = behind.checked_sub(1).and_then(|at| self.batches.get(at));
-        batch.map_or(0, |(first, marks)| marks.start + (row - first))
+        match &self.places {
+            Places::Batches(batches) => {
+                let behind = batches.partition_point(|(first, _)| *first <= row);
+                let batch = behind.checked_sub(1).and_then(|at| batches.get(at));
+                batch.map_or(0, |(first, marks)| marks.start + (row - first))
+            }
+            Places::Marked(table) => mark_of(table, row),
+            Places::Listed(_) => self.listed_at(row).map_or(0, |(mark, _)| mark),
+        }
+    }
+
+    /// Whether this row of the table is gone: the message with its mark replaced or removed it.
+    pub fn is_gone(&self, row: u64) -> bool {
+        self.listed_at(row).is_some_and(|(_, is_gone)| is_gone)
+    }
+
+    fn listed_at(&self, row: u64) -> Option<(u64, bool)> {
+        match &self.places {
+            Places::Listed(rows) => {
+                usize::try_from(row).ok().and_then(|row| rows.get(row)).copied()
+            }
+            Places::Batches(_) | Places::Marked(_) => None,
+        }
     }
 }

@@ -54,7 +54,7 @@ impl ColumnFiles {
         std::mem::take(&mut *lock(&self.notices))
     }
 
-    fn note(&self, table: u32, what: &str) {
+    pub(super) fn note(&self, table: u32, what: &str) {
         let path = self.disk.path(&file_name(table));
         let notice = format!("{path}: {what}; the columns are made anew from the log");
         let mut notices = lock(&self.notices);
@@ -75,7 +75,7 @@ impl ColumnFiles {
                     return None;
                 }
                 lock(&self.stored).insert(table, message_bytes);
-                Some(Snapshot { table: Arc::new(read), batches: batches as usize })
+                Some(Snapshot::new(read, batches as usize))
             }
             Err(Unused::Silently) => None,
             Err(Unused::For(reason)) => {
@@ -99,20 +99,20 @@ impl ColumnFiles {
     /// # Errors
     /// [`Error::Full`](crate::log::Error::Full), [`Error::Io`](crate::log::Error::Io): then those before are
     /// still there.
-    pub(super) fn write(&self, table: u32, snapshot: &Snapshot, extents: &[Extent]) -> Result<()> {
+    pub(super) fn write(&self, number: u32, snapshot: &Snapshot, extents: &[Extent]) -> Result<()> {
         let Some(extents) = extents.get(..snapshot.batches) else { return Ok(()) };
         // One after the other: they would write to the same file.
         let mut stored = lock(&self.stored);
         let message_bytes = extents.iter().map(Extent::message_bytes).sum();
         let end_mark = extents.last().map_or(0, |last| last.marks.end);
-        let (batches, rows) = (extents.len() as u64, snapshot.table.rows());
+        let table = snapshot.stored();
+        let (batches, rows) = (extents.len() as u64, table.rows());
         let numbers = [batches, end_mark, places(extents), message_bytes, rows];
-        let head = Head { magic: MAGIC, table, numbers };
-        let about = (file_name(table), snapshot.table.nbytes());
-        whole::replace(self.disk.as_ref(), (&about.0, about.1), head, |sink| {
-            snapshot.table.write_to(sink)
-        })?;
-        stored.insert(table, message_bytes);
+        let head = Head { magic: MAGIC, table: number, numbers };
+        let name = file_name(number);
+        let about = (name.as_str(), table.nbytes());
+        whole::replace(self.disk.as_ref(), about, head, |sink| table.write_to(sink))?;
+        stored.insert(number, message_bytes);
         Ok(())
     }
 }

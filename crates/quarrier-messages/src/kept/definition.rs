@@ -14,6 +14,10 @@ use crate::{Error, Field, Kind, Result, Schema};
 const COLUMNS_MAX: usize = 1_600;
 /// The longest name of a column, in bytes.
 const NAME_BYTES_MAX: usize = 255;
+/// The most columns of a key.
+const KEY_COLUMNS_MAX: usize = 32;
+/// What a line of the text begins with that says the key.
+const KEY_WORDS: &str = "key replace";
 
 /// A column that was declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +32,34 @@ pub struct DefinedColumn {
     pub is_required: bool,
 }
 
-/// The columns of a table that was declared.
+/// The columns of a table that was declared, and its key if it has one.
+///
+/// ```
+/// use quarrier_messages::Kind;
+/// use quarrier_messages::kept::{DefinedColumn, Definition};
+///
+/// # fn main() -> quarrier_messages::Result<()> {
+/// let column = |name: &str, kind| DefinedColumn {
+///     name: name.into(),
+///     kind,
+///     digits: 38,
+///     is_required: false,
+/// };
+/// let columns = vec![column("symbol", Kind::Text), column("bid", Kind::Decimal { scale: 4 })];
+/// let quotes = Definition::new(columns)?.with_key(&["symbol"])?;
+/// assert_eq!(quotes.key(), [0]);
+/// assert!(quotes.columns()[0].is_required);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Definition {
     columns: Vec<DefinedColumn>,
+    key: Vec<usize>,
+}
+
+fn wrong(reason: String) -> Error {
+    Error::Kept { place: "columns".to_string(), reason }
 }
 
 /// Why a message does not fit the columns of its table.
@@ -72,7 +100,6 @@ impl Definition {
     /// # Errors
     /// [`Error::Kept`] where there are too many columns, or one has a name that none may have.
     pub fn new(columns: Vec<DefinedColumn>) -> Result<Self> {
-        let wrong = |reason: String| Error::Kept { place: "columns".to_string(), reason };
         if columns.len() > COLUMNS_MAX {
             return Err(wrong(format!("a table has at most {COLUMNS_MAX}")));
         }
@@ -90,7 +117,52 @@ impl Definition {
                 return Err(wrong(format!("'{name}' is there twice")));
             }
         }
-        Ok(Definition { columns })
+        Ok(Definition { columns, key: Vec::new() })
+    }
+
+    /// The same with a key: of the rows with the same values in these columns, the table has the one that
+    /// came last. The columns need a value in every message.
+    ///
+    /// # Errors
+    /// [`Error::Kept`] where there is no such column, it is there twice, or it is of a kind that no key has:
+    /// floating numbers, and columns of any kind, in the key or beside it.
+    pub fn with_key(mut self, names: &[&str]) -> Result<Self> {
+        let mut key = Vec::with_capacity(names.len());
+        for name in names {
+            let place = self.columns.iter().position(|column| *column.name == **name);
+            let place = place.ok_or_else(|| wrong(format!("there is no '{name}' for the key")))?;
+            if key.contains(&place) {
+                return Err(wrong(format!("'{name}' is in the key twice")));
+            }
+            key.push(place);
+        }
+        self.set_key(key)?;
+        Ok(self)
+    }
+
+    fn set_key(&mut self, key: Vec<usize>) -> Result<()> {
+        if key.is_empty() || key.len() > KEY_COLUMNS_MAX {
+            return Err(wrong(format!("a key has 1 to {KEY_COLUMNS_MAX}")));
+        }
+        if let Some(any) = self.columns.iter().find(|column| column.kind == Kind::Null) {
+            let name = &any.name;
+            return Err(wrong(format!("'{name}' has any kind, which no column beside a key has")));
+        }
+        for place in &key {
+            let column = &mut self.columns[*place];
+            if column.kind == Kind::Float {
+                let name = &column.name;
+                return Err(wrong(format!("'{name}' has floating numbers, which are no key")));
+            }
+            column.is_required = true;
+        }
+        self.key = key;
+        Ok(())
+    }
+
+    /// The places of the columns that are the key, in its order; none where the table has no key.
+    pub fn key(&self) -> &[usize] {
+        &self.key
     }
 
     /// The columns, in their order.
@@ -104,9 +176,17 @@ impl Definition {
         Schema { fields: self.columns.iter().map(field).collect() }
     }
 
-    /// A line for each column: its kind, whether it is required, its name.
+    /// A line for each column: its kind, whether it is required, its name. Before them, if there is a key, a
+    /// line with the places of its columns.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
+        if !self.key.is_empty() {
+            text.push_str(KEY_WORDS);
+            for place in &self.key {
+                let _ = write!(text, " {place}");
+            }
+            text.push('\n');
+        }
         for DefinedColumn { name, kind, digits, is_required } in &self.columns {
             let word = match kind {
                 Kind::Decimal { scale } => format!("decimal({digits},{scale})"),
@@ -134,8 +214,23 @@ impl Definition {
             let is_required = needs == "required";
             Some(DefinedColumn { name: name.into(), kind, digits, is_required })
         };
-        let columns = text.lines().map(column).collect::<Option<Vec<_>>>()?;
-        Definition::new(columns).ok()
+        let (key, rest) = match text.strip_prefix(KEY_WORDS) {
+            Some(rest) => rest.split_once('\n')?,
+            None => ("", text),
+        };
+        let columns = rest.lines().map(column).collect::<Option<Vec<_>>>()?;
+        let mut definition = Definition::new(columns).ok()?;
+        if text.starts_with(KEY_WORDS) {
+            let places = key.split_ascii_whitespace().map(|place| place.parse().ok());
+            let places = places.collect::<Option<Vec<usize>>>()?;
+            let mut seen = HashSet::new();
+            let is_place = |place: &usize| *place < definition.columns.len() && seen.insert(*place);
+            if !places.iter().all(is_place) {
+                return None;
+            }
+            definition.set_key(places).ok()?;
+        }
+        Some(definition)
     }
 }
 
@@ -177,6 +272,9 @@ pub(super) struct Checker<'d> {
     seen: Vec<u64>,
     message: u64,
     has_required: bool,
+    /// Whether strings must not be made of floating or very long numbers: how many of their digits are left
+    /// depends on the messages around them, and rows would be different ones when they are read again.
+    has_key: bool,
 }
 
 impl<'d> Checker<'d> {
@@ -190,6 +288,7 @@ impl<'d> Checker<'d> {
             seen: vec![0; columns.len()],
             message: 1,
             has_required: columns.iter().any(|column| column.is_required),
+            has_key: !definition.key.is_empty(),
         }
     }
 
@@ -215,6 +314,19 @@ impl<'d> Checker<'d> {
             },
             _ => Some(Misfit::Kind),
         });
+    }
+
+    /// Whether a column takes no number that may lose digits.
+    fn keeps_digits(&self, field: FieldId) -> bool {
+        let is_text = |column: &DefinedColumn| column.kind == Kind::Text;
+        self.has_key && self.columns.get(field.index()).is_some_and(is_text)
+    }
+
+    fn floating(&mut self, field: FieldId) {
+        match self.keeps_digits(field) {
+            true => self.judged(field, |_| Some(Misfit::Kind)),
+            false => self.of_kinds(field, &[Kind::Float]),
+        }
     }
 
     fn of_kinds(&mut self, field: FieldId, kinds: &[Kind]) {
@@ -259,13 +371,15 @@ impl Row for Checker<'_> {
 
     fn number(&mut self, field: FieldId, number: Cell<'static>) {
         match number {
-            Cell::Wide { mantissa, scale } => self.exact(field, mantissa.into(), scale),
-            _ => self.of_kinds(field, &[Kind::Float]),
+            Cell::Wide { mantissa, scale } if !self.keeps_digits(field) => {
+                self.exact(field, mantissa.into(), scale);
+            }
+            _ => self.floating(field),
         }
     }
 
     fn float(&mut self, field: FieldId, _value: f64) {
-        self.of_kinds(field, &[Kind::Float]);
+        self.floating(field);
     }
 
     fn date(&mut self, field: FieldId, _days: i32) {
@@ -317,7 +431,22 @@ mod tests {
         let definition = definition();
         assert_eq!(Definition::of_text(&definition.to_text()), Some(definition));
         assert_eq!(Definition::of_text(""), Some(Definition::default()));
-        for text in ["integer -", "number - a", "decimal(4) - a", "integer - a\nfloat - A\n"] {
+        let keyed = self::definition().with_key(&["at", "id"]).unwrap();
+        assert_eq!(keyed.key(), [2, 0]);
+        assert_eq!(Definition::of_text(&keyed.to_text()), Some(keyed));
+        for text in [
+            "integer -",
+            "number - a",
+            "decimal(4) - a",
+            "integer - a\nfloat - A\n",
+            "key replace 1\ninteger - a\n",
+            "key replace\ninteger - a\n",
+            "key replace 0 0\ninteger - a\n",
+            "key replace 0\nfloat - a\n",
+            "key replace x\ninteger - a\n",
+            "key refuse 0\ninteger - a\n",
+            "key replace 0",
+        ] {
             assert_eq!(Definition::of_text(text), None, "{text}");
         }
     }
@@ -328,6 +457,33 @@ mod tests {
             let columns = names.iter().map(|name| column(name, Kind::Text, DIGITS_MAX, false));
             assert!(Definition::new(columns.collect()).is_err(), "{names:?}");
         }
+    }
+
+    #[test]
+    fn a_key_is_of_columns_that_are_there_and_equal_or_not() {
+        let columns =
+            vec![column("id", Kind::Integer, 38, false), column("x", Kind::Float, 38, false)];
+        let plain = Definition::new(columns).unwrap();
+        for names in [&[][..], &["ID"], &["id", "id"], &["x"]] {
+            assert!(plain.clone().with_key(names).is_err(), "{names:?}");
+        }
+        let keyed = plain.with_key(&["id"]).unwrap();
+        assert!(keyed.columns()[0].is_required && !keyed.columns()[1].is_required);
+        let any = Definition::new(vec![
+            column("id", Kind::Integer, 38, false),
+            column("any", Kind::Null, 38, false),
+        ]);
+        assert!(any.unwrap().with_key(&["id"]).is_err());
+        let note = vec![column("id", Kind::Text, 38, false), column("note", Kind::Text, 38, false)];
+        let keyed = Definition::new(note).unwrap().with_key(&["id"]).unwrap();
+        let mut checker = Checker::new(&keyed);
+        let (id, note) = (checker.field("id").unwrap(), checker.field("note").unwrap());
+        checker.integer(id, 1);
+        checker.float(note, 1e300);
+        assert_eq!(checker.verdict().and_then(Misfit::of), Some(Misfit::Kind));
+        checker.integer(id, 1);
+        checker.number(note, Cell::exact(i128::from(i64::MAX) * 10, 0));
+        assert_eq!(checker.verdict().and_then(Misfit::of), Some(Misfit::Kind));
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Extent {
 pub struct KeptTable {
     /// Its name.
     pub name: String,
-    /// Its messages.
+    /// The messages that came; of a table with a key, also those that were replaced or removed since.
     pub messages: u64,
     /// Their bytes, as they came.
     pub bytes: u64,
@@ -154,9 +154,12 @@ impl Index {
         let mut table =
             KeptTable { name, messages: 0, bytes: 0, stored_bytes: 0, formats: Vec::new() };
         for extent in extents {
+            table.stored_bytes += u64::from(extent.place.bytes);
+            if extent.encoding == Encoding::KeysRemoved {
+                continue;
+            }
             table.messages += extent.marks.end - extent.marks.start;
             table.bytes += extent.message_bytes();
-            table.stored_bytes += u64::from(extent.place.bytes);
             let name = name_of(extent.encoding);
             if !table.formats.contains(&name) {
                 table.formats.push(name);

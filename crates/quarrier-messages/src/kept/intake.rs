@@ -37,7 +37,8 @@ const GENERATION: u32 = u32::MAX;
 pub struct IntakeOptions {
     /// How they are written; None: their first bytes tell.
     pub format: Option<Format>,
-    /// Columns that they have to fit, in place of those that the table was declared with.
+    /// Columns that they have to fit, in place of those that the table was declared with; not where it has a
+    /// key.
     pub definition: Option<Arc<Definition>>,
     /// Whether one that makes no sense, or does not fit, keeps all of them out.
     pub is_whole: bool,
@@ -80,11 +81,11 @@ fn failed(error: io::Error) -> Error {
 /// Messages that were checked, and are on their way to the disk if there are any.
 #[must_use = "what is not waited for may not be on the disk"]
 pub struct Sent {
-    taken: Taken,
-    on_its_way: Option<OnItsWay>,
+    pub(super) taken: Taken,
+    pub(super) on_its_way: Option<OnItsWay>,
 }
 
-enum OnItsWay {
+pub(super) enum OnItsWay {
     One(Pending),
     All(Committed),
 }
@@ -154,7 +155,9 @@ pub(super) fn take(
         Some(format) => format.clone(),
         None => Format::of(spool)?,
     };
-    let definition = options.definition.clone().or(definition);
+    // What a key asks of columns holds for all messages.
+    let keyed = definition.clone().filter(|definition| !definition.key().is_empty());
+    let definition = keyed.or_else(|| options.definition.clone()).or(definition);
     let blocks = Blocks::checked(store, spool, (&format, definition.as_deref()), stop)?;
     let taken = Taken {
         marks: 0..blocks.messages,
@@ -239,23 +242,33 @@ impl Blocks {
 
     fn send(&self, log: &Log, table: u32, publication: Option<Publication>) -> Result<OnItsWay> {
         let mut offset = 0;
-        let mut batches = self.batches.iter().map(|(bytes, messages)| -> Result<Batch> {
+        let batches = self.batches.iter().map(|(bytes, messages)| -> Result<Batch> {
             let payload = self.payloads.bytes(offset, *bytes).map_err(failed)?;
             offset += *bytes as u64;
             Ok(Batch::new(table, self.encoding, *messages, payload)?)
         });
-        if self.batches.len() > 1 {
-            let mut chain = log.begin()?;
-            for batch in batches {
-                chain.append(batch?)?;
-            }
-            return Ok(OnItsWay::All(chain.commit(publication)?));
-        }
-        let batch = batches.next().transpose()?;
-        let mut batch = batch.ok_or(log::Error::Invalid { reason: "it has no messages" })?;
-        if let Some(publication) = publication {
-            batch = batch.published(publication);
-        }
-        Ok(OnItsWay::One(log.send(batch)?))
+        send(log, batches, publication)
     }
+}
+
+/// Sends batches to the log: one on its way, several as a chain until they are on the disk.
+pub(super) fn send(
+    log: &Log,
+    batches: impl ExactSizeIterator<Item = Result<Batch>>,
+    publication: Option<Publication>,
+) -> Result<OnItsWay> {
+    let mut batches = batches;
+    if batches.len() > 1 {
+        let mut chain = log.begin()?;
+        for batch in batches {
+            chain.append(batch?)?;
+        }
+        return Ok(OnItsWay::All(chain.commit(publication)?));
+    }
+    let batch = batches.next().transpose()?;
+    let mut batch = batch.ok_or(log::Error::Invalid { reason: "it has no messages" })?;
+    if let Some(publication) = publication {
+        batch = batch.published(publication);
+    }
+    Ok(OnItsWay::One(log.send(batch)?))
 }

@@ -11,6 +11,9 @@
 //! so whatever reads files of messages reads a log. Columns that were made of it are stored beside it,
 //! so that only what came since is parsed when the folder is opened again.
 //!
+//! A table whose [`Definition`] has a key has, of the messages with the same key, the one that came last, and
+//! none that was removed since.
+//!
 //! `docs/log.md` draws the log and the catalog, which says what tables are called.
 
 mod blocks;
@@ -20,11 +23,15 @@ mod columns;
 mod definition;
 mod encoding;
 mod files;
+mod history;
 mod index;
 mod index_file;
 mod intake;
+mod key;
+mod keyed;
 mod load;
 mod order;
+mod removal;
 mod resume;
 mod run;
 mod segment;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use quarrier_core::source::Source;
 use quarrier_core::sync::lock;
 
+use super::blocks::picked;
 use super::encoding::format_of;
 use super::files::{Files, Messages};
 use super::index::Extent;
@@ -34,13 +35,58 @@ struct Inner {
 }
 
 /// A batch as a part of the source.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Span {
     /// Where it begins in the source.
     start: u64,
     place: Place,
     /// Bytes at its start that are left out.
     skipped: u64,
+    /// The messages that are shown; None: all of them.
+    alive: Option<Arc<Alive>>,
+}
+
+/// Which messages of a batch are rows of their table, which has a key.
+#[derive(Debug)]
+pub(super) struct Alive {
+    /// A bit for each message.
+    bits: Vec<u64>,
+    header: Arc<[u8]>,
+    /// What is left of the batch, in bytes, its header among them.
+    bytes: u64,
+}
+
+impl Alive {
+    /// Those with these numbers in the batch.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(super) fn of(
+        files: &Files,
+        extent: &Extent,
+        numbers: impl Iterator<Item = u64>,
+    ) -> io::Result<Alive> {
+        let mut bits = vec![0; (extent.marks.end - extent.marks.start).div_ceil(64) as usize];
+        for number in numbers {
+            if let Some(word) = bits.get_mut((number / 64) as usize) {
+                *word |= 1 << (number % 64);
+            }
+        }
+        let mut alive = Alive { bits, header: Arc::clone(&extent.header), bytes: 0 };
+        let messages = files.messages(&extent.place)?;
+        if let Some(format) = format_of(extent.encoding, &extent.header) {
+            alive.bytes = alive.picked(&format, messages.bytes()).len() as u64;
+        }
+        files.let_go(messages);
+        Ok(alive)
+    }
+
+    fn picked(&self, format: &Format, messages: &[u8]) -> Vec<u8> {
+        let is_wanted = |number: usize| {
+            self.bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
+        };
+        picked((format, &self.header), messages, is_wanted)
+    }
 }
 
 impl std::fmt::Debug for Run {
@@ -62,15 +108,27 @@ impl Eq for Run {}
 impl Run {
     /// Of batches that go with each other; None where nobody reads their encoding.
     pub(super) fn of(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Option<Run> {
-        let first = extents.first()?;
+        let all = extents.iter().map(|extent| (extent, None));
+        Run::of_alive(name, files, &all.collect::<Vec<_>>())
+    }
+
+    /// The same of some messages of each.
+    pub(super) fn of_alive(
+        name: &str,
+        files: &Arc<Files>,
+        extents: &[(&Extent, Option<Arc<Alive>>)],
+    ) -> Option<Run> {
+        let (first, _) = extents.first()?;
         let format = format_of(first.encoding, &first.header)?;
         let mut length = 0;
-        let mut span = |(at, extent): (usize, &Extent)| {
+        let mut span = |(at, (extent, alive)): (usize, &(&Extent, Option<Arc<Alive>>))| {
             // One header is enough.
             let skipped = if at == 0 { 0 } else { extent.header.len() as u64 };
             let start = length;
-            length += u64::from(extent.place.bytes_unpacked).saturating_sub(skipped);
-            Span { start, place: extent.place, skipped }
+            let all = u64::from(extent.place.bytes_unpacked);
+            let bytes = alive.as_ref().map_or(all, |alive| alive.bytes);
+            length += bytes.saturating_sub(skipped);
+            Span { start, place: extent.place, skipped, alive: alive.clone() }
         };
         let spans = extents.iter().enumerate().map(&mut span).collect();
         let (name, files, held) = (name.to_string(), Arc::clone(files), Mutex::default());
@@ -101,7 +159,12 @@ impl Inner {
         if let Some(messages) = known(&lock(&self.held)) {
             return Ok(messages);
         }
-        let messages = Arc::new(self.files.messages(&span.place)?);
+        let mut messages = self.files.messages(&span.place)?;
+        if let Some(alive) = &span.alive {
+            let picked = alive.picked(&self.format, messages.bytes());
+            self.files.let_go(std::mem::replace(&mut messages, Messages::Unpacked(picked)));
+        }
+        let messages = Arc::new(messages);
         let mut held = lock(&self.held);
         held.push_back((number, Arc::clone(&messages)));
         let mut bytes: usize = held.iter().map(|(_, messages)| messages.bytes().len()).sum();

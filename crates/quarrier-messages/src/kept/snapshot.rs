@@ -26,6 +26,20 @@ pub(super) struct Making<'m> {
 pub(super) struct Snapshot {
     pub(super) table: Arc<Table>,
     pub(super) batches: usize,
+    /// Of a table with a key: the same rows, with their marks as another column.
+    pub(super) marked: Option<Arc<Table>>,
+}
+
+impl Snapshot {
+    /// Of a table without a key.
+    pub(super) fn new(table: Table, batches: usize) -> Self {
+        Snapshot { table: Arc::new(table), batches, marked: None }
+    }
+
+    /// All that has to be stored.
+    pub(super) fn stored(&self) -> &Table {
+        self.marked.as_ref().unwrap_or(&self.table)
+    }
 }
 
 impl Making<'_> {
@@ -42,11 +56,11 @@ impl Making<'_> {
             if !differ_in_words(&known.table, &more) {
                 let table = Table::concat(&[(*known.table).clone(), more], self.workers);
                 if !is_in_pieces(&table) {
-                    return Ok(Snapshot { table: Arc::new(table), batches });
+                    return Ok(Snapshot::new(table, batches));
                 }
             }
         }
-        Ok(Snapshot { table: Arc::new(self.parsed(extents)?), batches })
+        Ok(Snapshot::new(self.parsed(extents)?, batches))
     }
 
     /// The messages of batches as one table.

@@ -108,6 +108,11 @@ impl RowsWriter {
         Ok(())
     }
 
+    /// How many rows there are so far.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
     /// The rows so far, as they are written.
     pub fn payload(&self) -> &[u8] {
         &self.payload

@@ -8,6 +8,7 @@ use crate::{Field, Kind, Schema, Value, exact};
 mod assemble;
 
 mod arrow;
+mod merge;
 pub use arrow::{Batches, Places, Views};
 
 mod stored;

@@ -40,7 +40,7 @@ impl Table {
     }
 
     /// Cuts rows into those of segments.
-    fn cut<'r>(&self, rows: &'r [u64], columns: &[usize]) -> Vec<&'r [u64]> {
+    pub(super) fn cut<'r>(&self, rows: &'r [u64], columns: &[usize]) -> Vec<&'r [u64]> {
         let is_long = |column: &&Column| {
             let mut segments = column.segments.iter();
             segments.any(|segment| matches!(segment.data(), Data::Text(_)))
@@ -64,7 +64,7 @@ impl Table {
         chunks
     }
 
-    fn taken(&self, column: &Column, kind: Kind, rows: &[u64]) -> SegmentColumn {
+    pub(super) fn taken(&self, column: &Column, kind: Kind, rows: &[u64]) -> SegmentColumn {
         let data = match kind {
             Kind::Float => RawData::Float(self.floats(column, rows)),
             Kind::Text => match self.codes(column, rows) {

@@ -19,7 +19,7 @@ impl Wake for Unpark {
 }
 
 /// Waits for a task, on this thread.
-fn done<T>(task: impl Future<Output = T>) -> T {
+pub(crate) fn done<T>(task: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut task = pin!(task);
     loop {

@@ -12,4 +12,5 @@ mod formats;
 mod grown;
 mod index;
 mod intake;
+mod keyed;
 mod resume;

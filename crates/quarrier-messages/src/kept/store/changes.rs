@@ -40,13 +40,17 @@ impl Store {
             None => (table, all.len()),
         };
         let mark = mark_before(all.get(batches), state.index.next_mark);
+        if let Some(marked) = snapshot.and_then(|snapshot| snapshot.marked.as_ref()) {
+            return Ok(Changes::marked(table, Arc::clone(marked), mark));
+        }
         let extents = all.get(..batches).unwrap_or(all);
         Changes::new(table, extents, mark).ok_or_else(|| self.uneven(name))
     }
 
     /// The messages of a table with marks above `after`, as many as are parsed at once: none where nothing
     /// has come. Their columns are those of `schema`, wider where a value asks for it. Batches count as a
-    /// whole, so the first messages may have lower marks, and the last ones marks above `until`.
+    /// whole, so the first messages may have lower marks, and the last ones marks above `until`. Of a table
+    /// with a key, there are also the rows that these messages replaced or removed.
     ///
     /// # Errors
     /// [`Error::Log`] with [`log::Error::Gone`] where retention removed what comes next; else as
@@ -66,7 +70,7 @@ impl Store {
         if let Some(oldest) = self.recovered.oldest_mark.filter(|oldest| from < *oldest) {
             return Err(Error::Log(log::Error::Gone { mark: from, oldest }));
         }
-        let (extents, mark) = {
+        let (number, extents, mark) = {
             let state = lock(&self.state);
             let number = self.number(&state, name)?;
             let all = state.index.extents(number);
@@ -80,8 +84,11 @@ impl Store {
             };
             let extents: Vec<Extent> = all.iter().take_while(is_in).cloned().collect();
             let mark = mark_before(all.get(extents.len()), state.index.next_mark);
-            (extents, mark.min(until))
+            (number, extents, mark.min(until))
         };
+        if let Some(definition) = self.keyed_definition(number) {
+            return self.keyed_changes((name, number, &definition), (&extents, mark), stop);
+        }
         let (place, files) = (&self.named(name), &self.files);
         let making = Making { name: place, files, workers: 1, stop, schema: Some(schema) };
         let table = Arc::new(making.parsed(&extents)?);

@@ -2,6 +2,7 @@
 
 mod changes;
 mod checkpoint;
+mod keyed;
 mod open;
 
 use std::borrow::Cow;
@@ -19,8 +20,10 @@ use super::catalog::{Catalog, DEFINITIONS, NAME_BYTES_MAX};
 use super::columns::{self, ColumnFiles};
 use super::definition::Definition;
 use super::files::Files;
+use super::history::History;
 use super::index::{Extent, Index, KeptTable};
 use super::intake::{self, Intake, IntakeOptions, Sent};
+use super::keyed::{Keyed, is_removal};
 use super::load::{self, LoadOptions, LoadWatch, Origin, Stored};
 use super::run::Run;
 use super::snapshot::{Making, Snapshot, runs};
@@ -67,8 +70,14 @@ pub struct Store {
     log: Option<Log>,
     recovered: Recovered,
     state: Mutex<State>,
+    /// Of tables with a key, deaths of rows that were read from the log once more, and the mark up to which
+    /// they are all.
+    past: Mutex<HashMap<u32, (History, u64)>>,
     notices: Mutex<Vec<String>>,
 }
+
+/// A table with a key, when it was asked for.
+type KeyedCell = Arc<Mutex<Option<Keyed>>>;
 
 #[derive(Default)]
 struct State {
@@ -76,6 +85,8 @@ struct State {
     definitions: Catalog,
     index: Index,
     snapshots: HashMap<u32, Snapshot>,
+    /// The rows of tables with a key, which one thread at a time moves on.
+    keyed: HashMap<u32, KeyedCell>,
     /// Bytes of the batches that the file of the index has.
     indexed_bytes: u64,
 }
@@ -90,6 +101,11 @@ pub fn is_log(path: &Path) -> bool {
     let mut read = || fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
     let is_named = path.extension().is_some_and(|ending| ending == "qlog");
     is_file && (is_named || (read().is_ok() && head == *segment::MAGIC))
+}
+
+/// The batches that have messages.
+fn messages(extents: &[Extent]) -> Vec<Extent> {
+    extents.iter().filter(|extent| !is_removal(extent)).cloned().collect()
 }
 
 impl Store {
@@ -244,6 +260,7 @@ impl Store {
             let mut state = lock(&self.state);
             let number = self.number(&state, name)?;
             state.snapshots.remove(&number);
+            state.keyed.remove(&number);
         }
         self.made_of(name, (workers, stop), None)
     }
@@ -266,12 +283,22 @@ impl Store {
             }
             (number, extents.to_vec(), known)
         };
-        let read = |stored: &ColumnFiles| stored.read(number, &extents, self.is_writable());
-        let known = known.or_else(|| stored.and_then(read));
-        let schema = self.definition_of(number).map(|definition| definition.schema());
+        let definition = self.definition_of(number);
+        let schema = definition.as_ref().map(|definition| definition.schema());
         let (name, files) = (&self.named(name), &self.files);
         let making = Making { name, files, workers, stop, schema: schema.as_ref() };
-        let snapshot = making.table(known.as_ref(), &extents)?;
+        let keyed = definition.filter(|definition| !definition.key().is_empty());
+        let read = |stored: &ColumnFiles| stored.read(number, &extents, self.is_writable());
+        let snapshot = match keyed {
+            Some(definition) => {
+                let read = || stored.and_then(|stored| Some((read(stored)?, stored)));
+                self.keyed_snapshot((number, &definition), &making, &extents, read)?
+            }
+            None => {
+                let known = known.or_else(|| stored.and_then(read));
+                making.table(known.as_ref(), &extents)?
+            }
+        };
         {
             let mut state = lock(&self.state);
             let newest = state.snapshots.entry(number).or_insert_with(|| snapshot.clone());
@@ -286,21 +313,33 @@ impl Store {
 
     /// Lets go of all tables that were made.
     pub fn forget(&self) {
-        lock(&self.state).snapshots.clear();
+        let mut state = lock(&self.state);
+        state.snapshots.clear();
+        state.keyed.clear();
+        drop(state);
+        lock(&self.past).clear();
     }
 
-    /// The messages of a table as sources: one, unless they are written in several ways.
+    /// The messages of a table as sources: one, unless they are written in several ways. Of a table with a key,
+    /// those that are its rows now, after which its other messages are looked for.
     ///
     /// # Errors
     /// As [`Store::table`].
+    ///
+    /// # Panics
+    /// When a worker panics.
     pub fn runs(&self, name: &str) -> Result<Vec<Run>> {
         self.refresh();
+        let number = self.number(&lock(&self.state), name)?;
+        if self.keyed_definition(number).is_some() {
+            return self.alive_runs(name, number);
+        }
         let state = lock(&self.state);
-        let number = self.number(&state, name)?;
-        runs(&self.named(name), &self.files, state.index.extents(number))
+        runs(&self.named(name), &self.files, &messages(state.index.extents(number)))
     }
 
-    /// The messages of a table with marks in one of these ranges, which batches begin and end with.
+    /// The messages of a table with marks in one of these ranges, which batches begin and end with; of a table
+    /// with a key, also those that were replaced or removed since.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -315,11 +354,13 @@ impl Store {
         let number = self.number(&state, name)?;
         let is_in =
             |extent: &Extent| ranges.iter().any(|range| range.contains(&extent.marks.start));
-        let extents = state.index.extents(number).iter().filter(|extent| is_in(extent));
-        runs(&self.named(name), &self.files, &extents.cloned().collect::<Vec<_>>())
+        let mut extents = messages(state.index.extents(number));
+        extents.retain(is_in);
+        runs(&self.named(name), &self.files, &extents)
     }
 
-    /// The messages of all tables as sources, in the order of the log.
+    /// The messages of all tables as sources, in the order of the log; of tables with a key, also those that
+    /// were replaced or removed since.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -328,7 +369,7 @@ impl Store {
         let state = lock(&self.state);
         let numbers = state.index.numbers();
         let mut extents: Vec<Extent> =
-            numbers.flat_map(|number| state.index.extents(number).iter().cloned()).collect();
+            numbers.flat_map(|number| messages(state.index.extents(number))).collect();
         extents.sort_by_key(|extent| extent.marks.start);
         runs(&self.place, &self.files, &extents)
     }

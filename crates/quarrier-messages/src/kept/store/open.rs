@@ -103,6 +103,7 @@ impl Store {
             log,
             recovered,
             state,
+            past: Mutex::default(),
             notices: Mutex::default(),
         })
     }

@@ -1,0 +1,65 @@
+//! When rows of a table with a key died, and which: what those hear who follow it.
+
+/// Of so many deaths the older half is forgotten: 16 MiB. Who asks for these reads the log again.
+const DEATHS_MAX: usize = 1 << 20;
+
+/// The deaths of rows, in order: the mark of the message that did it, and the mark of the row.
+#[derive(Debug, Clone, Default)]
+pub(super) struct History {
+    /// It has all deaths by messages of this mark and later ones.
+    from: u64,
+    deaths: Vec<(u64, u64)>,
+}
+
+impl History {
+    /// Of what messages from a mark on do.
+    pub(super) fn since(from: u64) -> Self {
+        History { from, deaths: Vec::new() }
+    }
+
+    /// The first mark whose deaths it has, and all later ones.
+    pub(super) fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// How many it has.
+    pub(super) fn len(&self) -> usize {
+        self.deaths.len()
+    }
+
+    pub(super) fn note(&mut self, at: u64, old: u64) {
+        if self.deaths.len() >= DEATHS_MAX {
+            let forgotten = self.deaths.drain(..DEATHS_MAX / 2).next_back();
+            self.from = forgotten.map_or(self.from, |(at, _)| at + 1);
+        }
+        if at >= self.from {
+            self.deaths.push((at, old));
+        }
+    }
+
+    /// The deaths by messages of these marks.
+    pub(super) fn of(&self, marks: std::ops::Range<u64>) -> &[(u64, u64)] {
+        let first = self.deaths.partition_point(|(at, _)| *at < marks.start);
+        let end = self.deaths.partition_point(|(at, _)| *at < marks.end);
+        self.deaths.get(first..end).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_deaths_are_forgotten_and_it_says_from_where_on_it_has_all() {
+        let mut history = History::since(5);
+        history.note(4, 1);
+        for at in 5..10 + DEATHS_MAX as u64 {
+            history.note(at, at - 4);
+        }
+        assert!(history.len() <= DEATHS_MAX);
+        assert_eq!(history.from(), 5 + DEATHS_MAX as u64 / 2);
+        let from = history.from();
+        assert_eq!(history.of(from..from + 2), [(from, from - 4), (from + 1, from - 3)]);
+        assert_eq!(history.of(0..from), []);
+    }
+}

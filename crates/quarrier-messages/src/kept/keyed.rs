@@ -1,0 +1,332 @@
+//! Tables with a key: of the messages with the same key, the rows have the one that came last.
+//!
+//! ```text
+//!  batches ─→ rows with their marks ─→ key: in the index? ─→ the row there is dead: note when
+//!             or keys of rows that were removed                │
+//!                                     segments with dead rows are packed anew without them
+//! ```
+//!
+//! Dead rows are left out when the table is made, so whatever asks it need not know of keys. The log says
+//! nothing of which row a message replaces: that follows from the order of the messages, and a writer that had
+//! to look it up first would have to wait for each commit.
+
+use super::Definition;
+use super::history::History;
+use super::index::Extent;
+use super::key::{Keys, put};
+use super::snapshot::Making;
+use crate::log::rows::Rows;
+use crate::log::{self, Encoding};
+use crate::{Error, Result, Table, Value};
+
+/// The column with the marks of rows. No message has a field of this name.
+const MARKS: &str = "mark\0";
+/// Messages of so many bytes are taken in at once.
+const STEP_BYTES: u64 = 256 << 20;
+/// A table is packed anew when so many of its rows are gone, if they are as many as those left.
+const GONE_MIN: u64 = 4_096;
+/// A table of more segments than this, and than eight for each full one, is packed anew.
+const SEGMENTS_MIN: u64 = 64;
+const SEGMENTS_SHARE: u64 = 8;
+
+/// The rows of a table that are alive.
+#[derive(Debug)]
+pub(super) struct Keyed {
+    /// The places of the key's columns.
+    key: Vec<usize>,
+    /// The rows in the order of their marks, which are its last column.
+    table: Table,
+    keys: Keys,
+    /// It has so many batches of the table.
+    batches: usize,
+    /// Rows that are gone since the table was packed anew.
+    gone: u64,
+    history: History,
+}
+
+/// Something that changes rows.
+enum Change {
+    /// So many messages, from this mark on.
+    Rows(std::ops::Range<u64>),
+    /// Keys of rows that are removed, each with its own mark, from this one on.
+    Removed(u64, Vec<Vec<u8>>),
+}
+
+impl Keyed {
+    /// Without a row.
+    ///
+    /// # Errors
+    /// None that a table without messages has.
+    pub(super) fn new(making: &Making<'_>, definition: &Definition) -> Result<Self> {
+        let (table, key) = (making.marked(&[])?, definition.key().to_vec());
+        let (keys, history) = (Keys::default(), History::default());
+        Ok(Keyed { key, table, keys, batches: 0, gone: 0, history })
+    }
+
+    /// Of a table that was stored, which has the first of these batches; None where it is no such table.
+    pub(super) fn stored(
+        table: &Table,
+        batches: usize,
+        definition: &Definition,
+        end_mark: u64,
+    ) -> Option<Self> {
+        let mut fields = definition.schema().fields;
+        fields.push(crate::Field { name: MARKS.into(), kind: crate::Kind::Integer });
+        if table.schema().fields != fields {
+            return None;
+        }
+        let mut keyed = Keyed {
+            key: definition.key().to_vec(),
+            table: table.clone(),
+            keys: Keys::default(),
+            batches,
+            gone: 0,
+            history: History::since(end_mark),
+        };
+        let (mut last, mut key) = (0, Vec::new());
+        for row in 0..table.rows() {
+            let mark = mark_of(table, row);
+            if mark <= last || mark >= end_mark {
+                return None;
+            }
+            last = mark;
+            put_key(table, row, &keyed.key, &mut key);
+            let Keyed { table, keys, key: places, .. } = &mut keyed;
+            if keys.put(&key, mark, |mark| is_key_of(table, places, mark, &key)).is_some() {
+                return None;
+            }
+        }
+        Some(keyed)
+    }
+
+    /// How many batches of the table it has.
+    pub(super) fn batches(&self) -> usize {
+        self.batches
+    }
+
+    /// Its rows, with their marks as the last column.
+    pub(super) fn marked(&self) -> &Table {
+        &self.table
+    }
+
+    /// When rows died.
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Forgets the deaths by messages before this mark.
+    pub(super) fn forget_history(&mut self, from: u64) {
+        self.history = History::since(from);
+    }
+
+    /// When rows died.
+    pub(super) fn into_history(self) -> History {
+        self.history
+    }
+
+    /// Takes in the rest of these batches, of which it has the first ones.
+    ///
+    /// # Errors
+    /// Those of reading them. It has whole steps of them then.
+    pub(super) fn advance(&mut self, making: &Making<'_>, extents: &[Extent]) -> Result<()> {
+        while let Some(rest) = extents.get(self.batches..).filter(|rest| !rest.is_empty()) {
+            let mut bytes = 0;
+            let more = rest.iter().take_while(|extent| {
+                bytes += extent.message_bytes();
+                bytes <= STEP_BYTES
+            });
+            let step = more.count().max(1);
+            self.take(making, &rest[..step], u64::MAX)?;
+        }
+        if self.is_in_pieces() {
+            self.table = self.table.repacked(making.workers);
+            self.gone = 0;
+        }
+        Ok(())
+    }
+
+    fn is_in_pieces(&self) -> bool {
+        let full = self.table.rows() / crate::column::raw::SEGMENT_ROWS as u64;
+        let is_hollow = self.gone > GONE_MIN.max(self.table.rows());
+        is_hollow || self.table.segments() as u64 > SEGMENTS_MIN.max(SEGMENTS_SHARE * full)
+    }
+
+    /// Takes in the next batches, as far as marks are not above `until`.
+    ///
+    /// # Errors
+    /// Those of reading them. Nothing is taken in then.
+    pub(super) fn take(
+        &mut self,
+        making: &Making<'_>,
+        extents: &[Extent],
+        until: u64,
+    ) -> Result<()> {
+        let messages: Vec<Extent> = extents.iter().filter(|it| !is_removal(it)).cloned().collect();
+        let fresh = making.marked(&messages)?;
+        if fresh.schema() != self.table.schema() {
+            return Err(making.uneven());
+        }
+        let mut changes = Vec::with_capacity(extents.len());
+        for extent in extents {
+            changes.push(match is_removal(extent) {
+                true => Change::Removed(extent.marks.start, removed_keys(making, extent)?),
+                false => Change::Rows(extent.marks.clone()),
+            });
+        }
+        let first = extents.first().map_or(0, |extent| extent.marks.start);
+        let died = self.fold(&fresh, (first, until), changes);
+        let mut dead: [Vec<u64>; 2] = Default::default();
+        for (at, old) in died {
+            self.history.note(at, old);
+            let (table, dead) = match old < first {
+                true => (&self.table, &mut dead[0]),
+                false => (&fresh, &mut dead[1]),
+            };
+            dead.extend(row_of(table, old));
+        }
+        if until < u64::MAX {
+            let (rows, dead) = (0..fresh.rows(), &mut dead[1]);
+            dead.extend(rows.filter(|row| mark_of(&fresh, *row) > until));
+        }
+        dead.iter_mut().for_each(|dead| dead.sort_unstable());
+        self.gone += dead.iter().map(|dead| dead.len() as u64).sum::<u64>();
+        let table = self.table.without(&dead[0], making.workers);
+        let fresh = fresh.without(&dead[1], making.workers);
+        self.table = match (table.rows(), fresh.rows()) {
+            (_, 0) => table,
+            (0, _) => fresh,
+            _ => Table::concat(&[table, fresh], making.workers),
+        };
+        self.batches += extents.len();
+        Ok(())
+    }
+
+    /// Puts rows that come into the index. Returns which died: the mark that did it, and their own.
+    fn fold(
+        &mut self,
+        fresh: &Table,
+        (first, until): (u64, u64),
+        changes: Vec<Change>,
+    ) -> Vec<(u64, u64)> {
+        let Keyed { key: places, table, keys, .. } = self;
+        let is_key_of = |mark: u64, key: &[u8]| {
+            let table = if mark < first { &*table } else { fresh };
+            is_key_of(table, places, mark, key)
+        };
+        let (mut died, mut row, mut key) = (Vec::new(), 0, Vec::new());
+        for change in changes {
+            match change {
+                Change::Rows(marks) => {
+                    for mark in marks.take_while(|mark| *mark <= until) {
+                        put_key(fresh, row, places, &mut key);
+                        row += 1;
+                        let old = keys.put(&key, mark, |mark| is_key_of(mark, &key));
+                        died.extend(old.map(|old| (mark, old)));
+                    }
+                }
+                Change::Removed(from, gone) => {
+                    for (mark, key) in (from..).zip(gone).take_while(|(mark, _)| *mark <= until) {
+                        let old = keys.remove(&key, |mark| is_key_of(mark, &key));
+                        died.extend(old.map(|old| (mark, old)));
+                    }
+                }
+            }
+        }
+        died
+    }
+}
+
+/// Whether a batch has keys of rows that were removed.
+pub(super) fn is_removal(extent: &Extent) -> bool {
+    extent.encoding == Encoding::KeysRemoved
+}
+
+impl Making<'_> {
+    /// The messages of batches, with their marks as another column.
+    pub(super) fn marked(&self, extents: &[Extent]) -> Result<Table> {
+        let table = self.parsed(extents)?;
+        let messages: u64 = extents.iter().map(|it| it.marks.end - it.marks.start).sum();
+        if messages != table.rows() {
+            return Err(self.uneven());
+        }
+        let marks = extents.iter().flat_map(|extent| extent.marks.clone());
+        Ok(table.with_numbers(MARKS, marks.map(u64::cast_signed)))
+    }
+
+    /// Batches that are not what their headers say.
+    pub(super) fn uneven(&self) -> Error {
+        let reason = "batches have other messages than their headers say; 'quarrier reindex' looks \
+                      through the log";
+        Error::Kept { place: self.name.to_string(), reason: reason.to_string() }
+    }
+}
+
+/// The rows without their marks.
+pub(super) fn unmarked(table: &Table) -> Table {
+    table.with_columns(table.columns().len().saturating_sub(1))
+}
+
+/// The mark of a row of a table that has them.
+pub(super) fn mark_of(table: &Table, row: u64) -> u64 {
+    match table.columns().len().checked_sub(1).map(|last| table.value(row, last)) {
+        Some(Value::Integer(mark)) => mark.cast_unsigned(),
+        _ => 0,
+    }
+}
+
+/// The row with a mark, of a table that has them, rising.
+pub(super) fn row_of(table: &Table, mark: u64) -> Option<u64> {
+    let row = first_from(table, mark);
+    (row < table.rows() && mark_of(table, row) == mark).then_some(row)
+}
+
+/// The first row with this mark or a greater one; the number of rows where there is none.
+pub(super) fn first_from(table: &Table, mark: u64) -> u64 {
+    let Some(marks) = table.columns().last() else { return 0 };
+    let (segments, mark) = (marks.segments(), i128::from(mark));
+    let number = segments.partition_point(|segment| segment.zone().max < mark);
+    let Some(segment) = segments.get(number) else { return table.rows() };
+    let (mut low, mut high) = (0, segment.rows());
+    while low < high {
+        let middle = low.midpoint(high);
+        match segment.number(middle).is_some_and(|it| it < mark) {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    table.segment_start(number) + low as u64
+}
+
+fn put_key(table: &Table, row: u64, places: &[usize], key: &mut Vec<u8>) {
+    key.clear();
+    let (segment, row) = table.locate(row);
+    for place in places {
+        put(&table.columns()[*place].value(segment, row), key);
+    }
+}
+
+fn is_key_of(table: &Table, places: &[usize], mark: u64, key: &[u8]) -> bool {
+    let mut other = Vec::with_capacity(key.len());
+    let Some(row) = row_of(table, mark) else { return false };
+    put_key(table, row, places, &mut other);
+    other == key
+}
+
+/// The keys that a batch removes.
+fn removed_keys(making: &Making<'_>, extent: &Extent) -> Result<Vec<Vec<u8>>> {
+    let messages = making.files.messages(&extent.place);
+    let fail =
+        |error| log::Error::io(making.name, "read the keys of rows that were removed", error);
+    let messages = messages.map_err(fail)?;
+    let mut rows = Rows::read(messages.bytes())?;
+    let (mut row, mut keys) = (Vec::new(), Vec::new());
+    while rows.next_row(&mut row)? {
+        let mut key = Vec::new();
+        row.iter().for_each(|value| put(value, &mut key));
+        keys.push(key);
+    }
+    match keys.len() as u64 == extent.marks.end - extent.marks.start {
+        true => Ok(keys),
+        false => Err(making.uneven()),
+    }
+}
