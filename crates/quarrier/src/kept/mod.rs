@@ -16,15 +16,16 @@ pub use quarrier_messages::kept::{
 };
 pub use subscribe::{Changed, Subscribe, Subscription};
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use quarrier_messages::Table;
 use quarrier_messages::kept::Store;
 pub use quarrier_messages::log::Growth;
 use quarrier_messages::log::Options;
+use quarrier_messages::{Table, Value};
 
 use crate::account::{Stages, Stats, rate};
 use crate::source::damages;
@@ -193,8 +194,36 @@ impl DataFolder {
         Ok(self.store.take_in(table, intake, options, stop)?)
     }
 
-    /// Reads the log of a data folder, compares all checksums, and rebuilds all tables. The time of
-    /// each includes its share of opening the folder.
+    /// Removes the rows of a table with a key that have these keys, each with a value for each column of the
+    /// key, in its order: those that are there when the removal is on the disk. May wait for the log's queue;
+    /// [`Sent::durable`] waits for the disk, and says which marks the keys have.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) where there is no such table, it has no key, a value is of
+    /// another kind than its column, or the disk is full or fails.
+    pub fn remove(&self, table: &str, keys: &[Vec<Value>]) -> Result<Sent> {
+        Ok(self.store.remove(table, keys)?)
+    }
+
+    /// As [`Kept::remove`], of keys that are written as JSON lines: objects with a field for each column of the
+    /// key.
+    ///
+    /// # Errors
+    /// As of [`Kept::remove`], and for a line that makes no sense.
+    pub fn remove_lines(&self, table: &str, lines: &[u8], stop: &AtomicBool) -> Result<Sent> {
+        Ok(self.store.remove_lines(table, lines, stop)?)
+    }
+
+    /// How many rows of a table with a key the messages, or removed keys, of these marks replaced or removed.
+    ///
+    /// # Errors
+    /// As of [`Kept::table`].
+    pub fn gone(&self, table: &str, marks: Range<u64>, stop: &AtomicBool) -> Result<u64> {
+        Ok(self.store.gone(table, marks, stop)?)
+    }
+
+    /// Reads the log of a data folder, compares all checksums, and makes all tables anew. The time of each
+    /// has its share of what it took to open the folder.
     ///
     /// # Errors
     /// As [`DataFolder::read`] and [`DataFolder::table`].

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  Subscribe::start ─→ Subscription::next: rows up to the mark of the snapshot, with their marks
-//!                                          rows of each batch that became durable since
+//!                                          rows of each batch that became durable since, and of
+//!                                          a table with a key those that it replaced or removed
 //!                                          None: nothing new; wait for a mark above Subscription::mark
 //! ```
 //!
@@ -65,9 +66,12 @@ pub struct Subscribe {
 pub struct Changed {
     /// Whether they were there when the snapshot was taken.
     pub is_snapshot: bool,
-    /// The mark of each, rising.
+    /// The mark of each, rising; of a row that is gone, that of the message which replaced or removed it.
     pub marks: Vec<u64>,
-    /// The selected columns of the rows.
+    /// Whether each is gone: a row of a table with a key. It comes before the one that replaced it, which has
+    /// the same mark, and both at once.
+    pub are_gone: Vec<bool>,
+    /// What is shown of them.
     pub rows: Table,
 }
 
@@ -161,7 +165,7 @@ impl Subscribe {
             table
         };
         let bound = sql::statement_over(&self.text, find);
-        let (table, whole) = match found {
+        let (table, mut whole) = match found {
             Some(found) => found?,
             None => return Err(wrong(bound.err())),
         };
@@ -181,6 +185,12 @@ impl Subscribe {
             }
             (None, None) => whole.mark(),
         };
+        if self.has_snapshot
+            && mark < whole.mark()
+            && let Some(then) = kept.store().whole_at(&table, mark, (self.workers, stop))?
+        {
+            whole = then;
+        }
         let schema = whole.table().schema().clone();
         let empty = Table::assemble_as(&schema, Vec::new(), 1);
         let shown = query.project(&empty, &Answer::default(), 1, stop).map_err(of_row)?;
@@ -247,8 +257,12 @@ impl Subscription {
             let range = (self.mark, self.until);
             let changes = self.kept.store().changes(&self.table, range, &self.schema, stop)?;
             if changes.table().rows() == 0 {
-                self.mark = self.mark.max(changes.mark());
-                return Ok(None);
+                if changes.mark() <= self.mark {
+                    return Ok(None);
+                }
+                // Keys of rows that are not there were removed, or other tables have grown.
+                self.mark = changes.mark();
+                continue;
             }
             self.follow(changes.table().schema())?;
             self.waiting = Some(self.found(changes, stop)?);
@@ -302,12 +316,19 @@ impl Subscription {
         };
         let is_snapshot = changes.mark_of(*first) <= self.snapshot_mark;
         let is_alike = |row: &&u64| (changes.mark_of(**row) <= self.snapshot_mark) == is_snapshot;
-        let some: Vec<u64> = rest.iter().take(ROWS_AT_ONCE).take_while(is_alike).copied().collect();
+        let mut count = rest.iter().take(ROWS_AT_ONCE).take_while(is_alike).count();
+        let mark = |at: usize| rest.get(at).map(|row| changes.mark_of(*row));
+        // A row and the one that it replaces come together, or whoever goes on after its mark misses one.
+        while count > 0 && mark(count).is_some() && mark(count) == mark(count - 1) {
+            count += 1;
+        }
+        let some = rest[..count].to_vec();
         let marks = some.iter().map(|row| changes.mark_of(*row)).collect();
-        *next += some.len();
+        let are_gone = some.iter().map(|row| changes.is_gone(*row)).collect();
+        *next += count;
         let answer = Answer { count: some.len() as u64, rows: some };
         let rows = self.query.project(changes.table(), &answer, 1, stop).map_err(of_row)?;
-        Ok(Some(Changed { is_snapshot, marks, rows }))
+        Ok(Some(Changed { is_snapshot, marks, are_gone, rows }))
     }
 }
 

@@ -4,5 +4,6 @@
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 
 mod doors;
+mod keyed;
 mod messages;
 mod workers;
