@@ -20,6 +20,7 @@ pub mod files;
 pub mod formats;
 pub mod images;
 pub mod journal;
+pub mod kept;
 pub mod log;
 pub mod messages;
 pub mod oracle;
@@ -61,13 +62,14 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 35] = [
+pub const TARGETS: [Target; 36] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
     sparse::TARGET,
     journal::TARGET,
     log::TARGET,
+    kept::TARGET,
     condition::TARGET,
     statement::TARGET,
     messages::TARGET,
