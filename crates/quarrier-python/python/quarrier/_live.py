@@ -21,9 +21,10 @@ _SILENCE_SECONDS = 30.0
 class Change(NamedTuple):
     """A row of a subscription, or progress.
 
-    `change` is `=` for a row that was there at the start, `+` for an added row, `-` for a removed
-    one, `>` for progress. `mark` is the place of its message in the order of commits: a
-    subscription `since` that mark continues after it.
+    `change` is `=` for a row that was there at the start, `+` for one that came, `-` for one that
+    went, `>` for progress. `mark` is the place of its message in the order of commits: a
+    subscription `since` that mark goes on behind it. A row of a table with a key that was replaced
+    comes as `-` before the new one, with the same mark.
     """
 
     mark: int
@@ -53,6 +54,9 @@ class Subscription:
         self._http: http.client.HTTPConnection | None = None
         self._answer: http.client.HTTPResponse | None = None
         self._is_closed = False
+        self._held: list[dict[str, Any]] = []
+        """Rows that are gone, of which the one in their place has not arrived."""
+        self._ready: list[Change] = []
         self.mark: int | None = None
         """The mark of the last change, or of the last progress."""
 
@@ -68,12 +72,16 @@ class Subscription:
                 return change
 
     def _next(self) -> Change | None:
+        if self._ready:
+            return self._ready.pop(0)
         failures = 0
         while not self._is_closed:
             try:
                 event = self._event()
             except (http.client.HTTPException, OSError):
                 failures += 1
+                # They come again.
+                self._held.clear()
                 self._disconnect()
                 if self._is_closed:
                     break
@@ -87,8 +95,17 @@ class Subscription:
             if kind == "error":
                 self.close()
                 raise ServerError(data.get("error", "the subscription ended"), data.get("code", ""))
+            if mark is None:
+                self._held.append(data)
+                continue
             self.mark = mark
-            return Change(mark, _SIGNS.get(kind, ">"), {} if kind == "progress" else data)
+            gone = [Change(mark, "-", row) for row in self._held]
+            self._held.clear()
+            self._ready = [
+                *gone,
+                Change(mark, _SIGNS.get(kind, ">"), {} if kind == "progress" else data),
+            ]
+            return self._ready.pop(0)
         return None
 
     def _opened(self) -> http.client.HTTPResponse:
@@ -115,10 +132,12 @@ class Subscription:
             self._answer = answer
         return self._answer
 
-    def _event(self) -> tuple[str, int, dict[str, Any]] | None:
-        """The next event; None after the server has sent all that was wanted."""
+    def _event(self) -> tuple[str, int | None, dict[str, Any]] | None:
+        """The next event; None where the server has sent all that was wanted. A row that is gone has no
+        mark where the one in its place follows, so that whoever goes on after a break gets both."""
         answer = self._opened()
-        kind, mark, data = "", self.mark or 0, ""
+        kind, data = "", ""
+        mark: int | None = None
         while True:
             line = answer.readline().decode().rstrip("\n")
             name, _, value = line.partition(": ")
@@ -129,6 +148,8 @@ class Subscription:
             elif name == "data":
                 data += value
             elif not line and data:
+                if kind == "error" and mark is None:
+                    mark = self.mark or 0
                 return kind, mark, json.loads(data)
             elif not line and answer.isclosed():
                 # Also a server that was killed ends what it sends.

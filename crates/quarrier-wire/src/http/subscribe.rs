@@ -135,6 +135,7 @@ fn written(batch: &RecordBatch) -> Result<(Bytes, u64)> {
         return Err(Failure::new(state::INTERNAL, "rows without their marks"));
     };
     let (mut out, mut what) = (Vec::new(), Vec::new());
+    let (mut id, mut next) = (Vec::new(), Vec::new());
     for row in 0..batch.num_rows() {
         what.clear();
         change.text(row, &mut what)?;
@@ -144,9 +145,19 @@ fn written(batch: &RecordBatch) -> Result<(Bytes, u64)> {
             b"-" => b"delete",
             _ => b"progress",
         };
-        out.extend_from_slice(b"id: ");
-        mark.text(row, &mut out)?;
-        out.extend_from_slice(b"\nevent: ");
+        id.clear();
+        next.clear();
+        mark.text(row, &mut id)?;
+        if row + 1 < batch.num_rows() {
+            mark.text(row + 1, &mut next)?;
+        }
+        // Whoever goes on after a row that is gone gets the one in its place, which has the same mark.
+        if event != b"delete" || id != next {
+            out.extend_from_slice(b"id: ");
+            out.extend_from_slice(&id);
+            out.push(b'\n');
+        }
+        out.extend_from_slice(b"event: ");
         out.extend_from_slice(event);
         out.extend_from_slice(b"\ndata: ");
         if event == b"progress" {
