@@ -12,7 +12,7 @@ use quarrier::DataFolder;
 use quarrier::kept::Definition;
 use quarrier_core::sync::lock;
 use quarrier_messages::Table;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, RwLock};
 
 use super::{Engine, Statement};
 use crate::net::caught_now;
@@ -23,6 +23,8 @@ pub(super) struct Growing {
     kept: Arc<DataFolder>,
     /// The tables as statements find them. One at a time is made anew: it takes all threads.
     made: Mutex<HashMap<String, Arc<Table>>>,
+    /// Of tables with a key: statements that read rows to change them go through alone.
+    gates: std::sync::Mutex<HashMap<String, Arc<RwLock<()>>>>,
     version: AtomicU64,
 }
 
@@ -59,8 +61,8 @@ impl Engine {
             self.name_tables_of(&kept)?;
             Ok(kept)
         })?;
-        let (made, version) = (Mutex::default(), AtomicU64::new(1));
-        let growing = Growing { kept: Arc::new(kept), made, version };
+        let (made, gates, version) = (Mutex::default(), Default::default(), AtomicU64::new(1));
+        let growing = Growing { kept: Arc::new(kept), made, gates, version };
         if self.growing.set(growing).is_err() {
             return Err(Error::text("a data folder is open already"));
         }
@@ -97,6 +99,12 @@ impl Engine {
             self.renew(name).await?;
         }
         Ok(made)
+    }
+
+    /// Where statements that write to a table wait for each other; None without a data folder.
+    pub(crate) fn gate(&self, table: &str) -> Option<Arc<RwLock<()>>> {
+        let growing = self.growing.get()?;
+        Some(Arc::clone(lock(&growing.gates).entry(table.to_string()).or_default()))
     }
 
     /// Counts how often a table became another one.

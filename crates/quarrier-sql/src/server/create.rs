@@ -1,8 +1,8 @@
 //! CREATE TABLE: columns declared for a kept table.
 
 use datafusion::sql::sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable, CreateTableOptions, DataType, ExactNumberInfo, Ident,
-    ObjectName,
+    ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType,
+    ExactNumberInfo, Expr, Ident, IndexColumn, ObjectName, SqlOption, TableConstraint,
 };
 use quarrier::kept::{DefinedColumn, Definition};
 use quarrier_messages::{DIGITS_MAX, Kind};
@@ -49,22 +49,83 @@ pub(super) fn create(tree: &CreateTable) -> Result<Create> {
         (tree.like.is_some() || tree.clone.is_some(), "LIKE"),
         (tree.inherits.is_some() || tree.partition_of.is_some(), "INHERITS"),
         (tree.partition_by.is_some(), "PARTITION BY"),
-        (!tree.constraints.is_empty() || tree.primary_key.is_some(), "a key or another constraint"),
+        (tree.primary_key.is_some(), "a key that is no constraint"),
     ] {
         if is_there {
             return Err(not_there(what));
         }
     }
-    if let CreateTableOptions::With(options) | CreateTableOptions::Options(options) =
-        &tree.table_options
-        && let Some(option) = options.first()
-    {
-        return Err(not_there(&format!("WITH ({option})")));
-    }
     let columns = tree.columns.iter().map(column).collect::<Result<Vec<_>>>()?;
-    let definition =
-        Definition::new(columns).map_err(|error| Failure::new("42611", error.to_string()))?;
+    let wrong = |error: quarrier_messages::Error| Failure::new("42611", error.to_string());
+    let definition = Definition::new(columns).map_err(wrong)?;
+    let definition = match (key(tree)?, replaces(tree)?) {
+        (None, false) => definition,
+        (Some(key), true) => {
+            let names: Vec<&str> = key.iter().map(String::as_str).collect();
+            definition.with_key(&names).map_err(wrong)?
+        }
+        (Some(_), false) => {
+            let hint = "WITH (on_conflict = 'replace') lets a row replace the one with its key";
+            return Err(not_there("a key that refuses rows").hint(hint));
+        }
+        (None, true) => {
+            let said = "on_conflict needs a key: PRIMARY KEY (columns)";
+            return Err(Failure::new(state::PARAMETER, said));
+        }
+    };
     Ok(Create { name: table_name(&tree.name)?, definition, is_optional: tree.if_not_exists })
+}
+
+/// The columns of the key, by their names.
+fn key(tree: &CreateTable) -> Result<Option<Vec<String>>> {
+    let mut keys: Vec<Vec<String>> = Vec::new();
+    for def in &tree.columns {
+        let is_key = |it: &&ColumnOptionDef| matches!(it.option, ColumnOption::PrimaryKey(_));
+        keys.extend(def.options.iter().filter(is_key).map(|_| vec![folded(&def.name)]));
+    }
+    for constraint in &tree.constraints {
+        let TableConstraint::PrimaryKey(key) = constraint else {
+            return Err(not_there(&constraint.to_string()));
+        };
+        let name = |column: &IndexColumn| match &column.column.expr {
+            Expr::Identifier(name) => Ok(folded(name)),
+            other => Err(not_there(&format!("a key of {other}"))),
+        };
+        keys.push(key.columns.iter().map(name).collect::<Result<_>>()?);
+    }
+    if keys.len() > 1 {
+        let said = format!("multiple primary keys for table \"{}\" are not allowed", tree.name);
+        return Err(Failure::new("42P16", said));
+    }
+    Ok(keys.pop())
+}
+
+/// Whether a row replaces the one with its key.
+fn replaces(tree: &CreateTable) -> Result<bool> {
+    let (CreateTableOptions::With(options) | CreateTableOptions::Options(options)) =
+        &tree.table_options
+    else {
+        return Ok(false);
+    };
+    let mut replaces = false;
+    for option in options {
+        match option {
+            SqlOption::KeyValue { key, value } if folded(key) == "on_conflict" => {
+                let said = match value {
+                    Expr::Value(value) => value.value.clone().into_string(),
+                    Expr::Identifier(word) => Some(folded(word)),
+                    _ => None,
+                };
+                if !said.is_some_and(|said| said.eq_ignore_ascii_case("replace")) {
+                    let said = format!("on_conflict is 'replace', and not {value}");
+                    return Err(Failure::new(state::PARAMETER, said));
+                }
+                replaces = true;
+            }
+            other => return Err(not_there(&format!("WITH ({other})"))),
+        }
+    }
+    Ok(replaces)
 }
 
 fn column(def: &ColumnDef) -> Result<DefinedColumn> {
@@ -74,6 +135,7 @@ fn column(def: &ColumnDef) -> Result<DefinedColumn> {
         match &option.option {
             ColumnOption::Null => {}
             ColumnOption::NotNull => is_required = true,
+            ColumnOption::PrimaryKey(_) => is_required = true,
             other => return Err(not_there(&format!("column {}: {other}", def.name))),
         }
     }

@@ -12,6 +12,7 @@ use quarrier_wire::{Bytes, Failure, Ingest, IngestTarget, Marks, Result, state};
 use tokio::runtime::Handle;
 
 use super::failure::of_folder;
+use super::keyed::shared;
 use super::read_only;
 use crate::Engine;
 
@@ -25,6 +26,8 @@ pub(super) struct Taking {
     options: IntakeOptions,
     intake: Option<Intake>,
     runtime: Handle,
+    /// Where messages wait for statements that read rows to change them.
+    engine: Option<Arc<Engine>>,
 }
 
 fn defect() -> Failure {
@@ -50,7 +53,13 @@ impl Taking {
         options.publication = target.publisher.clone().zip(target.sequence);
         let (kept, table, runtime) = (Arc::clone(kept), table.to_string(), runtime.clone());
         let intake = Some(kept.intake());
-        Ok(Taking { kept, table, options, intake, runtime })
+        Ok(Taking { kept, table, options, intake, runtime, engine: None })
+    }
+
+    /// Waits at the end for statements that read rows of the table to change them.
+    pub(super) fn gated(mut self, engine: &Arc<Engine>) -> Self {
+        self.engine = Some(Arc::clone(engine));
+        self
     }
 
     /// Takes bytes, which may end within a message.
@@ -86,6 +95,10 @@ impl Taking {
     }
 
     async fn finished(self) -> Result<Marks> {
+        let _held = match self.engine.clone() {
+            Some(engine) => shared(&engine, &self.table).await?,
+            None => None,
+        };
         let taken = self.sent().await?.durable().await;
         Ok(marks(&taken.map_err(|error| of_folder(&error.into()))?))
     }

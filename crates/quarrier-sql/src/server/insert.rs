@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::sql::sqlparser::ast::{
     Expr, Insert as Tree, SetExpr, TableObject, UnaryOperator, Value as Literal,
 };
@@ -10,6 +11,7 @@ use quarrier_wire::{
 };
 
 use super::create::{folded, table_name};
+use super::keyed::check_conflict;
 
 /// Rows to be added.
 #[derive(Debug)]
@@ -25,6 +27,16 @@ struct Column {
     name: String,
     kind: u32,
     scale: Option<u8>,
+}
+
+impl Column {
+    fn of(field: &Field) -> Column {
+        let scale = match field.data_type() {
+            DataType::Decimal128(_, scale) => (*scale).try_into().ok(),
+            _ => None,
+        };
+        Column { name: field.name().clone(), kind: kind::of(field.data_type()), scale }
+    }
 }
 
 /// Where rows come from.
@@ -60,11 +72,8 @@ pub(super) fn table_of(tree: &Tree) -> Result<String> {
 }
 
 /// Reads a statement over its table.
-pub(super) fn insert(tree: &Tree, info: &TableInfo) -> Result<Insert> {
+pub(super) fn insert(tree: &Tree, info: &TableInfo, key: &[String]) -> Result<Insert> {
     let is_plain = tree.into && !tree.overwrite && !tree.replace_into && !tree.ignore;
-    if tree.on.is_some() {
-        return Err(not_there("ON CONFLICT"));
-    }
     if tree.returning.is_some() {
         return Err(not_there("RETURNING"));
     }
@@ -72,6 +81,9 @@ pub(super) fn insert(tree: &Tree, info: &TableInfo) -> Result<Insert> {
         return Err(wrong("INSERT INTO table (columns) VALUES … or SELECT …"));
     }
     let columns = columns(tree, info)?;
+    if let Some(on) = &tree.on {
+        check_conflict(on, info, (key, columns.len()))?;
+    }
     let Some(source) = &tree.source else { return Err(not_there("DEFAULT VALUES")) };
     let is_list =
         source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
@@ -88,15 +100,7 @@ pub(super) fn insert(tree: &Tree, info: &TableInfo) -> Result<Insert> {
 
 fn columns(tree: &Tree, info: &TableInfo) -> Result<Vec<Column>> {
     let fields = info.columns.fields();
-    let of = |field: &datafusion::arrow::datatypes::Field| {
-        let scale = match field.data_type() {
-            datafusion::arrow::datatypes::DataType::Decimal128(_, scale) => {
-                (*scale).try_into().ok()
-            }
-            _ => None,
-        };
-        Column { name: field.name().clone(), kind: kind::of(field.data_type()), scale }
-    };
+    let of = Column::of;
     if tree.columns.is_empty() {
         if fields.is_empty() {
             let said = format!("table \"{}\" has no columns yet: no message showed any", info.name);
@@ -199,8 +203,14 @@ fn literal(literal: &Literal) -> Option<Cell> {
 }
 
 impl Insert {
-    /// The types of the parameters in literal rows: those that the client named, those of their casts,
-    /// else those of their columns.
+    /// Of the rows of a query, which has all columns of a table in its order.
+    pub(super) fn of_query(info: &TableInfo, query: String) -> Self {
+        let columns = info.columns.fields().iter().map(|field| Column::of(field)).collect();
+        Insert { table: info.name.clone(), columns, rows: Rows::Query(query) }
+    }
+
+    /// Of which kinds the parameters are, of rows that are written down: what the client told, what they
+    /// are cast to, else that of the column that they stand for.
     pub(super) fn kinds(&self, text: &str, told: &[u32]) -> Result<Vec<u32>> {
         let count = parameter_count(text)?;
         let mut kinds: HashMap<usize, u32> = HashMap::new();

@@ -14,6 +14,7 @@ mod create;
 mod failure;
 mod ingest;
 mod insert;
+mod keyed;
 mod parameters;
 mod pulse;
 mod statement;
@@ -127,7 +128,8 @@ impl Served {
         if !table.grows {
             return Err(read_only(&table.name));
         }
-        Ok(Box::new(Taking::new(&self.engine, &table.name, &target, &self.runtime)?))
+        let taking = Taking::new(&self.engine, &table.name, &wish, &self.runtime)?;
+        Ok(Box::new(taking.gated(&self.engine)))
     }
 
     /// Does work on the runtime of statements; it ends when nobody waits for it any more.

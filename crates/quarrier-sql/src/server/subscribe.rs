@@ -291,7 +291,11 @@ impl Going {
     }
 
     fn of_changed(&self, changed: &Changed) -> Result<RecordBatch> {
-        let change = if changed.is_snapshot { Change::Snapshot } else { Change::Insert };
+        let change = |row: usize| match changed.are_gone.get(row) {
+            Some(true) => Change::Delete,
+            _ if changed.is_snapshot => Change::Snapshot,
+            _ => Change::Insert,
+        };
         let mut columns: Vec<Vec<ArrayRef>> = Vec::new();
         for batch in changed.rows.batches() {
             columns.push(batch.map_err(|_| defect())?.columns().to_vec());
@@ -307,17 +311,27 @@ impl Going {
                 (0..width).map(column).collect::<Result<_>>()?
             }
         };
-        self.batch(change, &changed.marks, Some(&joined))
+        self.batch_of(change, &changed.marks, Some(&joined))
     }
 
+    /// Rows that are all the same.
     fn batch(
         &self,
         change: Change,
         marks: &[u64],
         shown: Option<&[ArrayRef]>,
     ) -> Result<RecordBatch> {
+        self.batch_of(|_| change, marks, shown)
+    }
+
+    fn batch_of(
+        &self,
+        change: impl Fn(usize) -> Change,
+        marks: &[u64],
+        shown: Option<&[ArrayRef]>,
+    ) -> Result<RecordBatch> {
         let count = marks.len();
-        let signs = StringArray::from_iter_values(std::iter::repeat_n(change.sign(), count));
+        let signs = StringArray::from_iter_values((0..count).map(|row| change(row).sign()));
         let marks = Int64Array::from_iter_values(marks.iter().map(|mark| *mark as i64));
         let mut columns: Vec<ArrayRef> = vec![Arc::new(marks), Arc::new(signs)];
         let fields = &self.columns.fields()[columns.len()..];

@@ -1,11 +1,13 @@
-//! Statements that write: CREATE TABLE and INSERT, over the tables of the data folder.
+//! Statements that write: CREATE TABLE, INSERT, UPDATE and DELETE, over the tables of the data folder.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use datafusion::sql::sqlparser::ast;
 use futures::{FutureExt, StreamExt};
+use quarrier::kept::{Sent, Taken};
 use quarrier_wire::{
-    Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, Value, literal,
+    Bytes, Durable, Failure, Prepared, Reply, Result, TableInfo, Value, Wish, literal, message,
     parameter_count, state, values, with_parameters,
 };
 use tokio::runtime::Handle;
@@ -14,6 +16,9 @@ use super::create::{Create, create};
 use super::failure::{failed, of_folder};
 use super::ingest::Taking;
 use super::insert::{Insert, Rows, insert, table_of};
+use super::keyed::{
+    Held, Removal, alone, delete, key_of, shared, table_of_delete, table_of_update, update,
+};
 use super::{info, of_engine, parameters, read_only, statement};
 use crate::{Answer, Engine};
 
@@ -23,8 +28,17 @@ const HANDED_BYTES: usize = 128 << 10;
 /// A statement that writes.
 pub(super) enum Write {
     Create(Create),
-    Insert { insert: Insert, are_all: bool },
+    Insert {
+        insert: Insert,
+        are_all: bool,
+    },
+    /// Rows that take the place of those that they are made of.
+    Update(Insert),
+    Delete(Removal),
 }
+
+/// The keys of a DELETE are in memory: so many bytes of them at most.
+const KEYS_BYTES_MAX: usize = 256 << 20;
 
 /// The first word of a statement that changes tables, in capitals; None of another one.
 pub(super) fn verb(text: &str) -> Option<&'static str> {
@@ -46,7 +60,6 @@ pub(super) fn verb(text: &str) -> Option<&'static str> {
 fn not_there(verb: &str) -> Failure {
     let failure = Failure::new(state::UNSUPPORTED, format!("{verb} is not supported here"));
     match verb {
-        "UPDATE" | "DELETE" => failure.hint("kept tables grow by INSERT, COPY and POST alone"),
         "CREATE" => failure.hint("CREATE TABLE makes tables"),
         _ => failure,
     }
@@ -70,17 +83,9 @@ pub(super) async fn prepare(
             ("CREATE TABLE", Vec::new(), Write::Create(create(tree)?))
         }
         Some(ast::Statement::Insert(tree)) => {
-            let name = table_of(tree)?;
-            engine.renew(&name).await.map_err(|error| failed(&error))?;
-            let Some(table) = engine.shown(&name).map(info) else {
-                let said = format!("relation \"{name}\" does not exist");
-                return Err(Failure::new(state::NO_TABLE, said));
-            };
-            if !table.grows {
-                return Err(read_only(&table.name));
-            }
+            let table = written_to(engine, &table_of(tree)?).await?;
             let are_all = tree.columns.is_empty();
-            let insert = insert(tree, &table)?;
+            let insert = insert(tree, &table, &key_of(engine, &table.name)?)?;
             let count = parameter_count(text)?;
             let kinds = match &insert.rows {
                 _ if count == 0 => Vec::new(),
@@ -89,13 +94,43 @@ pub(super) async fn prepare(
             };
             ("INSERT 0", kinds, Write::Insert { insert, are_all })
         }
+        Some(ast::Statement::Update(tree)) => {
+            let table = written_to(engine, &table_of_update(tree)?).await?;
+            let query = update(tree, &table, &key_of(engine, &table.name)?)?;
+            let kinds = kinds_of(engine, text, &query, told).await?;
+            ("UPDATE", kinds, Write::Update(Insert::of_query(&table, query)))
+        }
+        Some(ast::Statement::Delete(tree)) => {
+            let table = written_to(engine, &table_of_delete(tree)?).await?;
+            let removal = delete(tree, &table, key_of(engine, &table.name)?)?;
+            let kinds = kinds_of(engine, text, &removal.query, told).await?;
+            ("DELETE", kinds, Write::Delete(removal))
+        }
         _ => return Err(not_there(verb)),
     };
     let (tag, inner) = (tag.to_string(), Arc::new(write));
     Ok(Prepared { parameters, columns: None, tag, changes: true, inner })
 }
 
-/// Runs a statement that changes tables, on the runtime of statements, whose handle it gets.
+/// A table as it is now, which takes messages.
+async fn written_to(engine: &Engine, name: &str) -> Result<TableInfo> {
+    engine.renew(name).await.map_err(|error| failed(&error))?;
+    let Some(table) = engine.shown(name).map(info) else {
+        let said = format!("relation \"{name}\" does not exist");
+        return Err(Failure::new(state::NO_TABLE, said));
+    };
+    if table.grows { Ok(table) } else { Err(read_only(&table.name)) }
+}
+
+/// The kinds of the parameters of a statement, which are those of its query.
+async fn kinds_of(engine: &Engine, text: &str, query: &str, told: &[u32]) -> Result<Vec<u32>> {
+    match parameter_count(text)? {
+        0 => Ok(Vec::new()),
+        count => parameters::kinds(engine, query, count, told).await,
+    }
+}
+
+/// Does what a statement says, on the runtime of statements, whose handle it gets.
 pub(super) async fn run(
     engine: &Engine,
     runtime: &Handle,
@@ -105,32 +140,100 @@ pub(super) async fn run(
     match write {
         Write::Create(create) => made(engine, create).await,
         Write::Insert { insert, are_all } => {
-            let format = Some("json".to_string());
-            let target = IngestTarget {
-                table: insert.table.clone(),
-                format,
-                is_whole: true,
-                ..IngestTarget::default()
-            };
-            let mut taking = Taking::new(engine, &insert.table, &target, runtime)?;
-            let rows = match &insert.rows {
-                Rows::Values(rows) => {
-                    let (messages, rows) = insert.messages(rows, values)?;
-                    taking.pushed(Bytes::from(messages)).await?;
-                    rows
-                }
-                Rows::Query(query) => {
-                    selected(engine, (insert, *are_all), query, values, &mut taking).await?
-                }
-            };
-            let sent = taking.sent().await?;
-            let durable: Durable = async move {
-                let taken = sent.durable().await;
-                taken.map(drop).map_err(|error| of_folder(&error.into()))
-            }
-            .boxed();
-            Ok(Reply::Sent(Some(rows), durable))
+            inserted((engine, runtime), (insert, *are_all), values, None).await
         }
+        Write::Update(insert) => {
+            let held = alone(engine, &insert.table).await;
+            inserted((engine, runtime), (insert, true), values, held).await
+        }
+        Write::Delete(removal) => removed((engine, runtime), removal, values).await,
+    }
+}
+
+/// Adds rows. What is `held` is so until they are on the disk.
+async fn inserted(
+    (engine, runtime): (&Engine, &Handle),
+    (insert, are_all): (&Insert, bool),
+    values: &[Value],
+    mut held: Option<Held>,
+) -> Result<Reply> {
+    let format = Some("json".to_string());
+    let wish = Wish { table: insert.table.clone(), format, is_whole: true, ..Wish::default() };
+    let mut taking = Taking::new(engine, &insert.table, &wish, runtime)?;
+    let rows = match &insert.rows {
+        Rows::Values(rows) => {
+            let (messages, rows) = insert.messages(rows, values)?;
+            taking.pushed(Bytes::from(messages)).await?;
+            rows
+        }
+        Rows::Query(query) => {
+            selected(engine, (insert, are_all), query, values, &mut taking).await?
+        }
+    };
+    if held.is_none() {
+        held = shared(engine, &insert.table).await?;
+    }
+    let sent = taking.sent().await?;
+    Ok(Reply::Sent(Some(rows), durable(runtime, sent, held)))
+}
+
+/// Waits for the disk. A client may do so much later, at its COMMIT; what is held is let go without it.
+fn durable(runtime: &Handle, sent: Sent, held: Option<Held>) -> Durable {
+    let done = |taken: quarrier_messages::Result<Taken>| {
+        taken.map(drop).map_err(|error| of_folder(&error.into()))
+    };
+    if held.is_none() {
+        return async move { done(sent.durable().await) }.boxed();
+    }
+    let waiting = runtime.spawn(async move {
+        let taken = sent.durable().await;
+        drop(held);
+        taken
+    });
+    let defect = || Failure::new(state::INTERNAL, "the rows met a defect");
+    async move { done(waiting.await.map_err(|_| defect())?) }.boxed()
+}
+
+/// Removes the rows whose keys a query gives.
+async fn removed(
+    (engine, runtime): (&Engine, &Handle),
+    removal: &Removal,
+    parameters: &[Value],
+) -> Result<Reply> {
+    let Some(kept) = engine.kept() else { return Err(read_only(&removal.table)) };
+    let held = alone(engine, &removal.table).await;
+    let mut rows = queried(engine, &removal.query, parameters).await?;
+    let (mut count, mut lines) = (0, Vec::new());
+    while let Some(batch) = rows.batches.next().await {
+        for row in values(&batch?)? {
+            message(removal.key.iter().map(String::as_str).zip(&row), &mut lines)?;
+            count += 1;
+        }
+        if lines.len() > KEYS_BYTES_MAX {
+            let said = format!("the keys of these rows take more than {KEYS_BYTES_MAX} bytes");
+            return Err(Failure::new(state::LIMIT, said).hint("delete some of them at a time"));
+        }
+    }
+    let (kept, table) = (Arc::clone(kept), removal.table.clone());
+    let remove = move || kept.remove_lines(&table, &lines, &AtomicBool::new(false));
+    let sent = runtime.spawn_blocking(remove).await;
+    let sent = sent.map_err(|_| Failure::new(state::INTERNAL, "the keys met a defect"))?;
+    let sent = sent.map_err(|error| of_folder(&error))?;
+    Ok(Reply::Sent(Some(count), durable(runtime, sent, held)))
+}
+
+/// The rows of a query, with values for its parameters.
+async fn queried(
+    engine: &Engine,
+    query: &str,
+    parameters: &[Value],
+) -> Result<quarrier_wire::Rows> {
+    let text = with_parameters(query, |place| parameters.get(place).map(literal))?;
+    let statement = statement::parsed(engine, &text)?;
+    let answer = engine.run_query(&statement).await.map_err(|error| failed(&error))?;
+    match answer {
+        Answer::Rows(rows) => Ok(of_engine(rows)),
+        _ => Err(Failure::new(state::SYNTAX, "expected the rows of a query")),
     }
 }
 
@@ -158,13 +261,7 @@ async fn selected(
     parameters: &[Value],
     taking: &mut Taking,
 ) -> Result<u64> {
-    let text = with_parameters(query, |place| parameters.get(place).map(literal))?;
-    let statement = statement::parsed(engine, &text)?;
-    let answer = engine.run_query(&statement).await.map_err(|error| failed(&error))?;
-    let Answer::Rows(rows) = answer else {
-        return Err(Failure::new(state::SYNTAX, "INSERT takes the rows of a query"));
-    };
-    let mut rows = of_engine(rows);
+    let mut rows = queried(engine, query, parameters).await?;
     insert.check(rows.schema.fields().len(), are_all)?;
     let (mut count, mut messages) = (0, Vec::new());
     while let Some(batch) = rows.batches.next().await {

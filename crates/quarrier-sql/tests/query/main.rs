@@ -17,6 +17,7 @@ mod guards;
 mod harness;
 mod hostile;
 mod kept;
+mod keyed;
 mod killed;
 mod live;
 mod matrix;

@@ -1,0 +1,249 @@
+//! Rows of tables with a key: what replaces, changes and removes them.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Field;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, Ident, ObjectName,
+    OnConflict, OnConflictAction, OnInsert, TableFactor, TableWithJoins, Update,
+};
+use quarrier_wire::{Failure, Result, TableInfo, state};
+
+use super::create::{folded, table_name};
+use super::failure::of_folder;
+use crate::Engine;
+
+/// Rows that a DELETE removes.
+#[derive(Debug)]
+pub(super) struct Removal {
+    pub(super) table: String,
+    /// The columns of the key, as they are called.
+    pub(super) key: Vec<String>,
+    /// The query of their keys.
+    pub(super) query: String,
+}
+
+/// Keeps others from writing to a table with a key until it is dropped: all of them, or those that read rows to
+/// change them.
+pub(super) type Held = Box<dyn Any + Send>;
+
+fn not_there(what: &str) -> Failure {
+    Failure::new(state::UNSUPPORTED, format!("{what} is not supported here"))
+}
+
+/// The columns of a table's key, in its order; none where it has no key.
+///
+/// # Errors
+/// Where there is no such table.
+pub(super) fn key_of(engine: &Engine, table: &str) -> Result<Vec<String>> {
+    let Some(kept) = engine.kept() else { return Ok(Vec::new()) };
+    let Some(definition) = kept.definition(table).map_err(|error| of_folder(&error))? else {
+        return Ok(Vec::new());
+    };
+    let columns = definition.key().iter().filter_map(|place| definition.columns().get(*place));
+    Ok(columns.map(|column| column.name.to_string()).collect())
+}
+
+/// Lets others add rows meanwhile, and waits for whoever reads rows to change them. None where the table has
+/// no key.
+pub(super) async fn shared(engine: &Engine, table: &str) -> Result<Option<Held>> {
+    if key_of(engine, table)?.is_empty() {
+        return Ok(None);
+    }
+    match engine.gate(table) {
+        Some(gate) => Ok(Some(Box::new(gate.read_owned().await))),
+        None => Ok(None),
+    }
+}
+
+/// Waits until nobody writes to a table, and keeps all others from it: rows that are read now are those that
+/// are changed.
+pub(super) async fn alone(engine: &Engine, table: &str) -> Option<Held> {
+    Some(Box::new(engine.gate(table)?.write_owned().await))
+}
+
+/// The table that a DELETE is about.
+pub(super) fn table_of_delete(tree: &Delete) -> Result<String> {
+    let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &tree.from;
+    for (is_there, what) in [
+        (!tree.tables.is_empty() || tables.len() != 1, "DELETE from several tables"),
+        (tree.using.is_some(), "DELETE … USING"),
+        (tree.returning.is_some() || tree.output.is_some(), "RETURNING"),
+        (!tree.order_by.is_empty() || tree.limit.is_some(), "DELETE … LIMIT"),
+    ] {
+        if is_there {
+            return Err(not_there(what));
+        }
+    }
+    match tables.first() {
+        Some(table) => name_of(table),
+        None => Err(not_there("DELETE without a table")),
+    }
+}
+
+/// The table that an UPDATE is about.
+pub(super) fn table_of_update(tree: &Update) -> Result<String> {
+    for (is_there, what) in [
+        (tree.from.is_some(), "UPDATE … FROM"),
+        (tree.returning.is_some() || tree.output.is_some(), "RETURNING"),
+        (tree.or.is_some(), "UPDATE OR"),
+        (!tree.order_by.is_empty() || tree.limit.is_some(), "UPDATE … LIMIT"),
+    ] {
+        if is_there {
+            return Err(not_there(what));
+        }
+    }
+    name_of(&tree.table)
+}
+
+fn name_of(table: &TableWithJoins) -> Result<String> {
+    match &table.relation {
+        TableFactor::Table { name, args: None, .. } if table.joins.is_empty() => table_name(name),
+        _ => Err(not_there("a change of anything but a table")),
+    }
+}
+
+fn needs_key(verb: &str, table: &str) -> Failure {
+    let hint = "tables with a key are made by CREATE TABLE … (…, PRIMARY KEY (…)) WITH (on_conflict = \
+                'replace')";
+    not_there(&format!("{verb} of \"{table}\", which has no key,")).hint(hint)
+}
+
+/// Reads a DELETE from a table with this key.
+pub(super) fn delete(tree: &Delete, info: &TableInfo, key: Vec<String>) -> Result<Removal> {
+    if key.is_empty() {
+        return Err(needs_key("DELETE", &info.name));
+    }
+    let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &tree.from;
+    let Some(table) = tables.first() else { return Err(not_there("DELETE without a table")) };
+    let shown: Vec<String> = key.iter().map(|name| quoted(name)).collect();
+    let query = query(&shown, table, tree.selection.as_ref());
+    Ok(Removal { table: info.name.clone(), key, query })
+}
+
+/// The query of the rows that an UPDATE makes, with all columns of the table in its order.
+pub(super) fn update(tree: &Update, info: &TableInfo, key: &[String]) -> Result<String> {
+    if key.is_empty() {
+        return Err(needs_key("UPDATE", &info.name));
+    }
+    let fields = info.columns.fields();
+    let mut shown: Vec<String> = fields.iter().map(|field| quoted(field.name())).collect();
+    let mut are_set = vec![false; shown.len()];
+    for assignment in &tree.assignments {
+        let (place, value) = assigned(assignment, info)?;
+        let name = fields[place].name();
+        if key.contains(name) {
+            let what = format!("UPDATE of \"{name}\", a column of the key,");
+            return Err(not_there(&what).hint("delete the row and insert another one"));
+        }
+        if std::mem::replace(&mut are_set[place], true) {
+            let said = format!("multiple assignments to same column \"{name}\"");
+            return Err(Failure::new(state::SYNTAX, said));
+        }
+        shown[place] = match value {
+            Expr::Identifier(word) if is_default(word) => format!("NULL AS {}", quoted(name)),
+            value => format!("({value}) AS {}", quoted(name)),
+        };
+    }
+    Ok(query(&shown, &tree.table, tree.selection.as_ref()))
+}
+
+fn is_default(word: &Ident) -> bool {
+    word.quote_style.is_none() && word.value.eq_ignore_ascii_case("DEFAULT")
+}
+
+fn query(shown: &[String], table: &TableWithJoins, condition: Option<&Expr>) -> String {
+    let mut text = format!("SELECT {} FROM {table}", shown.join(", "));
+    if let Some(condition) = condition {
+        text += &format!(" WHERE {condition}");
+    }
+    text
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The place of the column that is set, and what it is set to.
+fn assigned<'t>(assignment: &'t Assignment, info: &TableInfo) -> Result<(usize, &'t Expr)> {
+    let name = match &assignment.target {
+        AssignmentTarget::ColumnName(name) => single(name),
+        AssignmentTarget::Tuple(_) => return Err(not_there("a row on the left of SET")),
+    };
+    let name = name.ok_or_else(|| not_there("a part of a column on the left of SET"))?;
+    Ok((place_of(&name, info)?, &assignment.value))
+}
+
+fn single(name: &ObjectName) -> Option<String> {
+    match name.0.as_slice() {
+        [part] => part.as_ident().map(folded),
+        _ => None,
+    }
+}
+
+fn place_of(name: &str, info: &TableInfo) -> Result<usize> {
+    let fields = info.columns.fields();
+    let is_named = |field: &Arc<Field>| field.name() == name;
+    let is_alike = |field: &Arc<Field>| field.name().eq_ignore_ascii_case(name);
+    let place = fields.iter().position(is_named).or_else(|| fields.iter().position(is_alike));
+    place.ok_or_else(|| {
+        let said = format!("column \"{name}\" of relation \"{}\" does not exist", info.name);
+        Failure::new(state::NO_COLUMN, said)
+    })
+}
+
+/// Looks whether ON CONFLICT says what the table does: the row replaces the one with its key. `given` are the
+/// columns that rows have values for.
+pub(super) fn check_conflict(
+    on: &OnInsert,
+    info: &TableInfo,
+    (key, given): (&[String], usize),
+) -> Result<()> {
+    let OnInsert::OnConflict(OnConflict { conflict_target, action }) = on else {
+        return Err(not_there("ON DUPLICATE KEY"));
+    };
+    let OnConflictAction::DoUpdate(update) = action else {
+        return Err(not_there("ON CONFLICT DO NOTHING"));
+    };
+    let Some(ConflictTarget::Columns(target)) = conflict_target else {
+        return Err(not_there("ON CONFLICT without the columns of the key"));
+    };
+    let mut places =
+        target.iter().map(|it| place_of(&folded(it), info)).collect::<Result<Vec<_>>>()?;
+    places.sort_unstable();
+    places.dedup();
+    let mut of_key = key.iter().map(|name| place_of(name, info)).collect::<Result<Vec<_>>>()?;
+    of_key.sort_unstable();
+    if key.is_empty() || places != of_key {
+        let said = "there is no key of the columns of the ON CONFLICT specification";
+        return Err(Failure::new("42P10", said));
+    }
+    let count = info.columns.fields().len();
+    let whole = || {
+        let what =
+            "ON CONFLICT DO UPDATE that keeps a column of the old row, or changes it otherwise,";
+        not_there(what)
+            .hint("a row replaces the one with its key: SET each column = EXCLUDED.column")
+    };
+    if update.selection.is_some() || given < count {
+        return Err(whole());
+    }
+    for assignment in &update.assignments {
+        let (place, value) = assigned(assignment, info)?;
+        let is_excluded = match value {
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [of, name] => folded(of) == "excluded" && place_of(&folded(name), info)? == place,
+                _ => false,
+            },
+            _ => false,
+        };
+        if !is_excluded {
+            return Err(whole());
+        }
+        places.push(place);
+    }
+    places.sort_unstable();
+    places.dedup();
+    if places.len() < count { Err(whole()) } else { Ok(()) }
+}
