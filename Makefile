@@ -1,7 +1,7 @@
 # Every target says what it does before it does it. `make help` lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help all demo test test-arm docs bench install dist
+.PHONY: help all demo test docs bench install install-lib dist
 
 PREFIX ?= /usr/local
 
@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 help: ## This list
-	@sed -n 's/^\([a-z-]*\): ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\): ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 all: ## Build both binaries, optimised; they are in target/release then
 	@scripts/setup.sh rust
@@ -20,7 +20,7 @@ demo: ## Set up, build, make a disk image from files of this machine, search and
 	@demo/run.sh
 
 test: ## Set up and run all tests
-	@scripts/setup.sh rust image gpu python serve
+	@scripts/setup.sh rust image gpu python serve c
 	cargo test --workspace --locked
 	cargo test --locked --manifest-path interleavings/Cargo.toml --target-dir "$${CARGO_TARGET_DIR:-target}"
 	scripts/python.sh test
@@ -44,6 +44,11 @@ bench: ## Measure against the ceilings of this machine
 
 install: all ## Install programs, man pages and completions under PREFIX (/usr/local)
 	scripts/install.sh "$${CARGO_TARGET_DIR:-target}/release" "$(PREFIX)"
+
+install-lib: ## Build libquarrier and install it with its headers for C and C++ under PREFIX
+	@scripts/setup.sh rust
+	cargo build --release --locked -p quarrier-c
+	scripts/install-lib.sh "$${CARGO_TARGET_DIR:-target}/release" "$(PREFIX)"
 
 dist: ## Make all that can be installed in target/dist: wheels, archive, .deb; and try it
 	@scripts/setup.sh rust dist

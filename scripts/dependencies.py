@@ -24,7 +24,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 # Whatever is handed out.
-PROGRAMS = ["quarrier-cli", "quarrier-sql", "quarrier-python", "quarrier-python-sql"]
+PROGRAMS = ["quarrier-c", "quarrier-cli", "quarrier-sql", "quarrier-python", "quarrier-python-sql"]
 TEXTS = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
 Package = dict[str, Any]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [arm] [image] [gpu] [python] [serve] [dist] [docs]
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [serve] [c] [dist] [docs]
 # Installs only what is missing, and says so. Where it may not install, it says the
 # command and stops.
 set -eu
@@ -96,6 +96,19 @@ set_up_serve() {
     [ -z "$missing" ] || install "testing the server" $missing
 }
 
+# Both compilers with their sanitizers, and what finds libraries: for the tests of the library for C and C++.
+set_up_c() {
+    missing=
+    have gcc g++ || missing="$missing g++"
+    have nm objcopy objdump || missing="$missing binutils"
+    have clang clang++ || missing="$missing clang libclang-rt-dev"
+    have cmake || missing="$missing cmake"
+    have make || missing="$missing make"
+    have pkg-config || missing="$missing pkg-config"
+    # shellcheck disable=SC2086 # a list of package names
+    [ -z "$missing" ] || install "testing the library for C and C++" $missing
+}
+
 # A virtual environment in .venv with what the tests of the Python package use.
 set_up_python() {
     have python3 || install "the Python package" python3 python3-venv
@@ -142,8 +155,9 @@ for group in "$@"; do
         gpu) set_up_gpu ;;
         python) set_up_python ;;
         serve) set_up_serve ;;
+        c) set_up_c ;;
         dist) set_up_dist ;;
         docs) set_up_docs ;;
-        *) stop "unknown group '$group'; known: rust arm image gpu python serve dist docs" ;;
+        *) stop "unknown group '$group'; known: rust image gpu python serve c dist docs" ;;
     esac
 done

@@ -1,0 +1,113 @@
+//! What went wrong, as a number and as an object.
+
+mod failure;
+
+pub(crate) use failure::Failure;
+
+use std::ffi::{CString, c_char};
+
+use crate::span::Span;
+
+/// What a call came to. Later versions may add values.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It succeeded.
+    Ok = 0,
+    /// A callback ended it; everything handed out before is right.
+    Stopped = 1,
+    /// An argument cannot be used: NULL, no UTF-8, a range that ends before it begins.
+    Argument = 2,
+    /// Bytes were read that the sparse file does not hold; see quarrier_error_span().
+    NotHeld = 3,
+    /// A write differs from the bytes held; see quarrier_error_span() and quarrier_error_values().
+    Conflict = 4,
+    /// A range passes the end of the file.
+    BeyondLength = 5,
+    /// A range passes the greatest offset, 2^64 - 1.
+    Overflow = 6,
+    /// Bytes are pinned; see quarrier_error_span().
+    Pinned = 7,
+    /// Stored bytes are damaged.
+    Corrupt = 8,
+    /// The store has no file of this name.
+    UnknownFile = 9,
+    /// The store has a file of this name already.
+    DuplicateFile = 10,
+    /// An internal error: a defect of the library. Please report it.
+    Internal = 20,
+}
+
+/// Why a call failed.
+pub struct Error {
+    status: Status,
+    message: CString,
+    details: Details,
+}
+
+/// The numbers of an error, where it has any.
+#[derive(Debug, Clone, Copy, Default)]
+struct Details {
+    /// Missing, pinned, beyond the end, or that differs.
+    span: Option<Span>,
+    /// Of a byte, as held and as given.
+    values: Option<(u8, u8)>,
+    errno: i32,
+}
+
+/// Of which kind the error is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_error_status(error: *const Error) -> Status {
+    // SAFETY: the caller's pointer is NULL or that of an error.
+    unsafe { error.as_ref() }.map_or(Status::Ok, |error| error.status)
+}
+
+/// What went wrong, where, and what to try: one line. It lives as long as the error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_error_message(error: *const Error) -> *const c_char {
+    // SAFETY: the caller's pointer is NULL or that of an error.
+    let message = unsafe { error.as_ref() }.map(|error| error.message.as_c_str());
+    message.unwrap_or_default().as_ptr()
+}
+
+/// The range that the error is about: missing, pinned, or beyond the end; of a conflict the byte that
+/// differs. False where it is about none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_error_span(error: *const Error, span: *mut Span) -> bool {
+    // SAFETY: the caller's pointers are NULL or valid.
+    let (error, span) = unsafe { (error.as_ref(), span.as_mut()) };
+    let Some(about) = error.and_then(|error| error.details.span) else { return false };
+    span.map(|span| *span = about);
+    true
+}
+
+/// Of a conflict, the value of the byte as held and as given. False for other errors.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_error_values(
+    error: *const Error,
+    held: *mut u8,
+    given: *mut u8,
+) -> bool {
+    // SAFETY: the caller's pointers are NULL or valid.
+    let (error, held, given) = unsafe { (error.as_ref(), held.as_mut(), given.as_mut()) };
+    let Some(values) = error.and_then(|error| error.details.values) else { return false };
+    held.map(|held| *held = values.0);
+    given.map(|given| *given = values.1);
+    true
+}
+
+/// The error number (errno) where the system refused, else 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_error_errno(error: *const Error) -> i32 {
+    // SAFETY: the caller's pointer is NULL or that of an error.
+    unsafe { error.as_ref() }.map_or(0, |error| error.details.errno)
+}
+
+/// Frees an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_error_free(error: *mut Error) {
+    if !error.is_null() {
+        // SAFETY: every error that callers have comes from `Box::into_raw`, and is freed once.
+        drop(unsafe { Box::from_raw(error) });
+    }
+}

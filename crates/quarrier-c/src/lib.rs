@@ -1,0 +1,25 @@
+//! quarrier for C and C++: `libquarrier` with `quarrier.h` (C11), over which `quarrier.hpp` (C++17) lies.
+//!
+//! ```text
+//!  quarrier.hpp ─→ quarrier.h ─→ functions quarrier_… ─→ guard: no panic leaves, an error is handed out
+//!  classes, exceptions            input: pointers checked      └─→ sparse files        
+//! ```
+//!
+//! The comments of public items are those of the header, which `cbindgen` makes of them; so they speak to
+//! people who write C. The contract of all pointers stands there once, at its head.
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the head of the header says what holds for pointers"
+)]
+
+mod error;
+mod guard;
+mod input;
+mod span;
+mod sparse;
+mod version;
+
+pub use error::*;
+pub use span::Span;
+pub use sparse::*;
+pub use version::quarrier_version;

@@ -1,0 +1,118 @@
+//! How much more to fetch than was asked for.
+
+use std::ffi::c_char;
+use std::time::Duration;
+
+use super::cost::CostModel;
+use super::held::SparseFile;
+use crate::error::{Error, Failure, Status};
+use crate::guard::{run, value};
+use crate::input::{free, object, object_mut, put, put_new, text};
+use crate::span::Span;
+
+/// Plans the requests of one reader, from its reads so far: more than is asked for, where that saves a
+/// request.
+pub struct ReadAhead {
+    ahead: quarrier_sparse::ReadAhead,
+    planned: Vec<Span>,
+}
+
+/// Makes a planner for whom requests cost as model says; NULL: one that learns that from
+/// quarrier_read_ahead_observe(). Free it with quarrier_read_ahead_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_read_ahead_new(
+    model: *const CostModel,
+    ahead: *mut *mut ReadAhead,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let made = match model.is_null() {
+                true => quarrier_sparse::ReadAhead::learning(),
+                false => quarrier_sparse::ReadAhead::new(CostModel::of(model)?),
+            };
+            put_new(ahead, "ahead", ReadAhead { ahead: made, planned: Vec::new() })
+        })
+    }
+}
+
+/// Frees a planner.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_read_ahead_free(ahead: *mut ReadAhead) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(ahead) });
+}
+
+/// Gives the requests to make before the range of file can be read: none where all of it is held. requests
+/// gets the first of count, which live until the next call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_read_ahead_plan(
+    ahead: *mut ReadAhead,
+    file: *const SparseFile,
+    offset: u64,
+    length: u64,
+    requests: *mut *const Span,
+    count: *mut usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let (ahead, file) = (object_mut(ahead, "ahead")?, object(file, "file")?);
+            let wanted = quarrier_sparse::Span::new(offset, length);
+            let planned = file.look(|file| ahead.ahead.plan(file, wanted))?;
+            ahead.planned = planned.into_iter().map(Span::from).collect();
+            put(requests, ahead.planned.as_ptr());
+            put(count, ahead.planned.len());
+            Ok(())
+        })
+    }
+}
+
+/// Takes note of a request: its bytes, the seconds until the first came, and until the last.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_read_ahead_observe(
+    ahead: *mut ReadAhead,
+    bytes: u64,
+    first_byte_seconds: f64,
+    all_seconds: f64,
+    error: *mut *mut Error,
+) -> Status {
+    let time = |seconds: f64, name| {
+        Duration::try_from_secs_f64(seconds).map_err(|_| Failure::Argument(name, "it is no time"))
+    };
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let first_byte = time(first_byte_seconds, "first_byte_seconds")?;
+            let all = time(all_seconds, "all_seconds")?;
+            object_mut(ahead, "ahead")?.ahead.observe(bytes, first_byte, all);
+            Ok(())
+        })
+    }
+}
+
+/// Bytes that come within the time of a request, as far as is known.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_read_ahead_reach_bytes(ahead: *const ReadAhead) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe { object(ahead, "ahead").map_or(0, |ahead| ahead.ahead.reach_bytes()) })
+}
+
+/// The first request of a file of this name whose length is not known yet: true and its head; or false,
+/// where the name says that its directory is at its end: then ask for the last 64 KiB.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_read_ahead_first(name: *const c_char, head: *mut Span) -> bool {
+    // SAFETY: the caller's pointers are as the header says.
+    value(false, || unsafe {
+        let first = text(name, "name").map(quarrier_sparse::ReadAhead::first);
+        match first {
+            Ok(Some(span)) => {
+                put(head, span.into());
+                true
+            }
+            _ => false,
+        }
+    })
+}

@@ -1,0 +1,99 @@
+//! Many ranges in one call.
+
+use std::ffi::c_void;
+
+use quarrier_sparse::{Merge, Span as Range};
+
+use super::file::wanted;
+use super::held::SparseFile;
+use super::room::Room;
+use crate::error::{Error, Failure, Status};
+use crate::guard::run;
+use crate::input::{bytes, items, items_mut, object, put};
+use crate::span::Span;
+
+/// As quarrier_sparse_file_need(), of many ranges, which may overlap and come in any order.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_need_many(
+    file: *const SparseFile,
+    wanted_spans: *const Span,
+    wanted_count: usize,
+    greedy: u64,
+    spans: *mut Span,
+    capacity: usize,
+    count: *mut usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let mut room = Room::new(spans, capacity)?;
+            let file = object(file, "file")?;
+            let merge = match greedy {
+                0 => Merge::Exact,
+                bytes_min => Merge::Greedy { bytes_min },
+            };
+            let wanted = wanted(wanted_spans, wanted_count)?;
+            let needed = file.look(|file| file.need_many(&wanted, &merge))?;
+            needed.into_iter().for_each(|span| room.push(span));
+            room.tell(count)
+        })
+    }
+}
+
+/// Reads many ranges, one behind the other, into buffer, which has length bytes: as many as the ranges.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_read_many(
+    file: *const SparseFile,
+    spans: *const Span,
+    span_count: usize,
+    buffer: *mut c_void,
+    length: usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let spans = items(spans, span_count, "spans")?;
+            check_length(spans, length, "buffer")?;
+            let buffer = items_mut(buffer.cast::<u8>(), length, "buffer")?;
+            let spans = spans.iter().map(|&span| Range::from(span));
+            Ok(object(file, "file")?.look(|file| file.read_many_into(spans, buffer))?)
+        })
+    }
+}
+
+/// Takes many ranges in, whose bytes lie one behind the other in data, which has length bytes: as many as
+/// the ranges. Where the call fails, nothing is written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_write_many(
+    file: *mut SparseFile,
+    spans: *const Span,
+    span_count: usize,
+    data: *const c_void,
+    length: usize,
+    new_bytes: *mut u64,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let spans = items(spans, span_count, "spans")?;
+            check_length(spans, length, "data")?;
+            let data = bytes(data, length, "data")?;
+            let spans = spans.iter().map(|&span| Range::from(span));
+            let new = object(file, "file")?.change(|file| file.write_many(spans, data))?;
+            put(new_bytes, new);
+            Ok(())
+        })
+    }
+}
+
+/// Whether the ranges have as many bytes as the caller says.
+fn check_length(spans: &[Span], length: usize, name: &'static str) -> Result<(), Failure> {
+    let sum = spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.length));
+    match sum {
+        Some(sum) if sum == length as u64 => Ok(()),
+        _ => Err(Failure::Argument(name, "its length is not that of all ranges together")),
+    }
+}

@@ -1,0 +1,69 @@
+//! Files and stores as bytes.
+
+use std::ffi::c_void;
+
+use super::held::SparseFile;
+use crate::error::{Error, Status};
+use crate::guard::{run, value};
+use crate::input::{bytes, free, object, put_new};
+
+/// Bytes that the library made.
+pub struct Bytes {
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The first of the bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_bytes_data(bytes: *const Bytes) -> *const c_void {
+    // SAFETY: the caller's pointer is as the header says.
+    let bytes = unsafe { bytes.as_ref() };
+    bytes.map_or(std::ptr::null(), |bytes| bytes.bytes.as_ptr().cast())
+}
+
+/// How many there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_bytes_length(bytes: *const Bytes) -> usize {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { bytes.as_ref() }.map_or(0, |bytes| bytes.bytes.len())
+}
+
+/// Frees the bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_bytes_free(bytes: *mut Bytes) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(bytes) });
+}
+
+/// Gives all of a file but its pins as bytes, with a checksum.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_to_bytes(
+    file: *const SparseFile,
+    stored: *mut *mut Bytes,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let bytes = object(file, "file")?.look(quarrier_sparse::SparseFile::to_bytes);
+            put_new(stored, "stored", Bytes { bytes })
+        })
+    }
+}
+
+/// Makes the file that quarrier_sparse_file_to_bytes() was asked of. QUARRIER_STATUS_CORRUPT where the bytes
+/// are anything else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_from_bytes(
+    data: *const c_void,
+    length: usize,
+    file: *mut *mut SparseFile,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let read = quarrier_sparse::SparseFile::from_bytes(bytes(data, length, "data")?)?;
+            put_new(file, "file", SparseFile::own(read))
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! What requests cost.
+
+use std::time::Duration;
+
+use quarrier_sparse::Merge;
+
+use super::file::wanted;
+use super::held::SparseFile;
+use super::room::Room;
+use crate::error::{Error, Failure, Status};
+use crate::guard::run;
+use crate::input::{Sized, fill, object, structure};
+use crate::span::Span;
+
+/// What requests cost, and what they may look like. quarrier_cost_model_default() fills it.
+///
+/// A hole between two missing ranges is fetched along with them where its bytes cost no more than a request
+/// of its own.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CostModel {
+    /// sizeof(quarrier_cost_model).
+    pub struct_bytes: usize,
+    /// From a request to its first byte.
+    pub latency_seconds: f64,
+    /// How fast bytes come after that. 0 or less: bytes take no time.
+    pub bytes_per_second: f64,
+    /// Price of a request, in any currency.
+    pub price_per_request: f64,
+    /// Price of a byte, in the same currency.
+    pub price_per_byte: f64,
+    /// How many seconds one unit of the currency is worth.
+    pub seconds_per_price: f64,
+    /// The most bytes of a request; 0: any number.
+    pub request_bytes_max: u64,
+    /// Requests begin and end at multiples of this, but for the file's end; 0 and 1: anywhere.
+    pub alignment: u64,
+}
+
+// SAFETY: numbers, of which the first is the size.
+unsafe impl Sized for CostModel {}
+
+impl Default for CostModel {
+    fn default() -> Self {
+        CostModel::from(&quarrier_sparse::CostModel::default())
+    }
+}
+
+impl From<&quarrier_sparse::CostModel> for CostModel {
+    fn from(model: &quarrier_sparse::CostModel) -> Self {
+        CostModel {
+            struct_bytes: size_of::<CostModel>(),
+            latency_seconds: model.latency.as_secs_f64(),
+            bytes_per_second: model.bytes_per_second,
+            price_per_request: model.price_per_request,
+            price_per_byte: model.price_per_byte,
+            seconds_per_price: model.seconds_per_price,
+            request_bytes_max: model.request_bytes_max,
+            alignment: model.alignment,
+        }
+    }
+}
+
+impl CostModel {
+    /// The model as it is given; NULL is the default.
+    ///
+    /// # Safety
+    /// The pointer is NULL, or that of a model that is as long as it says.
+    pub(super) unsafe fn of(
+        model: *const CostModel,
+    ) -> Result<quarrier_sparse::CostModel, Failure> {
+        // SAFETY: as the caller promises.
+        let model = unsafe { structure(model, "model") }?;
+        let latency = Duration::try_from_secs_f64(model.latency_seconds);
+        Ok(quarrier_sparse::CostModel {
+            latency: latency.map_err(|_| Failure::Argument("latency_seconds", "it is no time"))?,
+            bytes_per_second: model.bytes_per_second,
+            price_per_request: model.price_per_request,
+            price_per_byte: model.price_per_byte,
+            seconds_per_price: model.seconds_per_price,
+            request_bytes_max: model.request_bytes_max,
+            alignment: model.alignment,
+        })
+    }
+}
+
+/// Sets all but struct_bytes, which has to be set before: a server some 20 ms away, 50 MB/s, free of charge,
+/// requests of 16 MiB at most.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_cost_model_default(
+    model: *mut CostModel,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe { run(error, || fill(model, &CostModel::default(), "model")) }
+}
+
+/// Gives the cheapest requests for what is missing of many ranges, which may overlap and come in any order.
+/// model may be NULL: the default. The rest is as for quarrier_sparse_file_need().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_need_by_cost(
+    file: *const SparseFile,
+    wanted_spans: *const Span,
+    wanted_count: usize,
+    model: *const CostModel,
+    spans: *mut Span,
+    capacity: usize,
+    count: *mut usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let mut room = Room::new(spans, capacity)?;
+            let (file, merge) = (object(file, "file")?, Merge::Cost(CostModel::of(model)?));
+            let wanted = wanted(wanted_spans, wanted_count)?;
+            let needed = file.look(|file| file.need_many(&wanted, &merge))?;
+            needed.into_iter().for_each(|span| room.push(span));
+            room.tell(count)
+        })
+    }
+}

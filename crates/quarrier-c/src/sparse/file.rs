@@ -1,0 +1,425 @@
+//! One sparse file.
+
+use std::ffi::{c_char, c_void};
+
+use quarrier_sparse::{Merge, OnConflict};
+
+use super::held::SparseFile;
+use super::room::Room;
+use crate::error::{Error, Failure, Status};
+use crate::guard::{run, value};
+use crate::input::{
+    Sized, bytes, fill, free, items_mut, object, optional_text, put, put_new, structure, text,
+};
+use crate::span::Span;
+
+/// How a sparse file begins. `quarrier_sparse_options options = {.struct_bytes = sizeof options};` sets every field to its
+/// default.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct SparseOptions {
+    /// sizeof(quarrier_sparse_options).
+    pub struct_bytes: usize,
+    /// When the file was last modified, in seconds since 1970; counts where has_modified is not 0.
+    pub modified: f64,
+    /// The length of the file in bytes; counts where has_length is not 0. Nothing beyond it is needed or
+    /// accepted.
+    pub length: u64,
+    /// The entity tag of this version of the file, or NULL.
+    pub etag: *const c_char,
+    /// Whether modified is set.
+    pub has_modified: u8,
+    /// Whether length is set.
+    pub has_length: u8,
+    /// Whether a write that differs from the bytes held replaces them. By default it fails.
+    pub replaces: u8,
+    /// Whether memory is overwritten before it is given back.
+    pub wipes: u8,
+}
+
+impl Default for SparseOptions {
+    fn default() -> Self {
+        SparseOptions {
+            struct_bytes: size_of::<Self>(),
+            modified: 0.0,
+            length: 0,
+            etag: std::ptr::null(),
+            has_modified: 0,
+            has_length: 0,
+            replaces: 0,
+            wipes: 0,
+        }
+    }
+}
+
+// SAFETY: numbers and a pointer, of which the first is the size.
+unsafe impl Sized for SparseOptions {}
+
+/// What was asked of a file since it was made.
+/// `quarrier_sparse_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SparseCounters {
+    /// sizeof(quarrier_sparse_counters).
+    pub struct_bytes: usize,
+    /// Reads that found all their bytes.
+    pub hits: u64,
+    /// Reads that did not.
+    pub misses: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes that were accepted.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes written that were held already: fetched in vain.
+    pub wasted_bytes: u64,
+    /// Bytes erased.
+    pub erased_bytes: u64,
+    /// Bytes evicted to keep within a budget.
+    pub evicted_bytes: u64,
+}
+
+// SAFETY: numbers, of which the first is the size.
+unsafe impl Sized for SparseCounters {}
+
+/// Makes a file of which nothing is held. options may be NULL. Free it with quarrier_sparse_file_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_new(
+    id: *const c_char,
+    options: *const SparseOptions,
+    file: *mut *mut SparseFile,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let options = structure(options, "options")?;
+            let mut builder = quarrier_sparse::SparseFile::builder(text(id, "id")?)
+                .on_conflict(if options.replaces == 0 {
+                    OnConflict::Raise
+                } else {
+                    OnConflict::Replace
+                })
+                .wipe(options.wipes != 0);
+            if let Some(etag) = optional_text(options.etag, "etag")? {
+                builder = builder.etag(etag);
+            }
+            if options.has_modified != 0 {
+                builder = builder.modified(options.modified);
+            }
+            if options.has_length != 0 {
+                builder = builder.length(options.length);
+            }
+            put_new(file, "file", SparseFile::own(builder.build()))
+        })
+    }
+}
+
+/// Frees a file, or gives back one of a store, which keeps its bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_free(file: *mut SparseFile) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(file) });
+}
+
+/// Writes the name of the file, as text that ends with a zero byte, to buffer, as far as that goes, and
+/// returns the length that the name has without the zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_id(
+    file: *const SparseFile,
+    buffer: *mut c_char,
+    capacity: usize,
+) -> usize {
+    // SAFETY: the caller's pointers are as the header says.
+    value(0, || unsafe {
+        let Ok(file) = object(file, "file") else { return 0 };
+        let Ok(room) = items_mut(buffer.cast::<u8>(), capacity, "buffer") else { return 0 };
+        file.look(|file| {
+            let id = file.id().as_bytes();
+            if let Some(last) = room.len().checked_sub(1) {
+                let shown = id.len().min(last);
+                room[..shown].copy_from_slice(&id[..shown]);
+                room[shown] = 0;
+            }
+            id.len()
+        })
+    })
+}
+
+/// When the file was last modified, in seconds since 1970. False where that is not known.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_modified(
+    file: *const SparseFile,
+    seconds: *mut f64,
+) -> bool {
+    // SAFETY: the caller's pointers are as the header says.
+    value(false, || unsafe {
+        let modified = object(file, "file").ok().and_then(|file| file.look(|file| file.modified()));
+        modified.map(|modified| put(seconds, modified)).is_some()
+    })
+}
+
+/// The length of the file in bytes. False where that is not known.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_length(
+    file: *const SparseFile,
+    length: *mut u64,
+) -> bool {
+    // SAFETY: the caller's pointers are as the header says.
+    value(false, || unsafe {
+        let known = object(file, "file").ok().and_then(|file| file.look(|file| file.length()));
+        known.map(|known| put(length, known)).is_some()
+    })
+}
+
+/// Sets the length of the file in bytes. QUARRIER_STATUS_BEYOND_LENGTH where a byte behind it is held.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_set_length(
+    file: *mut SparseFile,
+    length: u64,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.set_length(length))?)) }
+}
+
+/// Whether all bytes of the range are held.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_has(
+    file: *const SparseFile,
+    offset: u64,
+    length: u64,
+) -> bool {
+    // SAFETY: the caller's pointer is as the header says.
+    value(false, || unsafe {
+        object(file, "file").is_ok_and(|file| file.look(|file| file.has(offset, length)))
+    })
+}
+
+/// Takes length bytes of data in, which join the blocks that they touch. new_bytes, where it is not NULL,
+/// gets how many of them were not held before. Where the call fails, nothing is written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_write(
+    file: *mut SparseFile,
+    offset: u64,
+    data: *const c_void,
+    length: usize,
+    new_bytes: *mut u64,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let data = bytes(data, length, "data")?;
+            let new = object(file, "file")?.change(|file| file.write(offset, data))?;
+            put(new_bytes, new);
+            Ok(())
+        })
+    }
+}
+
+/// Reads length bytes into buffer. QUARRIER_STATUS_NOT_HELD where one is missing; buffer may have been
+/// written to then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_read(
+    file: *const SparseFile,
+    offset: u64,
+    buffer: *mut c_void,
+    length: usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says. The buffer is only written to, so that it need
+    // not have been before: `copy_from_slice` of bytes reads nothing of where it copies to.
+    unsafe {
+        run(error, || {
+            let buffer = items_mut(buffer.cast::<u8>(), length, "buffer")?;
+            Ok(object(file, "file")?.look(|file| file.read_into(offset, buffer))?)
+        })
+    }
+}
+
+/// Gives the ranges that are missing, in order, at least greedy bytes long where greedy is not 0. The first
+/// ones are written to spans, which has room for capacity of them; count gets how many there are in all. If
+/// that is more, make room for as many and call again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_need(
+    file: *const SparseFile,
+    offset: u64,
+    length: u64,
+    greedy: u64,
+    spans: *mut Span,
+    capacity: usize,
+    count: *mut usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let mut room = Room::new(spans, capacity)?;
+            let file = object(file, "file")?;
+            let wanted = quarrier_sparse::Span::new(offset, length);
+            if greedy == 0 {
+                file.look(|file| file.for_each_need(wanted, |span| room.push(span)))?;
+            } else {
+                let merge = Merge::Greedy { bytes_min: greedy };
+                let needed = file.look(|file| file.need_many(&[wanted], &merge))?;
+                needed.into_iter().for_each(|span| room.push(span));
+            }
+            room.tell(count)
+        })
+    }
+}
+
+/// Erases the bytes held of the range; erased, where it is not NULL, gets how many those were.
+/// QUARRIER_STATUS_PINNED where one is pinned; then nothing is erased.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_erase(
+    file: *mut SparseFile,
+    offset: u64,
+    length: u64,
+    erased: *mut u64,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            put(erased, object(file, "file")?.change(|file| file.erase(offset, length))?);
+            Ok(())
+        })
+    }
+}
+
+/// Erases everything that is not pinned, and returns how many bytes that were.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_clear(file: *mut SparseFile) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe {
+        object(file, "file").map_or(0, |file| file.change(quarrier_sparse::SparseFile::clear))
+    })
+}
+
+/// Evicts bytes, those first that were not used for longest, until at most bytes_max are held, and returns
+/// how many those were. Pinned bytes stay.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_evict(file: *mut SparseFile, bytes_max: u64) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe {
+        object(file, "file").map_or(0, |file| file.change(|file| file.evict(bytes_max)))
+    })
+}
+
+/// Keeps a range from being evicted or erased until it is unpinned as often as it was pinned. Its bytes need
+/// not be held.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_pin(
+    file: *mut SparseFile,
+    offset: u64,
+    length: u64,
+    error: *mut *mut Error,
+) -> Status {
+    let span = quarrier_sparse::Span::new(offset, length);
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.pin(span))?)) }
+}
+
+/// Takes back one quarrier_sparse_file_pin() of exactly this range. QUARRIER_STATUS_PINNED where there is
+/// none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_unpin(
+    file: *mut SparseFile,
+    offset: u64,
+    length: u64,
+    error: *mut *mut Error,
+) -> Status {
+    let span = quarrier_sparse::Span::new(offset, length);
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.unpin(span))?)) }
+}
+
+/// Gives the blocks that are held, in order, none touching another; as quarrier_sparse_file_need() does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_blocks(
+    file: *const SparseFile,
+    spans: *mut Span,
+    capacity: usize,
+    count: *mut usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let mut room = Room::new(spans, capacity)?;
+            let blocks = object(file, "file")?.look(quarrier_sparse::SparseFile::blocks);
+            blocks.into_iter().for_each(|span| room.push(span));
+            room.tell(count)
+        })
+    }
+}
+
+/// Bytes held.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_num_bytes(file: *const SparseFile) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe {
+        object(file, "file").map_or(0, |file| file.look(|file| file.num_bytes()))
+    })
+}
+
+/// Blocks held.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_num_blocks(file: *const SparseFile) -> usize {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe {
+        object(file, "file").map_or(0, |file| file.look(|file| file.num_blocks()))
+    })
+}
+
+/// Bytes of memory that the file takes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_memory_bytes(file: *const SparseFile) -> usize {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe {
+        object(file, "file").map_or(0, |file| file.look(|file| file.memory_bytes()))
+    })
+}
+
+/// What was asked of the file so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_file_counters(
+    file: *const SparseFile,
+    counters: *mut SparseCounters,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let counts = object(file, "file")?.look(quarrier_sparse::SparseFile::counters);
+            let counts = SparseCounters {
+                hits: counts.hits,
+                misses: counts.misses,
+                read_bytes: counts.read_bytes,
+                writes: counts.writes,
+                written_bytes: counts.written_bytes,
+                wasted_bytes: counts.wasted_bytes,
+                erased_bytes: counts.erased_bytes,
+                evicted_bytes: counts.evicted_bytes,
+                ..SparseCounters::default()
+            };
+            fill(counters, &counts, "counters")
+        })
+    }
+}
+
+/// The wanted ranges, as the sparse crate has them.
+///
+/// # Safety
+/// The pointer is NULL, or of `count` ranges.
+pub(super) unsafe fn wanted(
+    spans: *const Span,
+    count: usize,
+) -> Result<Vec<quarrier_sparse::Span>, Failure> {
+    // SAFETY: as the caller promises.
+    let spans = unsafe { crate::input::items(spans, count, "wanted") }?;
+    Ok(spans.iter().map(|&span| span.into()).collect())
+}

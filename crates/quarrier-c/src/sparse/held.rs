@@ -1,0 +1,69 @@
+//! A sparse file as C has it: its own, or one of a store.
+
+use std::cell::UnsafeCell;
+
+use quarrier_sparse::{SharedFile, SparseFile as Own};
+
+/// The parts of a file that were fetched so far, by their place in it.
+///
+/// One that lies in a store may be used by many threads, in any way. One that does not follows the rule at
+/// the head of this file: many threads read, or one writes.
+pub struct SparseFile {
+    pub(super) place: Place,
+}
+
+pub(super) enum Place {
+    Own(Box<Exclusive>),
+    Store(SharedFile),
+}
+
+/// A file that callers keep from being written to by several threads.
+pub(super) struct Exclusive {
+    file: UnsafeCell<Own>,
+}
+
+impl SparseFile {
+    pub(super) fn own(file: Own) -> Self {
+        SparseFile { place: Place::Own(Box::new(Exclusive { file: UnsafeCell::new(file) })) }
+    }
+
+    pub(super) fn in_store(file: SharedFile) -> Self {
+        SparseFile { place: Place::Store(file) }
+    }
+
+    /// Runs `look` on the file.
+    #[inline]
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Own) -> R) -> R {
+        match &self.place {
+            // SAFETY: callers of functions that take a pointer to const see that no other thread is in one
+            // that takes it without; and no reference of `change` outlives its call.
+            Place::Own(own) => look(unsafe { &*own.file.get() }),
+            Place::Store(shared) => shared.with(look),
+        }
+    }
+
+    /// Runs `change` on the file.
+    ///
+    /// # Safety
+    /// Where the file lies in no store, nobody else uses it meanwhile.
+    #[inline]
+    pub(super) unsafe fn change<R>(&self, change: impl FnOnce(&mut Own) -> R) -> R {
+        match &self.place {
+            // SAFETY: as the caller promises, this is the only reference.
+            Place::Own(own) => change(unsafe { &mut *own.file.get() }),
+            Place::Store(shared) => shared.with_mut(change),
+        }
+    }
+}
+
+impl Exclusive {
+    /// Its name.
+    pub(super) fn id(&mut self) -> String {
+        self.file.get_mut().id().to_string()
+    }
+
+    /// The file itself.
+    pub(super) fn into_inner(self) -> Own {
+        self.file.into_inner()
+    }
+}

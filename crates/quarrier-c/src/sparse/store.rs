@@ -1,0 +1,233 @@
+//! Many sparse files under one budget.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Mutex;
+
+use quarrier_core::sync::lock;
+use quarrier_sparse::Error as Refused;
+
+use super::bytes::Bytes;
+use super::held::{Place, SparseFile};
+use crate::error::{Error, Failure, Status};
+use crate::guard::{run, value};
+use crate::input::{bytes, free, object, object_mut, put_new, text};
+
+/// Sparse files by name, which hold no more bytes together than their budget. Many threads may use it in any
+/// way, and the files in it too.
+pub struct SparseStore {
+    store: quarrier_sparse::SparseStore,
+    /// Taken to insert, so that a name that is found free stays so.
+    inserting: Mutex<()>,
+}
+
+impl SparseStore {
+    fn of(store: quarrier_sparse::SparseStore) -> Self {
+        SparseStore { store, inserting: Mutex::new(()) }
+    }
+}
+
+/// Makes a store whose files hold at most bytes_max bytes together; QUARRIER_UNKNOWN: any number. Free it
+/// with quarrier_sparse_store_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_new(
+    bytes_max: u64,
+    store: *mut *mut SparseStore,
+    error: *mut *mut Error,
+) -> Status {
+    let bytes_max = Some(bytes_max).filter(|&bytes| bytes != u64::MAX);
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let made = quarrier_sparse::SparseStore::new(bytes_max);
+            put_new(store, "store", SparseStore::of(made))
+        })
+    }
+}
+
+/// Frees a store. Files of it that callers have live on, outside of any budget.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_free(store: *mut SparseStore) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(store) });
+}
+
+/// Puts a file in, under its name. The caller still has to free it, and may go on to use it; the calling
+/// thread must be alone with it now. QUARRIER_STATUS_DUPLICATE_FILE where the store has one of this name,
+/// QUARRIER_STATUS_ARGUMENT where it is or was in a store; then the file stays as it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_insert(
+    store: *const SparseStore,
+    file: *mut SparseFile,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let (store, file) = (object(store, "store")?, object_mut(file, "file")?);
+            insert(store, &mut file.place)
+        })
+    }
+}
+
+fn insert(store: &SparseStore, place: &mut Place) -> Result<(), Failure> {
+    let _inserting = lock(&store.inserting);
+    let id = match place {
+        Place::Store(_) => {
+            return Err(Failure::Argument(
+                "file",
+                "it is or was in a store; make a copy by its bytes",
+            ));
+        }
+        Place::Own(own) => own.id(),
+    };
+    if store.store.get(&id).is_some() {
+        return Err(Refused::Exists { id }.into());
+    }
+    // The place has a file at every moment, whatever happens between.
+    let empty = SparseFile::own(quarrier_sparse::SparseFile::new("")).place;
+    let Place::Own(own) = std::mem::replace(place, empty) else { return Ok(()) };
+    *place = Place::Store(store.store.insert(own.into_inner())?);
+    Ok(())
+}
+
+/// Gives the file of this name, to be freed by the caller. QUARRIER_STATUS_UNKNOWN_FILE where there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_get(
+    store: *const SparseStore,
+    id: *const c_char,
+    file: *mut *mut SparseFile,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let (store, id) = (object(store, "store")?, text(id, "id")?);
+            let found =
+                store.store.get(id).ok_or_else(|| Refused::Unknown { id: id.to_string() })?;
+            put_new(file, "file", SparseFile::in_store(found))
+        })
+    }
+}
+
+/// Whether there is a file of this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_has(
+    store: *const SparseStore,
+    id: *const c_char,
+) -> bool {
+    // SAFETY: the caller's pointers are as the header says.
+    value(false, || unsafe {
+        let (Ok(store), Ok(id)) = (object(store, "store"), text(id, "id")) else { return false };
+        store.store.get(id).is_some()
+    })
+}
+
+/// Takes the file of this name out of the store. Callers that have it may go on to use it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_remove(
+    store: *const SparseStore,
+    id: *const c_char,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let (store, id) = (object(store, "store")?, text(id, "id")?);
+            match store.store.remove(id) {
+                Some(_) => Ok(()),
+                None => Err(Refused::Unknown { id: id.to_string() }.into()),
+            }
+        })
+    }
+}
+
+/// How many files there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_num_files(store: *const SparseStore) -> usize {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.len()) })
+}
+
+/// Bytes held by all files.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_num_bytes(store: *const SparseStore) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.num_bytes()) })
+}
+
+/// Evicts bytes of any file, those first that were not used for longest, until at most bytes_max are held,
+/// and returns how many those were.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_evict(
+    store: *const SparseStore,
+    bytes_max: u64,
+) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.evict(bytes_max)) })
+}
+
+/// Calls back with the name of each file, in order, until the callback returns something else than 0. The
+/// store may change meanwhile: the names are those at the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_ids(
+    store: *const SparseStore,
+    callback: IdCallback,
+    context: *mut c_void,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let callback = callback.ok_or(Failure::Argument("callback", "it is NULL"))?;
+            for id in object(store, "store")?.store.ids() {
+                let mut text = id.into_bytes();
+                text.push(0);
+                if callback(text.as_ptr().cast(), context) != 0 {
+                    return Err(Failure::Stopped);
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Takes the name of a file, which lives as long as the call. 0 goes on, anything else stops.
+pub type IdCallback =
+    Option<unsafe extern "C" fn(id: *const c_char, context: *mut c_void) -> std::ffi::c_int>;
+
+/// Gives all files but their pins as bytes, with checksums.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_to_bytes(
+    store: *const SparseStore,
+    stored: *mut *mut Bytes,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let bytes = object(store, "store")?.store.to_bytes();
+            put_new(stored, "stored", Bytes { bytes })
+        })
+    }
+}
+
+/// Makes the store that quarrier_sparse_store_to_bytes() was asked of, with a budget as for
+/// quarrier_sparse_store_new().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_sparse_store_from_bytes(
+    data: *const c_void,
+    length: usize,
+    bytes_max: u64,
+    store: *mut *mut SparseStore,
+    error: *mut *mut Error,
+) -> Status {
+    let bytes_max = Some(bytes_max).filter(|&bytes| bytes != u64::MAX);
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let data = bytes(data, length, "data")?;
+            let read = quarrier_sparse::SparseStore::from_bytes(data, bytes_max)?;
+            put_new(store, "store", SparseStore::of(read))
+        })
+    }
+}

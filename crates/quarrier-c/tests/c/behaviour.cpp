@@ -1,0 +1,157 @@
+// What the C++ interface promises beside results: exceptions, callbacks that stop or throw, threads, forks.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <quarrier.hpp>
+
+#define EXPECT(condition)                                                                            \
+    do {                                                                                             \
+        if (!(condition)) {                                                                          \
+            std::cerr << "line " << __LINE__ << ": " #condition "\n";                                \
+            std::exit(1);                                                                            \
+        }                                                                                            \
+    } while (0)
+
+template <typename Expected, typename Call>
+std::string thrown(Call call) {
+    try {
+        call();
+    } catch (const Expected &error) {
+        return error.what();
+    }
+    return "";
+}
+
+static void sparse_errors() {
+    quarrier::SparseOptions options;
+    options.length = 100;
+    options.modified = 12.5;
+    options.etag = "\"x\"";
+    quarrier::SparseFile file{"a file", options};
+    EXPECT(file.id() == "a file" && file.length() == 100u && file.modified() == 12.5);
+    EXPECT(file.write(10, "0123456789", 10) == 10 && file.write(15, "56789AB", 7) == 2);
+    EXPECT(file.blocks() == (quarrier::Spans{{10, 12}}));
+    EXPECT(!thrown<quarrier::BeyondLengthError>([&] { file.write(95, "0123456789", 10); }).empty());
+    EXPECT(!thrown<quarrier::OverflowError>([&] { file.need(1, UINT64_MAX); }).empty());
+    char out[4];
+    try {
+        file.read(20, out, 4);
+        EXPECT(false);
+    } catch (const quarrier::NotHeldError &error) {
+        EXPECT(error.span() == quarrier::Span(22, 2) && error.status() == QUARRIER_STATUS_NOT_HELD);
+    }
+    try {
+        file.write(10, "0123X5", 6);
+        EXPECT(false);
+    } catch (const quarrier::ConflictError &error) {
+        EXPECT(error.span().first == 14 && error.held() == '4' && error.given() == 'X');
+    }
+    file.pin(10, 2);
+    EXPECT(!thrown<quarrier::PinnedError>([&] { file.erase(0, 100); }).empty());
+    file.unpin(10, 2);
+    EXPECT(!thrown<quarrier::PinnedError>([&] { file.unpin(10, 2); }).empty());
+    const std::string stored = file.to_bytes();
+    EXPECT(quarrier::SparseFile::from_bytes(stored.data(), stored.size()).blocks() == file.blocks());
+    EXPECT(!thrown<quarrier::CorruptError>([&] {
+                quarrier::SparseFile::from_bytes(stored.data(), stored.size() - 1);
+            }).empty());
+    EXPECT(file.counters().misses == 1 && file.erase(0, 100) == 12 && file.num_bytes() == 0);
+    // Arguments that cannot be used, by the C interface.
+    quarrier_error *error = nullptr;
+    EXPECT(quarrier_sparse_file_write(nullptr, 0, "x", 1, nullptr, &error) == QUARRIER_STATUS_ARGUMENT);
+    EXPECT(std::strstr(quarrier_error_message(error), "file") != nullptr);
+    quarrier_error_free(error);
+    EXPECT(quarrier_sparse_file_write(file.get(), 0, nullptr, 1, nullptr, nullptr) == QUARRIER_STATUS_ARGUMENT);
+    EXPECT(quarrier_sparse_file_write(file.get(), 0, nullptr, 0, nullptr, nullptr) == QUARRIER_STATUS_OK);
+    EXPECT(quarrier_sparse_file_write(file.get(), 0, "x", SIZE_MAX, nullptr, nullptr) ==
+           QUARRIER_STATUS_ARGUMENT);
+    quarrier_sparse_options unset{};
+    quarrier_sparse_file *made = nullptr;
+    EXPECT(quarrier_sparse_file_new("x", &unset, &made, nullptr) == QUARRIER_STATUS_ARGUMENT);
+    EXPECT(quarrier_sparse_file_new("\xff", nullptr, &made, nullptr) == QUARRIER_STATUS_ARGUMENT);
+    EXPECT(made == nullptr && quarrier_sparse_file_has(nullptr, 0, 1) == false);
+    quarrier_sparse_file_free(nullptr);
+}
+
+static void many_ranges() {
+    quarrier::SparseFile file{"many"};
+    for (std::uint64_t at = 0; at < 100; at++) {
+        file.write(10 * at, "0123", 4);
+    }
+    EXPECT(file.need(0, 1000).size() == 100 && file.blocks().size() == 100);
+    EXPECT(file.need_many({{900, 10}, {0, 10}, {5, 1}}) == (quarrier::Spans{{4, 6}, {904, 6}}));
+    EXPECT(file.need_many({{0, 1000}}, quarrier::CostModel{}).size() == 1);
+    char out[8];
+    file.read_many({{0, 4}, {990, 4}}, out, 8);
+    EXPECT(std::memcmp(out, "01230123", 8) == 0);
+    EXPECT(!thrown<quarrier::ArgumentError>([&] { file.read_many({{0, 4}}, out, 8); }).empty());
+    EXPECT(file.write_many({{4, 2}, {14, 2}}, "4545", 4) == 4 && file.has(10, 6));
+    quarrier::ReadAhead ahead;
+    EXPECT(ahead.plan(file, 0, 4).empty() && ahead.plan(file, 0, 8).size() == 1);
+    ahead.observe(1 << 20, 0.02, 0.1);
+    EXPECT(ahead.reach_bytes() > 0);
+}
+
+static void threads_in_a_store() {
+    quarrier::SparseStore store(1 << 20);
+    for (int name = 0; name < 4; name++) {
+        quarrier::SparseFile file{std::to_string(name)};
+        store.insert(file);
+    }
+    quarrier::SparseFile twice{"0"};
+    EXPECT(!thrown<quarrier::DuplicateFileError>([&] { store.insert(twice); }).empty());
+    EXPECT(!thrown<quarrier::UnknownFileError>([&] { store.get("none"); }).empty());
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong{0};
+    for (int worker = 0; worker < 4; worker++) {
+        threads.emplace_back([&, worker] {
+            char data[64];
+            for (std::uint64_t step = 0; step < 2000; step++) {
+                auto file = store.get(std::to_string((step + static_cast<std::uint64_t>(worker)) % 4));
+                const std::uint64_t offset = step % 97 * 64;
+                std::memset(data, static_cast<char>('a' + step % 97 % 26), sizeof data);
+                file.write(offset, data, sizeof data);
+                char out[64];
+                file.read(offset, out, sizeof out);
+                wrong += std::memcmp(data, out, sizeof out) != 0;
+            }
+        });
+    }
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    EXPECT(wrong == 0 && store.num_bytes() <= 1 << 20 && store.ids().size() == 4);
+    const std::string stored = store.to_bytes();
+    EXPECT(quarrier::SparseStore::from_bytes(stored.data(), stored.size()).num_files() == 4);
+}
+
+static void fork_keeps_files() {
+    quarrier::SparseFile file{"of the parent"};
+    file.write(0, "abc", 3);
+    const pid_t child = fork();
+    if (child == 0) {
+        char out[3];
+        file.read(0, out, 3);
+        file.write(3, "def", 3);
+        _exit(file.num_bytes() == 6 && std::memcmp(out, "abc", 3) == 0 ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT(file.num_bytes() == 3);
+}
+
+int main() {
+    EXPECT(quarrier::version() == QUARRIER_VERSION);
+    sparse_errors();
+    many_ranges();
+    threads_in_a_store();
+    fork_keeps_files();
+    return 0;
+}

@@ -1,0 +1,8 @@
+//! libquarrier as C and C++ programs see it: the headers, the names, what programs do.
+#![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+
+mod examples;
+mod header;
+mod install;
+mod lab;
+mod model;
