@@ -77,7 +77,9 @@ pub unsafe extern "C" fn quarrier_error_span(error: *const Error, span: *mut Spa
     // SAFETY: the caller's pointers are NULL or valid.
     let (error, span) = unsafe { (error.as_ref(), span.as_mut()) };
     let Some(about) = error.and_then(|error| error.details.span) else { return false };
-    span.map(|span| *span = about);
+    if let Some(span) = span {
+        *span = about;
+    }
     true
 }
 
@@ -91,8 +93,12 @@ pub unsafe extern "C" fn quarrier_error_values(
     // SAFETY: the caller's pointers are NULL or valid.
     let (error, held, given) = unsafe { (error.as_ref(), held.as_mut(), given.as_mut()) };
     let Some(values) = error.and_then(|error| error.details.values) else { return false };
-    held.map(|held| *held = values.0);
-    given.map(|given| *given = values.1);
+    if let Some(held) = held {
+        *held = values.0;
+    }
+    if let Some(given) = given {
+        *given = values.1;
+    }
     true
 }
 
