@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  quarrier.hpp ─→ quarrier.h ─→ functions quarrier_… ─→ guard: no panic leaves, an error is handed out
-//!  classes, exceptions            input: pointers checked      └─→ sparse files        
+//!  classes, exceptions            input: pointers checked      └─→ facade, sparse files
 //! ```
 //!
 //! The comments of public items are those of the header, which `cbindgen` makes of them; so they speak to
@@ -12,14 +12,32 @@
     reason = "the head of the header says what holds for pointers"
 )]
 
+mod carve;
 mod error;
+mod filter;
 mod guard;
+mod host;
 mod input;
+mod report;
+mod search;
+mod shared;
+mod source;
 mod span;
 mod sparse;
+mod stop;
+mod table;
+mod text;
 mod version;
 
+pub use carve::*;
 pub use error::*;
+pub use filter::*;
+pub use report::*;
+pub use search::*;
+pub use shared::*;
+pub use source::*;
 pub use span::Span;
 pub use sparse::*;
+pub use stop::*;
+pub use table::*;
 pub use version::quarrier_version;

@@ -14,7 +14,7 @@ use crate::span::Span;
 pub enum Status {
     /// It succeeded.
     Ok = 0,
-    /// A callback ended it; everything handed out before is right.
+    /// A callback or a quarrier_stop ended it; everything handed out before is right.
     Stopped = 1,
     /// An argument cannot be used: NULL, no UTF-8, a range that ends before it begins.
     Argument = 2,
@@ -34,6 +34,24 @@ pub enum Status {
     UnknownFile = 9,
     /// The store has a file of this name already.
     DuplicateFile = 10,
+    /// A name stands for no file, and for nothing that a server has.
+    NotFound = 11,
+    /// The system refused; see quarrier_error_errno().
+    System = 12,
+    /// A name or source stands for something that cannot be used in this way.
+    Unusable = 13,
+    /// A remote source failed.
+    Remote = 14,
+    /// A pattern, a set of patterns or an engine cannot search.
+    Pattern = 15,
+    /// A condition or statement is wrong, names a column that is not there, or has no value for a row.
+    Query = 16,
+    /// A source is damaged, or has not the content that it was opened for.
+    Data = 17,
+    /// There is not as much memory as the call needs.
+    Memory = 18,
+    /// The object is used in a child that was forked after it was made.
+    Forked = 19,
     /// An internal error: a defect of the library. Please report it.
     Internal = 20,
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <thread>
 
@@ -132,19 +133,77 @@ static void threads_in_a_store() {
     EXPECT(quarrier::SparseStore::from_bytes(stored.data(), stored.size()).num_files() == 4);
 }
 
-static void fork_keeps_files() {
+static void searches() {
+    std::ofstream("image") << "one needle, two needles";
+    std::vector<std::uint64_t> offsets;
+    const auto take = [&](const quarrier::Finding &found) { offsets.push_back(found.offset); };
+    auto report = quarrier::search("image", {"needle", quarrier::hex("6F 6E 65").named("one")}, take);
+    EXPECT(offsets == (std::vector<std::uint64_t>{0, 4, 16}) && report.rows == 3 && !report.is_stopped);
+    EXPECT(report.bytes == 23 && report.unreadable.empty());
+    report = quarrier::search("image", "needle", [](const quarrier::Finding &) { return false; });
+    EXPECT(report.is_stopped && report.rows == 1);
+    EXPECT(thrown<std::logic_error>([] {
+               quarrier::search("image", "needle",
+                                [](const quarrier::Finding &) { throw std::logic_error("mine"); });
+           }) == "mine");
+    EXPECT(!thrown<quarrier::NotFoundError>([&] { quarrier::search("missing", "x", take); }).empty());
+    EXPECT(!thrown<quarrier::PatternError>([&] { quarrier::search("image", quarrier::regex("("), take); }).empty());
+    quarrier::Stop stop;
+    stop.request();
+    quarrier::SearchOptions options;
+    options.stop = &stop;
+    EXPECT(quarrier::search("image", "needle", take, options).is_stopped);
+    const char memory[] = "a needle in memory";
+    const auto source = quarrier::Source::of_memory("memory", memory, sizeof memory - 1);
+    offsets.clear();
+    quarrier::search(source, std::vector<std::string>{"needle"}, take);
+    EXPECT(offsets == (std::vector<std::uint64_t>{2}));
+    char out[8];
+    EXPECT(source.length() == 18 && source.read(10, out, 8) == 8 && source.read(18, out, 8) == 0);
+    source.read_many({{2, 6}, {0, 1}}, out, 7);
+    EXPECT(std::memcmp(out, "needlea", 7) == 0);
+    EXPECT(!thrown<quarrier::BeyondLengthError>([&] { source.read_many({{17, 2}}, out, 2); }).empty());
+    quarrier::CarveOptions carving;
+    std::uint64_t files = 0;
+    quarrier::carve(source, carving, [&](const quarrier::CarvedFile &) { files++; });
+    EXPECT(files == 0);
+}
+
+static void tables() {
+    std::ofstream("orders.csv") << "side,qty\nB,7\nS,8\nB,9\n";
+    const auto table = quarrier::Table::load("orders.csv");
+    EXPECT(table.rows() == 3 && table.columns() == 2 && table.memory_bytes() > 0);
+    const auto many = table.query_many({"SELECT COUNT(*) FROM m", "SELECT * FROM m WHERE side = 'B'"});
+    EXPECT(many.size() == 2 && many[1].rows() == 2);
+    EXPECT(!thrown<quarrier::QueryError>([&] { table.query("SELECT"); }).empty());
+    ArrowArrayStream stream;
+    table.export_stream(&stream);
+    const auto again = quarrier::Table::import_stream(&stream);
+    EXPECT(again.rows() == 3 && stream.release == nullptr);
+    EXPECT(quarrier::filter("orders.csv", "qty > 7", [](const quarrier::Message &) { return false; }).is_stopped);
+    EXPECT(!thrown<quarrier::QueryError>([] {
+                quarrier::filter("orders.csv", "qty >", [](const quarrier::Message &) {});
+            }).empty());
+}
+
+static void shared_with_a_child() {
+    quarrier::SharedRegion region(4096);
     quarrier::SparseFile file{"of the parent"};
     file.write(0, "abc", 3);
+    std::memcpy(region.data(), "old", 4);
     const pid_t child = fork();
     if (child == 0) {
         char out[3];
         file.read(0, out, 3);
         file.write(3, "def", 3);
-        _exit(file.num_bytes() == 6 && std::memcmp(out, "abc", 3) == 0 ? 0 : 1);
+        std::memcpy(region.data(), std::memcmp(out, "abc", 3) == 0 ? "new" : "bad", 4);
+        _exit(file.num_bytes() == 6 ? 0 : 1);
     }
     int status = 0;
     EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    EXPECT(file.num_bytes() == 3);
+    EXPECT(std::strcmp(static_cast<const char *>(region.data()), "new") == 0 && file.num_bytes() == 3);
+    EXPECT(quarrier::SharedRegion::of_fd(region.fd(), 4096).length() == 4096);
+    EXPECT(!thrown<quarrier::ArgumentError>([] { quarrier::SharedRegion::of_fd(-1, 1); }).empty());
 }
 
 int main() {
@@ -152,6 +211,8 @@ int main() {
     sparse_errors();
     many_ranges();
     threads_in_a_store();
-    fork_keeps_files();
+    searches();
+    tables();
+    shared_with_a_child();
     return 0;
 }

@@ -13,6 +13,7 @@ mod kept;
 mod named;
 mod opener;
 mod partition;
+mod shared;
 mod stdin;
 mod written;
 

@@ -1,0 +1,305 @@
+//! Carve: files recovered from raw bytes.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier::carve::{Begin, Carved, Signatures, Watch};
+use quarrier::{Carve, Place, Sources};
+use quarrier_carve::folder::Row;
+use quarrier_core::sync::{into_inner, lock};
+
+use crate::error::{Error, Failure, Status};
+use crate::guard::run;
+use crate::host;
+use crate::input::{Sized, object, optional_text, structure};
+use crate::report::Report;
+use crate::source::Source;
+use crate::span::Span;
+use crate::stop::Stop;
+use crate::text::{c_text, file_name, path};
+
+/// What is carved, and where it goes. `quarrier_carve_options options = {.struct_bytes = sizeof options};` sets every field
+/// to its default.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CarveOptions {
+    /// sizeof(quarrier_carve_options).
+    pub struct_bytes: usize,
+    /// The folder that files are written into, new or empty; NULL: nothing is written.
+    pub folder: *const c_char,
+    /// Types, such as "jpg,png", or NULL: all.
+    pub types: *const c_char,
+    /// A file with signatures of more types, or NULL.
+    pub signatures: *const c_char,
+    /// Only the bytes from here on …
+    pub range_start: u64,
+    /// … to before here; 0: to the end.
+    pub range_end: u64,
+    /// No file is longer; 0: any length.
+    pub file_bytes_max: u64,
+    /// The most memory for files that are put together; 0: 1 GiB.
+    pub memory_bytes_max: u64,
+    /// Threads; 0: as many as there are CPUs.
+    pub workers: usize,
+    /// Whether the folder has what an earlier run left, which goes on.
+    pub resume: u8,
+    /// Whether only files that are valid are kept.
+    pub valid_only: u8,
+    /// Whether files inside archives are carved, too.
+    pub embedded: u8,
+    /// Whether only what file systems say is free is carved.
+    pub unallocated: u8,
+    /// Whether fragments are looked for at length.
+    pub thorough: u8,
+    /// Whether rows go without a SHA-256, for which all bytes are read. A folder's report always has it.
+    pub no_digests: u8,
+}
+
+impl Default for CarveOptions {
+    fn default() -> Self {
+        let none = std::ptr::null();
+        CarveOptions {
+            struct_bytes: size_of::<Self>(),
+            folder: none,
+            types: none,
+            signatures: none,
+            range_start: 0,
+            range_end: 0,
+            file_bytes_max: 0,
+            memory_bytes_max: 0,
+            workers: 0,
+            resume: 0,
+            valid_only: 0,
+            embedded: 0,
+            unallocated: 0,
+            thorough: 0,
+            no_digests: 0,
+        }
+    }
+}
+
+// SAFETY: numbers and pointers, of which the first is the size.
+unsafe impl Sized for CarveOptions {}
+
+/// A file that was carved. All pointers live as long as the callback that gets it.
+#[repr(C)]
+pub struct CarvedFile {
+    /// The name of the source.
+    pub source: *const c_char,
+    /// Its type, such as "jpg".
+    pub kind: *const c_char,
+    /// The offset of its first byte in the source; inside an archive, that of the archive.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Where its bytes lie in the source; none inside an archive.
+    pub extents: *const Span,
+    /// How many ranges these are.
+    pub extent_count: usize,
+    /// "valid", "partial" or "header".
+    pub status: *const c_char,
+    /// Why it is not valid; empty where it is.
+    pub reason: *const c_char,
+    /// In hexadecimal, or empty.
+    pub sha256: *const c_char,
+    /// Where it was written, from the folder on; without a folder, where it would be.
+    pub path: *const c_char,
+    /// The way to it from the outermost archive, or NULL.
+    pub container: *const c_char,
+}
+
+/// Takes a file that was carved. 0 goes on, anything else ends the carving. Files come one at a time, from
+/// any thread, about in the order of their offsets. It must not throw, nor leave by longjmp().
+pub type CarvedCallback =
+    Option<unsafe extern "C" fn(file: *const CarvedFile, context: *mut c_void) -> c_int>;
+
+/// Recovers files from what a name stands for: a path, an image, a URL. options, stop, callback and report
+/// may be NULL. QUARRIER_STATUS_STOPPED where the callback or stop ended it: report is there then, too, and a
+/// folder can be resumed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_carve(
+    name: *const c_char,
+    options: *const CarveOptions,
+    stop: *const Stop,
+    callback: CarvedCallback,
+    context: *mut c_void,
+    report: *mut *mut Report,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let request = request(&structure(options, "options")?)?;
+            let flag = Stop::flag(stop);
+            let opener = host::opener(&flag);
+            let mut opened = opener.open(&Sources::only(file_name(name, "name")?)?)?;
+            let rows = Rows::new(callback, context);
+            carve(&request, opened.place(), rows, &flag, report)
+        })
+    }
+}
+
+/// Recovers files from an open source; as quarrier_carve().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_carve_source(
+    source: *const Source,
+    options: *const CarveOptions,
+    stop: *const Stop,
+    callback: CarvedCallback,
+    context: *mut c_void,
+    report: *mut *mut Report,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let request = request(&structure(options, "options")?)?;
+            let place = object(source, "source")?.place()?;
+            let rows = Rows::new(callback, context);
+            carve(&request, place, rows, &Stop::flag(stop), report)
+        })
+    }
+}
+
+/// # Safety
+/// The pointers in the options are NULL or of text.
+unsafe fn request(given: &CarveOptions) -> Result<Carve, Failure> {
+    // SAFETY: as the caller promises.
+    let (folder, types, signatures) = unsafe {
+        (
+            path(given.folder, "folder")?,
+            optional_text(given.types, "types")?,
+            path(given.signatures, "signatures")?,
+        )
+    };
+    let read = |path: std::path::PathBuf| Signatures::read(&path, &AtomicBool::new(false));
+    let types = types.map(|list| list.split(',').map(|kind| kind.trim().to_string()).collect());
+    let range = given.range_start..if given.range_end == 0 { u64::MAX } else { given.range_end };
+    if range.start > range.end {
+        return Err(Failure::Argument("range_start", "the range ends before it begins"));
+    }
+    let request = Carve::new()
+        .folder(folder)
+        .types(types)
+        .signatures(signatures.map(read).transpose()?)
+        .range(range)
+        .file_bytes_max(Some(given.file_bytes_max).filter(|&bytes| bytes > 0))
+        .workers(given.workers)
+        .resume(given.resume != 0)
+        .keep_broken(given.valid_only == 0)
+        .embedded(given.embedded != 0)
+        .unallocated(given.unallocated != 0)
+        .thorough(given.thorough != 0)
+        .digests(given.no_digests == 0);
+    Ok(match given.memory_bytes_max {
+        0 => request,
+        bytes => request.memory_bytes_max(bytes),
+    })
+}
+
+/// # Safety
+/// `report` is NULL or can be written to.
+unsafe fn carve(
+    request: &Carve,
+    place: Place<'_>,
+    rows: Rows,
+    stop: &AtomicBool,
+    report: *mut *mut Report,
+) -> Result<(), Failure> {
+    let source = place.name().to_string();
+    let carved = match request.start(place, host::machine(), stop)? {
+        Begin::Finished => None,
+        Begin::Carving(carving) => Some(carving.run(&rows)),
+    };
+    let Rows { is_refused, given, .. } = rows;
+    let mut sum = Report::default();
+    sum.add_rows(into_inner(given));
+    let is_refused = is_refused.load(Ordering::Relaxed);
+    let ended = match carved {
+        None => Ok(()),
+        Some(Ok(Carved { summary, elapsed, .. })) => {
+            sum.add(&source, summary.bytes, elapsed, &summary.unreadable);
+            if summary.stopped { Err(Failure::Stopped) } else { Ok(()) }
+        }
+        Some(Err(_)) if is_refused => Err(Failure::Stopped),
+        Some(Err(error)) => Err(error.into()),
+    };
+    // SAFETY: as the caller promises.
+    unsafe { sum.hand_out(report) };
+    ended
+}
+
+/// Hands rows to the caller, one at a time.
+struct Rows {
+    callback: CarvedCallback,
+    context: *mut c_void,
+    /// How many; taken while the callback runs.
+    given: Mutex<u64>,
+    is_refused: AtomicBool,
+}
+
+// SAFETY: the context is handed on and not looked at; the header says that callbacks come from any thread.
+unsafe impl Sync for Rows {}
+
+impl Rows {
+    fn new(callback: CarvedCallback, context: *mut c_void) -> Self {
+        let (given, is_refused) = (Mutex::new(0), AtomicBool::new(false));
+        Rows { callback, context, given, is_refused }
+    }
+
+    /// Whether the caller wants more.
+    fn hand(
+        &self,
+        row: &Row,
+        callback: unsafe extern "C" fn(*const CarvedFile, *mut c_void) -> c_int,
+    ) -> bool {
+        let extents: Vec<Span> = row
+            .extents
+            .iter()
+            .map(|extent| Span { offset: extent.offset, length: extent.length })
+            .collect();
+        let texts =
+            [&row.source, &row.kind, row.status.name(), &row.reason, &row.sha256, &row.path]
+                .map(c_text);
+        let [source, kind, status, reason, sha256, path] = &texts;
+        let container = row.container.as_deref().map(c_text);
+        let file = CarvedFile {
+            source: source.as_ptr(),
+            kind: kind.as_ptr(),
+            offset: row.offset,
+            length: row.length,
+            extents: extents.as_ptr(),
+            extent_count: extents.len(),
+            status: status.as_ptr(),
+            reason: reason.as_ptr(),
+            sha256: sha256.as_ptr(),
+            path: path.as_ptr(),
+            container: container.as_ref().map_or(std::ptr::null(), |text| text.as_ptr()),
+        };
+        // SAFETY: the header says what the callback may do; its file lives until it returns.
+        unsafe { callback(&raw const file, self.context) == 0 }
+    }
+}
+
+impl Watch for Rows {
+    fn files(&self, rows: Vec<Row>, _: Option<u64>) -> io::Result<()> {
+        let mut given = lock(&self.given);
+        for row in &rows {
+            if self.is_refused.load(Ordering::Relaxed) {
+                return Err(io::Error::other("the callback wants no more"));
+            }
+            *given += 1;
+            if let Some(callback) = self.callback
+                && !self.hand(row, callback)
+            {
+                self.is_refused.store(true, Ordering::Relaxed);
+            }
+        }
+        match self.is_refused.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("the callback wants no more")),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a run came to.
+
+use std::ffi::{CString, c_char};
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::guard::value;
+use crate::input::{free, put};
+use crate::span::Span;
+use crate::text::c_text;
+
+/// What a search, a carving or a filter came to.
+#[derive(Default)]
+pub struct Report {
+    bytes: u64,
+    rows: u64,
+    rejected: u64,
+    elapsed: Duration,
+    unreadable: Vec<(CString, Span)>,
+}
+
+impl Report {
+    /// Adds a run over one source.
+    pub(crate) fn add(&mut self, source: &str, bytes: u64, elapsed: Duration, lost: &[Range<u64>]) {
+        self.bytes += bytes;
+        self.elapsed += elapsed;
+        let spans = lost.iter().map(|range| Span {
+            offset: range.start,
+            length: range.end.saturating_sub(range.start),
+        });
+        let name = c_text(source);
+        self.unreadable.extend(spans.map(|span| (name.clone(), span)));
+    }
+
+    /// Counts rows that were handed out.
+    pub(crate) fn add_rows(&mut self, rows: u64) {
+        self.rows += rows;
+    }
+
+    /// Counts messages that were left out.
+    pub(crate) fn add_rejected(&mut self, rejected: u64) {
+        self.rejected += rejected;
+    }
+
+    /// Hands it to who wants it.
+    ///
+    /// # Safety
+    /// The pointer is NULL or can be written to.
+    pub(crate) unsafe fn hand_out(self, place: *mut *mut Report) {
+        if !place.is_null() {
+            // SAFETY: as the caller promises.
+            unsafe { place.write(Box::into_raw(Box::new(self))) };
+        }
+    }
+}
+
+/// Bytes of the sources that were worked on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_report_bytes(report: *const Report) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { report.as_ref() }.map_or(0, |report| report.bytes)
+}
+
+/// Findings, files or messages: what the callback was called with, or was counted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_report_rows(report: *const Report) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { report.as_ref() }.map_or(0, |report| report.rows)
+}
+
+/// Messages that were left out because they do not parse.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_report_rejected(report: *const Report) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { report.as_ref() }.map_or(0, |report| report.rejected)
+}
+
+/// The time it took.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_report_seconds(report: *const Report) -> f64 {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { report.as_ref() }.map_or(0.0, |report| report.elapsed.as_secs_f64())
+}
+
+/// The range number index, from 0, that could not be read: its source, which lives as long as the report, and
+/// the range. False where there are no more. No row is about such bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_report_unreadable(
+    report: *const Report,
+    index: usize,
+    source: *mut *const c_char,
+    span: *mut Span,
+) -> bool {
+    // SAFETY: the caller's pointers are as the header says.
+    value(false, || unsafe {
+        let lost = report.as_ref().and_then(|report| report.unreadable.get(index));
+        let Some((name, range)) = lost else { return false };
+        put(source, name.as_ptr());
+        put(span, *range);
+        true
+    })
+}
+
+/// Frees a report.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_report_free(report: *mut Report) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(report) });
+}

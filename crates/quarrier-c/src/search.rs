@@ -1,0 +1,477 @@
+//! Search: every occurrence of patterns.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier::search::{Feature, Planning, Running, copy_match};
+use quarrier::{Place, Sources};
+use quarrier_core::pipeline::Chunk;
+use quarrier_gpu::Wish;
+use quarrier_search::{Encodings, EngineName, Options, Pattern};
+
+use crate::error::{Error, Failure, Status};
+use crate::guard::{run, value};
+use crate::host;
+use crate::input::{
+    Sized, bytes, free, object, object_mut, optional_text, put_new, structure, text,
+};
+use crate::report::Report;
+use crate::source::Source;
+use crate::stop::{Stop, unless};
+use crate::text::{c_text, file_name, path};
+
+/// Patterns, and how they are searched for.
+pub struct Search {
+    patterns: Vec<Pattern>,
+    settings: Settings,
+}
+
+/// The options as they are read.
+struct Settings {
+    is_word: bool,
+    options: Options,
+    engine: EngineName,
+    device: Wish,
+    features: Vec<&'static Feature>,
+    aligned: u64,
+    findings_max: u64,
+    range: std::ops::Range<u64>,
+    planning: Planning,
+}
+
+/// How patterns are searched for. `quarrier_search_options options = {.struct_bytes = sizeof options};` sets every field to
+/// its default.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct SearchOptions {
+    /// sizeof(quarrier_search_options).
+    pub struct_bytes: usize,
+    /// Only findings at multiples of this; 0: anywhere.
+    pub aligned: u64,
+    /// The search ends with so many findings; 0: any number.
+    pub findings_max: u64,
+    /// Only the bytes from here on …
+    pub range_start: u64,
+    /// … to before here; 0: to the end.
+    pub range_end: u64,
+    /// The longest match of a regex in bytes; 0: 64 KiB. A longer one is an error.
+    pub regex_length_max: usize,
+    /// Threads; 0: as many as there are CPUs.
+    pub workers: usize,
+    /// The engine for literals and hex patterns, or NULL: the best for them.
+    pub engine: *const c_char,
+    /// "cpu", "gpu", "gpu:1", "auto" or "all"; NULL: "cpu".
+    pub device: *const c_char,
+    /// Code pages in which literals are searched for too, such as "windows-1251,koi8-r", or NULL.
+    pub encodings: *const c_char,
+    /// Built-in scanners, such as "email,iban", or NULL. Their findings follow the patterns in number.
+    pub features: *const c_char,
+    /// Whether upper and lower case are the same.
+    pub ignore_case: u8,
+    /// Whether literals are searched for as UTF-16LE, too.
+    pub utf16: u8,
+    /// Whether literals are searched for as UTF-16BE, too.
+    pub utf16be: u8,
+    /// Whether literals are searched for under XOR with one byte, too.
+    pub xored: u8,
+    /// Whether literals are searched for within base64, too.
+    pub base64: u8,
+    /// Whether only whole words count.
+    pub word: u8,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        let none = std::ptr::null();
+        SearchOptions {
+            struct_bytes: size_of::<Self>(),
+            aligned: 0,
+            findings_max: 0,
+            range_start: 0,
+            range_end: 0,
+            regex_length_max: 0,
+            workers: 0,
+            engine: none,
+            device: none,
+            encodings: none,
+            features: none,
+            ignore_case: 0,
+            utf16: 0,
+            utf16be: 0,
+            xored: 0,
+            base64: 0,
+            word: 0,
+        }
+    }
+}
+
+// SAFETY: numbers and pointers, of which the first is the size.
+unsafe impl Sized for SearchOptions {}
+
+/// A finding. All pointers live as long as the callback that gets it.
+#[repr(C)]
+pub struct Finding {
+    /// The name of the source.
+    pub source: *const c_char,
+    /// The offset of its first byte in the source.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// Which pattern, by the order in which they were added, from 0.
+    pub pattern: usize,
+    /// The name of the pattern, or the pattern as it was written.
+    pub pattern_name: *const c_char,
+    /// The bytes found, at most 4,096 of them.
+    pub found: *const c_void,
+    /// How many these are.
+    pub found_length: usize,
+}
+
+/// Takes a finding. 0 goes on, anything else ends the search. Findings come in the order of their offsets,
+/// one at a time, from any thread. It must not throw, nor leave by longjmp().
+pub type FindingCallback =
+    Option<unsafe extern "C" fn(finding: *const Finding, context: *mut c_void) -> c_int>;
+
+impl Settings {
+    /// # Safety
+    /// The pointers in the options are NULL or of text.
+    unsafe fn of(given: &SearchOptions) -> Result<Settings, Failure> {
+        let refused = Failure::Refused;
+        // SAFETY: as the caller promises.
+        let (engine, device, encodings, features) = unsafe {
+            (
+                optional_text(given.engine, "engine")?.unwrap_or("auto"),
+                optional_text(given.device, "device")?.unwrap_or("cpu"),
+                optional_text(given.encodings, "encodings")?.unwrap_or(""),
+                optional_text(given.features, "features")?.unwrap_or(""),
+            )
+        };
+        let defaults = Options::default();
+        let options = Options {
+            ignore_case: given.ignore_case != 0,
+            utf16: given.utf16 != 0,
+            utf16be: given.utf16be != 0,
+            xor: given.xored != 0,
+            base64: given.base64 != 0,
+            encodings: Encodings::parse(encodings).map_err(refused)?,
+            regex_length_bytes_max: match given.regex_length_max {
+                0 => defaults.regex_length_bytes_max,
+                bytes => bytes,
+            },
+            ..defaults
+        };
+        let range =
+            given.range_start..if given.range_end == 0 { u64::MAX } else { given.range_end };
+        if range.start > range.end {
+            return Err(Failure::Argument("range_start", "the range ends before it begins"));
+        }
+        Ok(Settings {
+            is_word: given.word != 0,
+            options,
+            engine: engine.parse()?,
+            device: device
+                .parse()
+                .map_err(|_| Failure::Refused(format!("no device '{device}'")))?,
+            features: match features {
+                "" => Vec::new(),
+                list => Feature::parse(list).map_err(refused)?,
+            },
+            aligned: given.aligned.max(1),
+            findings_max: if given.findings_max == 0 { u64::MAX } else { given.findings_max },
+            range,
+            planning: Planning { workers: given.workers, ..Planning::default() },
+        })
+    }
+}
+
+impl Search {
+    fn add(&mut self, pattern: Pattern, name: Option<&str>) -> Result<(), Failure> {
+        let pattern = if self.settings.is_word { pattern.word()? } else { pattern };
+        self.patterns.push(name.into_iter().fold(pattern, |pattern, name| pattern.named(name)));
+        Ok(())
+    }
+
+    /// The request of the facade.
+    fn request(&self) -> Result<quarrier::Search, Failure> {
+        let settings = &self.settings;
+        Ok(quarrier::Search::new(self.patterns.clone())
+            .features(&settings.features)?
+            .options(settings.options)
+            .engine(settings.engine)
+            .device(settings.device)
+            .aligned(settings.aligned)
+            .findings_max(settings.findings_max)
+            .range(settings.range.clone())
+            .planning(settings.planning))
+    }
+}
+
+/// Makes a search without patterns. options may be NULL. Free it with quarrier_search_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_new(
+    options: *const SearchOptions,
+    search: *mut *mut Search,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let settings = Settings::of(&structure(options, "options")?)?;
+            put_new(search, "search", Search { patterns: Vec::new(), settings })
+        })
+    }
+}
+
+/// Frees a search.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_free(search: *mut Search) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(search) });
+}
+
+/// Adds the bytes of a text. name may be NULL: the pattern itself names it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_add_text(
+    search: *mut Search,
+    pattern: *const c_char,
+    name: *const c_char,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let pattern = Pattern::literal(text(pattern, "pattern")?)?;
+            object_mut(search, "search")?.add(pattern, optional_text(name, "name")?)
+        })
+    }
+}
+
+/// Adds any bytes. name may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_add_bytes(
+    search: *mut Search,
+    data: *const c_void,
+    length: usize,
+    name: *const c_char,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let data = bytes(data, length, "data")?;
+            let pattern = Pattern::bytes(data, &data.escape_ascii().to_string())?;
+            object_mut(search, "search")?.add(pattern, optional_text(name, "name")?)
+        })
+    }
+}
+
+/// Adds a pattern in hexadecimal: "FF D8 ?? 4? [4-6] (89|50)". name may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_add_hex(
+    search: *mut Search,
+    pattern: *const c_char,
+    name: *const c_char,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let pattern = Pattern::hex(text(pattern, "pattern")?)?;
+            object_mut(search, "search")?.add(pattern, optional_text(name, "name")?)
+        })
+    }
+}
+
+/// Adds a regex over bytes. name may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_add_regex(
+    search: *mut Search,
+    pattern: *const c_char,
+    name: *const c_char,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let pattern = Pattern::regex(text(pattern, "pattern")?)?;
+            object_mut(search, "search")?.add(pattern, optional_text(name, "name")?)
+        })
+    }
+}
+
+/// Adds the patterns of a file, one a line; see docs/patterns.md.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_add_file(
+    search: *mut Search,
+    file: *const c_char,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let search = object_mut(search, "search")?;
+            let file = path(file, "file")?.ok_or(Failure::Argument("file", "it is NULL"))?;
+            let patterns = quarrier::search::read_patterns(&file, &AtomicBool::new(false))?;
+            patterns.into_iter().try_for_each(|pattern| search.add(pattern, None))
+        })
+    }
+}
+
+/// Searches what a name stands for: a path, a folder, a glob, an image, a URL. callback, stop and report may
+/// be NULL; without a callback the findings are counted. QUARRIER_STATUS_STOPPED where the callback or stop
+/// ended it; report is there then, too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_run(
+    search: *const Search,
+    name: *const c_char,
+    stop: *const Stop,
+    callback: FindingCallback,
+    context: *mut c_void,
+    report: *mut *mut Report,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let request = object(search, "search")?.request()?;
+            let sources = Sources::of([file_name(name, "name")?]);
+            let mut found = Found::new(&request, Stop::flag(stop), callback, context);
+            let ran = found.in_sources(&request, &sources);
+            found.report.hand_out(report);
+            ran.and_then(|()| found.is_ended.map_or(Ok(()), Err))
+        })
+    }
+}
+
+/// Searches an open source; as quarrier_search_run().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_search_run_source(
+    search: *const Search,
+    source: *const Source,
+    stop: *const Stop,
+    callback: FindingCallback,
+    context: *mut c_void,
+    report: *mut *mut Report,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let request = object(search, "search")?.request()?;
+            let place = object(source, "source")?.place()?;
+            let mut found = Found::new(&request, Stop::flag(stop), callback, context);
+            let ran = found.in_place(&request, place);
+            found.report.hand_out(report);
+            ran.and_then(|()| found.is_ended.map_or(Ok(()), Err))
+        })
+    }
+}
+
+/// Who gets the findings.
+struct Found {
+    stop: Arc<AtomicBool>,
+    names: Vec<CString>,
+    callback: FindingCallback,
+    context: Context,
+    report: Report,
+    is_ended: Option<Failure>,
+}
+
+/// The caller's pointer, which is handed on and not looked at.
+#[derive(Clone, Copy)]
+struct Context(*mut c_void);
+
+impl Context {
+    /// A method, so that closures capture the whole of it: the pointer alone stays on its thread.
+    fn get(self) -> *mut c_void {
+        self.0
+    }
+}
+
+// SAFETY: only callbacks use it, and the header says that they come from any thread.
+unsafe impl Send for Context {}
+// SAFETY: a reference to it shows the pointer alone, and callbacks never overlap.
+unsafe impl Sync for Context {}
+
+impl Found {
+    fn new(
+        request: &quarrier::Search,
+        stop: Arc<AtomicBool>,
+        callback: FindingCallback,
+        context: *mut c_void,
+    ) -> Found {
+        let names = request.patterns().iter().map(|pattern| c_text(pattern.label())).collect();
+        let (context, report) = (Context(context), Report::default());
+        Found { stop, names, callback, context, report, is_ended: None }
+    }
+
+    fn in_sources(&mut self, request: &quarrier::Search, sources: &Sources) -> Result<(), Failure> {
+        let opener = host::opener(&self.stop);
+        let mut running = None;
+        for opened in sources.open(&opener) {
+            let mut opened = opened?;
+            let running = match &mut running {
+                Some(running) => running,
+                None => {
+                    let place = opened.place();
+                    running.insert(request.start(host::machine(), Some(&place), &self.stop)?)
+                }
+            };
+            self.search(running, opened.place())?;
+            if self.is_ended.is_some() || running.is_full() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn in_place(&mut self, request: &quarrier::Search, place: Place<'_>) -> Result<(), Failure> {
+        let stop = Arc::clone(&self.stop);
+        let mut running = request.start(host::machine(), Some(&place), &stop)?;
+        self.search(&mut running, place)
+    }
+
+    fn search(&mut self, running: &mut Running<'_>, place: Place<'_>) -> Result<(), Failure> {
+        let source = place.name().to_string();
+        let stop = Arc::clone(&self.stop);
+        let shown = c_text(&source);
+        let (mut rows, mut is_refused, mut copy) = (0, false, Vec::new());
+        let (names, callback, context) = (&self.names, self.callback, self.context);
+        let mut take = |chunk: &Chunk<'_>, findings: &[quarrier_search::Finding]| {
+            let Some(callback) = callback else {
+                rows += findings.len() as u64;
+                return ControlFlow::Continue(());
+            };
+            for finding in findings {
+                copy_match(chunk, finding, &mut copy);
+                let name = names.get(finding.pattern as usize);
+                let shown = Finding {
+                    source: shown.as_ptr(),
+                    offset: finding.offset,
+                    length: finding.length.into(),
+                    pattern: finding.pattern as usize,
+                    pattern_name: name.map_or(c"".as_ptr(), |name| name.as_ptr()),
+                    found: copy.as_ptr().cast(),
+                    found_length: copy.len(),
+                };
+                rows += 1;
+                // SAFETY: the header says what the callback may do; its finding lives until it returns.
+                if unsafe { callback(&raw const shown, context.get()) } != 0 {
+                    is_refused = true;
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let searched = running.search(place, &stop, &mut take);
+        self.report.add_rows(rows);
+        if is_refused || stop.load(Ordering::Relaxed) {
+            self.is_ended = Some(Failure::Stopped);
+        }
+        let run = searched?.run;
+        self.report.add(&source, run.bytes, run.elapsed, &run.unreadable);
+        if is_refused { Ok(()) } else { unless(&stop).or(Ok(())) }
+    }
+}

@@ -1,0 +1,83 @@
+//! Memory that processes share.
+
+use std::ffi::c_void;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use crate::error::{Error, Failure, Status};
+use crate::guard::{run, value};
+use crate::input::{free, put_new};
+
+/// Zeroed memory that this process can share with others, on huge pages where the system has some. A forked
+/// child has the same memory; another process gets it by the descriptor.
+pub struct SharedRegion {
+    region: quarrier_core::region::SharedRegion,
+}
+
+/// Makes a region. Free it with quarrier_shared_region_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_shared_region_new(
+    length: usize,
+    region: *mut *mut SharedRegion,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let made = quarrier_core::region::SharedRegion::new(length)?;
+            put_new(region, "region", SharedRegion { region: made })
+        })
+    }
+}
+
+/// Makes a region of the memory behind a descriptor, which another process handed over; it is duplicated.
+/// Nobody may make its file shorter.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_shared_region_from_fd(
+    fd: i32,
+    length: usize,
+    region: *mut *mut SharedRegion,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says, and no slice of the region is made here.
+    unsafe {
+        run(error, || {
+            if fd < 0 {
+                return Err(Failure::Argument("fd", "a descriptor is not negative"));
+            }
+            // Borrowed for the duplication alone, and refused by the system where it is not open.
+            let file = BorrowedFd::borrow_raw(fd).try_clone_to_owned();
+            let file = file.map_err(|error| Failure::Read(format!("descriptor {fd}"), error))?;
+            let made = quarrier_core::region::SharedRegion::try_from_fd(file, length)?;
+            put_new(region, "region", SharedRegion { region: made })
+        })
+    }
+}
+
+/// The memory. It lives as long as the region, and any thread may write to it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_shared_region_data(region: *const SharedRegion) -> *mut c_void {
+    // SAFETY: the caller's pointer is as the header says.
+    let region = unsafe { region.as_ref() };
+    region.map_or(std::ptr::null_mut(), |region| region.region.as_ptr().as_ptr().cast())
+}
+
+/// Its length in bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_shared_region_length(region: *const SharedRegion) -> usize {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { region.as_ref() }.map_or(0, |region| region.region.len())
+}
+
+/// Its descriptor, which stays the region's; -1 for NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_shared_region_fd(region: *const SharedRegion) -> i32 {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { region.as_ref() }.map_or(-1, |region| region.region.as_fd().as_raw_fd())
+}
+
+/// Frees a region; other processes keep theirs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_shared_region_free(region: *mut SharedRegion) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(region) });
+}

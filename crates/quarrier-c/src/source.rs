@@ -1,0 +1,336 @@
+//! Sources: files, devices, images and remote objects, read at offsets.
+
+use std::ffi::{CString, c_char, c_void};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use quarrier::{Environment, OpenOptions as Options, Opened, Opener, Place, Sources};
+use quarrier_core::region::ChangingBytes;
+use quarrier_core::source::{self, ChangingMemory, read_full_at};
+
+use crate::error::{Error, Failure, Status};
+use crate::guard::{run, value};
+use crate::input::{Sized, fill, free, items, items_mut, object, put, put_new, structure, text};
+use crate::span::Span;
+use crate::text::{c_text, file_name, path};
+
+/// Something with bytes at offsets. Many threads may read it at a time.
+pub struct Source {
+    bytes: Bytes,
+    name: CString,
+    /// The process that opened it: its threads are not in a child.
+    process: u32,
+}
+
+enum Bytes {
+    Local(Box<dyn source::Source>),
+    /// The opener's thread does the requests.
+    Remote {
+        opened: Opened,
+        _opener: Arc<Opener>,
+    },
+}
+
+/// How sources are opened. `quarrier_open_options options = {.struct_bytes = sizeof options};` sets every field to its
+/// default.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct OpenOptions {
+    /// sizeof(quarrier_open_options).
+    pub struct_bytes: usize,
+    /// The folder in which fetched bytes are kept, for later runs and other processes, or NULL: none.
+    pub cache: *const c_char,
+    /// The most bytes in that folder; 0: 10 GiB.
+    pub cache_bytes_max: u64,
+    /// The most bytes of remote sources that are held in memory; 0: a default.
+    pub memory_bytes_max: u64,
+    /// The most requests under way at once; 0: a default.
+    pub requests_max: usize,
+    /// Whether local files are read past the page cache (O_DIRECT).
+    pub direct: u8,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            struct_bytes: size_of::<Self>(),
+            cache: std::ptr::null(),
+            cache_bytes_max: 0,
+            memory_bytes_max: 0,
+            requests_max: 0,
+            direct: 0,
+        }
+    }
+}
+
+// SAFETY: numbers and a pointer, of which the first is the size.
+unsafe impl Sized for OpenOptions {}
+
+/// What the reads of a remote source cost so far.
+/// `quarrier_remote_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RemoteCounters {
+    /// sizeof(quarrier_remote_counters).
+    pub struct_bytes: usize,
+    /// Requests that were sent.
+    pub requests: u64,
+    /// Bytes that came.
+    pub bytes_fetched: u64,
+    /// Bytes that were asked for.
+    pub bytes_asked: u64,
+    /// Bytes that the cache folder had.
+    pub bytes_from_disk: u64,
+    /// Requests that were sent again.
+    pub retries: u64,
+}
+
+// SAFETY: numbers, of which the first is the size.
+unsafe impl Sized for RemoteCounters {}
+
+impl Source {
+    /// Where a request works.
+    pub(crate) fn place(&self) -> Result<Place<'_>, Failure> {
+        match &self.bytes {
+            Bytes::Local(source) => Ok(Place::Local(&**source)),
+            Bytes::Remote { opened, .. } => {
+                self.check_process()?;
+                match opened {
+                    Opened::Remote(source) => Ok(Place::Remote(source)),
+                    Opened::FarImage { image, .. } => Ok(Place::Remote(image)),
+                    Opened::Local { source, .. } => Ok(Place::Local(&**source)),
+                    Opened::Stream { .. } => Err(Failure::Internal("a stream is kept".to_string())),
+                }
+            }
+        }
+    }
+
+    fn source(&self) -> Result<&dyn source::Source, Failure> {
+        let stream = || Failure::Internal("a stream is kept".to_string());
+        self.place()?.source().ok_or_else(stream)
+    }
+
+    fn check_process(&self) -> Result<(), Failure> {
+        match self.process == std::process::id() {
+            true => Ok(()),
+            false => Err(Failure::Forked),
+        }
+    }
+
+    /// Reads until `buffer` is full or the source ends.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Failure> {
+        if let Bytes::Remote { opened: Opened::Remote(source), .. } = &self.bytes {
+            self.check_process()?;
+            return Ok(source.read_unless(offset, buffer, &AtomicBool::new(false))?);
+        }
+        let source = self.source()?;
+        if offset >= source.length() {
+            return Ok(0);
+        }
+        let read = read_full_at(source, offset, buffer);
+        read.map_err(|error| Failure::Read(source.name().to_string(), error))
+    }
+}
+
+/// Opens a path or a URL: a file, a device, an image of any known format, or a remote object. Nothing but the
+/// ranges that are read is fetched. Free it with quarrier_source_free(). options may be NULL.
+///
+/// QUARRIER_STATUS_UNUSABLE for what can only be read in order, such as a pipe.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_open(
+    name: *const c_char,
+    options: *const OpenOptions,
+    source: *mut *mut Source,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let options = structure(options, "options")?;
+            let given = |bytes: u64| Some(bytes).filter(|&bytes| bytes > 0);
+            let options = Options::default()
+                .direct(options.direct != 0)
+                .cache(path(options.cache, "cache")?)
+                .cache_bytes_max(given(options.cache_bytes_max))
+                .memory_bytes_max(given(options.memory_bytes_max))
+                .requests_max(options.requests_max);
+            let opened = open(file_name(name, "name")?, options)?;
+            put_new(source, "source", opened)
+        })
+    }
+}
+
+fn open(name: std::ffi::OsString, options: Options) -> Result<Source, Failure> {
+    let named = Sources::only(name)?;
+    let opener = Opener::shared(options, &Environment::of_process());
+    let opened = opener.open(&named)?;
+    let name = c_text(opened.name());
+    let bytes = match opened {
+        Opened::Local { source, .. } => Bytes::Local(source),
+        // Fails with what to try.
+        Opened::Stream { .. } => Bytes::Local(opened.at_offsets()?),
+        remote @ (Opened::Remote(_) | Opened::FarImage { .. }) => {
+            Bytes::Remote { opened: remote, _opener: opener }
+        }
+    };
+    Ok(Source { bytes, name, process: std::process::id() })
+}
+
+/// Makes a source of bytes in memory, which stay the caller's, and have to stay until the source is freed.
+/// Other threads may change them meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_of_memory(
+    name: *const c_char,
+    data: *const c_void,
+    length: usize,
+    source: *mut *mut Source,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let name = text(name, "name")?;
+            let data = match length {
+                0 => ChangingBytes::new(std::ptr::NonNull::dangling().as_ptr(), 0),
+                _ => {
+                    // Whether the pointer can be used at all.
+                    let bytes = items(data.cast::<u8>(), length, "data")?;
+                    ChangingBytes::new(bytes.as_ptr(), length)
+                }
+            };
+            let memory = ChangingMemory::new(name, data);
+            let bytes = Bytes::Local(Box::new(memory));
+            let made = Source { bytes, name: c_text(name), process: std::process::id() };
+            put_new(source, "source", made)
+        })
+    }
+}
+
+/// Frees a source.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_free(source: *mut Source) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe {
+        // In a child, the thread that would have to end is not there.
+        match source.as_ref() {
+            Some(opened) if opened.check_process().is_err() => {}
+            _ => free(source),
+        }
+    });
+}
+
+/// The path or URL, without what is secret in it. It lives as long as the source.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_name(source: *const Source) -> *const c_char {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { source.as_ref() }.map_or(c"".as_ptr(), |source| source.name.as_ptr())
+}
+
+/// The length in bytes when it was opened.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_length(source: *const Source) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe {
+        let source = object(source, "source").and_then(|source| source.source());
+        source.map_or(0, |source| source.length())
+    })
+}
+
+/// Reads at offset until buffer is full or the source ends; read gets how many bytes that were.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_read(
+    source: *const Source,
+    offset: u64,
+    buffer: *mut c_void,
+    length: usize,
+    read: *mut usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let buffer = items_mut(buffer.cast::<u8>(), length, "buffer")?;
+            put(read, object(source, "source")?.read(offset, buffer)?);
+            Ok(())
+        })
+    }
+}
+
+/// Reads many ranges, one behind the other, into buffer, which has length bytes: as many as the ranges. Of a
+/// remote source, what is missing of all is fetched first: ranges that are close together by one request,
+/// and requests side by side. QUARRIER_STATUS_BEYOND_LENGTH where a range passes the end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_read_many(
+    source: *const Source,
+    spans: *const Span,
+    span_count: usize,
+    buffer: *mut c_void,
+    length: usize,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let source = object(source, "source")?;
+            let spans = items(spans, span_count, "spans")?;
+            let buffer = items_mut(buffer.cast::<u8>(), length, "buffer")?;
+            read_many(source, spans, buffer)
+        })
+    }
+}
+
+fn read_many(source: &Source, spans: &[Span], mut buffer: &mut [u8]) -> Result<(), Failure> {
+    let file_length = source.source()?.length();
+    let mut sum = 0u64;
+    for &Span { offset, length } in spans {
+        let end = offset.checked_add(length).filter(|&end| end <= file_length);
+        let beyond = quarrier_sparse::Error::BeyondLength { offset, length, file_length };
+        end.ok_or(Failure::Sparse(beyond))?;
+        sum = sum.saturating_add(length);
+    }
+    if sum != buffer.len() as u64 {
+        let reason = "its length is not that of all ranges together";
+        return Err(Failure::Argument("buffer", reason));
+    }
+    if let Bytes::Remote { opened: Opened::Remote(remote), .. } = &source.bytes {
+        let ranges = spans.iter().map(|span| span.offset..span.offset + span.length);
+        remote.fetch_many(&ranges.collect::<Vec<Range<u64>>>())?;
+    }
+    for span in spans {
+        let (here, rest) = buffer.split_at_mut(span.length as usize);
+        buffer = rest;
+        if source.read(span.offset, here)? < here.len() {
+            let reason = std::io::ErrorKind::UnexpectedEof.into();
+            return Err(Failure::Read(source.source()?.name().to_string(), reason));
+        }
+    }
+    Ok(())
+}
+
+/// What the reads of a remote source cost so far; of a local one, zeros.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_source_counters(
+    source: *const Source,
+    counters: *mut RemoteCounters,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let counts = match &object(source, "source")?.bytes {
+                Bytes::Remote { opened, .. } => opened.counters().unwrap_or_default(),
+                Bytes::Local(_) => Default::default(),
+            };
+            let counts = RemoteCounters {
+                requests: counts.requests,
+                bytes_fetched: counts.bytes_fetched,
+                bytes_asked: counts.bytes_asked,
+                bytes_from_disk: counts.bytes_from_disk,
+                retries: counts.retries,
+                ..RemoteCounters::default()
+            };
+            fill(counters, &counts, "counters")
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! How a call is ended from outside.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Failure, Status};
+use crate::guard::{run, value};
+use crate::input::{free, put_new};
+
+/// Ends calls that it was given to, from any thread. Calls end soon after it is requested, not at once.
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+}
+
+impl Stop {
+    /// The flag behind a pointer; a new one where the caller gave none.
+    ///
+    /// # Safety
+    /// The pointer is NULL or valid.
+    pub(crate) unsafe fn flag(stop: *const Stop) -> Arc<AtomicBool> {
+        // SAFETY: as the caller promises.
+        unsafe { stop.as_ref() }.map_or_else(Arc::default, |stop| Arc::clone(&stop.flag))
+    }
+}
+
+/// What a run comes to that may have been stopped.
+pub(crate) fn unless(stopped: &AtomicBool) -> Result<(), Failure> {
+    if stopped.load(Ordering::Relaxed) { Err(Failure::Stopped) } else { Ok(()) }
+}
+
+/// Makes one that is not requested. Free it with quarrier_stop_free() after the calls that have it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_stop_new(stop: *mut *mut Stop, error: *mut *mut Error) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe { run(error, || put_new(stop, "stop", Stop { flag: Arc::default() })) }
+}
+
+/// Asks the calls that have it to end. A signal handler may do that. It cannot be taken back.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_stop_request(stop: *const Stop) {
+    // SAFETY: the caller's pointer is as the header says.
+    if let Some(stop) = unsafe { stop.as_ref() } {
+        stop.flag.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether it was requested.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_stop_is_requested(stop: *const Stop) -> bool {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { stop.as_ref() }.is_some_and(|stop| stop.flag.load(Ordering::Relaxed))
+}
+
+/// Frees one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_stop_free(stop: *mut Stop) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(stop) });
+}

@@ -1,0 +1,228 @@
+//! Tables: messages as columns in memory.
+
+use std::ffi::c_char;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::RecordBatchReader;
+use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use quarrier::{Sources, Tables};
+use quarrier_messages::Format;
+
+use crate::error::{Error, Failure, Status};
+use crate::guard::{run, value};
+use crate::host;
+use crate::input::{Sized, free, items, object, optional_text, put_new, structure, text};
+use crate::stop::{Stop, unless};
+use crate::text::{file_name, path};
+
+/// Messages as columns, or the rows of an answer. Nothing changes it.
+#[derive(Default)]
+pub struct Table {
+    table: quarrier_messages::Table,
+    rejected: u64,
+}
+
+/// How messages are loaded. `quarrier_table_options options = {.struct_bytes = sizeof options};` sets every field to its
+/// default.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct TableOptions {
+    /// sizeof(quarrier_table_options).
+    pub struct_bytes: usize,
+    /// "ndjson", "fix", "nvfix", "csv", "xml" or "arrow"; NULL: each source tells.
+    pub format: *const c_char,
+    /// The path of a QuickFIX data dictionary, or NULL.
+    pub dictionary: *const c_char,
+    /// Threads; 0: as many as there are CPUs.
+    pub workers: usize,
+    /// Whether the column _message has each message as it stands in the source.
+    pub keep_bytes: u8,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        let none = std::ptr::null();
+        TableOptions {
+            struct_bytes: size_of::<Self>(),
+            format: none,
+            dictionary: none,
+            workers: 0,
+            keep_bytes: 0,
+        }
+    }
+}
+
+// SAFETY: numbers and pointers, of which the first is the size.
+unsafe impl Sized for TableOptions {}
+
+/// Loads the messages of what a name stands for: a path, all files of a glob, a URL; compressed or not.
+/// options and stop may be NULL. Free it with quarrier_table_free().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_load(
+    name: *const c_char,
+    options: *const TableOptions,
+    stop: *const Stop,
+    table: *mut *mut Table,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let options = structure(options, "options")?;
+            let format = optional_text(options.format, "format")?.unwrap_or("auto");
+            let request = Tables::new()
+                .format(Format::named(format)?)
+                .dictionary(path(options.dictionary, "dictionary")?)
+                .keep_bytes(options.keep_bytes != 0)
+                .workers(options.workers);
+            let flag = Stop::flag(stop);
+            let sources = Sources::of([file_name(name, "name")?]);
+            let loaded = request.load_all(&sources, &host::opener(&flag), &flag)?;
+            let made = Table { table: loaded.table, rejected: loaded.rejected };
+            put_new(table, "table", made)
+        })
+    }
+}
+
+/// Copies an Arrow stream into packed columns. The stream is taken over and released, also where the call
+/// fails. It is believed: its buffers have to be what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_import(
+    stream: *mut FFI_ArrowArrayStream,
+    stop: *const Stop,
+    table: *mut *mut Table,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says; the stream is what the Arrow C stream interface
+    // says, and `from_raw` leaves one behind that is released.
+    unsafe {
+        run(error, || {
+            if stream.is_null() {
+                return Err(Failure::Argument("stream", "it is NULL"));
+            }
+            let flag = Stop::flag(stop);
+            let reader = ArrowArrayStreamReader::from_raw(stream);
+            let reader = reader.map_err(|error| Failure::Arrow(error.to_string()))?;
+            let schema = reader.schema();
+            let batches = reader.take_while(|_| !flag.load(Ordering::Relaxed));
+            let read = quarrier_messages::Table::from_batches(&schema, batches, 0)?;
+            unless(&flag)?;
+            put_new(table, "table", Table { table: read, rejected: 0 })
+        })
+    }
+}
+
+/// Gives the rows as an Arrow stream, which the caller releases; the table may be freed before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_export(
+    table: *const Table,
+    stream: *mut FFI_ArrowArrayStream,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            if stream.is_null() {
+                return Err(Failure::Argument("stream", "it is NULL"));
+            }
+            let batches: Box<dyn RecordBatchReader + Send> =
+                Box::new(object(table, "table")?.table.batches());
+            stream.write(FFI_ArrowArrayStream::new(batches));
+            Ok(())
+        })
+    }
+}
+
+/// Answers a statement about the table, which is called m in it: SELECT … FROM m [WHERE …] [ORDER BY …]
+/// [LIMIT … [OFFSET …]], or SELECT COUNT(*) FROM m [WHERE …]. answer is to be freed, too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_query(
+    table: *const Table,
+    sql: *const c_char,
+    stop: *const Stop,
+    answer: *mut *mut Table,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let (table, sql) = (object(table, "table")?, text(sql, "sql")?);
+            let mut answers = answers(&table.table, &[sql], &Stop::flag(stop))?;
+            put_new(answer, "answer", answers.pop().unwrap_or_default())
+        })
+    }
+}
+
+/// Answers many statements in one pass over the table. answers has room for as many tables as there are
+/// statements; each is to be freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_query_many(
+    table: *const Table,
+    sqls: *const *const c_char,
+    count: usize,
+    stop: *const Stop,
+    answers: *mut *mut Table,
+    error: *mut *mut Error,
+) -> Status {
+    // SAFETY: the caller's pointers are as the header says.
+    unsafe {
+        run(error, || {
+            let table = object(table, "table")?;
+            let statements = items(sqls, count, "sqls")?.iter().map(|&sql| text(sql, "sqls"));
+            let statements = statements.collect::<Result<Vec<&str>, Failure>>()?;
+            if answers.is_null() && count > 0 {
+                return Err(Failure::Argument("answers", "it is NULL"));
+            }
+            let given = self::answers(&table.table, &statements, &Stop::flag(stop))?;
+            for (place, answer) in given.into_iter().enumerate() {
+                put_new(answers.add(place), "answers", answer)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn answers(
+    table: &quarrier_messages::Table,
+    statements: &[&str],
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<Table>, Failure> {
+    let answers = quarrier::tables::answer(table, "m", statements, 0, stop)?;
+    Ok(answers.into_iter().map(|table| Table { table, rejected: 0 }).collect())
+}
+
+/// How many rows there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_rows(table: *const Table) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.rows()))
+}
+
+/// How many columns there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_columns(table: *const Table) -> usize {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.columns().len()))
+}
+
+/// Bytes of memory that the columns take.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_memory_bytes(table: *const Table) -> usize {
+    // SAFETY: the caller's pointer is as the header says.
+    value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.nbytes()))
+}
+
+/// How many messages were left out when it was loaded, because they do not parse.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_rejected(table: *const Table) -> u64 {
+    // SAFETY: the caller's pointer is as the header says.
+    unsafe { table.as_ref() }.map_or(0, |table| table.rejected)
+}
+
+/// Frees a table.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn quarrier_table_free(table: *mut Table) {
+    // SAFETY: the caller's pointer is as the header says.
+    value((), || unsafe { free(table) });
+}
