@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quarrier::search::{Feature, Planning, Running, copy_match};
 use quarrier::{Place, Sources};
 use quarrier_core::pipeline::Chunk;
-use quarrier_gpu::Wish;
+use quarrier_gpu::DeviceChoice;
 use quarrier_search::{Encodings, EngineName, Options, Pattern};
 
 use crate::error::{Error, Failure, Status};
@@ -33,7 +33,7 @@ struct Settings {
     is_word: bool,
     options: Options,
     engine: EngineName,
-    device: Wish,
+    device: DeviceChoice,
     features: Vec<&'static Feature>,
     aligned: u64,
     findings_max: u64,

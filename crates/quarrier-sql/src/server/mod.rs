@@ -128,7 +128,7 @@ impl Served {
         if !table.grows {
             return Err(read_only(&table.name));
         }
-        let taking = Taking::new(&self.engine, &table.name, &wish, &self.runtime)?;
+        let taking = Taking::new(&self.engine, &table.name, &target, &self.runtime)?;
         Ok(Box::new(taking.gated(&self.engine)))
     }
 

@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast;
 use futures::{FutureExt, StreamExt};
 use quarrier::kept::{Sent, Taken};
 use quarrier_wire::{
-    Bytes, Durable, Failure, Prepared, Reply, Result, TableInfo, Value, Wish, literal, message,
-    parameter_count, state, values, with_parameters,
+    Bytes, Durable, Failure, IngestTarget, Prepared, Reply, Result, TableInfo, Value, literal,
+    message, parameter_count, state, values, with_parameters,
 };
 use tokio::runtime::Handle;
 
@@ -158,8 +158,13 @@ async fn inserted(
     mut held: Option<Held>,
 ) -> Result<Reply> {
     let format = Some("json".to_string());
-    let wish = Wish { table: insert.table.clone(), format, is_whole: true, ..Wish::default() };
-    let mut taking = Taking::new(engine, &insert.table, &wish, runtime)?;
+    let target = IngestTarget {
+        table: insert.table.clone(),
+        format,
+        is_whole: true,
+        ..IngestTarget::default()
+    };
+    let mut taking = Taking::new(engine, &insert.table, &target, runtime)?;
     let rows = match &insert.rows {
         Rows::Values(rows) => {
             let (messages, rows) = insert.messages(rows, values)?;

@@ -175,7 +175,7 @@ fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
             served.kill();
             clients.into_iter().map(|client| client.join().unwrap()).collect()
         });
-        all.extend(told);
+        all.extend(logs);
         served = serve(&folder, &["--data", "d", "--quiet", "--segment", "4M"]);
         let (postgres, http) = served.addresses();
         // A client without an answer sends again, and no message is stored twice.

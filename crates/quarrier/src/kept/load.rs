@@ -27,7 +27,7 @@ use crate::{Error, Filter, Named, Opened, Opener, Result, Sources};
 /// # std::fs::create_dir_all(&folder)?;
 /// # let file = folder.join("orders.ndjson");
 /// std::fs::write(&file, "{\"qty\":7}\n{\"qty\":8}\nno message\n")?;
-/// let kept = Kept::open(&folder.join("data"))?;
+/// let kept = DataFolder::open(&folder.join("data"))?;
 /// let stop = Default::default();
 /// let opener = Opener::new(OpenOptions::default(), &Environment::default(), &stop);
 /// let load = KeptLoad::new("orders");

@@ -205,11 +205,11 @@ impl DataFolder {
         Ok(self.store.remove(table, keys)?)
     }
 
-    /// As [`Kept::remove`], of keys that are written as JSON lines: objects with a field for each column of the
+    /// As [`DataFolder::remove`], of keys that are written as JSON lines: objects with a field for each column of the
     /// key.
     ///
     /// # Errors
-    /// As of [`Kept::remove`], and for a line that makes no sense.
+    /// As of [`DataFolder::remove`], and for a line that makes no sense.
     pub fn remove_lines(&self, table: &str, lines: &[u8], stop: &AtomicBool) -> Result<Sent> {
         Ok(self.store.remove_lines(table, lines, stop)?)
     }
@@ -217,7 +217,7 @@ impl DataFolder {
     /// How many rows of a table with a key the messages, or removed keys, of these marks replaced or removed.
     ///
     /// # Errors
-    /// As of [`Kept::table`].
+    /// As of [`DataFolder::table`].
     pub fn gone(&self, table: &str, marks: Range<u64>, stop: &AtomicBool) -> Result<u64> {
         Ok(self.store.gone(table, marks, stop)?)
     }

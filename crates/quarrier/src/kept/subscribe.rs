@@ -31,7 +31,7 @@ const ROWS_AT_ONCE: usize = 8_192;
 /// use quarrier_core::source::Memory;
 ///
 /// # let folder = std::env::temp_dir().join(format!("quarrier-subscribe-{}", std::process::id()));
-/// let kept = Arc::new(Kept::open(&folder)?);
+/// let kept = Arc::new(DataFolder::open(&folder)?);
 /// let stop = Arc::default();
 /// let load = KeptLoad::new("orders");
 /// let orders = Memory::new("orders", &b"{\"qty\":7}\n{\"qty\":2}\n"[..]);

@@ -5,10 +5,12 @@
 //!            first bytes, name, dictionary                        Load             rejects, account
 //! ```
 
+mod detected;
 mod query;
 mod rejects;
 mod stream;
 
+pub use detected::DetectedSource;
 pub use query::answer;
 pub use rejects::reject_row;
 pub(crate) use stream::{Patient, detect_format as detect_stream_format};

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker};
 
 use quarrier::filter::{Conditions, Form, Rows};
-use quarrier::kept::{DefinedColumn, Definition, IntakeOptions, Kept, Sent, Subscribe, Taken};
-use quarrier::{Filter, Sources};
+use quarrier::kept::{DefinedColumn, Definition, IntakeOptions, Sent, Subscribe, Taken};
+use quarrier::{DataFolder, Filter, Sources};
 use quarrier_core::source::Memory;
 use quarrier_filter::{Scan, sql};
 use quarrier_messages::{Format, Kind, Load, Table};
@@ -129,7 +129,7 @@ fn durable(sent: Sent) -> Taken {
     }
 }
 
-fn take(kept: &Kept, lines: &str) {
+fn take(kept: &DataFolder, lines: &str) {
     let mut intake = kept.intake();
     intake.push(lines.as_bytes()).unwrap();
     let mut options = IntakeOptions::default();
@@ -156,7 +156,7 @@ fn filtered(sources: &Sources, condition: &str) -> (u64, Vec<String>) {
 fn live(folder: &Path, seed: u64, statements: usize) {
     let mut random = Random(seed);
     let stop = AtomicBool::new(false);
-    let mut kept = Kept::open(folder).unwrap();
+    let mut kept = DataFolder::open(folder).unwrap();
     kept.create("t", &definition()).unwrap();
     let (mut left, mut number) = (BTreeMap::new(), 0_u64);
     for _ in 0..30 {
@@ -184,7 +184,7 @@ fn live(folder: &Path, seed: u64, statements: usize) {
             1 => kept.checkpoint().unwrap(),
             2 => {
                 kept.close().unwrap();
-                kept = Kept::open(folder).unwrap();
+                kept = DataFolder::open(folder).unwrap();
             }
             _ => {}
         }
@@ -220,7 +220,7 @@ fn a_grown_table_with_a_key_answers_as_its_messages_loaded_at_once() {
 #[test]
 fn a_subscription_says_which_rows_are_gone_and_which_came_in_their_place() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = Arc::new(Kept::open(folder.path()).unwrap());
+    let kept = Arc::new(DataFolder::open(folder.path()).unwrap());
     let stop = AtomicBool::new(false);
     kept.create("t", &definition()).unwrap();
     let line = |id: u64, qty: u64| format!("{{\"id\":{id},\"qty\":{qty}}}\n");
