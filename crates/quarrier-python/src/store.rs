@@ -137,7 +137,7 @@ impl Store {
                     .set_item(&table.name, Bound::new(py, self.table(py, &table.name, None)?)?)?;
             }
         }
-        query::query(py, sql, Some(&tables))
+        query::query(py, sql, None, Some(&tables))
     }
 
     /// Ends writing, stores the columns of tables that have grown, and lets another process write.

@@ -298,7 +298,7 @@ mod tests {
         let ceiling = Some(CeilingShare { of: "memory read", bytes_per_second: 2e9, share: 0.005 });
         let after = |seconds| Stats { seconds, ceiling, ..Stats::default() }.share_in_words();
         assert_eq!(after(0.001), None);
-        assert_eq!(after(1.0).as_deref(), Some("0 % of the ceiling (memory read 2 GB/s)"));
+        assert_eq!(after(1.0).as_deref(), Some("0 % of the ceiling (memory read 2.00 GB/s)"));
         assert_eq!(Stats { seconds: 1.0, ..Stats::default() }.share_in_words(), None);
     }
 }

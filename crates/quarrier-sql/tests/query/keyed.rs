@@ -8,7 +8,7 @@ const QUOTES: &str = "CREATE TABLE quotes (symbol text PRIMARY KEY, bid numeric(
 
 fn served() -> (Folder, Served) {
     let folder = Folder::new();
-    let served = serve(&folder, &["--data", "d"]);
+    let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
     assert_eq!(served.ask(QUOTES), "CREATE TABLE\n");
     (folder, served)
 }
@@ -41,7 +41,7 @@ fn a_row_replaces_the_one_with_its_key_until_it_is_deleted() {
     assert_eq!(served.ask("DELETE FROM quotes WHERE bid < 1000"), "DELETE 0\n");
     assert_eq!(served.ask(all), "VGI|1400.0000|\n");
     assert_eq!(served.end(), Some(0));
-    let served = serve(&folder, &["--data", "d"]);
+    let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
     assert_eq!(served.ask(all), "VGI|1400.0000|\n");
     assert_eq!(served.ask("DELETE FROM quotes"), "DELETE 1\n");
     assert_eq!(served.ask("SELECT count(*) FROM quotes"), "0\n");
