@@ -1,5 +1,6 @@
 //! libquarrier as C and C++ programs see it: the headers, the names, what programs do.
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod examples;
 mod header;
