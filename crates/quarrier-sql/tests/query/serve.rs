@@ -166,7 +166,7 @@ fn what_is_wrong_has_its_code() {
         ("CREATE TABLE t (a int)", "25006"),
         ("SELECT id INTO t FROM orders", "42601"),
         ("INSERT INTO orders SELECT * FROM orders", "25006"),
-        ("UPDATE orders SET qty = 1", "0A000"),
+        ("UPDATE orders SET qty = 1", "25006"),
         ("DROP TABLE orders", "0A000"),
         ("COPY (SELECT 1) TO 'out.csv'", "42601"),
         ("COPY orders FROM STDIN", "25006"),
