@@ -1,9 +1,9 @@
-//! The one place that writes a log: groups of batches, one sync each, segment after segment.
+//! Writes the log, alone: groups of batches with one sync each (group commit), segment after segment.
 //!
 //! ```text
 //!  group ─→ marks, time, header ─→ aligned buffer ─→ writes ─→ one sync ─→ durable, acknowledged
-//!                    no room in the segment: head into the one that stands ready, sync, its name,
-//!                    sync of the folder; then another one is made ready
+//!                    segment full: write the head of the spare segment, sync, rename it,
+//!                    sync the folder; then prepare another spare
 //! ```
 
 use std::sync::Arc;
@@ -18,29 +18,29 @@ use super::output::Output;
 use super::segment::{self, Before, HEAD_BYTES, Head};
 use super::steps::{Horizon, Last};
 
-/// The segment that stands ready, before it has its own name.
+/// The name of the spare segment until it gets its own.
 const READY: &str = "next.qlog";
-/// Left free in each segment, for a note at its end.
+/// Bytes left free in each segment for a note at its end.
 const RESERVED_BYTES: u64 = 4096;
 
-/// Nobody gets this far but by a damaged or made-up header.
+/// Only a damaged or forged header gets this far.
 const MARK_MAX: u64 = 1 << 63;
 
-/// Where a log ends, for whoever goes on writing.
+/// Where a log ends, for the writer that resumes there.
 pub(super) struct End {
     pub(super) last: Option<Last>,
     pub(super) next_mark: u64,
     pub(super) time_us: i64,
 }
 
-/// The writer of a log, without a thread of its own.
+/// Writes a log on the thread of its caller.
 pub(super) struct Appender {
     disk: Arc<dyn Disk>,
     segment_bytes: u64,
     buffer: AlignedBuffer,
-    /// The segment that is written to; None where the next batch needs a new one.
+    /// The segment being written; None if the next batch needs a new one.
     current: Option<Current>,
-    /// For the head of the next segment.
+    /// The end of the segment before, for the head of the next one.
     before: Option<Before>,
     ready: Option<Box<dyn DiskFile>>,
     next_mark: u64,
@@ -52,7 +52,7 @@ struct Current {
     file: Box<dyn DiskFile>,
     name: String,
     head: Head,
-    /// Where the next group begins: all before is durable.
+    /// Where the next group begins: everything before it is durable.
     end: u64,
 }
 
@@ -63,10 +63,10 @@ impl Current {
 }
 
 impl Appender {
-    /// Goes on where the log ends: makes durable what was found there, and notes that.
+    /// Resumes where the log ends: makes durable what recovery found there, and notes that.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Stopped`]; a full disk is none yet.
+    /// [`Error::Io`], [`Error::Stopped`]. A full disk is not an error yet.
     pub(super) fn resume(disk: Arc<dyn Disk>, options: &Options, end: End) -> Result<Self> {
         let options = options.rounded();
         let mut appender = Appender {
@@ -94,18 +94,18 @@ impl Appender {
         Ok(appender)
     }
 
-    /// Opens the last segment for more, if nothing but zeros comes after its batches.
+    /// Reopens the last segment for appending, if only zeros follow its batches.
     fn reopen(&mut self, last: &Last) -> Result<()> {
         let path = self.disk.path(&last.name);
         let fail = |what, error| Error::io(&path, what, error);
         let file = self.disk.open(&last.name, Access::Write);
         let file = file.map_err(|error| fail("open it for writing", error))?;
-        // Also of a segment that is left: what was read from it must not go away again.
+        // Sync a segment that is left, too: data that recovery has read must not disappear again.
         file.sync().map_err(|error| fail("sync it", error))?;
         self.disk.sync_folder().map_err(|error| fail("sync its folder", error))?;
         let (Some(head), Some(before)) = (last.head, last.before) else { return Ok(()) };
         self.before = self.before_next(&head, before.end);
-        // Groups are padded to the block that the head says.
+        // The head states the block size to which groups are padded.
         let is_usable = last.is_clean
             && head.segment_bytes <= Options::SEGMENT_BYTES_MAX
             && u64::from(head.block_bytes) == file.block_bytes();
@@ -115,7 +115,7 @@ impl Appender {
         let length = file.length().map_err(|error| fail("read its length", error))?;
         if length < head.segment_bytes {
             match file.allocate(head.segment_bytes).and_then(|()| file.sync()) {
-                // The next segment may find room.
+                // The next segment may find space.
                 Err(error) if is_full(&error) => return Ok(()),
                 done => done.map_err(|error| fail("make room in it", error))?,
             }
@@ -125,12 +125,12 @@ impl Appender {
         Ok(())
     }
 
-    /// The most bytes that a batch may take in a segment.
+    /// Returns the most bytes that a batch may take in a segment.
     pub(super) fn batch_bytes_max(&self) -> u64 {
         self.segment_bytes - HEAD_BYTES - RESERVED_BYTES
     }
 
-    /// How far the log is durable.
+    /// Returns how far the log is durable.
     pub(super) fn horizon(&self) -> Option<Horizon> {
         let current = self.current.as_ref()?;
         let head = &current.head;
@@ -141,18 +141,18 @@ impl Appender {
         self.next_mark
     }
 
-    /// Why no more is written, if that is so.
+    /// Returns why the log takes no more writes, if it has stopped.
     pub(super) fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// Whether there is room for another segment.
+    /// Returns whether a spare segment is ready.
     pub(super) fn is_ready(&self) -> bool {
         self.ready.is_some()
     }
 
-    /// Appends batches, in order, and makes them durable. The first ones are, as many as is said;
-    /// the others were refused for the reason given.
+    /// Appends batches in order and makes them durable. Returns how many of them, from the first on,
+    /// succeeded; the others failed for the reason given.
     pub(super) fn append(&mut self, group: &mut [Sealed]) -> (usize, Result<()>) {
         let mut done = 0;
         while done < group.len() {
@@ -164,7 +164,7 @@ impl Appender {
         (done, Ok(()))
     }
 
-    /// Appends as many as the segment has room for, at least one.
+    /// Appends as many batches as fit into the segment, at least one.
     fn append_some(&mut self, group: &mut [Sealed]) -> Result<usize> {
         if let Some(reason) = &self.stopped {
             return Err(Error::Stopped { reason: reason.clone() });
@@ -231,9 +231,9 @@ impl Appender {
         Ok(())
     }
 
-    /// A group could not be written: nothing of it may be found later. The segment is left, since
-    /// some of it may lie behind its end; and where it was to begin is wiped, until the head of the
-    /// next segment says so.
+    /// Handles a group whose write failed: no part of it may be found later. The writer leaves the segment,
+    /// since some of the group may lie beyond its end, and wipes the place where the group was to begin,
+    /// until the head of the next segment records the end.
     fn failed_write(&mut self, error: &std::io::Error) -> Error {
         let Some(current) = self.current.take() else { return Error::Closed };
         let path = self.disk.path(&current.name);
@@ -253,20 +253,20 @@ impl Appender {
         }
     }
 
-    /// What the next segment says of one that ends here. One without messages is replaced by it,
-    /// since both have the same first mark.
+    /// Returns what the next segment records about one that ends at `end`. The next segment replaces one
+    /// without messages, since both have the same first mark.
     fn before_next(&self, head: &Head, end: u64) -> Option<Before> {
         let is_replaced = head.first_mark == self.next_mark;
         if is_replaced { head.before } else { Some(Before { salt: head.salt, end }) }
     }
 
-    /// Takes no more writes.
+    /// Refuses further writes.
     fn stop(&mut self, reason: String) -> Error {
         self.stopped = Some(reason.clone());
         Error::Stopped { reason }
     }
 
-    /// Goes on to the segment that stands ready.
+    /// Switches to the spare segment.
     fn next_segment(&mut self) -> Result<()> {
         let file = match self.ready.take() {
             Some(file) => file,
@@ -291,7 +291,7 @@ impl Appender {
         let written =
             output.put(&head.to_bytes()).and_then(|()| output.flush()).and_then(|()| file.sync());
         if let Err(error) = written {
-            // Its room is given back, or its bytes are replaced, when the next one is made.
+            // Making the next spare frees its space or replaces its bytes.
             return Err(match is_full(&error) {
                 true => Error::Full { path, error: Arc::new(error) },
                 false => self.stop(format!("{path}: cannot write its head: {error}")),
@@ -302,18 +302,17 @@ impl Appender {
             return Err(self.stop(format!("{path}: cannot give a segment its name: {error}")));
         }
         if let Some(old) = self.current.replace(Current { file, name, head, end: HEAD_BYTES }) {
-            // What follows its end is no part of the log any more. Room that is not given back
-            // harms nobody.
+            // Bytes after its end no longer belong to the log. Space that cannot be freed does no harm.
             let _ = old.file.truncate(old.end);
         }
         self.before = None;
         Ok(())
     }
 
-    /// Makes another segment ready, if none is: so that a full disk is known before it matters.
+    /// Prepares a spare segment if there is none, so that a full disk is detected before it matters.
     pub(super) fn prepare(&mut self) {
         if self.ready.is_none() && self.stopped.is_none() {
-            // Told when it is needed, if it still fails then.
+            // If it still fails when the segment is needed, it reports the error then.
             self.ready = self.make_ready().ok();
         }
     }
@@ -328,14 +327,14 @@ impl Appender {
         })
     }
 
-    /// Notes the end of the log, and gives back the room that it did not need.
+    /// Notes the end of the log, and frees the space that it did not need.
     ///
     /// # Errors
-    /// As [`Appender::append`]. The log is whole all the same.
+    /// As [`Appender::append`]. The log stays intact even then.
     pub(super) fn close(&mut self) -> Result<()> {
         if self.stopped.is_none() && self.current.is_some() {
             let mut notes = [Sealed::note(CLOSED)];
-            // The note may take the room that batches leave: without it, damage to the last group
+            // The note may use the space that batches leave free: without the note, damage to the last group
             // would look like a crash.
             let is_room = |current: &Current| {
                 current.end + notes[0].header.extent() <= current.head.segment_bytes

@@ -1,10 +1,10 @@
-//! A batch of messages: its header, byte by byte, and what a writer is given.
+//! A batch of messages: its header, byte by byte, and the input of a writer.
 //!
 //! ```text
-//!   0  4  "QBAT"                         32  4  bytes behind the header, at most 64 MiB and 24
+//!   0  4  "QBAT"                         32  4  bytes after the header, at most 64 MiB and 24
 //!   4  1  version, 1                     36  4  bytes of the messages before they were compressed
 //!   5  1  encoding                       40  8  committed, µs since 1970, never goes back
-//!   6  2  flags                          48  8  CRC-64/NVME of the bytes behind the header
+//!   6  2  flags                          48  8  CRC-64/NVME of the bytes after the header
 //!   8  8  salt of the segment            56  4  how far back the log is durable, in 64 bytes
 //!  16  8  mark of the first message      60  4  CRC-32C of bytes 0..60 and of the header's place
 //!  24  4  table                                 in the segment, 8 bytes
@@ -12,56 +12,56 @@
 //!                                               source offset, 8 bytes each; then the messages
 //! ```
 //!
-//! A batch begins at a multiple of 64 bytes. The place in the checksum makes a header true in one
-//! place only, so a copy of it among the messages is none, also for who knows the salt.
+//! A batch begins at a multiple of 64 bytes. The checksum covers the header's place, so a header is valid in
+//! one place only: a copy of it inside the messages is invalid, even if its author knows the salt.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
 use super::error::{Error, Result};
 use super::segment::{crc32, u32_at, u64_at};
 
-/// Bytes of a header, and what batches are aligned to.
+/// Length of a header in bytes, and the alignment of batches.
 pub(crate) const HEADER_BYTES: u64 = 64;
 pub(crate) const EXTENSION_BYTES: usize = 24;
-/// The most bytes of messages in a batch, compressed or not.
+/// Maximum length in bytes of the messages of a batch, compressed or not.
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 const MAGIC: &[u8; 4] = b"QBAT";
 const VERSION: u8 = 1;
 
-/// The batch belongs with the one after it.
+/// The batch belongs to the same chain as the next one.
 pub(crate) const MORE: u16 = 1;
 pub(crate) const ZSTD: u16 = 2;
 pub(crate) const EXTENSION: u16 = 4;
-/// The batch belongs with the one before it.
+/// The batch belongs to the same chain as the one before.
 pub(crate) const CONTINUES: u16 = 8;
-/// No messages; the chain before it was given up.
+/// No messages; the chain before it was abandoned.
 pub(crate) const ABANDONED: u16 = 16;
-/// No messages; the log was closed here, and the file cut off.
+/// No messages; the log was closed here, and the file truncated.
 pub(crate) const CLOSED: u16 = 32;
 
-/// How the messages of a batch are written.
+/// The encoding of the messages of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// What a table is: a definition of the catalog.
+    /// A table's definition in the catalog.
     Definition,
-    /// JSON lines, as they came.
+    /// JSON lines, as received.
     Json,
-    /// FIX, as it came.
+    /// FIX, as received.
     Fix,
-    /// NVFIX, as it came.
+    /// NVFIX, as received.
     NvFix,
-    /// CSV, as it came.
+    /// CSV, as received.
     Csv,
-    /// XML, as it came.
+    /// XML, as received.
     Xml,
     /// Typed rows: see [`rows`](super::rows).
     Rows,
-    /// Keys of rows that were removed, as rows.
+    /// Keys of removed rows, as rows.
     KeysRemoved,
-    /// No messages: a note of the log to itself.
+    /// No messages: a note that the log writes for itself.
     Note,
-    /// Of a later version.
+    /// An encoding of a later version.
     Other(u8),
 }
 
@@ -90,19 +90,20 @@ impl Encoding {
     }
 }
 
-/// Who sent a batch, so that it is taken once and sending can go on where it was.
+/// Identifies a batch by its publisher and sequence, so that the log takes it once and the publisher can
+/// resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publication {
-    /// The publisher: a number of its own, such as a hash of its name.
+    /// The publisher's own number, such as a hash of its name.
     pub publisher: u64,
-    /// Rises with each batch of the publisher; a batch whose sequence is not above the last one is
-    /// a duplicate.
+    /// Rises with each batch of the publisher. A batch whose sequence does not exceed the last one is a
+    /// duplicate.
     pub sequence: u64,
-    /// Where in the publisher's source the next batch begins, in bytes.
+    /// Where the next batch begins in the publisher's source, in bytes.
     pub source_offset: u64,
 }
 
-/// A header as it is on the disk.
+/// A header as stored on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) encoding: Encoding,
@@ -119,7 +120,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// As it is written at `place` of the segment.
+    /// Encodes the header for `place` in the segment.
     pub(crate) fn to_bytes(self, place: u64) -> [u8; HEADER_BYTES as usize] {
         let mut bytes = [0; HEADER_BYTES as usize];
         bytes[..4].copy_from_slice(MAGIC);
@@ -140,7 +141,7 @@ impl Header {
         bytes
     }
 
-    /// The header at `place`, of any segment; None where there is none.
+    /// Decodes the header at `place` of any segment; None if there is none.
     pub(crate) fn of_any_segment(bytes: &[u8], place: u64) -> Option<Header> {
         let bytes: &[u8; HEADER_BYTES as usize] = bytes.first_chunk()?;
         if !bytes.starts_with(MAGIC) || bytes[4] != VERSION {
@@ -165,22 +166,22 @@ impl Header {
         (is_possible && u32_at(bytes, 60) == header_sum(bytes, place)).then_some(header)
     }
 
-    /// The header at `place` of the segment with this salt.
+    /// Decodes the header at `place` of the segment with this salt.
     #[inline]
     pub(crate) fn of(bytes: &[u8], place: u64, salt: u64) -> Option<Header> {
-        // Most places that are looked at are none, and this is the cheapest test.
+        // Most of the places examined hold no header, and this is the cheapest test.
         if !bytes.starts_with(MAGIC) || u64_at(bytes, 8) != salt {
             return None;
         }
         Header::of_any_segment(bytes, place)
     }
 
-    /// The mark after its last message.
+    /// Returns the mark after its last message.
     pub(crate) fn next_mark(&self) -> u64 {
         self.mark.saturating_add(u64::from(self.messages))
     }
 
-    /// Its length with what follows, up to where another may begin.
+    /// Returns its length with its payload, up to the next place where a batch may begin.
     pub(crate) fn extent(&self) -> u64 {
         (HEADER_BYTES + u64::from(self.bytes)).next_multiple_of(HEADER_BYTES)
     }
@@ -197,18 +198,17 @@ fn header_sum(bytes: &[u8; HEADER_BYTES as usize], place: u64) -> u32 {
     crc32(&checked)
 }
 
-/// The checksum of what follows a header, which may come in pieces.
+/// Computes the checksum of a payload, which may come in pieces.
 pub(crate) fn payload_sum<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     pieces.into_iter().for_each(|piece| digest.update(piece));
     digest.finalize()
 }
 
-/// Messages for a table, to be appended to the log.
+/// Messages of one table, to append to the log.
 ///
-/// Their bytes are kept as they are. Making one takes no time; [`compressed`](Batch::compressed) and
-/// the checksum, which [`Log::append`](super::Log::append) makes, take the time of the thread that
-/// calls.
+/// A batch keeps their bytes as they are. Constructing one takes no time. [`compressed`](Batch::compressed)
+/// runs on the calling thread, and so does the checksum, which [`Log::append`](super::Log::append) computes.
 #[derive(Debug, Clone)]
 pub struct Batch {
     pub(crate) table: u32,
@@ -222,7 +222,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch of `messages` messages (at least 1), at most [`PAYLOAD_BYTES_MAX`] bytes.
+    /// Makes a batch of `messages` messages (at least 1), at most [`PAYLOAD_BYTES_MAX`] bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] without messages or bytes, [`Error::TooLarge`].
@@ -250,26 +250,26 @@ impl Batch {
         })
     }
 
-    /// Names the publisher, so that the batch is taken once however often it is sent.
+    /// Names the publisher, so that the log takes the batch once, however often it is sent.
     #[must_use]
     pub fn published(mut self, publication: Publication) -> Self {
         self.publication = Some(publication);
         self
     }
 
-    /// Takes the batch only if the last one of its publisher has this sequence (0: if there is none), so
-    /// that a publisher leaves no gap when it sends the next batches before it learns that one was refused.
+    /// Makes the log take the batch only if the last one of its publisher has this sequence (0: if there is
+    /// none). A publisher that sends the next batches before it learns that one was refused thus leaves no
+    /// gap.
     #[must_use]
     pub fn after(mut self, sequence: u64) -> Self {
         self.after = Some(sequence);
         self
     }
 
-    /// Compresses the messages with zstd at `level` (1 is fast, 3 usual), unless that makes them
-    /// longer.
+    /// Compresses the messages with zstd at `level` (1 is fast, 3 usual), unless the result would be longer.
     ///
     /// # Errors
-    /// [`Error::Payload`] where the library fails, for want of memory.
+    /// [`Error::Payload`] if the library fails for lack of memory.
     pub fn compressed(mut self, level: i32) -> Result<Self> {
         if self.is_compressed {
             return Ok(self);
@@ -283,14 +283,14 @@ impl Batch {
         Ok(self)
     }
 
-    /// Bytes that it takes in the log, header included, without padding.
+    /// Returns the bytes that it takes in the log, header included, without padding.
     pub fn stored_bytes(&self) -> u64 {
         let extension = if self.publication.is_some() { EXTENSION_BYTES } else { 0 };
         (HEADER_BYTES + (self.payload.len() + extension) as u64).next_multiple_of(HEADER_BYTES)
     }
 }
 
-/// A batch with all of its header that does not depend on where it comes to lie.
+/// A batch with every field of its header that does not depend on its position in the log.
 #[derive(Debug)]
 pub(crate) struct Sealed {
     pub(crate) header: Header,
@@ -299,12 +299,12 @@ pub(crate) struct Sealed {
     pub(crate) publication: Option<Publication>,
     /// The sequence that the publisher's last batch must have.
     pub(crate) after: Option<u64>,
-    /// Where it came to lie: the segment, by its first mark, and the place there.
+    /// Its position in the log: the segment, by its first mark, and the place there.
     pub(crate) place: (u64, u64),
 }
 
 impl Sealed {
-    /// Seals a batch, with more flags of its own.
+    /// Seals a batch and sets further flags.
     pub(crate) fn of(batch: Batch, mut flags: u16) -> Self {
         let mut extension = Vec::new();
         if let Some(publication) = batch.publication {
@@ -325,7 +325,7 @@ impl Sealed {
             mark: 0,
             table: batch.table,
             messages: batch.messages,
-            // Both were checked when the batch was made.
+            // `Batch` checked both lengths when it was made.
             bytes: (extension.len() + batch.payload.len()) as u32,
             bytes_unpacked: batch.bytes_unpacked,
             time_us: 0,
@@ -336,7 +336,7 @@ impl Sealed {
         Sealed { header, extension, payload, publication, after, place: (0, 0) }
     }
 
-    /// The same without its bytes, for whoever only counts them.
+    /// Copies a batch without its bytes, for counting them.
     pub(crate) fn hollow(other: &Sealed) -> Self {
         Sealed {
             header: other.header,
@@ -348,7 +348,7 @@ impl Sealed {
         }
     }
 
-    /// A batch without messages.
+    /// Makes a batch without messages.
     pub(crate) fn note(flags: u16) -> Self {
         let header = Header {
             encoding: Encoding::Note,
@@ -368,7 +368,7 @@ impl Sealed {
     }
 }
 
-/// The publication at the beginning of what follows a header with [`EXTENSION`].
+/// Decodes the publication that a payload with [`EXTENSION`] begins with.
 pub(crate) fn publication(bytes: &[u8]) -> Option<Publication> {
     let bytes: &[u8; EXTENSION_BYTES] = bytes.first_chunk()?;
     Some(Publication {

@@ -1,4 +1,4 @@
-//! What a log is read as.
+//! The items that reading a log yields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::batch::{
 };
 use super::error::{Error, Result};
 
-/// A batch as it was read: whole, and as its writer gave it.
+/// A batch as read: complete, and as its writer gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     header: Header,
@@ -19,16 +19,16 @@ pub struct Entry {
     offset: u64,
 }
 
-/// Where the messages of a batch lie, so that they can be read again.
+/// The place of a batch's messages in the log, for reading them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The segment, by the mark of its first message.
     pub(crate) segment: u64,
-    /// Their first byte in it.
+    /// The offset of their first byte in the segment.
     pub(crate) offset: u64,
-    /// How many bytes they take there.
+    /// Their length there in bytes.
     pub(crate) bytes: u32,
-    /// How many they have when they are unpacked.
+    /// Their length in bytes when decompressed.
     pub(crate) bytes_unpacked: u32,
     pub(crate) is_compressed: bool,
     /// Bytes between the header and the messages, which the checksum covers, too.
@@ -37,12 +37,12 @@ pub(crate) struct Place {
 }
 
 impl Entry {
-    /// A batch at `offset` of the segment whose first message has the mark `segment`.
+    /// Makes the batch at `offset` of the segment whose first message has the mark `segment`.
     pub(super) fn new(header: Header, (segment, offset): (u64, u64), stored: Vec<u8>) -> Self {
         Entry { header, stored, segment, offset }
     }
 
-    /// Where its messages lie.
+    /// Returns the place of its messages.
     pub(crate) fn place(&self) -> Place {
         let extension = if self.header.has(EXTENSION) { EXTENSION_BYTES as u32 } else { 0 };
         Place {
@@ -56,47 +56,48 @@ impl Entry {
         }
     }
 
-    /// The marks of its messages.
+    /// Returns the marks of its messages.
     pub fn marks(&self) -> Range<u64> {
         self.header.mark..self.header.next_mark()
     }
 
-    /// How many messages it has.
+    /// Returns the number of its messages.
     pub fn messages(&self) -> u32 {
         self.header.messages
     }
 
-    /// The table that they belong to.
+    /// Returns the table that they belong to.
     pub fn table(&self) -> u32 {
         self.header.table
     }
 
-    /// How they are written.
+    /// Returns their encoding.
     pub fn encoding(&self) -> Encoding {
         self.header.encoding
     }
 
-    /// When they were committed, in microseconds since 1970; never before the batch ahead of it.
+    /// Returns the time of their commit, in microseconds since 1970; never before that of the batch ahead of
+    /// it.
     pub fn time_us(&self) -> i64 {
         self.header.time_us
     }
 
-    /// Who sent them, where that was said.
+    /// Returns their publication, if the batch has one.
     pub fn publication(&self) -> Option<Publication> {
         self.header.has(EXTENSION).then(|| publication(&self.stored)).flatten()
     }
 
-    /// Where its header lies in its segment, in bytes.
+    /// Returns the offset of its header in its segment, in bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The messages as they were given, unpacked where they were compressed; then at most
-    /// [`PAYLOAD_BYTES_MAX`](super::PAYLOAD_BYTES_MAX) bytes are allocated.
+    /// Returns the messages as they were given, decompressed if they were compressed. Decompression allocates
+    /// at most [`PAYLOAD_BYTES_MAX`](super::PAYLOAD_BYTES_MAX) bytes.
     ///
     /// # Errors
-    /// [`Error::Payload`] where the compressed bytes are not what the header says. Their checksum
-    /// was right, so whoever wrote them was wrong.
+    /// [`Error::Payload`] if the compressed bytes contradict the header. Their checksum matched, so their
+    /// writer was wrong.
     pub fn payload(&self) -> Result<Cow<'_, [u8]>> {
         let extension = if self.header.has(EXTENSION) { EXTENSION_BYTES } else { 0 };
         let stored = self.stored.get(extension..).unwrap_or_default();
@@ -114,44 +115,44 @@ impl Entry {
     }
 }
 
-/// Messages as they were before they were compressed; at most `bytes` of them.
+/// Decompresses messages; at most `bytes` of them.
 pub(crate) fn unpacked(stored: &[u8], bytes: usize) -> io::Result<Vec<u8>> {
     zstd::bulk::decompress(stored, bytes)
 }
 
-/// What reading a log comes across, in the order of the log.
+/// The events of reading a log, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// A batch.
     Batch(Entry),
-    /// Something that was acknowledged is damaged. All around it is kept.
+    /// Acknowledged data is damaged. Everything around it is kept.
     Damage(Damage),
-    /// The end of the log was torn by a crash, while it was written.
+    /// A crash during a write tore the end of the log.
     Cut(Cut),
-    /// Batches that belong together, of which the last never came: they are left out.
+    /// A chain whose last batch never arrived: its batches are left out.
     Unfinished {
         /// Their marks.
         marks: Range<u64>,
     },
 }
 
-/// Bytes that were on the disk once and are not what was written.
+/// Bytes that once were on the disk and differ from what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The path of the segment.
     pub path: String,
-    /// Which bytes of it; empty where nothing is left of what is missing.
+    /// The affected bytes of it; empty if nothing is left of the missing ones.
     pub bytes: Range<u64>,
     /// The first mark that may be lost.
     pub first_mark: u64,
-    /// The mark after the last one that may be lost: the first one where no message is. None where
-    /// nothing tells how many there were.
+    /// The mark after the last one that may be lost, which equals the first one if no message is lost. None
+    /// if nothing says how many there were.
     pub end_mark: Option<u64>,
 }
 
 impl Damage {
-    /// Whether messages are lost, or may be.
+    /// Returns whether messages are lost, or may be.
     pub fn loses_messages(&self) -> bool {
         self.end_mark.is_none_or(|end| end > self.first_mark)
     }
@@ -171,12 +172,12 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The torn end of a log: nobody was told that what lay there was kept.
+/// The torn end of a log. The log never acknowledged the bytes there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// The path of the segment.
     pub path: String,
-    /// Which bytes are left out.
+    /// The bytes left out.
     pub bytes: Range<u64>,
     /// The mark that the next message gets.
     pub next_mark: u64,

@@ -1,76 +1,76 @@
-//! What can go wrong with a log. Damage is no error: it is reported and read over.
+//! The errors of a log. Damage is not an error: the reader reports it and skips it.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Why a log could not be opened, read or written.
+/// The reasons why opening, reading or writing a log fails.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another writer has the folder.
+    /// Another writer holds the folder.
     Locked {
         /// The lock file.
         path: String,
-        /// The process that holds it, where the file says so.
+        /// The process that holds it, if the file says so.
         pid: Option<u32>,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     Io {
         /// The path of the file or folder.
         path: String,
-        /// What was tried, for example `read at byte 4096`.
+        /// The operation that failed, for example `read at byte 4096`.
         what: String,
-        /// The operating system's answer.
+        /// The operating system's error.
         error: Arc<io::Error>,
     },
-    /// No room is left for another segment. Nothing of what was refused is in the log; reads go on,
-    /// and writes succeed again as soon as there is room.
+    /// There is no space for another segment. None of the refused batches is in the log. Reads continue, and
+    /// writes succeed again once there is space.
     Full {
-        /// The file that found no room.
+        /// The file that found no space.
         path: String,
-        /// The operating system's answer.
+        /// The operating system's error.
         error: Arc<io::Error>,
     },
-    /// A write or sync failed, so no more is written until the log is opened anew. Whether the group
-    /// that failed is on disk is only known then.
+    /// A write or sync failed, so the log takes no more writes until it is opened again. Only then does it
+    /// turn out whether the failed group is on disk.
     Stopped {
         /// What failed.
         reason: String,
     },
     /// The log was closed.
     Closed,
-    /// A batch that no segment holds.
+    /// A batch that is too large for a segment.
     TooLarge {
         /// Its length in bytes, as stored.
         bytes: u64,
-        /// The most that fits.
+        /// The maximum length in bytes.
         bytes_max: u64,
     },
-    /// A batch that makes no sense, such as one without messages.
+    /// An invalid batch, such as one without messages.
     Invalid {
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         reason: &'static str,
     },
-    /// A batch that is to follow one of its publisher that the log did not take.
+    /// A batch whose predecessor, of the same publisher, is not in the log.
     Gap {
-        /// The sequence of the publisher's last batch in the log; 0 where there is none.
+        /// The sequence of the publisher's last batch in the log; 0 if there is none.
         last: u64,
         /// The sequence of this one.
         sequence: u64,
     },
-    /// Messages that retention has removed were asked for.
+    /// Retention has removed the requested messages.
     Gone {
-        /// The mark asked for.
+        /// The requested mark.
         mark: u64,
-        /// The oldest mark there is.
+        /// The oldest mark in the log.
         oldest: u64,
     },
-    /// The payload of a batch is whole, and is not what its header says.
+    /// The payload of a batch matches its checksum but contradicts its header.
     Payload {
         /// The mark of the batch's first message.
         mark: u64,
-        /// What is wrong.
+        /// The contradiction.
         reason: String,
     },
 }
@@ -81,7 +81,7 @@ impl Error {
     }
 }
 
-/// Whether the system has no room, rather than a defect.
+/// Returns whether the error means a full disk rather than a defect.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -89,7 +89,7 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// The system's words without Rust's `(os error N)`.
+/// Returns the system's message without Rust's `(os error N)`.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     text.rfind(" (os error ").map_or_else(|| text.clone(), |at| text[..at].to_string())

@@ -1,4 +1,4 @@
-//! Reading a log while it grows.
+//! Reads a log while it grows.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use super::reader::Reader;
 use super::steps::Horizon;
 use super::writer::Shared;
 
-/// Reads a log from a mark on and waits for what comes. It shows what is durable and nothing else,
-/// at its own pace, and holds nobody up.
+/// Reads a log from a mark on and waits for new messages. A follower sees only durable messages, reads at its
+/// own pace, and delays no writer.
 pub struct Follower {
     shared: Arc<Shared>,
     reader: Reader,
@@ -29,11 +29,11 @@ impl Follower {
         }
     }
 
-    /// What comes next; None where nothing came for so long, or where the log is closed and all of
-    /// it was read.
+    /// Returns the next event; None if nothing arrived within `patience`, or if the log is closed and fully
+    /// read.
     ///
     /// # Errors
-    /// [`Error::Io`], also where retention has removed what was to be read next.
+    /// [`Error::Io`], also if retention has removed the messages to be read next.
     pub fn next_event(&mut self, patience: Duration) -> Result<Option<Event>> {
         let until = Instant::now() + patience;
         loop {

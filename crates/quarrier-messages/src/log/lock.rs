@@ -1,4 +1,4 @@
-//! One writer for a data folder.
+//! Limits a data folder to one writer.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -9,11 +9,11 @@ use rustix::io::Errno;
 
 use super::error::{Error, Result};
 
-/// The lock's file. It stays when its holder ends: what counts is the lock on it, which the system
-/// takes back even from a process that was killed.
+/// The lock file. It stays when its holder ends: only the lock on it counts, and the system releases that
+/// even for a killed process.
 const NAME: &str = "lock";
 
-/// The right to write to a data folder, until it is dropped.
+/// The exclusive right to write to a data folder, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct FolderLock {
     _file: File,
@@ -23,7 +23,7 @@ impl FolderLock {
     /// Takes the lock of `folder`.
     ///
     /// # Errors
-    /// [`Error::Locked`] where somebody has it, [`Error::Io`].
+    /// [`Error::Locked`] if another writer holds it, [`Error::Io`].
     pub(super) fn take(folder: &Path) -> Result<Self> {
         let place = folder.join(NAME);
         let path = place.display().to_string();

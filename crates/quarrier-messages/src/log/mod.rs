@@ -1,18 +1,18 @@
-//! A durable log of messages: what is acknowledged is on the disk, and is found again after a crash
-//! and around damage.
+//! A durable log of messages (a write-ahead log). Acknowledged messages are on the disk, and a reader finds
+//! them again after a crash and around damage.
 //!
 //! ```text
 //!  Batch ─→ Log: queue ─→ writer ─→ segments ─→ Reader: batches, damage, torn end ─→ replay
-//!           checksum      marks      log/<first mark>.qlog       Log::follow: what is durable
+//!           checksum      marks      log/<first mark>.qlog       Log::follow: durable batches
 //!                         one sync a group
 //! ```
 //!
-//! A segment is a file of 256 MiB whose room is taken beforehand, written past the page cache and
-//! never a second time. `docs/log.md` draws it byte by byte. The messages' own bytes are kept.
+//! A segment is a file of 256 MiB whose space is allocated beforehand; it is written with direct I/O, and no
+//! byte twice. `docs/log.md` draws it byte by byte. The log keeps the messages' own bytes.
 //!
-//! A writer that stops at any moment, for whatever reason, leaves a log with a whole beginning:
-//! every batch that was acknowledged, perhaps some that were not yet, and nothing else. What breaks
-//! later is told from that, because each group says how far the log was durable before it.
+//! A writer that stops at any moment, for whatever reason, leaves a log with an intact prefix: every
+//! acknowledged batch, perhaps some unacknowledged ones, and nothing else. Each group records how far the log
+//! was durable before it, which distinguishes later damage from a torn write.
 
 mod appender;
 mod batch;

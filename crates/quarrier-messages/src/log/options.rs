@@ -1,15 +1,15 @@
-//! How a log is written.
+//! Options for writing a log.
 
-/// Sizes of a log. Change a field of the default ones.
+/// Sizes of a log. Start from the defaults and change fields.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of a segment: a file whose room is taken before it is written to. 256 MiB; at least
-    /// 16 KiB, at most 64 GiB, a multiple of 4 KiB (others are rounded).
+    /// Bytes of a segment, a file whose space is allocated before it is written. 256 MiB; at least 16 KiB, at
+    /// most 64 GiB, a multiple of 4 KiB (others are rounded).
     pub segment_bytes: u64,
-    /// Bytes that are put together for one write. 4 MiB; at least 4 KiB.
+    /// Bytes gathered for one write. 4 MiB; at least 4 KiB.
     pub write_bytes: usize,
-    /// The most bytes of batches in the queue; senders block while it is full. 64 MiB.
+    /// Maximum bytes of batches in the queue; senders block while it is full. 64 MiB.
     pub queue_bytes: usize,
 }
 
@@ -22,7 +22,7 @@ impl Default for Options {
 impl Options {
     pub(super) const SEGMENT_BYTES_MAX: u64 = 64 << 30;
 
-    /// The sizes as they are used.
+    /// Returns the sizes that the log uses.
     pub(super) fn rounded(&self) -> Self {
         let segment_bytes = self.segment_bytes.clamp(16 << 10, Self::SEGMENT_BYTES_MAX);
         Options {

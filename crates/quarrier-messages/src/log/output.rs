@@ -1,4 +1,4 @@
-//! Bytes on their way into a file, in writes that begin and end with its blocks.
+//! Buffers bytes for a file, and writes them in whole blocks.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use quarrier_core::region::AlignedBuffer;
 
 use super::disk::DiskFile;
 
-/// Writes that move less than a block, one after the other, before that is an error.
+/// How many consecutive writes may transfer less than a block before that is an error.
 const TRIES_MAX: u32 = 100;
 
 /// Fills the buffer and writes it whenever it is full.
@@ -14,12 +14,12 @@ pub(crate) struct Output<'a> {
     file: &'a dyn DiskFile,
     buffer: &'a mut AlignedBuffer,
     filled: usize,
-    /// Where the buffer's first byte goes.
+    /// The file offset of the buffer's first byte.
     offset: u64,
 }
 
 impl<'a> Output<'a> {
-    /// Writes from `offset` on, where a block begins. The buffer has whole blocks.
+    /// Writes from `offset` on, which is a multiple of the block. The buffer has whole blocks.
     pub(crate) fn new(file: &'a dyn DiskFile, buffer: &'a mut AlignedBuffer, offset: u64) -> Self {
         Output { file, buffer, filled: 0, offset }
     }
@@ -38,7 +38,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Zeros up to a multiple of `unit`, at most 4,096.
+    /// Appends zeros up to a multiple of `unit`, at most 4,096.
     pub(crate) fn pad(&mut self, unit: u64) -> io::Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let at = self.offset + self.filled as u64;
@@ -46,7 +46,7 @@ impl<'a> Output<'a> {
         self.put(&ZEROS[..count.min(ZEROS.len())])
     }
 
-    /// Writes what is in the buffer: whole blocks, or the caller has padded.
+    /// Writes the contents of the buffer: whole blocks, unless the caller has padded it.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let block = self.file.block_bytes() as usize;
         let (mut done, mut tries) = (0, 0);
@@ -56,7 +56,7 @@ impl<'a> Output<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
                 written => written?.min(self.filled - done),
             };
-            // A block that was written in part is written again.
+            // Write a partially written block again.
             let next = if done + count == self.filled {
                 self.filled
             } else {

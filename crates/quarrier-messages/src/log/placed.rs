@@ -1,15 +1,15 @@
-//! Where batches came to lie, for whoever keeps an index of them: nothing has to be read again.
+//! Records the places of batches for an index, which then need not read them again.
 
 use super::batch::{ABANDONED, CONTINUES, Encoding, MORE, Sealed};
 use super::entry::Entry;
 
-/// Batches that are durable and that nobody has asked for.
+/// Durable batches that no caller has taken yet.
 #[derive(Default)]
 pub(super) struct Placed {
-    /// Whether anybody will.
+    /// Whether a caller will take them.
     is_wanted: bool,
     done: Vec<Entry>,
-    /// Of a chain that is not finished.
+    /// The batches of an unfinished chain.
     chain: Vec<Entry>,
 }
 
@@ -18,27 +18,27 @@ impl Placed {
         Placed { is_wanted, ..Placed::default() }
     }
 
-    /// Takes a batch that is durable, in the order of marks.
+    /// Records a durable batch; calls come in the order of marks.
     pub(super) fn note(&mut self, sealed: &Sealed) {
         if !self.is_wanted {
             return;
         }
         let header = sealed.header;
         if !header.has(CONTINUES) || header.has(ABANDONED) {
-            // What came before was given up.
+            // The chain before it was abandoned.
             self.chain.clear();
         }
         if header.encoding == Encoding::Note {
             return;
         }
-        // All that an index asks for but the messages.
+        // Everything that an index needs except the messages.
         self.chain.push(Entry::new(header, sealed.place, sealed.extension.clone()));
         if !header.has(MORE) {
             self.done.append(&mut self.chain);
         }
     }
 
-    /// Those since the last call, in order, without their messages.
+    /// Returns the batches since the last call, in order, without their messages.
     pub(super) fn take(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.done)
     }
@@ -55,7 +55,7 @@ mod tests {
         Batch::new(1, Encoding::Json, 1, text.as_bytes().to_vec()).unwrap()
     }
 
-    /// What is noted is what a reader finds: chains when they are over, or never.
+    /// The log records what a reader finds: a chain when it is complete, or never.
     #[test]
     fn batches_are_noted_where_a_reader_finds_them() {
         let disk = Arc::new(FaultyDisk::new(1));

@@ -1,10 +1,10 @@
-//! Who sent what last.
+//! The last publication of each publisher.
 
 use std::collections::HashMap;
 
 use super::batch::Publication;
 
-/// Publishers that are remembered; beyond that, those are forgotten that sent nothing for longest.
+/// Maximum number of publishers to remember; beyond it, the least recently active ones are forgotten.
 const PUBLISHERS_MAX: usize = 1 << 20;
 
 /// The last sequence number of each publisher: the log drops duplicates by it, and a load resumes there.
@@ -17,27 +17,27 @@ pub struct Publishers {
 }
 
 impl Publishers {
-    /// The last publication of a publisher.
+    /// Returns the last publication of a publisher.
     pub fn last(&self, publisher: u64) -> Option<Publication> {
         self.last.get(&publisher).map(|(publication, _)| *publication)
     }
 
-    /// All of them, in no order.
+    /// Returns all of them, in no order.
     pub fn iter(&self) -> impl Iterator<Item = Publication> + '_ {
         self.last.values().map(|(publication, _)| *publication)
     }
 
-    /// All of them with the marks of their first messages, in no order.
+    /// Returns all of them with the marks of their first messages, in no order.
     pub(crate) fn noted(&self) -> impl Iterator<Item = (Publication, u64)> + '_ {
         self.last.values().copied()
     }
 
-    /// Whether a publication was made before.
+    /// Returns whether the log has this publication already.
     pub fn is_duplicate(&self, publication: &Publication) -> bool {
         self.last(publication.publisher).is_some_and(|last| publication.sequence <= last.sequence)
     }
 
-    /// Notes a publication whose first message has this mark.
+    /// Records a publication whose first message has this mark.
     pub fn note(&mut self, publication: Publication, mark: u64) {
         self.last.insert(publication.publisher, (publication, mark));
         if self.last.len() > PUBLISHERS_MAX {

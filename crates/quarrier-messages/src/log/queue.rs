@@ -1,4 +1,4 @@
-//! What waits for the disk, bounded in bytes, and what its senders wait for.
+//! The queue of batches that wait for the disk, bounded in bytes, and the answers that senders wait for.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -10,15 +10,15 @@ use super::steps::Horizon;
 use super::sync::{Arc, Condvar, Mutex, lock, wait, wait_while};
 use super::writer::Committed;
 
-/// A batch on its way, or the end of a chain that was given up.
+/// A batch in the queue, or the end of an abandoned chain.
 pub(super) struct Item {
     pub(super) sealed: Sealed,
-    /// Which chain it belongs to.
+    /// The chain that it belongs to.
     pub(super) chain: Option<u64>,
     pub(super) reply: Arc<Reply>,
 }
 
-/// Where a sender gets its answer.
+/// Delivers the answer to a sender.
 #[derive(Default)]
 pub(super) struct Reply {
     state: Mutex<Awaited>,
@@ -28,7 +28,7 @@ pub(super) struct Reply {
 #[derive(Default)]
 struct Awaited {
     answer: Option<Result<Committed>>,
-    /// The task that waits for it, if one does.
+    /// The task that awaits the answer, if one does.
     waker: Option<Waker>,
 }
 
@@ -67,29 +67,29 @@ impl Reply {
     }
 }
 
-/// What the writer and its users share.
+/// The state that the writer and its users share.
 pub(super) struct Queue {
     state: Mutex<State>,
     bytes_max: usize,
-    /// Something waits for the writer, or it is to end.
+    /// The queue has items for the writer, or the writer is to end.
     filled: Condvar,
-    /// There is room, or a chain is over.
+    /// There is space, or a chain has ended.
     room: Condvar,
-    /// The log has grown, or is over.
+    /// The log has grown or ended.
     grown: Condvar,
 }
 
 struct State {
     items: VecDeque<Item>,
-    /// Of what waits and of what is being written.
+    /// Bytes of the batches that wait or are being written.
     bytes: usize,
-    /// The chain that has the log for itself.
+    /// The chain that holds the log exclusively.
     chain: Option<u64>,
     chains: u64,
     horizon: Option<Horizon>,
     next_mark: u64,
     is_ready: bool,
-    /// Why nothing more is taken.
+    /// Why the queue takes no more.
     ended: Option<Error>,
     is_closing: bool,
 }
@@ -120,8 +120,8 @@ impl Queue {
         }
     }
 
-    /// Puts a batch into the queue as soon as it has room; one that is longer than the queue waits
-    /// until it is empty. Batches outside of an open chain wait for its end.
+    /// Puts a batch into the queue once there is space. A batch longer than the queue waits until the queue
+    /// is empty. Batches outside an open chain wait for its end.
     pub(super) fn put(&self, sealed: Sealed, chain: Option<u64>) -> Result<Arc<Reply>> {
         let reply = Arc::new(Reply::default());
         let item = Item { sealed, chain, reply: Arc::clone(&reply) };
@@ -142,7 +142,7 @@ impl Queue {
         Ok(reply)
     }
 
-    /// Begins a chain when no other one is open.
+    /// Begins a chain once no other chain is open.
     pub(super) fn begin_chain(&self) -> Result<u64> {
         let mut state = lock(&self.state);
         loop {
@@ -164,7 +164,7 @@ impl Queue {
         self.room.notify_all();
     }
 
-    /// All that waits, as soon as something does; None when the log is to be closed.
+    /// Waits for items and takes all of them; None when the log is to be closed.
     pub(super) fn take(&self) -> Option<Vec<Item>> {
         let mut state = lock(&self.state);
         while state.items.is_empty() {
@@ -176,7 +176,7 @@ impl Queue {
         Some(state.items.drain(..).collect())
     }
 
-    /// These bytes are on the disk, or refused.
+    /// Releases the bytes of these items, which are on the disk or refused.
     pub(super) fn give_back(&self, items: &[Item]) {
         let mut state = lock(&self.state);
         let bytes: usize = items.iter().map(bytes).sum();
@@ -184,7 +184,7 @@ impl Queue {
         self.room.notify_all();
     }
 
-    /// Shows how far the log can be read.
+    /// Publishes how far the log can be read.
     pub(super) fn publish(&self, horizon: Option<Horizon>, next_mark: u64, is_ready: bool) {
         let mut state = lock(&self.state);
         state.horizon = horizon.or(state.horizon);
@@ -196,15 +196,15 @@ impl Queue {
         lock(&self.state).horizon
     }
 
-    /// Waits until the horizon is another one, the log is over, or the time is.
+    /// Waits until the horizon changes, the log ends, or the time is up.
     pub(super) fn wait_for_growth(&self, seen: Option<Horizon>, time: Duration) -> Option<Horizon> {
         let state = lock(&self.state);
         let is_same = |state: &mut State| state.horizon == seen && state.ended.is_none();
         wait_while(&self.grown, state, time, is_same).horizon
     }
 
-    /// Waits until the next message gets a mark above `seen`, or the time is over. None where the log is, and
-    /// it gets no such mark any more.
+    /// Waits until the next message gets a mark above `seen`, or the time is up. None if the log has ended
+    /// and will not get such a mark.
     pub(super) fn wait_beyond(&self, seen: u64, time: Duration) -> Option<u64> {
         let state = lock(&self.state);
         let is_same = |state: &mut State| state.next_mark <= seen && state.ended.is_none();
@@ -212,25 +212,25 @@ impl Queue {
         (state.next_mark > seen || state.ended.is_none()).then_some(state.next_mark)
     }
 
-    /// The mark of the next message, and whether another segment stands ready.
+    /// Returns the mark of the next message, and whether a spare segment is ready.
     pub(super) fn next(&self) -> (u64, bool) {
         let state = lock(&self.state);
         (state.next_mark, state.is_ready)
     }
 
-    /// Why nothing more is taken, if that is so.
+    /// Returns why the queue takes no more, if it has ended.
     pub(super) fn ended(&self) -> Option<Error> {
         lock(&self.state).ended.clone()
     }
 
-    /// Lets the writer end when nothing waits any more.
+    /// Lets the writer end once the queue is empty.
     pub(super) fn close(&self) {
         lock(&self.state).is_closing = true;
         self.filled.notify_all();
         self.room.notify_all();
     }
 
-    /// Takes nothing more, and refuses what waits.
+    /// Ends the queue, and refuses the waiting items.
     pub(super) fn end(&self, error: &Error) {
         let mut state = lock(&self.state);
         state.ended.get_or_insert_with(|| error.clone());

@@ -1,4 +1,4 @@
-//! Reading a log from a mark on: what is whole, what is damaged, and where it ends.
+//! Reads a log from a mark on: intact batches, damage, and the end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::entry::{Entry, Event};
 use super::error::{Error, Result};
 use super::steps::{Found, Horizon, Last, Steps};
 
-/// Where the segments are, in a data folder.
+/// The folder of the segments in a data folder.
 pub(crate) const LOG_FOLDER: &str = "log";
 
-/// Reads a log, every batch with its checksum compared, through a buffer of 4 MiB and with memory
-/// for one batch.
+/// Reads a log and verifies the checksum of every batch, through a buffer of 4 MiB and with memory for one
+/// batch.
 ///
-/// Nothing is changed, so a log can be read while somebody writes it; then what was not
-/// acknowledged yet may be missing or read as torn. [`Log::follow`](super::Log::follow) waits for it.
+/// A reader changes nothing, so it may read a log that is being written. Messages that are not acknowledged
+/// yet may then be missing or appear torn; [`Log::follow`](super::Log::follow) waits for them.
 ///
 /// ```
 /// use quarrier_messages::log::{Event, Reader};
@@ -37,25 +37,25 @@ pub(crate) const LOG_FOLDER: &str = "log";
 /// ```
 pub struct Reader {
     steps: Steps,
-    /// Batches before this mark are passed over.
+    /// The reader skips batches before this mark.
     from: u64,
     chain: Option<Chain>,
-    /// Found behind what was returned.
+    /// An event found after the one just returned.
     waiting: Option<Event>,
     last_time_us: i64,
 }
 
-/// Batches that belong together, while they are read.
+/// A chain of batches that is being read.
 #[derive(Debug, Clone, Copy)]
 struct Chain {
-    /// Whether the last of them is there, so that all of them count.
+    /// Whether its last batch exists, so that all of them count.
     is_finished: bool,
     first_mark: u64,
 }
 
 impl Reader {
-    /// Opens the log of the data folder `folder` from the message of mark `from` on, or the oldest
-    /// there is; 1 is the first message of all.
+    /// Opens the log of the data folder `folder` at the message with mark `from`, or at the oldest one that
+    /// exists; 1 is the first message of all.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -66,7 +66,7 @@ impl Reader {
         Reader::of(Arc::new(disk), from)
     }
 
-    /// As [`Reader::open`], of any disk.
+    /// As [`Reader::open`], for any disk.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -79,10 +79,10 @@ impl Reader {
         Ok(Reader { steps, from, chain: None, waiting: None, last_time_us: i64::MIN })
     }
 
-    /// What comes next; None at the end of the log.
+    /// Returns the next event; None at the end of the log.
     ///
     /// # Errors
-    /// [`Error::Io`] where a file cannot be opened. Bytes that cannot be read are damage.
+    /// [`Error::Io`] if a file cannot be opened. Unreadable bytes are damage.
     pub fn next_event(&mut self) -> Result<Option<Event>> {
         loop {
             if let Some(event) = self.waiting.take() {
@@ -111,13 +111,14 @@ impl Reader {
         }
     }
 
-    /// The chain is over at `mark`: an event where its last batch never came.
+    /// Ends the chain at `mark`. Returns an event if its last batch never arrived.
     fn end_chain(&mut self, mark: u64) -> Option<Event> {
         let chain = self.chain.take().filter(|chain| !chain.is_finished)?;
         Some(Event::Unfinished { marks: chain.first_mark..mark })
     }
 
-    /// Whether the batch counts: by itself, or because its chain has its last batch.
+    /// Returns whether the batch counts: because it belongs to no chain, or because its chain has its last
+    /// batch.
     fn is_finished(&mut self, header: &Header) -> Result<bool> {
         if !header.has(CONTINUES) && !header.has(MORE) {
             return Ok(true);
@@ -133,12 +134,12 @@ impl Reader {
         Ok(chain.is_finished)
     }
 
-    /// The mark that the next message gets, once the end was reached.
+    /// Returns the mark of the next message, once the reader has reached the end.
     pub fn next_mark(&self) -> u64 {
         self.steps.next_mark()
     }
 
-    /// The mark that the oldest segment begins with; None where there is none.
+    /// Returns the first mark of the oldest segment; None if there is none.
     pub fn oldest_mark(&self) -> Option<u64> {
         self.steps.oldest_mark()
     }
@@ -156,8 +157,8 @@ impl Reader {
     }
 }
 
-/// Whether the last batch of a chain that begins before `steps` follows. If damage may have destroyed it,
-/// the rest of the chain counts as finished: one bad block must not lose all of it.
+/// Returns whether the last batch of a chain that begins before `steps` follows. If damage may have destroyed
+/// it, the rest of the chain counts as finished: one bad block must not lose the whole chain.
 fn is_finished_later(mut steps: Steps) -> Result<bool> {
     let mut is_damaged = false;
     loop {

@@ -1,4 +1,4 @@
-//! What opening a log found.
+//! The result of recovery.
 
 use std::sync::Arc;
 
@@ -9,39 +9,38 @@ use super::error::Result;
 use super::publishers::Publishers;
 use super::reader::Reader;
 
-/// Damages that are kept; all of them are counted.
+/// Maximum number of damages to keep; all of them are counted.
 pub(crate) const DAMAGES_MAX: usize = 1000;
 
-/// What was found in a log, from the mark on where reading began.
+/// What recovery found in a log, from the mark on at which it began to read.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// Batches that are whole.
+    /// Number of intact batches.
     pub batches: u64,
-    /// Their messages.
+    /// Number of their messages.
     pub messages: u64,
-    /// Damage to what was acknowledged, at most 1,000 of them. What lies around it is kept.
+    /// Damage to acknowledged data, at most 1,000 entries. Everything around it is kept.
     pub damages: Vec<Damage>,
-    /// How many there are.
+    /// Number of all damages.
     pub damages_found: u64,
-    /// The end of the log, where a crash tore it.
+    /// The end of the log, if a crash tore it.
     pub cut: Option<Cut>,
-    /// Chains of batches whose last one never came, and which are left out.
+    /// Number of chains whose last batch never arrived, and which are left out.
     pub unfinished: u64,
-    /// The oldest mark that is kept; None in a log without segments.
+    /// The oldest mark in the log; None if the log has no segments.
     pub oldest_mark: Option<u64>,
-    /// The mark that the next message gets.
+    /// The mark of the next message.
     pub next_mark: u64,
 }
 
 impl Recovered {
-    /// Whether something that was acknowledged cannot be read: a program says so by its exit status
-    /// of 3.
+    /// Returns whether acknowledged data cannot be read. A program reports that by the exit status 3.
     pub fn is_damaged(&self) -> bool {
         self.damages_found > 0
     }
 
-    /// Counts what was read; the batch, where it is one.
+    /// Counts an event, and returns the batch if it is one.
     pub(crate) fn note(&mut self, event: Event) -> Option<Entry> {
         match event {
             Event::Batch(entry) => {
@@ -62,8 +61,8 @@ impl Recovered {
     }
 }
 
-/// Reads the whole log from a mark on: hands its batches to `replay`, notes who sent them, and says
-/// where it ends.
+/// Reads the whole log from a mark on: passes its batches to `replay`, records their publishers, and returns
+/// where the log ends.
 pub(super) fn recover(
     disk: &Arc<dyn Disk>,
     from: u64,

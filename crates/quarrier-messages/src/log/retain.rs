@@ -1,4 +1,4 @@
-//! Old segments leave the log.
+//! Removes old segments from the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use super::error::{Error, Result};
 use super::segment::{HEAD_BYTES, Head};
 use super::steps::segments;
 
-/// How much of a log is kept: all of it unless told.
+/// How much of a log to keep: by default all of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retention {
-    /// Bytes of all segments; the oldest ones go while there are more.
+    /// Maximum bytes of all segments; the oldest ones are removed while there are more.
     pub bytes_max: Option<u64>,
-    /// How old messages may get, by the time of their commit. A segment goes when all of its
-    /// messages are older.
+    /// Maximum age of messages, by the time of their commit. A segment is removed when all of its messages
+    /// are older.
     pub age_max: Option<Duration>,
 }
 
-/// What retention removed.
+/// The segments that retention removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Segments.
+    /// Number of segments.
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// Removes whole segments from the oldest on, as far as all of their messages have marks below
-/// `checkpoint`; never the last one.
+/// Removes whole segments from the oldest on, as long as all of their messages have marks below `checkpoint`;
+/// never the last one.
 pub(super) fn retain(disk: &dyn Disk, retention: Retention, checkpoint: u64) -> Result<Removed> {
     let segments = segments(disk)?;
     let mut lengths = Vec::with_capacity(segments.len());
@@ -49,7 +49,7 @@ pub(super) fn retain(disk: &dyn Disk, retention: Retention, checkpoint: u64) -> 
         }
         let path = disk.path(name);
         disk.remove(name).map_err(|error| Error::io(&path, "remove it", error))?;
-        // One after the other, so that a crash leaves no gap.
+        // Remove them one by one, so that a crash leaves no gap.
         disk.sync_folder().map_err(|error| Error::io(&path, "sync its folder", error))?;
         bytes -= length;
         removed.segments += 1;
@@ -58,8 +58,8 @@ pub(super) fn retain(disk: &dyn Disk, retention: Retention, checkpoint: u64) -> 
     Ok(removed)
 }
 
-/// Whether the segment before this one is older than that: all of its messages were committed
-/// before this one was made.
+/// Returns whether the segment before this one is too old: all of its messages were committed before this one
+/// was made.
 fn is_old(disk: &dyn Disk, next_name: &str, oldest_us: Option<i64>) -> Result<bool> {
     let Some(oldest_us) = oldest_us else { return Ok(false) };
     let path = disk.path(next_name);

@@ -1,15 +1,15 @@
-//! Typed rows as the messages of a batch: what was inserted, rather than read from a file.
+//! Encodes typed rows as the messages of a batch: rows that were inserted rather than read from a file.
 //!
 //! ```text
 //!  0  4  columns, at most 4,096
-//!  4     of each column its type and, of exact numbers, the digits behind the point: 2 bytes
-//!        of each row: a bit a column, set where it is NULL, in whole bytes
-//!                     of each column that is not: 1 byte of a boolean, 16 of an exact number, 8 of
-//!                     another one, 4 of the length of a text and its UTF-8
+//!  4     for each column its type and, for exact numbers, the digits after the point: 2 bytes
+//!        for each row: a bit a column, set if it is NULL, in whole bytes
+//!                     for each column that is not NULL: 1 byte for a boolean, 16 for an exact number,
+//!                     4 for the length of a string and then its UTF-8, 8 for any other type
 //! ```
 //!
-//! Types: 0 nothing but NULL, 1 boolean, 2 whole number, 3 exact number, 4 floating number, 5 days,
-//! 6 nanoseconds since 1970, 7 text. Numbers are little-endian.
+//! Types: 0 only NULL, 1 boolean, 2 whole number, 3 exact number, 4 floating number, 5 days,
+//! 6 nanoseconds since 1970, 7 string. Numbers are little-endian.
 
 use super::batch::{Batch, Encoding};
 use super::error::{Error, Result};
@@ -73,7 +73,7 @@ pub struct RowsWriter {
 }
 
 impl RowsWriter {
-    /// For rows with columns of these types.
+    /// Makes a writer of rows with columns of these types.
     ///
     /// # Errors
     /// [`Error::Invalid`] without columns, or with more than 4,096.
@@ -86,10 +86,10 @@ impl RowsWriter {
         Ok(RowsWriter { kinds: kinds.to_vec(), payload, rows: 0 })
     }
 
-    /// Adds a row: for each column NULL or a value of its type.
+    /// Appends a row: for each column NULL or a value of its type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where a value has another type; the rows before it stay.
+    /// [`Error::Invalid`] if a value has another type. The earlier rows stay.
     pub fn push(&mut self, row: &[Value]) -> Result<()> {
         if row.len() != self.kinds.len() {
             return Err(Error::Invalid { reason: "a row has not one value for each column" });
@@ -108,17 +108,17 @@ impl RowsWriter {
         Ok(())
     }
 
-    /// How many rows there are so far.
+    /// Returns the number of rows so far.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// The rows so far, as they are written.
+    /// Returns the encoded rows so far.
     pub fn payload(&self) -> &[u8] {
         &self.payload
     }
 
-    /// The batch for a table: rows to be added, or keys of rows to be removed.
+    /// Makes the batch of a table: rows to insert, or keys of rows to remove.
     ///
     /// # Errors
     /// As [`Batch::new`].
@@ -155,7 +155,7 @@ fn put(payload: &mut Vec<u8>, value: &Value, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// Reads rows from the payload of a batch, in order, checking every length and value.
+/// Reads rows from the payload of a batch, in order, and checks every length and value.
 #[derive(Debug)]
 pub struct Rows<'p> {
     kinds: Vec<Kind>,
@@ -170,7 +170,7 @@ impl<'p> Rows<'p> {
     /// Reads the types of the columns.
     ///
     /// # Errors
-    /// [`Error::Payload`] where these are no rows.
+    /// [`Error::Payload`] if the payload is not rows.
     pub fn read(payload: &'p [u8]) -> Result<Self> {
         let columns = u32_at(payload, 0) as usize;
         let codes = payload.get(4..4 + columns.min(COLUMNS_MAX) * 2).unwrap_or_default();
@@ -184,15 +184,15 @@ impl<'p> Rows<'p> {
         }
     }
 
-    /// The types of the columns.
+    /// Returns the types of the columns.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// Puts the next row into `row`; false where there is none.
+    /// Reads the next row into `row`; false if there is none.
     ///
     /// # Errors
-    /// [`Error::Payload`] where the row is not whole, or a value is none of its column's type.
+    /// [`Error::Payload`] if the row is incomplete, or if a value does not have its column's type.
     pub fn next_row(&mut self, row: &mut Vec<Value>) -> Result<bool> {
         row.clear();
         if self.rest.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!     0  8  "QUARRLOG"                     40  8  bytes that were made for the segment
-//!     8  4  version, 1                     48  8  salt of the segment before, 0 where there is none
+//!     8  4  version, 1                     48  8  salt of the segment before, 0 if there is none
 //!    12  4  block that groups are          56  8  where that one ends
 //!           padded to, in bytes            64    zeros
 //!    16  8  salt, random, never 0        2044  4  CRC-32C of bytes 0..2044
@@ -10,22 +10,21 @@
 //!    32  8  made, µs since 1970          4096     batches
 //! ```
 //!
-//! Numbers are little-endian. The head is synced before the segment has its name, so a head that
-//! cannot be read is damage, never a write that was torn. Where both copies are damaged, the salt
-//! is still in every batch.
+//! Numbers are little-endian. The head is synced before the segment is renamed, so an unreadable head is
+//! damage, never a torn write. If both copies are damaged, every batch still has the salt.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-/// Bytes of the head, with both copies.
+/// Length of the head in bytes, with both copies.
 pub(crate) const HEAD_BYTES: u64 = 4096;
 const COPY_BYTES: usize = 2048;
 const CHECKED_BYTES: usize = COPY_BYTES - 4;
 pub(crate) const MAGIC: &[u8; 8] = b"QUARRLOG";
 const VERSION: u32 = 1;
-/// The end of a segment's name.
+/// The extension of a segment's name.
 const ENDING: &str = ".qlog";
 
-/// What the head of a segment says.
+/// The contents of a segment's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) block_bytes: u32,
@@ -36,7 +35,7 @@ pub(crate) struct Head {
     pub(crate) before: Option<Before>,
 }
 
-/// The segment before: what comes after its end is no part of the log.
+/// The end of the segment before; the bytes after it do not belong to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Before {
     pub(crate) salt: u64,
@@ -44,7 +43,7 @@ pub(crate) struct Before {
 }
 
 impl Head {
-    /// Both copies.
+    /// Encodes the head with both copies.
     pub(crate) fn to_bytes(self) -> [u8; HEAD_BYTES as usize] {
         let mut bytes = [0; HEAD_BYTES as usize];
         let before = self.before.unwrap_or(Before { salt: 0, end: 0 });
@@ -63,7 +62,7 @@ impl Head {
         bytes
     }
 
-    /// The head that `bytes` begin with, and whether both copies are whole.
+    /// Decodes the head at the start of `bytes`, and returns whether both copies are intact.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<(Head, bool)> {
         let copy = |at: usize| bytes.get(at..at + COPY_BYTES).and_then(Head::copy);
         match (copy(0), copy(COPY_BYTES)) {
@@ -94,24 +93,24 @@ impl Head {
     }
 }
 
-/// The name of the segment whose first message has this mark.
+/// Returns the name of the segment whose first message has this mark.
 pub(crate) fn name(first_mark: u64) -> String {
     format!("{first_mark:016x}{ENDING}")
 }
 
-/// The mark that a segment's name says; None for names that are none.
+/// Parses the mark in a segment's name; None for other names.
 pub(crate) fn mark_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(ENDING)?;
     let mark = u64::from_str_radix(digits, 16).ok()?;
     (self::name(mark) == *name).then_some(mark)
 }
 
-/// CRC-32C.
+/// Computes the CRC-32C.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
-/// The number at `at`; 0 where there are too few bytes, which no caller gives.
+/// Reads the number at `at`; 0 if there are too few bytes, which no caller passes.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
 }

@@ -1,8 +1,7 @@
-//! The batches of a log by their headers alone: a page is read of each, many at a time.
+//! Lists the batches of a log by their headers alone: it reads a page for each batch, many at a time.
 //!
-//! Only of a log about which nothing is out of the ordinary: closed, whole, without chains. Of any
-//! other one [`Reader`](super::Reader) says what it is. The checksums of the messages are not compared:
-//! whoever reads them must do that.
+//! It handles only an ordinary log: closed, intact, without chains. For any other, [`Reader`](super::Reader)
+//! says what is wrong. It does not verify the checksums of the messages: the reader of the messages must.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,14 +18,14 @@ use super::error::Result;
 use super::segment::{Before, HEAD_BYTES, Head};
 use super::steps::segments;
 
-/// Threads that wait for the disk.
+/// Number of threads that wait for the disk.
 const THREADS: usize = 8;
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// All batches, in the order of the log, without their messages; None where the log is to be read whole.
+/// Returns all batches in the order of the log, without their messages; None if the whole log must be read.
 ///
 /// # Errors
-/// [`Error::Io`](super::Error::Io) where the folder cannot be listed.
+/// [`Error::Io`](super::Error::Io) if the folder cannot be listed.
 pub(crate) fn skim(disk: &Arc<dyn Disk>) -> Result<Option<Vec<Entry>>> {
     let segments = segments(disk.as_ref())?;
     let next = AtomicUsize::new(0);
@@ -55,7 +54,7 @@ pub(crate) fn skim(disk: &Arc<dyn Disk>) -> Result<Option<Vec<Entry>>> {
     Ok(Some(entries))
 }
 
-/// A segment that is as it was written, as far as its headers say.
+/// A segment that is as it was written, according to its headers.
 struct Segment {
     first_mark: u64,
     next_mark: u64,
@@ -99,7 +98,7 @@ impl Segment {
         (at == limit && (after.is_some() || is_closed)).then_some(segment)
     }
 
-    /// Takes a batch; where the next one may begin.
+    /// Adds a batch, and returns where the next one may begin.
     fn add(&mut self, pages: &mut Pages, header: Header, at: u64, limit: u64) -> Option<u64> {
         let is_ordinary = header.mark == self.next_mark
             && !header.has(MORE)
@@ -120,11 +119,11 @@ impl Segment {
     }
 }
 
-/// A file, two pages of it at a time.
+/// A file, read two pages at a time.
 struct Pages {
     file: Box<dyn DiskFile>,
     buffer: AlignedBuffer,
-    /// Where the first of them begins, and how many bytes are there.
+    /// Offset of the first page in memory, and the number of bytes there.
     held: Option<(u64, usize)>,
 }
 
@@ -134,7 +133,7 @@ impl Pages {
         Some(Pages { file, buffer: AlignedBuffer::new(2 * PAGE_BYTES), held: None })
     }
 
-    /// So many bytes at `at`, at most a page; None where they are not there.
+    /// Returns `count` bytes at `at`, at most a page; None if they are not available.
     fn bytes(&mut self, at: u64, count: u64) -> Option<&[u8]> {
         let is_held = self
             .held
@@ -156,7 +155,7 @@ impl Pages {
         self.buffer.get(from..from + count as usize)
     }
 
-    /// The head, where both copies are whole.
+    /// Returns the head if both copies are intact.
     fn head(&mut self) -> Option<Head> {
         let (head, is_whole) = Head::from_bytes(self.bytes(0, HEAD_BYTES)?)?;
         is_whole.then_some(head)

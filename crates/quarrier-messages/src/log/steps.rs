@@ -1,4 +1,4 @@
-//! From batch to batch through all segments of a log.
+//! Steps from batch to batch through all segments of a log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use super::segment::{self, Before, HEAD_BYTES, Head};
 use super::walk::{Ending, Step, Walk};
 use super::window::Window;
 
-/// Marks left free behind damage of which nobody knows how many messages it took: none of theirs may
-/// be given again.
+/// Number of marks to skip after damage that lost an unknown number of messages: their marks must not be
+/// given again.
 const UNKNOWN_MARKS: u64 = 1 << 32;
 
-/// Of a segment whose head is lost: every block has at least so many bytes.
+/// The smallest possible block of a segment whose head is lost.
 const BLOCK_BYTES_MIN: u64 = 512;
 
-/// What was found, in the order of the log.
+/// An item found, in the order of the log.
 #[derive(Debug)]
 pub(super) enum Found {
     Batch { header: Header, place: u64, stored: Vec<u8> },
@@ -26,34 +26,34 @@ pub(super) enum Found {
     Cut(Cut),
 }
 
-/// How far the log may be read while somebody writes it: all before is durable.
+/// How far a reader may read a log while it is being written: everything before it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Horizon {
-    /// By its first mark, and by its salt, since one without messages may be replaced.
+    /// The segment, by its first mark and by its salt, since one without messages may be replaced.
     pub(super) segment: u64,
     pub(super) salt: u64,
     pub(super) end: u64,
 }
 
-/// What the last segment is, for whoever goes on writing.
+/// The last segment, for a writer that resumes there.
 #[derive(Debug, Clone)]
 pub(super) struct Last {
     pub(super) name: String,
     pub(super) head: Option<Head>,
-    /// Where the log ends in it; None where not even its salt is known.
+    /// Where the log ends in it; None if not even its salt is known.
     pub(super) before: Option<Before>,
-    /// Whether nothing but zeros comes after.
+    /// Whether only zeros follow.
     pub(super) is_clean: bool,
 }
 
-/// A place in the log.
+/// A position in the log.
 pub(super) struct Steps {
     disk: Arc<dyn Disk>,
     segments: Arc<Vec<(u64, String)>>,
-    /// The segment after the one that is walked through.
+    /// The segment after the current one.
     next: usize,
     walk: Option<Walk>,
-    /// The head of the next segment, where it was looked at.
+    /// The head of the next segment, if it was read.
     next_head: Option<Head>,
     expected: u64,
     horizon: Option<Horizon>,
@@ -63,7 +63,7 @@ pub(super) struct Steps {
     is_first: bool,
 }
 
-/// The segments in a folder, by mark.
+/// Returns the segments in a folder, sorted by mark.
 pub(super) fn segments(disk: &dyn Disk) -> Result<Vec<(u64, String)>> {
     let names = disk.names().map_err(|error| Error::io(disk.path(""), "list the folder", error))?;
     let marked = names.into_iter().filter_map(|name| Some((segment::mark_of(&name)?, name)));
@@ -72,7 +72,7 @@ pub(super) fn segments(disk: &dyn Disk) -> Result<Vec<(u64, String)>> {
     Ok(segments)
 }
 
-/// What tells one segment from any other.
+/// The fields that distinguish a segment from any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sealing {
     /// The mark of its first message.
@@ -80,8 +80,8 @@ pub(crate) struct Sealing {
     pub(crate) salt: u64,
 }
 
-/// Those of all segments, by their heads alone; None where a head is damaged, or a segment does not go on
-/// where the one before it ends, or is shorter than that.
+/// Returns those of all segments, by their heads alone; None if a head is damaged, or if a segment does not
+/// begin where the one before it ends, or is shorter than that.
 pub(crate) fn sealings(disk: &dyn Disk) -> Result<Option<Vec<Sealing>>> {
     let mut sealings: Vec<Sealing> = Vec::new();
     let mut length_before = 0;
@@ -106,7 +106,7 @@ pub(crate) fn sealings(disk: &dyn Disk) -> Result<Option<Vec<Sealing>>> {
 }
 
 impl Steps {
-    /// From the segment on that has the message of mark `from`, or the first there is.
+    /// Starts at the segment with the message of mark `from`, or at the first one that exists.
     pub(super) fn new(disk: Arc<dyn Disk>, from: u64, horizon: Option<Horizon>) -> Result<Self> {
         let mut segments = segments(disk.as_ref())?;
         if let Some(horizon) = horizon {
@@ -127,7 +127,7 @@ impl Steps {
             is_end_unknown: false,
             is_first: true,
         };
-        // Nothing behind the last segment may make it look like an earlier one.
+        // Nothing after the last segment may make it look like an earlier one.
         while let Some((mark, name)) = segments.last()
             && steps.head_of(name)?.is_some_and(|head| head.first_mark != *mark)
         {
@@ -138,12 +138,12 @@ impl Steps {
         Ok(steps)
     }
 
-    /// The mark that the first segment begins with; None where there is no segment.
+    /// Returns the first mark of the first segment; None if there is no segment.
     pub(super) fn oldest_mark(&self) -> Option<u64> {
         self.segments.first().map(|(mark, _)| *mark)
     }
 
-    /// Another walk from here on, which does not move this one.
+    /// Returns another walk from here on, which does not move this one.
     pub(super) fn ahead(&self) -> Self {
         Steps {
             disk: Arc::clone(&self.disk),
@@ -155,29 +155,29 @@ impl Steps {
         }
     }
 
-    /// The mark of the message to come.
+    /// Returns the mark of the next message.
     pub(super) fn expected(&self) -> u64 {
         self.walk.as_ref().map_or(self.expected, Walk::expected)
     }
 
-    /// The segment that was walked through last, by the mark of its first message.
+    /// Returns the last segment walked through, by the mark of its first message.
     pub(super) fn segment(&self) -> u64 {
         let last = self.next.checked_sub(1).and_then(|at| self.segments.get(at));
         last.map_or(0, |(mark, _)| *mark)
     }
 
-    /// The mark that a writer may give next.
+    /// Returns the mark that a writer may assign next.
     pub(super) fn next_mark(&self) -> u64 {
         let skipped = if self.is_end_unknown { UNKNOWN_MARKS } else { 0 };
         self.expected().saturating_add(skipped)
     }
 
-    /// The last segment, once all was read.
+    /// Returns the last segment, once everything was read.
     pub(super) fn last(&self) -> Option<&Last> {
         self.last.as_ref()
     }
 
-    /// What comes next; None at the end.
+    /// Returns the next item; None at the end.
     pub(super) fn step(&mut self) -> Result<Option<Found>> {
         loop {
             if let Some(found) = self.waiting.pop_front() {
@@ -199,7 +199,7 @@ impl Steps {
                 }
                 Step::Cut { bytes } => return Ok(Some(self.cut(bytes))),
                 Step::End if self.horizon.is_some() && self.next >= self.segments.len() => {
-                    // More may come.
+                    // More may arrive.
                     return Ok(None);
                 }
                 Step::End => self.leave(),
@@ -223,7 +223,7 @@ impl Steps {
         }
         let next = self.segments.get(self.next).map(|(_, name)| name.clone());
         let end = match next {
-            // The segment that is walked through is finished, and the next one says where.
+            // The current segment is finished, and the next one records its end.
             Some(name) => {
                 self.head_of(&name)?.and_then(|head| head.before).map(|before| before.end)
             }
@@ -246,7 +246,7 @@ impl Steps {
         first_mark: u64,
         end_mark: Option<u64>,
     ) -> Found {
-        // The next segment says how many messages there were.
+        // The next segment records how many messages there were.
         let following = self.segments.get(self.next).map(|(mark, _)| *mark);
         let next_mark = self.next_head.map(|head| head.first_mark).or(following);
         let known = end_mark;
@@ -267,13 +267,13 @@ impl Steps {
     fn cut(&mut self, bytes: std::ops::Range<u64>) -> Found {
         if let Some(last) = &mut self.last {
             last.is_clean = false;
-            // No crash damages a head, so more may be lost than what a crash tears.
+            // No crash damages a head, so more may be lost than a crash tears.
             self.is_end_unknown |= last.head.is_none();
         }
         Found::Cut(Cut { path: self.path(), bytes, next_mark: self.expected() })
     }
 
-    /// At the end of a segment.
+    /// Leaves a segment at its end.
     fn leave(&mut self) {
         let Some(walk) = self.walk.take() else { return };
         let at = walk.at();
@@ -284,7 +284,7 @@ impl Steps {
             self.expected = walk.expected();
             return;
         }
-        // What damage said already is not said again.
+        // Do not report again what a damage has reported.
         self.expected = self.expected.max(walk.expected());
         if let Some(next) = self.next_head.filter(|next| next.first_mark > self.expected) {
             let first_mark = std::mem::replace(&mut self.expected, next.first_mark);
@@ -311,7 +311,7 @@ impl Steps {
             None => None,
         };
         let before = self.next_head.and_then(|next| next.before);
-        // The first batch has a place of its own, so its header is as good as the head.
+        // The first batch has a fixed place, so its header is as good as the head.
         let salt = head.map(|head| head.salt).or(first).or(before.map(|before| before.salt));
         if head.is_some_and(|head| head.first_mark != named_mark) {
             self.tell_misnamed(path, length);
@@ -347,7 +347,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Goes on at a mark; what lies between is missing, but before the first segment.
+    /// Continues at a mark. The messages in between are missing, except before the first segment.
     fn skip_to(&mut self, first_mark: u64, path: &str) {
         if !std::mem::replace(&mut self.is_first, false) {
             let damage = Damage {
@@ -361,7 +361,7 @@ impl Steps {
         self.expected = first_mark;
     }
 
-    /// Tells of a head of which not both copies are whole.
+    /// Reports a head with fewer than two intact copies.
     fn tell_damaged_head(&mut self, has_salt: bool, length: u64, first_mark: u64) {
         let path = self.path();
         let damage = if has_salt {
@@ -377,7 +377,7 @@ impl Steps {
         self.waiting.push_back(Found::Damage(damage));
     }
 
-    /// Tells of a file with a segment's name that is another segment: it is read over.
+    /// Reports a file with a segment's name that is another segment; it is skipped.
     fn tell_misnamed(&mut self, path: String, length: u64) {
         let mark = self.expected;
         let damage = Damage { path, bytes: 0..length, first_mark: mark, end_mark: Some(mark) };
@@ -396,7 +396,7 @@ fn head_of(disk: &dyn Disk, name: &str) -> Result<Option<Head>> {
     Ok(read_head(&file, HEAD_BYTES).0)
 }
 
-/// A segment's head, whether both copies are whole, and the salt of its first batch where neither is.
+/// Reads a segment's head, whether both copies are intact, and the salt of its first batch if neither is.
 pub(super) fn read_head(
     file: &Arc<dyn DiskFile>,
     length: u64,

@@ -1,5 +1,5 @@
-//! The locks of the queue. The package `interleavings` compiles the queue with those of `loom` instead, which
-//! tries every order in which its threads can run.
+//! The locks of the queue. The package `interleavings` compiles the queue with the locks of `loom` instead,
+//! which tries every order in which its threads can run.
 
 pub(super) use std::sync::{Arc, Condvar, Mutex};
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 pub(super) use quarrier_core::sync::{lock, wait};
 
-/// Waits for `changed` while `holds`, at most for `time`, with the lock given back.
+/// Waits for `changed` while `holds`, at most for `time`, and releases the lock meanwhile.
 pub(super) fn wait_while<'mutex, T>(
     changed: &Condvar,
     held: MutexGuard<'mutex, T>,

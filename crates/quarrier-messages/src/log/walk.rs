@@ -1,11 +1,11 @@
-//! From batch to batch through one segment, over what is damaged.
+//! Steps from batch to batch through one segment, past damage.
 //!
 //! ```text
-//!  header true and payload whole ─→ batch
+//!  header valid and payload intact ─→ batch
 //!  else  zeros up to the next block ─→ padding of a group
-//!        something later says that this was durable ─→ damage, on to the next true header
+//!        something later says that this was durable ─→ damage, on to the next valid header
 //!        nothing does, all zeros ─→ end
-//!        nothing does ─→ torn tail: cut, nobody was told that it was kept
+//!        nothing does ─→ torn tail: cut, it was never acknowledged
 //! ```
 
 use std::ops::Range;
@@ -16,16 +16,16 @@ use super::disk::DiskFile;
 use super::segment::HEAD_BYTES;
 use super::window::Window;
 
-/// What is known of a segment's end.
+/// How the end of a segment is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// All before the limit was durable.
+    /// Everything before the limit was durable.
     Sealed,
-    /// The last segment: what it says itself. It was made with so many bytes.
+    /// The last segment: its own contents decide. It was made with this many bytes.
     Open { made_bytes: u64 },
 }
 
-/// What comes next in a segment.
+/// The next item in a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Batch {
@@ -33,24 +33,24 @@ pub(super) enum Step {
         place: u64,
         stored: Vec<u8>,
     },
-    /// These bytes are damaged, and with them these marks; without an end where it is not known.
+    /// These bytes are damaged, and with them these marks; without an end if it is unknown.
     Damage {
         bytes: Range<u64>,
         first_mark: u64,
         end_mark: Option<u64>,
     },
-    /// What comes from here on was never acknowledged: up to there it is not zero.
+    /// Nothing from here on was ever acknowledged. `bytes` ends after the last byte that is not zero.
     Cut {
         bytes: Range<u64>,
     },
     End,
 }
 
-/// A place in a segment.
+/// A position in a segment.
 pub(super) struct Walk {
     window: Window,
     salt: u64,
-    /// What groups are padded to.
+    /// The block to which groups are padded.
     block_bytes: u64,
     length: u64,
     limit: u64,
@@ -58,25 +58,25 @@ pub(super) struct Walk {
     at: u64,
     /// The mark of the next message.
     expected: u64,
-    /// Whether the last batch says that the log was closed.
+    /// Whether the last batch notes that the log was closed.
     is_closed: bool,
     is_over: bool,
-    /// Bytes behind the last batch that should be zero and are not.
+    /// Bytes after the last batch that should be zero and are not.
     stained: Option<Range<u64>>,
-    /// Of an open segment, what is found behind its first fault.
+    /// In an open segment, the findings after its first fault.
     rest: Option<Rest>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Rest {
-    /// Up to where some later header knows the log to be durable.
+    /// The farthest place that a later header records as durable.
     durable_to: u64,
-    /// After the last byte that is not zero.
+    /// The end of the last byte that is not zero.
     used_to: u64,
 }
 
 impl Walk {
-    /// From the first batch of a segment of `length` bytes on; `limit` is where it ends at most.
+    /// Starts at the first batch of a segment of `length` bytes; `limit` bounds its end.
     pub(super) fn new(
         file: Arc<dyn DiskFile>,
         length: u64,
@@ -100,13 +100,13 @@ impl Walk {
         }
     }
 
-    /// Another walk from here on.
+    /// Returns another walk from here on.
     pub(super) fn ahead(&self) -> Walk {
         let window = Window::new(Arc::clone(self.window.file()), self.length, self.limit);
         Walk { window, stained: self.stained.clone(), ..*self }
     }
 
-    /// Where the next batch begins.
+    /// Returns where the next batch begins.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -123,7 +123,7 @@ impl Walk {
         }
     }
 
-    /// The next step; [`Step::End`] again and again after the last.
+    /// Returns the next step; after the last one, [`Step::End`] again and again.
     pub(super) fn step(&mut self) -> Step {
         if let Some(bytes) = self.stained.take() {
             let mark = self.expected;
@@ -158,13 +158,13 @@ impl Walk {
         }
     }
 
-    /// Messages that nothing is left of: the batch after them is whole.
+    /// Reports messages of which nothing is left; the batch after them is intact.
     fn missing(&mut self, mark: u64, end: u64) -> Step {
         let first_mark = std::mem::replace(&mut self.expected, mark);
         Step::Damage { bytes: end..end, first_mark, end_mark: Some(mark) }
     }
 
-    /// Whether the file is as long as the segment, or was cut off when the log was closed.
+    /// Returns whether the file has the segment's full length, or was truncated when the log was closed.
     fn is_complete(&self) -> bool {
         match self.ending {
             Ending::Sealed => self.length >= self.limit,
@@ -182,7 +182,7 @@ impl Walk {
         (u64::from(header.synced) * HEADER_BYTES <= at - HEAD_BYTES).then_some(header)
     }
 
-    /// What follows the header here, if it is whole.
+    /// Returns the payload of the header here, if it is intact.
     fn stored(&mut self, header: &Header) -> Option<Vec<u8>> {
         let start = self.at + HEADER_BYTES;
         let end = start.checked_add(u64::from(header.bytes))?;
@@ -201,7 +201,7 @@ impl Walk {
         (payload_sum([stored.as_slice()]) == header.checksum).then_some(stored)
     }
 
-    /// Notes what lies between the end of a batch and the next place for one.
+    /// Records nonzero bytes between the end of a batch and the next place for one.
     fn check_padding(&mut self, end: u64) {
         let aligned = end.next_multiple_of(HEADER_BYTES);
         let page = self.window.page(end);
@@ -209,8 +209,9 @@ impl Walk {
         self.stained = (!is_clean).then_some(end..aligned);
     }
 
-    /// Notes what fills the group of the note that the log was closed, which is alone in it. The note was
-    /// written over zeros, so no torn write leaves anything else there: it is damage, to nothing.
+    /// Records nonzero bytes in the group of the note that closed the log, which is alone in it. The note was
+    /// written over zeros, so a torn write leaves nothing else there. Other bytes are damage that loses
+    /// nothing.
     fn check_end(&mut self) {
         let (at, block_end) = (self.at, self.at.next_multiple_of(self.block_bytes));
         let page = self.window.page(at);
@@ -220,7 +221,7 @@ impl Walk {
         }
     }
 
-    /// Whether zeros fill a group that ends here up to the next block.
+    /// Returns whether zeros fill a group that ends here up to the next block.
     fn is_padding(&mut self) -> bool {
         let next = self.at.next_multiple_of(self.block_bytes);
         let count = (next - self.at) as usize;
@@ -228,7 +229,7 @@ impl Walk {
         count > 0 && next <= self.limit && page.len() >= count && is_zero(&page[..count])
     }
 
-    /// What it means that here is no batch that is whole; `known` is its header, if that is.
+    /// Decides what the absence of an intact batch here means. `known` is its header, if that is intact.
     fn broken(&mut self, known: Option<Header>) -> Step {
         let at = self.at;
         let expected = known.map_or(self.expected, |header| header.next_mark());
@@ -250,7 +251,7 @@ impl Walk {
         let is_unused = self.is_zero_to_limit(at) && self.length >= self.limit;
         if self.ending == Ending::Sealed && is_unused && !self.window.is_unreadable(at..self.limit)
         {
-            // Whether messages are missing is told by the mark of the next segment.
+            // The mark of the next segment shows whether messages are missing.
             return Step::End;
         }
         let end = match self.ending {
@@ -260,13 +261,13 @@ impl Walk {
         let first_mark = std::mem::replace(&mut self.expected, expected);
         self.at = end;
         let is_last = |header: &Header| at + header.extent() >= end;
-        // A closed log has no messages behind its note.
+        // A closed log has no messages after its note.
         let end_mark = known.filter(is_last).map(|header| header.next_mark());
         let end_mark = end_mark.or_else(|| self.is_closed.then_some(first_mark));
         Step::Damage { bytes: at..end, first_mark, end_mark }
     }
 
-    /// Whether what lies here was durable once.
+    /// Returns whether the bytes here were durable once.
     fn was_durable(&mut self, at: u64) -> bool {
         self.ending == Ending::Sealed
             || !self.is_complete()
@@ -274,8 +275,8 @@ impl Walk {
             || self.window.is_unreadable(at..self.limit)
     }
 
-    /// Looks through all that follows, once: later faults have less behind them that speaks for
-    /// them, but what lies before them cannot know them to be durable.
+    /// Scans everything that follows, once. Later faults have fewer headers after them that vouch for them,
+    /// but headers before a fault cannot know it to be durable.
     fn rest(&mut self) -> Rest {
         if let Some(rest) = self.rest {
             return rest;
@@ -305,7 +306,7 @@ impl Walk {
         rest
     }
 
-    /// The first true header from `from` on that has no mark below `expected`.
+    /// Finds the first valid header from `from` on that has no mark below `expected`.
     fn find(&mut self, from: u64, expected: u64) -> Option<(u64, Header)> {
         let mut at = from;
         while at < self.limit {
@@ -348,9 +349,9 @@ fn is_zero(bytes: &[u8]) -> bool {
     zeros_at_start(bytes) == bytes.len()
 }
 
-/// How many zeros `bytes` begin with.
+/// Counts the zeros that `bytes` begin with.
 fn zeros_at_start(bytes: &[u8]) -> usize {
-    // Long runs of zeros are what a segment ends with: eight at a time.
+    // A segment ends with long runs of zeros: compare eight at a time.
     let whole = bytes.chunks_exact(8).take_while(|eight| **eight == [0; 8]).count() * 8;
     whole + bytes[whole..].iter().take_while(|byte| **byte == 0).count()
 }

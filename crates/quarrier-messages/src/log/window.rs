@@ -1,4 +1,4 @@
-//! A file read through one buffer, also where the disk does not let it be read.
+//! Reads a file through one buffer, past ranges that the disk cannot read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
 
 use super::disk::DiskFile;
 
-/// What is read at once, at most.
+/// Maximum bytes of one read.
 const WINDOW_BYTES: u64 = 4 << 20;
 const PAGE: u64 = PAGE_BYTES as u64;
-/// Ranges that are remembered apart; beyond that the last one grows.
+/// Maximum number of separate ranges to remember; beyond it, the last one grows.
 const UNREADABLE_MAX: usize = 1000;
 
 /// The file.
@@ -21,14 +21,14 @@ pub(super) struct Window {
     filled: usize,
     /// Nothing is read from here on.
     limit: u64,
-    /// What could not be read, and shows as zeros.
+    /// Ranges that could not be read, which appear as zeros.
     unreadable: Vec<Range<u64>>,
 }
 
 impl Window {
-    /// Over a file of about `length` bytes, of which those before `limit` are read.
+    /// Opens a window over a file of about `length` bytes, and reads only those before `limit`.
     pub(super) fn new(file: Arc<dyn DiskFile>, length: u64, limit: u64) -> Self {
-        // A page more than is asked for at once, so that a look ahead needs no second read.
+        // A page more than callers request at once, so that looking ahead needs no second read.
         let bytes = length.next_multiple_of(PAGE).clamp(2 * PAGE, WINDOW_BYTES);
         let buffer = AlignedBuffer::new(bytes as usize);
         Window { file, buffer, start: 0, filled: 0, limit, unreadable: Vec::new() }
@@ -38,12 +38,12 @@ impl Window {
         &self.file
     }
 
-    /// Up to a page of bytes from `at` on: fewer only at the end of the file.
+    /// Returns up to a page of bytes from `at` on; fewer only at the end of the file.
     pub(super) fn page(&mut self, at: u64) -> &[u8] {
         self.bytes(at, PAGE)
     }
 
-    /// All that can be had at once from `at` on, at least a page but at the end of the file.
+    /// Returns all bytes available at once from `at` on: at least a page, except at the end of the file.
     pub(super) fn run(&mut self, at: u64) -> &[u8] {
         self.hold(at, PAGE);
         let from = self.from(at);
@@ -61,18 +61,18 @@ impl Window {
         usize::try_from(at.saturating_sub(self.start)).unwrap_or(usize::MAX).min(self.filled)
     }
 
-    /// Moves the limit, and forgets what was read, because more may have been written.
+    /// Moves the limit and discards the buffer, because more may have been written.
     pub(super) fn extend(&mut self, limit: u64) {
         (self.limit, self.filled) = (limit, 0);
     }
 
-    /// How much of the buffer is to be filled: whole pages, as direct access needs it.
+    /// Returns how much of the buffer to fill: whole pages, as direct I/O requires.
     fn room(&self) -> usize {
         let pages = self.limit.saturating_sub(self.start).div_ceil(PAGE);
         usize::try_from(pages.saturating_mul(PAGE)).unwrap_or(usize::MAX).min(self.buffer.len())
     }
 
-    /// Whether some of the range could not be read.
+    /// Returns whether some of the range could not be read.
     pub(super) fn is_unreadable(&self, range: Range<u64>) -> bool {
         self.unreadable.iter().any(|bad| bad.start < range.end && range.start < bad.end)
     }
@@ -104,7 +104,7 @@ impl Window {
         }
     }
 
-    /// Goes on page by page after an error, over those that cannot be read.
+    /// Continues page by page after an error, past unreadable pages.
     fn fill_by_pages(&mut self) {
         let length = self.file.length().unwrap_or(u64::MAX);
         let room = self.room();

@@ -1,4 +1,4 @@
-//! A log that is open for writing: many senders, one thread that writes.
+//! A log that is open for writing: many senders, one thread that writes (group commit).
 //!
 //! ```text
 //!  senders ─→ seal (checksum, compress) ─→ queue, bounded ─→ writer: takes all that waits
@@ -33,18 +33,18 @@ use super::reader::LOG_FOLDER;
 use super::recovered::{Recovered, recover};
 use super::retain::{Removed, Retention, retain};
 
-/// What became of a batch: it is on the disk.
+/// The result of a commit: the batch is on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
     /// The marks of its messages; empty for a duplicate.
     pub marks: Range<u64>,
-    /// When, in microseconds since 1970.
+    /// The time of the commit, in microseconds since 1970.
     pub time_us: i64,
-    /// Whether its publisher had sent it before. It is not in the log a second time.
+    /// Whether its publisher had sent it before. The log does not store it a second time.
     pub is_duplicate: bool,
 }
 
-/// How a log is opened for writing.
+/// Opens a log, with options.
 #[derive(Debug, Clone, Default)]
 pub struct Opener {
     options: Options,
@@ -54,42 +54,42 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// With default sizes, reading from the oldest message on.
+    /// Makes an opener with default sizes that reads from the oldest message on.
     pub fn new() -> Self {
         Opener::default()
     }
 
-    /// Other sizes.
+    /// Sets the sizes.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Reads the log only from the message of mark `from` on, because all before are in a
-    /// checkpoint, and so is who sent them.
+    /// Reads the log only from the message with mark `from` on, because a checkpoint has all earlier messages
+    /// and their publishers.
     #[must_use]
     pub fn from_checkpoint(mut self, from: u64, publishers: Publishers) -> Self {
         (self.from, self.publishers) = (from, publishers);
         self
     }
 
-    /// Notes where batches come to lie, for [`Log::take_placed`].
+    /// Records the places of batches for [`Log::take_placed`].
     #[must_use]
     pub(crate) fn noting_places(mut self) -> Self {
         self.is_noting = true;
         self
     }
 
-    /// Opens the log of the data folder `folder`, which is made where it is not there: takes the
-    /// lock, reads every batch, which `replay` gets in order, cuts off what a crash tore, and starts
-    /// the writer's thread. What is damaged is reported by [`Log::recovered`] and left as it is.
+    /// Opens the log of the data folder `folder`, which is created if it does not exist: takes the lock,
+    /// reads every batch, passes it to `replay` in order, cuts off a torn end, and starts the writer's
+    /// thread. [`Log::recovered`] reports damage, which stays as it is.
     ///
-    /// What `replay` gets is durable when this function has returned, not before. Reading takes the
-    /// time of the disk; memory is bounded by one batch.
+    /// The batches passed to `replay` are durable when this function has returned, not before. Reading takes
+    /// the time of the disk; memory is bounded by one batch.
     ///
     /// # Errors
-    /// [`Error::Locked`] where another process, or another `Log` of this one, writes to the folder;
+    /// [`Error::Locked`] if another process, or another `Log` of this one, writes to the folder;
     /// [`Error::Io`].
     pub fn open(self, folder: &Path, replay: impl FnMut(Entry)) -> Result<Log> {
         let logs = folder.join(LOG_FOLDER);
@@ -124,18 +124,18 @@ impl Opener {
     }
 }
 
-/// What a log, its writer and its followers share.
+/// The state that a log, its writer and its followers share.
 pub(super) struct Shared {
     pub(super) queue: Queue,
     publishers: Mutex<Publishers>,
     placed: Mutex<Placed>,
 }
 
-/// A durable log, open for writing. Its methods may be called from many threads; it owns one thread,
-/// which ends when it is dropped or closed.
+/// A durable log, open for writing. Its methods may be called from many threads. It owns one thread, which
+/// ends when the log is dropped or closed.
 ///
-/// What was acknowledged is on the disk. A group of batches costs one sync, however many they are,
-/// so that many senders get on as fast as one.
+/// Acknowledged batches are on the disk. A group of batches costs one sync, however many they are, so many
+/// senders progress as fast as one.
 ///
 /// ```
 /// use quarrier_messages::log::{Batch, Encoding, Log};
@@ -160,7 +160,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens or makes the log of a data folder: [`Opener::open`] with what is usual.
+    /// Opens or creates the log of a data folder: [`Opener::open`] with default options.
     ///
     /// # Errors
     /// As [`Opener::open`].
@@ -168,35 +168,35 @@ impl Log {
         Opener::new().open(folder, |_| {})
     }
 
-    /// What opening it found.
+    /// Returns what recovery found.
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
     }
 
-    /// Appends a batch and returns when it is on the disk: one sync later, or two.
+    /// Appends a batch and returns once it is on the disk, after one or two syncs.
     ///
     /// # Errors
-    /// [`Error::Full`], after which it may be sent again; [`Error::Stopped`] after a write or sync
-    /// has failed; [`Error::TooLarge`], [`Error::Closed`].
+    /// [`Error::Full`], after which the batch may be sent again; [`Error::Stopped`] after a write or sync has
+    /// failed; [`Error::TooLarge`], [`Error::Closed`].
     pub fn append(&self, batch: Batch) -> Result<Committed> {
         self.send(batch)?.wait()
     }
 
-    /// Sends a batch on its way, and waits only while the queue is full.
+    /// Enqueues a batch, and blocks only while the queue is full.
     ///
     /// # Errors
-    /// As [`Log::append`], as far as they are known already.
+    /// As [`Log::append`], as far as they are known at this point.
     pub fn send(&self, batch: Batch) -> Result<Pending> {
         self.put(Sealed::of(batch, 0), None)
     }
 
-    /// As [`Log::send`], of a batch whose checksum was made elsewhere.
+    /// As [`Log::send`], for a batch whose checksum was computed elsewhere.
     pub(crate) fn send_sealed(&self, sealed: Sealed) -> Result<Pending> {
         self.put(sealed, None)
     }
 
-    /// Begins a chain: batches that are all in the log or none of them. Until it ends, all other
-    /// senders wait, so its bytes should be at hand.
+    /// Begins a chain: the log contains all of its batches or none of them. All other senders wait until it
+    /// ends, so its bytes should be at hand.
     ///
     /// # Errors
     /// [`Error::Stopped`], [`Error::Closed`].
@@ -205,7 +205,7 @@ impl Log {
         Ok(Chain { log: self, id, held: None, has_begun: false, is_over: false })
     }
 
-    /// The size of batches that was wished for, or a smaller one: a segment has room for two of them.
+    /// Returns the requested size of batches, or a smaller one of which two fit into a segment.
     pub(crate) fn batch_bytes(&self, wished: u64) -> u64 {
         wished.clamp(1, (self.batch_bytes_max / 2).max(1))
     }
@@ -218,55 +218,54 @@ impl Log {
         Ok(Pending { reply: self.shared.queue.put(sealed, chain)? })
     }
 
-    /// Reads the log from the message of mark `from` on and then waits for what comes: only what is
-    /// durable, and chains that are complete.
+    /// Reads the log from the message with mark `from` on and then waits for new ones: only durable messages,
+    /// and only complete chains.
     ///
     /// # Errors
-    /// [`Error::Gone`] where retention has removed that message; [`Error::Io`].
+    /// [`Error::Gone`] if retention has removed that message; [`Error::Io`].
     pub fn follow(&self, from: u64) -> Result<Follower> {
         Follower::new(Arc::clone(&self.disk), Arc::clone(&self.shared), from)
     }
 
-    /// The last publication of a publisher: where to go on sending.
+    /// Returns the last publication of a publisher, after which it may resume.
     pub fn last_publication(&self, publisher: u64) -> Option<Publication> {
         lock(&self.shared.publishers).last(publisher)
     }
 
-    /// All publishers, for a checkpoint.
+    /// Returns all publishers, for a checkpoint.
     pub fn publishers(&self) -> Publishers {
         lock(&self.shared.publishers).clone()
     }
 
-    /// The batches that became durable since the last call, in order and without their messages, where the
-    /// log was opened to note them.
+    /// Returns the batches that became durable since the last call, in order and without their messages, if
+    /// the log was opened to record them.
     pub(crate) fn take_placed(&self) -> Vec<Entry> {
         lock(&self.shared.placed).take()
     }
 
-    /// The mark that the next message gets, when all that was acknowledged has its own.
+    /// Returns the mark that the next message gets, after those of all acknowledged ones.
     pub fn next_mark(&self) -> u64 {
         self.shared.queue.next().0
     }
 
-    /// For whoever waits for messages to come.
+    /// Returns a handle that waits for new messages.
     pub fn growth(&self) -> Growth {
         Growth { shared: Arc::clone(&self.shared) }
     }
 
-    /// Whether another segment stands ready. If none does, the disk is full, and writes fail when
-    /// the last segment is.
+    /// Returns whether a spare segment is ready. If there is none, the disk is full, and writes fail once the
+    /// last segment is full.
     pub fn is_room_ready(&self) -> bool {
         self.shared.queue.next().1
     }
 
-    /// Why the log takes no more writes; None while it does.
+    /// Returns why the log takes no more writes; None while it does.
     pub fn stopped(&self) -> Option<Error> {
         self.shared.queue.ended()
     }
 
-    /// Removes whole segments that are not to be kept, as far as a durable checkpoint has all
-    /// messages with marks below `checkpoint`. Who follows the log behind that gets
-    /// [`Error::Gone`].
+    /// Removes whole segments that need not be kept, as long as a durable checkpoint has all messages with
+    /// marks below `checkpoint`. A follower that still needs the removed messages gets [`Error::Gone`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -274,10 +273,10 @@ impl Log {
         retain(self.disk.as_ref(), retention, checkpoint)
     }
 
-    /// Writes what waits, notes the end, and gives back the room that was not needed.
+    /// Writes the waiting batches, notes the end, and frees the space that was not needed.
     ///
     /// # Errors
-    /// As [`Log::append`], where the note could not be written. The log is whole all the same.
+    /// As [`Log::append`], if the note could not be written. The log stays intact even then.
     pub fn close(mut self) -> Result<()> {
         self.end()
     }
@@ -294,12 +293,12 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Whoever wants to know calls `close`; nothing is lost by an end without a note.
+        // A caller that needs the result calls `close`; an end without a note loses nothing.
         let _ = self.end();
     }
 }
 
-/// Hears when messages have come. It does not hold the log open.
+/// Waits for new messages. It does not keep the log open.
 pub struct Growth {
     shared: Arc<Shared>,
 }
@@ -311,23 +310,23 @@ impl std::fmt::Debug for Growth {
 }
 
 impl Growth {
-    /// Waits until a message of a mark above `seen` is durable, or the time is over. Returns the mark of the
-    /// last durable message; None where the log takes no more and has none above.
+    /// Waits until a message with a mark above `seen` is durable, or the time is up. Returns the mark of the
+    /// last durable message; None if the log takes no more and has none above.
     pub fn wait_beyond(&self, seen: u64, time: Duration) -> Option<u64> {
         let next = self.shared.queue.wait_beyond(seen.saturating_add(1), time)?;
         Some(next.saturating_sub(1))
     }
 }
 
-/// A batch on its way to the disk. A thread waits for it by [`wait`](Pending::wait), a task by `await`,
-/// which keeps no thread.
+/// A batch on its way to the disk. A thread waits for it with [`wait`](Pending::wait); a task uses `await`,
+/// which occupies no thread.
 #[must_use = "what is not waited for may not be on the disk"]
 pub struct Pending {
     reply: Arc<Reply>,
 }
 
 impl Pending {
-    /// Waits until it is on the disk.
+    /// Waits until the batch is on the disk.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -344,12 +343,12 @@ impl Future for Pending {
     }
 }
 
-/// Batches that belong together: nobody sees one of them before the last is on the disk. Dropped
+/// A chain of batches: readers see none of them before the last is on the disk. If the chain is dropped
 /// without [`Chain::commit`], none of them counts.
 pub struct Chain<'l> {
     log: &'l Log,
     id: u64,
-    /// The last batch so far: whether another follows is written into it.
+    /// The last batch so far, held back because its header says whether another follows.
     held: Option<Batch>,
     has_begun: bool,
     is_over: bool,
@@ -367,13 +366,13 @@ impl Chain<'_> {
             return Err(Error::Invalid { reason });
         }
         if let Some(held) = self.held.replace(batch) {
-            // Whether it came to the disk is told by `commit`, for the whole chain.
+            // `commit` reports, for the whole chain, whether it reached the disk.
             drop(self.send(held, MORE)?);
         }
         Ok(())
     }
 
-    /// Ends the chain; returns when all of it is on the disk, with the marks of its last batch.
+    /// Ends the chain. Returns once all of it is on the disk, with the marks of its last batch.
     ///
     /// # Errors
     /// As [`Log::append`]; then none of the chain counts. [`Error::Invalid`] without a batch.
@@ -402,7 +401,7 @@ impl Drop for Chain<'_> {
             return;
         }
         if self.has_begun {
-            // Where it fails, the next batch says the same: it does not continue the chain.
+            // If this fails, the next batch says the same: it does not continue the chain.
             let _ = self.log.put(Sealed::note(ABANDONED), Some(self.id)).map(drop);
         }
         self.log.shared.queue.end_chain();
@@ -414,15 +413,15 @@ enum Admission {
     Write,
     Refuse(Error),
     Duplicate,
-    /// Of a batch that is written together with it.
+    /// A duplicate of a batch in the same group.
     DuplicateOfGroup,
 }
 
-/// The thread that writes.
+/// The writer's thread.
 struct Writer {
     appender: Appender,
     shared: Arc<Shared>,
-    /// A chain of which a batch was refused: so are the others.
+    /// A chain with a refused batch; the writer refuses its other batches, too.
     failed_chain: Option<(u64, Error)>,
     /// Whether the last batch of a chain is still to come.
     is_chain_open: bool,
@@ -434,7 +433,7 @@ impl Writer {
     }
 
     fn run(mut self) -> Result<()> {
-        // Also where this thread panics, nobody waits for it without end.
+        // Even if this thread panics, no sender waits forever.
         let _ends = EndOnDrop(Arc::clone(&self.shared));
         while let Some(items) = self.shared.queue.take() {
             self.commit(items);
@@ -467,7 +466,7 @@ impl Writer {
         self.appender.prepare();
     }
 
-    /// What is to be done with each: duplicates and batches of a chain that failed are not written.
+    /// Decides what to do with each item: duplicates and batches of a failed chain are not written.
     fn admit(&mut self, items: &[Item]) -> Vec<Admission> {
         let publishers = lock(&self.shared.publishers);
         let mut fresh: HashMap<u64, u64> = HashMap::new();
@@ -511,7 +510,7 @@ impl Writer {
             let answer = match admission {
                 Admission::Refuse(error) => Err(error),
                 Admission::Duplicate => Ok(duplicate.clone()),
-                // Where the group failed, perhaps the batch did that it repeats.
+                // If the group failed, perhaps the batch that this one repeats failed.
                 Admission::DuplicateOfGroup => result.clone().map(|()| duplicate.clone()),
                 Admission::Write => match written.next() {
                     Some(sealed) => Ok(Committed {
@@ -529,7 +528,7 @@ impl Writer {
         }
     }
 
-    /// Notes what is on the disk now.
+    /// Records the batches that are on the disk now.
     fn note(&mut self, written: &[Sealed]) {
         {
             let mut placed = lock(&self.shared.placed);
@@ -553,7 +552,7 @@ impl Writer {
     }
 }
 
-/// Ends the queue with the thread that serves it.
+/// Ends the queue when the thread that serves it ends.
 struct EndOnDrop(Arc<Shared>);
 
 impl Drop for EndOnDrop {

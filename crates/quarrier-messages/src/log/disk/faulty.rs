@@ -1,5 +1,5 @@
-//! A disk in memory that fails and crashes where it is told to, and as a disk may: what was not
-//! synced is kept or lost, sector by sector.
+//! A disk in memory that injects faults and crashes on request. As on a real disk, each sector that was not
+//! synced survives a crash or is lost.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -10,42 +10,42 @@ use quarrier_core::sync::lock;
 
 use super::{Access, Disk, DiskFile};
 
-/// What a sector is written as a whole, or not at all.
+/// The unit of atomic writes: a sector is written completely or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// What goes wrong with a call.
+/// A fault to inject into a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The disk is full. A write may have written a part.
     Full,
-    /// The device fails. After a sync that does, what it was to make durable may be so or not, and
-    /// later syncs do not change that.
+    /// The device fails. After a failed sync, the data that it covered may be durable or not, and later syncs
+    /// do not change that.
     Io,
-    /// A read or write moves fewer bytes than it was given. Other calls work.
+    /// A read or write transfers fewer bytes than requested. Other calls succeed.
     Short,
-    /// The machine stops: this call may have an effect, and no other one has.
+    /// The machine stops: this call may have an effect, and later calls have none.
     Crash,
 }
 
-/// The disk. Clones are the same disk; [`FaultyDisk::after_crash`] is another one.
+/// The disk. Clones share its state; [`FaultyDisk::after_crash`] makes another disk.
 #[derive(Clone)]
 pub struct FaultyDisk {
     state: Arc<Mutex<State>>,
     history: Arc<Mutex<Option<History>>>,
 }
 
-/// What the disk was after each call that changed it.
+/// The states of the disk, one after each call that changed it.
 struct History {
-    /// Taken down with each.
+    /// Recorded with each state.
     note: Arc<AtomicU64>,
     moments: Vec<Moment>,
 }
 
 /// The disk as it was at a moment.
 pub struct Moment {
-    /// The number that was given to [`FaultyDisk::keep_history`], at that moment.
+    /// The value at that moment of the number given to [`FaultyDisk::keep_history`].
     pub note: u64,
-    /// A disk of its own.
+    /// An independent copy of the disk.
     pub disk: FaultyDisk,
 }
 
@@ -54,10 +54,10 @@ struct State {
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
-    /// Since the folder was synced.
+    /// Renames since the folder was last synced.
     renames: Vec<NameChange>,
     calls: u64,
-    /// By the number of the call, in order.
+    /// Sorted by the number of the call.
     faults: VecDeque<(u64, Fault)>,
     is_crashed: bool,
     room_bytes: u64,
@@ -69,7 +69,7 @@ struct State {
 struct Inode {
     now: Vec<u8>,
     durable: Vec<u8>,
-    /// Since the file was synced.
+    /// Changes since the file was last synced.
     changes: Vec<Change>,
 }
 
@@ -104,7 +104,7 @@ impl Random {
 }
 
 impl FaultyDisk {
-    /// An empty disk without faults. All that it decides by chance follows from `seed`.
+    /// Makes an empty disk without faults. `seed` determines all its random choices.
     pub fn new(seed: u64) -> Self {
         FaultyDisk::of(State {
             inodes: Vec::new(),
@@ -124,17 +124,17 @@ impl FaultyDisk {
         FaultyDisk { state: Arc::new(Mutex::new(state)), history: Arc::default() }
     }
 
-    /// Remembers from now on how the disk was after each call that changed it, with what `note` was.
+    /// Records, from now on, the state of the disk after each call that changes it, with the value of `note`.
     pub fn keep_history(&self, note: Arc<AtomicU64>) {
         *lock(&self.history) = Some(History { note, moments: Vec::new() });
     }
 
-    /// All moments since [`FaultyDisk::keep_history`].
+    /// Returns all states since [`FaultyDisk::keep_history`].
     pub fn history(&self) -> Vec<Moment> {
         lock(&self.history).take().map(|history| history.moments).unwrap_or_default()
     }
 
-    /// Takes down how the disk is.
+    /// Records the current state of the disk.
     fn remember(&self, state: &State) {
         if let Some(history) = lock(&self.history).as_mut() {
             let note = history.note.load(Ordering::SeqCst);
@@ -142,30 +142,30 @@ impl FaultyDisk {
         }
     }
 
-    /// Lets the calls of these numbers, counted from 0, fail.
+    /// Makes the calls with these numbers, counted from 0, fail.
     pub fn fail(&self, faults: impl IntoIterator<Item = (u64, Fault)>) {
         let mut state = lock(&self.state);
         state.faults.extend(faults);
         state.faults.make_contiguous().sort_by_key(|fault| fault.0);
     }
 
-    /// How many calls were made.
+    /// Returns the number of calls so far.
     pub fn calls(&self) -> u64 {
         lock(&self.state).calls
     }
 
-    /// How many bytes its files may have together.
+    /// Limits the total length of its files in bytes.
     pub fn set_room(&self, bytes: u64) {
         lock(&self.state).room_bytes = bytes;
     }
 
-    /// Sets the clock, which goes on by a microsecond whenever it is read.
+    /// Sets the clock, which advances by a microsecond whenever it is read.
     pub fn set_clock_us(&self, now_us: i64) {
         lock(&self.state).clock_us = now_us;
     }
 
-    /// What the machine finds when it starts again after losing power now: some of what was not
-    /// synced, in pieces. Where the power is lost is drawn by `seed`.
+    /// Returns the disk that the machine finds when it restarts after losing power now: some of the unsynced
+    /// data, in pieces. `seed` decides which.
     #[must_use]
     pub fn after_crash(&self, seed: u64) -> FaultyDisk {
         let state = lock(&self.state);
@@ -191,21 +191,21 @@ impl FaultyDisk {
         })
     }
 
-    /// What the next process finds after this one was killed: all that was written, none of it more
-    /// durable than before. The disk has no faults from here on.
+    /// Returns the disk that the next process finds after this one was killed: all written data, none of it
+    /// more durable than before. The new disk has no faults.
     #[must_use]
     pub fn after_kill(&self) -> FaultyDisk {
         let state = lock(&self.state);
         FaultyDisk::of(state.healed())
     }
 
-    /// The bytes of a file as they would be read; None where there is none.
+    /// Returns the bytes of a file as a read would; None if there is no such file.
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let state = lock(&self.state);
         state.names.get(name).map(|&at| state.inodes[at].now.clone())
     }
 
-    /// Puts a file there, durably.
+    /// Adds a file, durably.
     pub fn put(&self, name: &str, bytes: Vec<u8>) {
         let mut state = lock(&self.state);
         let inode = state.inodes.len();
@@ -214,7 +214,7 @@ impl FaultyDisk {
         state.durable_names.insert(name.to_string(), inode);
     }
 
-    /// Counts a call; what goes wrong with it.
+    /// Counts a call and returns the fault to inject into it.
     fn call(&self) -> io::Result<(std::sync::MutexGuard<'_, State>, Option<Fault>)> {
         let mut state = lock(&self.state);
         if state.is_crashed {
@@ -231,7 +231,7 @@ impl FaultyDisk {
     }
 }
 
-/// The error that a call answers with, where its fault is one.
+/// Returns the error that a fault produces, if it produces one.
 fn answer(fault: Option<Fault>) -> io::Result<()> {
     match fault {
         Some(Fault::Full) => Err(io::ErrorKind::StorageFull.into()),
@@ -242,7 +242,7 @@ fn answer(fault: Option<Fault>) -> io::Result<()> {
 }
 
 impl State {
-    /// The same without faults.
+    /// Copies the state without its faults.
     fn healed(&self) -> State {
         State { calls: 0, faults: VecDeque::new(), is_crashed: false, ..self.clone() }
     }
@@ -275,7 +275,7 @@ impl Inode {
         self.changes.push(change);
     }
 
-    /// As the disk has it after a power cut.
+    /// Returns the file as the disk has it after a power cut.
     fn after_crash(&self, random: &mut Random) -> Inode {
         let mut bytes = self.durable.clone();
         for change in &self.changes {
@@ -284,7 +284,7 @@ impl Inode {
         Inode { now: bytes.clone(), durable: bytes, changes: Vec::new() }
     }
 
-    /// A sync that succeeded, or one that failed: then chance says what became durable, once.
+    /// Syncs the file. If the sync fails, chance decides, once, which changes become durable.
     fn sync(&mut self, is_good: bool, random: &mut Random) {
         let changes = std::mem::take(&mut self.changes);
         for change in changes {
@@ -318,7 +318,7 @@ impl Change {
         }
     }
 
-    /// All of it, nothing, its beginning, or some sectors.
+    /// Applies all of the change, nothing, its beginning, or some sectors.
     fn apply_in_pieces(&self, file: &mut Vec<u8>, random: &mut Random) {
         match random.below(4) {
             0 => {}
@@ -493,7 +493,7 @@ impl DiskFile for FaultyFile {
         let (mut guard, fault) = self.disk.call()?;
         let state = &mut *guard;
         match fault {
-            // Nothing more is durable than without it, as far as anybody knows.
+            // A crash during the sync makes no more data durable, as far as anybody can tell.
             Some(Fault::Crash) => {}
             Some(Fault::Full | Fault::Io) => {
                 state.inodes[self.inode].sync(false, &mut state.random);

@@ -1,5 +1,5 @@
-//! The folder that a log lies in, as little of it as a log needs, so that a twin can fail and crash
-//! at any call.
+//! The folder of a log, reduced to the operations that a log needs, so that a twin can fail and crash at any
+//! call.
 
 mod faulty;
 mod real;
@@ -9,7 +9,7 @@ use std::io;
 pub use faulty::{Fault, FaultyDisk, Moment};
 pub use real::RealDisk;
 
-/// What a file is opened for.
+/// The access with which a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading.
@@ -18,29 +18,29 @@ pub enum Access {
     Write,
 }
 
-/// A folder of files. What is written is durable after [`DiskFile::sync`], the names of files after
-/// [`Disk::sync_folder`], and nothing before.
+/// A folder of files. Written data is durable after [`DiskFile::sync`], file names are durable after
+/// [`Disk::sync_folder`], and neither is before that.
 pub trait Disk: Send + Sync {
-    /// The names in the folder, in no order.
+    /// Lists the names in the folder, in no order.
     ///
     /// # Errors
     /// Those of the system, as for all methods here.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// Makes a file of `bytes` zeros that have their room on the disk, in place of one that may
-    /// have this name, and opens it for writing.
+    /// Creates a file of `bytes` zeros with its disk space allocated, replaces any file of this name, and
+    /// opens it for writing.
     ///
     /// # Errors
-    /// [`io::ErrorKind::StorageFull`] where there is no room.
+    /// [`io::ErrorKind::StorageFull`] if there is not enough space.
     fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] where it is not.
+    /// [`io::ErrorKind::NotFound`] if it does not exist.
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Gives a file another name, in place of one that may have it.
+    /// Renames a file and replaces any file of the new name.
     ///
     /// # Errors
     /// Those of the system.
@@ -52,38 +52,38 @@ pub trait Disk: Send + Sync {
     /// Those of the system.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes names durable: those of files made, renamed and removed.
+    /// Makes changes of names durable: files created, renamed and removed.
     ///
     /// # Errors
     /// Those of the system.
     fn sync_folder(&self) -> io::Result<()>;
 
-    /// Where a file of this name is, for people.
+    /// Returns the path of the file with this name, for display.
     fn path(&self, name: &str) -> String;
 
-    /// Microseconds since 1970-01-01 00:00:00 UTC, by a clock that may step back.
+    /// Returns microseconds since 1970-01-01 00:00:00 UTC, by a clock that may step back.
     fn now_us(&self) -> i64;
 
-    /// A number that nobody can foresee.
+    /// Returns an unpredictable random number.
     ///
     /// # Errors
-    /// Where the system gives none.
+    /// If the system provides none.
     fn random(&self) -> io::Result<u64>;
 }
 
 /// An open file. Its methods may be called from many threads.
 pub trait DiskFile: Send + Sync {
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     ///
     /// # Errors
     /// Those of the system, as for all methods here.
     fn length(&self) -> io::Result<u64>;
 
-    /// The least that the device writes at once, a power of two of 512 to 4,096 bytes: writes begin
+    /// Returns the smallest unit that the device writes, a power of two of 512 to 4,096 bytes. Writes begin
     /// and end at multiples of it.
     fn block_bytes(&self) -> u64;
 
-    /// Reads at `offset`, perhaps less than asked for; 0 at the end of the file.
+    /// Reads at `offset`, perhaps less than requested; 0 at the end of the file.
     ///
     /// # Errors
     /// Those of the system.
@@ -95,21 +95,21 @@ pub trait DiskFile: Send + Sync {
     /// Those of the system.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Makes the file `bytes` long, with zeros and room for them.
+    /// Extends the file to `bytes`, with zeros whose space is allocated.
     ///
     /// # Errors
-    /// [`io::ErrorKind::StorageFull`] where there is no room.
+    /// [`io::ErrorKind::StorageFull`] if there is not enough space.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Cuts the file off.
+    /// Truncates the file.
     ///
     /// # Errors
     /// Those of the system.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Makes durable what was written, and the file's length.
+    /// Makes the written data and the file's length durable.
     ///
     /// # Errors
-    /// After one, nobody knows what is on the disk, and a second call would not tell.
+    /// After an error the contents of the disk are unknown, and a second call would not reveal them.
     fn sync(&self) -> io::Result<()>;
 }

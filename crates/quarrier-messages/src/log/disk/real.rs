@@ -1,4 +1,5 @@
-//! A folder of the operating system, written past the page cache where it lets us.
+//! A folder of the operating system, written with direct I/O (past the page cache) if the file system allows
+//! it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -20,7 +21,7 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// Opens `folder`; makes it, durably, where it is not there.
+    /// Opens `folder`, and creates it durably if it does not exist.
     ///
     /// # Errors
     /// Those of the system.
@@ -31,7 +32,7 @@ impl RealDisk {
         RealDisk::open(folder)
     }
 
-    /// Opens `folder`, which must be there.
+    /// Opens `folder`, which must exist.
     ///
     /// # Errors
     /// Those of the system.
@@ -42,7 +43,7 @@ impl RealDisk {
     }
 
     fn file(&self, name: &str, flags: OFlags) -> io::Result<RealFile> {
-        // Without blocking, so that a named pipe in the folder is refused rather than waited for.
+        // Open without blocking, so that a named pipe in the folder is refused rather than waited for.
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let open = |flags| rustix::fs::openat(&self.handle, name, flags, Mode::from(0o666));
         let plain = File::from(open(flags)?);
@@ -51,7 +52,7 @@ impl RealDisk {
         }
         let again = flags.difference(OFlags::CREATE | OFlags::TRUNC) | OFlags::DIRECT;
         let block = direct_block(&plain);
-        // File systems without direct access refuse the flag.
+        // File systems without direct I/O refuse the flag.
         let direct = block.and_then(|_| open(again).ok()).map(File::from);
         let block_bytes = match &direct {
             Some(_) => block.unwrap_or(PAGE_BYTES as u64),
@@ -62,7 +63,7 @@ impl RealDisk {
     }
 }
 
-/// Makes a folder and those above it, each synced into the one that holds it.
+/// Creates a folder and its parents, and syncs each into its own parent.
 fn create_durably(folder: &Path) -> io::Result<()> {
     let parent = match folder.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -79,13 +80,13 @@ fn create_durably(folder: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// The block of direct access, as the system tells it; None where there is no such access, or where
-/// its blocks are larger than a page.
+/// Returns the block size of direct I/O as the system reports it; None if there is no direct I/O, or if its
+/// blocks are larger than a page.
 fn direct_block(file: &File) -> Option<u64> {
     let flags = StatxFlags::DIOALIGN;
     let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags).ok()?;
     if told.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
-        // An older system, which does not say: a page suits every device.
+        // An older system, which does not report it: a page suits every device.
         return Some(PAGE_BYTES as u64);
     }
     let (memory, offset) =
@@ -102,7 +103,7 @@ impl Disk for RealDisk {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
-            // A name that is no text is none of ours.
+            // A name that is not UTF-8 is not one of ours.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -111,7 +112,7 @@ impl Disk for RealDisk {
     fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
         let file = self.file(name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?;
         if let Err(error) = file.allocate(bytes) {
-            // Half a file would keep the room from whoever could use it.
+            // An incomplete file would only occupy space.
             let _ = self.remove(name);
             return Err(error);
         }
@@ -154,7 +155,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// A file, opened twice: for direct access where that is possible, and for everything else.
+/// A file, opened twice: for direct I/O if that is possible, and for everything else.
 #[derive(Debug)]
 struct RealFile {
     plain: File,
@@ -163,7 +164,7 @@ struct RealFile {
 }
 
 impl RealFile {
-    /// The descriptor for direct access, where place, length and memory suit it.
+    /// Returns the descriptor for direct I/O if offset, length and memory are aligned for it.
     fn direct(&self, offset: u64, bytes: &[u8]) -> Option<&File> {
         let is_aligned = offset.is_multiple_of(self.block_bytes)
             && (bytes.len() as u64).is_multiple_of(self.block_bytes)
@@ -197,7 +198,7 @@ impl DiskFile for RealFile {
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         match rustix::fs::fallocate(&self.plain, FallocateFlags::empty(), 0, bytes) {
-            // Then a full disk is noticed when it is written to, not before.
+            // A full disk then shows at a write, not before.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.plain.set_len(bytes),
             done => Ok(done?),
         }
@@ -208,7 +209,7 @@ impl DiskFile for RealFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // One descriptor is enough: it is the file that is synced, and the device's own cache.
+        // One descriptor is enough: the sync covers the file and the device's own cache.
         self.plain.sync_data()
     }
 }
