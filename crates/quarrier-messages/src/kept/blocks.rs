@@ -1,4 +1,4 @@
-//! A block of a source becomes the messages of a batch.
+//! Turns a block of a source into the messages of a batch.
 
 use super::definition::{Checker, Judge};
 use super::encoding::is_apart;
@@ -9,33 +9,33 @@ use crate::load::Block;
 use crate::log::Encoding;
 use crate::{Format, FormatReader, Limits, Opening};
 
-/// What there is in a block.
+/// The contents of a block.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Its messages as they are written into the log; empty where there are none.
+    /// Its messages as they go into the log; empty if there are none.
     pub(super) payload: Vec<u8>,
     pub(super) messages: u32,
     /// Lines that start in it.
     pub(super) lines: u64,
-    /// Messages that were left out, as many as are kept.
+    /// Rejected messages, as many as are kept.
     pub(super) rejects: Vec<LeftOut>,
     pub(super) rejected: u64,
 }
 
-/// A message that was left out.
+/// A rejected message.
 #[derive(Debug)]
 pub(super) struct LeftOut {
-    /// Where it starts in the block.
+    /// Its offset in the block.
     pub(super) at: u64,
-    /// How many lines of the block started before its own.
+    /// The number of lines of the block that start before its own.
     pub(super) line: u64,
     pub(super) fault: Fault,
     pub(super) bytes: Box<[u8]>,
 }
 
-/// Parses the messages of a block, and leaves out those that a checker says something against. Where all
-/// of it is messages, its bytes are the payload; else they are taken out, a line each. `header` is
-/// put before them.
+/// Parses the messages of a block and rejects those to which a checker objects. If the whole block consists
+/// of messages, its bytes are the payload; otherwise the messages are extracted, one a line. `header` goes
+/// before them.
 pub(super) fn checked_by(
     checker: Option<&mut Checker<'_>>,
     reader: &mut FormatReader,
@@ -49,7 +49,7 @@ pub(super) fn checked_by(
     }
 }
 
-/// The same for any message that parses.
+/// As `checked_by`, with every message that parses accepted.
 pub(super) fn checked(
     reader: &mut FormatReader,
     block: (&Block, Vec<u8>),
@@ -59,7 +59,7 @@ pub(super) fn checked(
     judged(&mut Nothing, reader, block, how, limits)
 }
 
-/// The messages of a batch that are wanted, by their number in it: a line each, after its header.
+/// Extracts the messages of a batch selected by their number in it: one a line, after its header.
 pub(super) fn picked(
     (format, header): (&Format, &[u8]),
     bytes: &[u8],
@@ -96,7 +96,7 @@ fn judged<J: Judge>(
         bytes
     };
     if payload.last().is_some_and(|last| *last != b'\n') {
-        // Whatever follows it in the log begins a line.
+        // The next batch in the log begins a line.
         payload.push(b'\n');
     }
     Checked { payload, messages, lines, rejects, rejected }
@@ -136,10 +136,10 @@ impl<'b, J: Judge> Counter<'b, J> {
         }
     }
 
-    /// Leaves a message out that parses.
+    /// Rejects a message that parses.
     #[cold]
     fn refuse(&mut self, message: &[u8], what: &'static str) {
-        // It stands in the block, so the distance of the addresses is its place there.
+        // The message is a slice of the block, so the difference of the addresses is its offset there.
         let at = (message.as_ptr() as usize).saturating_sub(self.bytes.as_ptr() as usize);
         let before = self.bytes.get(..at).unwrap_or_default();
         let line = match self.rejects.len() < self.kept_max {
@@ -173,7 +173,7 @@ impl<J: Judge> Taker for Counter<'_, J> {
     }
 }
 
-/// Puts messages together, a line each.
+/// Concatenates messages, one a line.
 struct Joiner<'j, J> {
     judge: &'j mut J,
     payload: Vec<u8>,
@@ -198,7 +198,7 @@ impl<J: Judge> Taker for Joiner<'_, J> {
     }
 }
 
-/// Puts messages together whose numbers are wanted.
+/// Concatenates the messages whose numbers are selected.
 struct Picker<W> {
     nothing: Nothing,
     is_wanted: W,
@@ -216,7 +216,7 @@ impl<W: Fn(usize) -> bool> Taker for Picker<W> {
     fn commit(&mut self, message: &[u8]) {
         if (self.is_wanted)(self.number) {
             self.payload.extend_from_slice(message);
-            // The last one of a batch may have its own.
+            // The last message of a batch may lack a newline.
             if !message.ends_with(b"\n") {
                 self.payload.push(b'\n');
             }
@@ -227,7 +227,7 @@ impl<W: Fn(usize) -> bool> Taker for Picker<W> {
     fn reject(&mut self, _reject: Rejected<'_>) {}
 }
 
-/// Takes no field of any message.
+/// Ignores all fields of all messages.
 #[derive(Debug)]
 struct Nothing;
 

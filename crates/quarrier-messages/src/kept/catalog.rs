@@ -6,9 +6,9 @@
 //! 12  4  bytes of it all        CRC-64/NVME of everything before, 8 bytes
 //! ```
 //!
-//! The file has it twice, each copy from a multiple of 4,096 bytes on, so that one damaged block loses
-//! no name. It is replaced as a whole: a new file is written and synced, gets the name, and the
-//! folder is synced. Where both copies are damaged, tables are called by their numbers.
+//! The file holds two copies, each aligned to 4,096 bytes, so that one damaged block loses no name. It is
+//! replaced as a whole: a new file is written, synced and renamed, then the folder is synced. If both copies
+//! are damaged, tables are called by their numbers.
 
 use std::io;
 
@@ -18,45 +18,45 @@ use quarrier_core::region::AlignedBuffer;
 use crate::log::disk::{Access, Disk, DiskFile};
 use crate::log::{Error, Result};
 
-/// The file of the tables' names.
+/// The file with the names of the tables.
 pub(super) const NAME: &str = "catalog";
-/// The file of what tables are declared to hold, of the same form: texts in place of names.
+/// The file with the declarations of the tables, in the same form: declarations in place of names.
 pub(super) const DEFINITIONS: &str = "definitions";
 const MAGIC: &[u8; 8] = b"QUARRCAT";
 const VERSION: u32 = 1;
 const BLOCK_BYTES: usize = 4096;
-/// The longest name, in bytes.
+/// Maximum length of a name in bytes.
 pub(super) const NAME_BYTES_MAX: usize = 255;
-/// The most tables.
+/// Maximum number of tables.
 const TABLES_MAX: usize = 1 << 16;
 const BYTES_MAX: usize = 64 << 20;
 
-/// Tables by their numbers.
+/// Maps the numbers of tables to their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Catalog {
     tables: Vec<(u32, String)>,
-    /// Whether a copy of it is damaged.
+    /// Whether a copy is damaged.
     pub(super) is_damaged: bool,
 }
 
 impl Catalog {
-    /// The number of a table.
+    /// Returns the number of a table.
     pub(super) fn number(&self, name: &str) -> Option<u32> {
         self.tables.iter().find(|(_, known)| known == name).map(|(number, _)| *number)
     }
 
-    /// What the table of this number is called; by its number where nothing says it.
+    /// Returns the name of the table with this number, or a name made of the number if there is none.
     pub(super) fn name(&self, number: u32) -> String {
         let known = self.tables.iter().find(|(known, _)| *known == number);
         known.map_or_else(|| format!("table{number}"), |(_, name)| name.clone())
     }
 
-    /// All numbers.
+    /// Returns all numbers.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         self.tables.iter().map(|(number, _)| *number)
     }
 
-    /// The same with another table, whose number is above all, and above `used`.
+    /// Returns the catalog with another table, whose number is above all others and above `used`.
     pub(super) fn with(&self, name: &str, used: u32) -> Option<(Catalog, u32)> {
         let last = self.numbers().max().unwrap_or(0).max(used);
         let number = last.checked_add(1).filter(|_| self.tables.len() < TABLES_MAX)?;
@@ -65,12 +65,13 @@ impl Catalog {
         Some((Catalog { tables, is_damaged: false }, number))
     }
 
-    /// What is said of the table of this number.
+    /// Returns the text of the table with this number.
     pub(super) fn text(&self, number: u32) -> Option<&str> {
         self.tables.iter().find(|(known, _)| *known == number).map(|(_, text)| text.as_str())
     }
 
-    /// The same that says something else of a table, or nothing. None where that would be too long.
+    /// Returns the catalog with another text for a table, or with none. None if the catalog would be too
+    /// long.
     pub(super) fn saying(&self, number: u32, text: Option<String>) -> Option<Catalog> {
         let mut tables = self.tables.clone();
         tables.retain(|(known, _)| *known != number);
@@ -79,15 +80,15 @@ impl Catalog {
         (bytes < BYTES_MAX / 2).then_some(Catalog { tables, is_damaged: false })
     }
 
-    /// The catalog of a folder; an empty one where it has none.
+    /// Reads the catalog of a folder; an empty one if there is none.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file is there and cannot be opened.
+    /// [`Error::Io`] if the file exists and cannot be opened.
     pub(super) fn read(disk: &dyn Disk) -> Result<Catalog> {
         Catalog::read_from(disk, NAME)
     }
 
-    /// The same of a file of this name.
+    /// As [`read`](Self::read), from a file of this name.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -101,7 +102,7 @@ impl Catalog {
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(BYTES_MAX).min(2 * BYTES_MAX)];
         let mut filled = 0;
         while filled < bytes.len() {
-            // What cannot be read is damaged.
+            // Unreadable bytes are damage.
             match file.read_at(filled as u64, &mut bytes[filled..]) {
                 Ok(0) | Err(_) => break,
                 Ok(count) => filled += count,
@@ -111,7 +112,7 @@ impl Catalog {
         Ok(Catalog::of(&bytes))
     }
 
-    /// What both copies say, or the one that is whole.
+    /// Decodes both copies, or the intact one.
     fn of(bytes: &[u8]) -> Catalog {
         let mut whole = None;
         let mut copies = 0;
@@ -125,12 +126,12 @@ impl Catalog {
         Catalog { tables: whole.unwrap_or_default(), is_damaged: copies != 2 }
     }
 
-    /// Puts it in place of the one on the disk.
+    /// Replaces the catalog on the disk.
     pub(super) fn write(&self, disk: &dyn Disk) -> Result<()> {
         self.write_to(disk, NAME)
     }
 
-    /// The same of a file of this name.
+    /// As `write`, to a file of this name.
     pub(super) fn write_to(&self, disk: &dyn Disk, name: &str) -> Result<()> {
         let (path, new) = (disk.path(name), format!("{name}.new"));
         let fail = |what: &str, error: io::Error| match crate::log::is_full(&error) {
@@ -178,7 +179,7 @@ fn write_all(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The tables that a copy has; None where it is not whole.
+/// Decodes the tables of a copy; None if it is damaged.
 fn tables(bytes: &[u8]) -> Option<Vec<(u32, String)>> {
     let u32_at = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
     if !bytes.starts_with(MAGIC) || u32_at(8)? != VERSION {

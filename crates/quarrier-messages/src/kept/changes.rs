@@ -1,4 +1,4 @@
-//! The messages of a table that came after a mark, and the rows that they replaced or removed.
+//! The messages of a table after a mark, and the rows that they replaced or removed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::index::Extent;
 use super::keyed::mark_of;
 use crate::Table;
 
-/// Messages of a table, each with its mark. Of a table with a key, also the rows that are gone.
+/// Messages of a table, each with its mark. For a table with a key, also the rows that are gone.
 #[derive(Debug, Clone)]
 pub struct Changes {
     table: Arc<Table>,
@@ -15,19 +15,20 @@ pub struct Changes {
     mark: u64,
 }
 
-/// What the rows of the table are.
+/// How the rows of the table map to marks.
 #[derive(Debug, Clone)]
 enum Places {
-    /// Messages: the row that each batch begins with, and its marks.
+    /// Messages: the first row of each batch, and the batch's marks.
     Batches(Vec<(u64, Range<u64>)>),
-    /// Those of a table that has their marks as its last column.
+    /// The rows of this table, which has their marks as its last column.
     Marked(Arc<Table>),
-    /// Each its mark, and whether it is gone by that message.
+    /// For each row its mark, and whether that message replaced or removed it.
     Listed(Vec<(u64, bool)>),
 }
 
 impl Changes {
-    /// Of a table of these batches, which has all up to `mark`; None where it has other rows than they.
+    /// Makes the changes from a table of these batches, complete up to `mark`; None if the table has other
+    /// rows than they have.
     pub(super) fn new(table: Arc<Table>, extents: &[Extent], mark: u64) -> Option<Self> {
         let mut rows = 0;
         let mut batch = |extent: &Extent| {
@@ -39,29 +40,30 @@ impl Changes {
         (rows == table.rows()).then_some(Changes { table, places, mark })
     }
 
-    /// Of the rows of a table with a key that are there at `mark`.
+    /// Makes the changes from the rows of a table with a key as of `mark`.
     pub(super) fn marked(table: Arc<Table>, marked: Arc<Table>, mark: u64) -> Self {
         Changes { table, places: Places::Marked(marked), mark }
     }
 
-    /// Of rows that came, and rows that are gone: for each, the mark of the message that did it.
+    /// Makes the changes from rows that were added and rows that are gone: each with the mark of the message
+    /// that caused it.
     pub(super) fn listed(table: Table, rows: Vec<(u64, bool)>, mark: u64) -> Self {
         Changes { table: Arc::new(table), places: Places::Listed(rows), mark }
     }
 
-    /// The messages, in the order of their marks. Of a table with a key, a row that is gone comes before the
-    /// one that replaced it.
+    /// Returns the messages in the order of their marks. In a table with a key, a row that is gone precedes
+    /// the one that replaced it.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// No message up to this mark comes after these.
+    /// Returns the mark up to which these changes are complete.
     pub fn mark(&self) -> u64 {
         self.mark
     }
 
-    /// The mark of the message in this row of the table; of a row that is gone, that of the message which
-    /// replaced or removed it.
+    /// Returns the mark of the message in this row of the table. For a row that is gone, that is the mark of
+    /// the message which replaced or removed it.
     pub fn mark_of(&self, row: u64) -> u64 {
         match &self.places {
             Places::Batches(batches) => {
@@ -74,7 +76,7 @@ impl Changes {
         }
     }
 
-    /// Whether this row of the table is gone: the message with its mark replaced or removed it.
+    /// Returns whether this row of the table is gone: the message with its mark replaced or removed it.
     pub fn is_gone(&self, row: u64) -> bool {
         self.listed_at(row).is_some_and(|(_, is_gone)| is_gone)
     }

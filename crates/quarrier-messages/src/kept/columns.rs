@@ -1,17 +1,17 @@
-//! Columns of tables in files of the data folder, so that a table need not be parsed again: a checkpoint.
+//! Checkpoints of tables: their columns in files of the data folder, so that a table need not be parsed
+//! again.
 //!
 //! ```text
 //!    0  8  "QUARRCOL"                       40  8  their messages' bytes
 //!   12  4  table                            48  8  rows
 //!   16  8  the first batches of the table        the rest of the head: `whole`
 //!          that it has                    4096    the columns: `table/stored`
-//!   24  8  the mark behind them
-//!   32  8  where they lie, CRC-64/NVME
+//!   24  8  the mark after them
+//!   32  8  their places, CRC-64/NVME
 //! ```
 //!
-//! The log has all of it, so whatever is wrong with such a file, it is not used, and that is said. It is of
-//! this log if the batches that it has are the first ones of the table there, by their places, marks and
-//! checksums.
+//! The log has all of this data, so a file with any fault is not used, and a notice says so. It belongs to
+//! this log if its batches are the first ones of the table there, by their places, marks and checksums.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -27,15 +27,15 @@ use crate::log::Result;
 use crate::log::disk::Disk;
 
 const MAGIC: &[u8; 8] = b"QUARRCOL";
-/// Fewer bytes of messages are parsed before such a file is read.
+/// If there are fewer bytes of messages, parsing them is preferred to reading such a file.
 pub(super) const BYTES_MIN: u64 = 1 << 20;
-/// A file is written anew when so much of what it has has come: one in so many parts.
+/// A file is rewritten when the new messages reach this fraction of its contents: one part in so many.
 const SHARE: u64 = 4;
 
 /// The files of a data folder.
 pub(super) struct ColumnFiles {
     disk: Arc<dyn Disk>,
-    /// The bytes of messages that the file of a table has in columns.
+    /// For each table, the bytes of messages whose columns its file has.
     stored: Mutex<HashMap<u32, u64>>,
     notices: Mutex<Vec<String>>,
 }
@@ -49,7 +49,7 @@ impl ColumnFiles {
         ColumnFiles { disk, stored: Mutex::default(), notices: Mutex::default() }
     }
 
-    /// What people should know, each once.
+    /// Returns notices for users, each once.
     pub(super) fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.notices))
     }
@@ -63,7 +63,8 @@ impl ColumnFiles {
         }
     }
 
-    /// The table of the first of these batches, as a file has it. `is_whole`: they are all that there are.
+    /// Reads the table of the first of these batches from its file. `is_whole`: these batches are all that
+    /// exist.
     pub(super) fn read(&self, table: u32, extents: &[Extent], is_whole: bool) -> Option<Snapshot> {
         let is_wanted = |head: &Head| is_of(head, (table, extents), is_whole);
         let body = |bytes: &mut dyn std::io::Read, count| Table::read_from(bytes, count);
@@ -85,8 +86,8 @@ impl ColumnFiles {
         }
     }
 
-    /// Whether it is time to write the columns of these batches: `every` bytes of messages have come, and a
-    /// share of all; where nothing is given, whether any have.
+    /// Returns whether the columns of these batches should be written: `every` bytes of new messages have
+    /// arrived, and a share of all; with None, whether any have.
     pub(super) fn is_due(&self, table: u32, extents: &[Extent], every: Option<u64>) -> bool {
         let all: u64 = extents.iter().map(Extent::message_bytes).sum();
         let stored = lock(&self.stored).get(&table).copied().unwrap_or(0);
@@ -94,14 +95,14 @@ impl ColumnFiles {
         more > 0 && every.is_none_or(|every| more >= every.max(stored / SHARE))
     }
 
-    /// Puts the columns of these batches, all of which are durable, in place of those on the disk.
+    /// Replaces the columns on the disk by those of these batches, all of which are durable.
     ///
     /// # Errors
-    /// [`Error::Full`](crate::log::Error::Full), [`Error::Io`](crate::log::Error::Io): then those before are
+    /// [`Error::Full`](crate::log::Error::Full), [`Error::Io`](crate::log::Error::Io): then the old ones are
     /// still there.
     pub(super) fn write(&self, number: u32, snapshot: &Snapshot, extents: &[Extent]) -> Result<()> {
         let Some(extents) = extents.get(..snapshot.batches) else { return Ok(()) };
-        // One after the other: they would write to the same file.
+        // Take turns: concurrent writers would write to the same file.
         let mut stored = lock(&self.stored);
         let message_bytes = extents.iter().map(Extent::message_bytes).sum();
         let end_mark = extents.last().map_or(0, |last| last.marks.end);
@@ -117,7 +118,7 @@ impl ColumnFiles {
     }
 }
 
-/// Whether a file has the first of these batches.
+/// Checks that a file has the first of these batches.
 fn is_of(
     head: &Head,
     (table, extents): (u32, &[Extent]),
@@ -126,7 +127,7 @@ fn is_of(
     let [batches, end_mark, places_sum, ..] = head.numbers;
     let batches = usize::try_from(batches).unwrap_or(usize::MAX);
     let Some(first) = extents.get(..batches) else {
-        // Whoever reads beside a writer may have seen less.
+        // A reader beside a writer may have seen fewer batches.
         return Err(match is_whole {
             true => Unused::For("has messages that the log has not".to_string()),
             false => Unused::Silently,
@@ -138,7 +139,7 @@ fn is_of(
     if is_of_these { Ok(()) } else { Err(Unused::For("is of another log".to_string())) }
 }
 
-/// Where batches lie and what they hold, as a number.
+/// Digests the places and contents of batches into a number.
 fn places(extents: &[Extent]) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     for extent in extents {

@@ -1,7 +1,7 @@
-//! What the columns of a table are declared to hold, and whether a message fits.
+//! The declared columns of a table, and the check that a message fits them.
 //!
-//! A table without a definition has whatever columns its messages show. With one, messages that do not
-//! fit are left out before they come to the log, so its columns never change.
+//! A table without a definition infers its columns from its messages. With one, messages that do not fit are
+//! rejected before they reach the log, so its columns never change.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -10,29 +10,29 @@ use crate::build::{Cell, FieldId, Row};
 use crate::exact::{DIGITS_MAX, digits, rescaled};
 use crate::{Error, Field, Kind, Result, Schema};
 
-/// The most columns of a definition.
+/// Maximum number of columns in a definition.
 const COLUMNS_MAX: usize = 1_600;
-/// The longest name of a column, in bytes.
+/// Maximum length of a column's name in bytes.
 const NAME_BYTES_MAX: usize = 255;
-/// The most columns of a key.
+/// Maximum number of columns in a key.
 const KEY_COLUMNS_MAX: usize = 32;
-/// What a line of the text begins with that says the key.
+/// The prefix of the line that declares the key.
 const KEY_WORDS: &str = "key replace";
 
-/// A column that was declared.
+/// A declared column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinedColumn {
     /// Its name.
     pub name: Box<str>,
-    /// What it holds; of [`Kind::Null`], any value.
+    /// Its type; with [`Kind::Null`], it takes any value.
     pub kind: Kind,
-    /// The most digits of an exact number, those behind the point among them; 38 is most.
+    /// Maximum digits of an exact number, including those after the point; at most 38.
     pub digits: u8,
     /// Whether every message must have a value.
     pub is_required: bool,
 }
 
-/// The columns of a table that was declared, and its key if it has one.
+/// The columns of a declared table, and its key if it has one.
 ///
 /// ```
 /// use quarrier_messages::Kind;
@@ -62,23 +62,23 @@ fn wrong(reason: String) -> Error {
     Error::Kept { place: "columns".to_string(), reason }
 }
 
-/// Why a message does not fit the columns of its table.
+/// The reason why a message does not fit the columns of its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misfit {
-    /// A value is of another kind than its column.
+    /// The type of a value differs from that of its column.
     Kind,
     /// A number has more digits than its column.
     Digits,
-    /// A column that needs a value has none.
+    /// A required column has no value.
     Missing,
-    /// There is no column for a value.
+    /// A value has no column.
     Unknown,
 }
 
 impl Misfit {
     const ALL: [Misfit; 4] = [Misfit::Kind, Misfit::Digits, Misfit::Missing, Misfit::Unknown];
 
-    /// As a [`Fault`](crate::Fault) says it.
+    /// Returns the words of a [`Fault`](crate::Fault).
     pub fn words(self) -> &'static str {
         match self {
             Misfit::Kind => "a value is of another kind than its column",
@@ -88,17 +88,17 @@ impl Misfit {
         }
     }
 
-    /// The one that these words are of.
+    /// Returns the misfit with these words.
     pub fn of(words: &str) -> Option<Misfit> {
         Misfit::ALL.into_iter().find(|misfit| misfit.words() == words)
     }
 }
 
 impl Definition {
-    /// Of columns, whose names differ in more than ASCII case.
+    /// Makes a definition of columns, whose names must differ in more than ASCII case.
     ///
     /// # Errors
-    /// [`Error::Kept`] where there are too many columns, or one has a name that none may have.
+    /// [`Error::Kept`] if there are too many columns, or if the name of one is not allowed.
     pub fn new(columns: Vec<DefinedColumn>) -> Result<Self> {
         if columns.len() > COLUMNS_MAX {
             return Err(wrong(format!("a table has at most {COLUMNS_MAX}")));
@@ -120,12 +120,12 @@ impl Definition {
         Ok(Definition { columns, key: Vec::new() })
     }
 
-    /// The same with a key: of the rows with the same values in these columns, the table has the one that
-    /// came last. The columns need a value in every message.
+    /// Adds a primary key with upsert semantics: of the rows with the same values in these columns, the table
+    /// keeps the latest. Every message must have values for these columns.
     ///
     /// # Errors
-    /// [`Error::Kept`] where there is no such column, it is there twice, or it is of a kind that no key has:
-    /// floating numbers, and columns of any kind, in the key or beside it.
+    /// [`Error::Kept`] if a column does not exist, occurs twice, or has a type that a table with a key may
+    /// not have: floating numbers in the key, and columns of any type in the key or beside it.
     pub fn with_key(mut self, names: &[&str]) -> Result<Self> {
         let mut key = Vec::with_capacity(names.len());
         for name in names {
@@ -160,24 +160,24 @@ impl Definition {
         Ok(())
     }
 
-    /// The places of the columns that are the key, in its order; none where the table has no key.
+    /// Returns the positions of the key's columns, in its order; empty if the table has no key.
     pub fn key(&self) -> &[usize] {
         &self.key
     }
 
-    /// The columns, in their order.
+    /// Returns the columns in their order.
     pub fn columns(&self) -> &[DefinedColumn] {
         &self.columns
     }
 
-    /// Their names and kinds.
+    /// Returns their names and types.
     pub fn schema(&self) -> Schema {
         let field = |it: &DefinedColumn| Field { name: it.name.clone(), kind: it.kind };
         Schema { fields: self.columns.iter().map(field).collect() }
     }
 
-    /// A line for each column: its kind, whether it is required, its name. Before them, if there is a key, a
-    /// line with the places of its columns.
+    /// Formats a line for each column: its type, whether it is required, its name. If there is a key, a line
+    /// with the positions of its columns precedes them.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         if !self.key.is_empty() {
@@ -193,13 +193,13 @@ impl Definition {
                 other => word(*other).to_string(),
             };
             let needs = if *is_required { "required" } else { "-" };
-            // A String takes everything.
+            // Writing to a String never fails.
             let _ = writeln!(text, "{word} {needs} {name}");
         }
         text
     }
 
-    /// What [`to_text`](Self::to_text) wrote; None where it is something else.
+    /// Parses the output of [`to_text`](Self::to_text); None if it is something else.
     pub(super) fn of_text(text: &str) -> Option<Self> {
         let column = |line: &str| {
             let mut parts = line.splitn(3, ' ');
@@ -257,23 +257,23 @@ fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// Takes the fields of messages, and says what is wrong with one.
+/// Takes the fields of messages, and reports what is wrong with a message.
 pub(super) trait Judge: Row {
-    /// What is wrong with the message whose fields came; the next one begins.
+    /// Returns the fault of the message whose fields arrived, and begins the next one.
     fn verdict(&mut self) -> Option<&'static str>;
 }
 
-/// Looks whether messages fit a definition.
+/// Checks whether messages fit a definition.
 pub(super) struct Checker<'d> {
     columns: &'d [DefinedColumn],
     names: HashMap<&'d str, FieldId>,
     misfit: Option<Misfit>,
-    /// Of each column, the number of the last message that had a value.
+    /// For each column, the number of the last message that had a value.
     seen: Vec<u64>,
     message: u64,
     has_required: bool,
-    /// Whether strings must not be made of floating or very long numbers: how many of their digits are left
-    /// depends on the messages around them, and rows would be different ones when they are read again.
+    /// Whether to reject strings made of floating or very long numbers: how many of their digits survive
+    /// depends on the messages around them, so the rows would differ when they are read again.
     has_key: bool,
 }
 
@@ -316,7 +316,7 @@ impl<'d> Checker<'d> {
         });
     }
 
-    /// Whether a column takes no number that may lose digits.
+    /// Returns whether a column rejects numbers that may lose digits.
     fn keeps_digits(&self, field: FieldId) -> bool {
         let is_text = |column: &DefinedColumn| column.kind == Kind::Text;
         self.has_key && self.columns.get(field.index()).is_some_and(is_text)

@@ -1,4 +1,4 @@
-//! Formats as the log calls them, and the header that each batch of CSV has.
+//! Maps formats to encodings of the log, and parses the header of CSV batches.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::format::xml::{Xml, XmlPlace};
 use crate::log::Encoding;
 use crate::{Format, Result};
 
-/// What the log calls a format.
+/// Returns the log's encoding of a format.
 ///
 /// # Errors
-/// [`Error::Kept`](crate::Error::Kept) for what is read by columns.
+/// [`Error::Kept`](crate::Error::Kept) for formats that are read by columns.
 pub(super) fn encoding_of(format: &Format, name: &str) -> Result<Encoding> {
     Ok(match format {
         Format::Json => Encoding::Json,
@@ -31,7 +31,7 @@ pub(super) fn encoding_of(format: &Format, name: &str) -> Result<Encoding> {
     })
 }
 
-/// How messages of the log are read. Those of CSV have this header before them.
+/// Returns the format that reads messages of the log. CSV messages have this header before them.
 pub(super) fn format_of(encoding: Encoding, header: &[u8]) -> Option<Format> {
     let dictionary = || Arc::new(Dictionary::builtin());
     Some(match encoding {
@@ -47,7 +47,7 @@ pub(super) fn format_of(encoding: Encoding, header: &[u8]) -> Option<Format> {
     })
 }
 
-/// What users call the format of an encoding.
+/// Returns the users' name for the format of an encoding.
 pub(super) fn name_of(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Json => "json",
@@ -59,13 +59,14 @@ pub(super) fn name_of(encoding: Encoding) -> &'static str {
     }
 }
 
-/// Whether messages are taken out of what is around them: an element around all of them is none.
+/// Returns whether messages must be extracted from what surrounds them: an element around all of them is not
+/// a message.
 pub(super) fn is_apart(encoding: Encoding) -> bool {
     encoding == Encoding::Xml
 }
 
-/// The length of the header that `bytes` begin with, and its delimiter; None where they do not begin
-/// with one as the log writes it: names in quotes.
+/// Returns the length of the header that `bytes` begin with, and its delimiter; None unless the header is in
+/// the form that the log writes: names in quotes.
 pub(super) fn header_of(bytes: &[u8]) -> Option<(usize, u8)> {
     let (mut at, mut delimiter) = (0, b',');
     loop {

@@ -1,4 +1,4 @@
-//! The segments of a log, opened when something in them is read.
+//! The segments of a log, each opened on first read.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -11,23 +11,23 @@ use quarrier_core::sync::lock;
 use crate::log::disk::{Access, Disk, DiskFile};
 use crate::log::{Place, payload_sum, segment, unpacked};
 
-/// Batches up to this length are read together with those around them: single rows that were inserted
-/// take a few hundred bytes, and a read of the disk takes as long for a thousand of them.
+/// Batches up to this length are read together with their neighbours: a single inserted row takes a few
+/// hundred bytes, and one read of the disk takes as long for a thousand of them.
 const SMALL_BYTES_MAX: u64 = 32 << 10;
-/// So many bytes of a segment are read for them at once.
+/// Bytes of a segment to read at once for small batches.
 const STRETCH_BYTES: u64 = 512 << 10;
-/// Stretches that are held: about one a worker.
+/// Maximum number of stretches to keep: about one a worker.
 const STRETCHES_MAX: usize = 8;
 
-/// Segments that are held open at once.
+/// Maximum number of segments to keep open.
 const OPEN_MAX: usize = 32;
-/// Buffers that are held for the next batch. Memory that is touched for the first time costs more than
-/// the read.
+/// Maximum number of buffers to keep for later batches. The first touch of fresh memory costs more than the
+/// read.
 const IDLE_MAX: usize = 64;
 const IDLE_BYTES_MAX: usize = 4 << 20;
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// The segments of a log, to read messages from at their places.
+/// Reads messages from the segments of a log by their places.
 pub(super) struct Files {
     disk: Arc<dyn Disk>,
     open: Mutex<HashMap<u64, Arc<dyn DiskFile>>>,
@@ -35,7 +35,7 @@ pub(super) struct Files {
     stretches: Mutex<VecDeque<Arc<Stretch>>>,
 }
 
-/// Bytes of a segment, as they were when they were read.
+/// Bytes of a segment as of the time of the read.
 struct Stretch {
     segment: u64,
     first: u64,
@@ -43,7 +43,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// The bytes of a range of the segment, if it has them.
+    /// Returns the bytes of a range of the segment, if the stretch has them.
     fn part(&self, range: &Range<u64>) -> Option<&[u8]> {
         let from = usize::try_from(range.start.checked_sub(self.first)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(self.first)?).ok()?;
@@ -53,7 +53,7 @@ impl Stretch {
 
 /// The messages of a batch in memory.
 pub(super) enum Messages {
-    /// As they lie on the disk, among other bytes.
+    /// As stored on disk, among other bytes.
     Stored {
         buffer: AlignedBuffer,
         messages: Range<usize>,
@@ -89,11 +89,11 @@ impl Files {
         Ok(file)
     }
 
-    /// The messages of a batch, unpacked. They are read past the page cache where the file system
-    /// lets us, into memory that was used before.
+    /// Reads the messages of a batch and decompresses them, with direct I/O (past the page cache) if the file
+    /// system allows it, into recycled memory.
     ///
     /// # Errors
-    /// Those of the system; [`io::ErrorKind::InvalidData`] where they are not what was written.
+    /// Those of the system; [`io::ErrorKind::InvalidData`] if the bytes differ from those written.
     pub(super) fn messages(&self, place: &Place) -> io::Result<Messages> {
         let start = place.offset.saturating_sub(u64::from(place.extension_bytes));
         let end = place.offset + u64::from(place.bytes);
@@ -133,14 +133,14 @@ impl Files {
         Ok(Messages::Unpacked(bytes))
     }
 
-    /// The messages of a small batch, which take the range of its segment; None where they are read by
-    /// themselves.
+    /// Returns the messages of a small batch, which occupies the range of its segment; None if it must be
+    /// read by itself.
     fn small(&self, place: &Place, range: &Range<u64>) -> Option<Vec<u8>> {
         if place.is_compressed {
             return None;
         }
         let messages = |stretch: &Stretch| {
-            // What was not yet written when the stretch was read is not what its checksum says.
+            // A batch that was not yet written when the stretch was read fails its checksum.
             let stored = stretch.part(range).filter(|it| payload_sum([*it]) == place.checksum)?;
             stored.get(place.extension_bytes as usize..).map(<[u8]>::to_vec)
         };
@@ -158,7 +158,7 @@ impl Files {
         let stretch = self.stretch(place.segment, range.start).ok()?;
         let found = messages(&stretch);
         let mut stretches = lock(&self.stretches);
-        // One that was read too early is of no use any more.
+        // A stretch that was read too early is useless now.
         stretches.retain(|it| held.as_ref().is_none_or(|held| !Arc::ptr_eq(held, it)));
         if stretches.len() >= STRETCHES_MAX {
             stretches.pop_front();
@@ -167,7 +167,7 @@ impl Files {
         found
     }
 
-    /// Reads a stretch of a segment, from the page on in which an offset lies.
+    /// Reads a stretch of a segment, from the page that contains an offset.
     fn stretch(&self, segment: u64, offset: u64) -> io::Result<Stretch> {
         let first = offset - offset % PAGE;
         let mut buffer = self.buffer(STRETCH_BYTES as usize);
@@ -185,7 +185,7 @@ impl Files {
         Ok(Stretch { segment, first, bytes })
     }
 
-    /// Takes the memory of messages that nobody reads any more.
+    /// Recycles the memory of messages that nobody reads any more.
     pub(super) fn let_go(&self, messages: Messages) {
         if let Messages::Stored { buffer, .. } = messages {
             self.give_back(buffer);
@@ -199,13 +199,13 @@ impl Files {
         }
     }
 
-    /// A buffer of at least so many bytes.
+    /// Returns a buffer of at least `bytes` bytes.
     fn buffer(&self, bytes: usize) -> AlignedBuffer {
         let mut idle = lock(&self.idle);
         let found = idle.iter().position(|buffer| buffer.len() >= bytes);
         match found {
             Some(at) => idle.swap_remove(at),
-            // A little more, for the next batch may be a little longer.
+            // Round up, since the next batch may be a little longer.
             None => AlignedBuffer::new(bytes.next_multiple_of(1 << 18)),
         }
     }

@@ -1,28 +1,28 @@
-//! When rows of a table with a key died, and which: what those hear who follow it.
+//! Records which rows of a table with a key died, and when, for subscribers.
 
-/// Of so many deaths the older half is forgotten: 16 MiB. Who asks for these reads the log again.
+/// At this many deaths, the older half is forgotten: 16 MiB. A request for those reads the log again.
 const DEATHS_MAX: usize = 1 << 20;
 
-/// The deaths of rows, in order: the mark of the message that did it, and the mark of the row.
+/// The deaths of rows, in order: the mark of the message that caused it, and the mark of the row.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
-    /// It has all deaths by messages of this mark and later ones.
+    /// The history is complete for messages from this mark on.
     from: u64,
     deaths: Vec<(u64, u64)>,
 }
 
 impl History {
-    /// Of what messages from a mark on do.
+    /// Makes a history of the messages from a mark on.
     pub(super) fn since(from: u64) -> Self {
         History { from, deaths: Vec::new() }
     }
 
-    /// The first mark whose deaths it has, and all later ones.
+    /// Returns the first mark from which the history is complete.
     pub(super) fn from(&self) -> u64 {
         self.from
     }
 
-    /// How many it has.
+    /// Returns the number of deaths.
     pub(super) fn len(&self) -> usize {
         self.deaths.len()
     }
@@ -37,7 +37,7 @@ impl History {
         }
     }
 
-    /// The deaths by messages of these marks.
+    /// Returns the deaths caused by messages with these marks.
     pub(super) fn of(&self, marks: std::ops::Range<u64>) -> &[(u64, u64)] {
         let first = self.deaths.partition_point(|(at, _)| *at < marks.start);
         let end = self.deaths.partition_point(|(at, _)| *at < marks.end);

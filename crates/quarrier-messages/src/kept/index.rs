@@ -1,4 +1,4 @@
-//! Where the batches of each table lie in the log.
+//! Maps each table to the places of its batches in the log.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -13,39 +13,39 @@ use crate::log::{Encoding, Entry, Place, Publication};
 pub(super) struct Extent {
     pub(super) place: Place,
     pub(super) marks: Range<u64>,
-    /// When it was committed, in microseconds since 1970.
+    /// The time of the commit, in microseconds since 1970.
     pub(super) time_us: i64,
     pub(super) encoding: Encoding,
     pub(super) publication: Option<Publication>,
-    /// Of CSV: the header that its messages begin with.
+    /// For CSV, the header that its messages begin with.
     pub(super) header: Arc<[u8]>,
 }
 
 impl Extent {
-    /// Whether both are read in the same way.
+    /// Returns whether both are read in the same way.
     pub(super) fn goes_with(&self, next: &Extent) -> bool {
         self.encoding == next.encoding && self.header == next.header
     }
 
-    /// Bytes of its messages, without their header.
+    /// Returns the bytes of its messages, without their header.
     pub(super) fn message_bytes(&self) -> u64 {
         u64::from(self.place.bytes_unpacked).saturating_sub(self.header.len() as u64)
     }
 }
 
-/// A table, and how much of it there is.
+/// A table and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptTable {
     /// Its name.
     pub name: String,
-    /// The messages that came; of a table with a key, also those that were replaced or removed since.
+    /// Messages appended; for a table with a key, including those replaced or removed since.
     pub messages: u64,
-    /// Their bytes, as they came.
+    /// Their bytes as received.
     pub bytes: u64,
-    /// Bytes that they take in the log, without headers of batches.
+    /// Bytes that they take in the log, without the headers of batches.
     pub stored_bytes: u64,
-    /// The formats that its messages came in, each once, in order of first sight.
+    /// The formats of its messages, each once, in order of first appearance.
     pub formats: Vec<&'static str>,
 }
 
@@ -54,20 +54,20 @@ pub struct KeptTable {
 pub(super) struct Index {
     tables: BTreeMap<u32, Vec<Extent>>,
     headers: HashMap<Box<[u8]>, Arc<[u8]>>,
-    /// The mark behind the last message.
+    /// The mark after the last message.
     pub(super) next_mark: u64,
-    /// Bytes of all batches in the log, without headers.
+    /// Bytes of all batches in the log, without their headers.
     pub(super) stored_bytes: u64,
 }
 
 impl Index {
-    /// Takes a batch in; one that is there already is left out.
+    /// Adds a batch, unless it is there already.
     pub(super) fn add(&mut self, entry: &Entry) {
-        // What cannot be unpacked says so when it is read.
+        // A payload that cannot be decompressed reports that when it is read.
         self.add_with(entry, || entry.payload().unwrap_or_default());
     }
 
-    /// The same for a batch whose messages are to be had otherwise.
+    /// As `add`, for a batch whose messages come from elsewhere.
     pub(super) fn add_with<'p>(&mut self, entry: &Entry, payload: impl FnOnce() -> Cow<'p, [u8]>) {
         let marks = entry.marks();
         if marks.start < self.next_mark {
@@ -102,7 +102,7 @@ impl Index {
         shared
     }
 
-    /// The headers of CSV that batches have, and the one of all others, which is empty.
+    /// Returns the CSV headers of batches, and the empty header of all other batches.
     pub(super) fn headers(&self) -> Vec<Arc<[u8]>> {
         let mut headers: Vec<Arc<[u8]>> = self.headers.values().cloned().collect();
         if !self.headers.contains_key(&[][..]) {
@@ -111,7 +111,7 @@ impl Index {
         headers
     }
 
-    /// Puts all batches of a table there.
+    /// Adds all batches of a table.
     pub(super) fn put(&mut self, number: u32, extents: Vec<Extent>) {
         for extent in &extents {
             self.stored_bytes += u64::from(extent.place.bytes);
@@ -122,7 +122,7 @@ impl Index {
         self.tables.insert(number, extents);
     }
 
-    /// Leaves out batches of segments that are no longer there: those before one that begins with this mark.
+    /// Removes batches of segments that no longer exist: those before the segment that begins with this mark.
     pub(super) fn forget_before(&mut self, segment: u64) {
         for extents in self.tables.values_mut() {
             extents.retain(|extent| extent.place.segment >= segment);
@@ -132,23 +132,23 @@ impl Index {
         self.stored_bytes = left.map(|extent| u64::from(extent.place.bytes)).sum();
     }
 
-    /// The numbers of all tables that have messages.
+    /// Returns the numbers of all tables that have messages.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         self.tables.keys().copied()
     }
 
-    /// The batches of a table.
+    /// Returns the batches of a table.
     pub(super) fn extents(&self, number: u32) -> &[Extent] {
         self.tables.get(&number).map_or(&[], Vec::as_slice)
     }
 
-    /// The batch of this publication.
+    /// Returns the batch with this publication.
     pub(super) fn published(&self, number: u32, publication: &Publication) -> Option<&Extent> {
         let mut extents = self.extents(number).iter().rev();
         extents.find(|extent| extent.publication.as_ref() == Some(publication))
     }
 
-    /// What there is of a table.
+    /// Summarizes a table.
     pub(super) fn table(&self, number: u32, name: String) -> KeptTable {
         let extents = self.extents(number);
         let mut table =

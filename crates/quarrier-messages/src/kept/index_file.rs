@@ -1,16 +1,16 @@
-//! Where all batches of the log lie, in a file of the data folder, so that the log need not be read again: a
-//! checkpoint.
+//! A checkpoint of the index: a file of the data folder with the places of all batches, so that the log need
+//! not be read again.
 //!
 //! ```text
 //!    0  8  "QUARRIDX"                         the rest of the head: `whole`
-//!   16  8  the mark behind the last batch   4096    segments: their first marks, their salts
+//!   16  8  the mark after the last batch    4096    segments: their first marks, their salts
 //!   24  8  bytes of all batches in the log          headers of CSV: 4, each a list
 //!   32  8  batches                                  tables: 4, each its number, 4, and lists of its batches
 //!   40  16 zeros                                    publishers: lists
 //! ```
 //!
-//! A list has its length before it, 8 bytes. The file is of this log if the segments are those of the
-//! folder, but for the oldest that retention has removed: each has a salt of its own.
+//! A list has its length before it, 8 bytes. The file belongs to this log if its segments, each with its own
+//! salt, are those of the folder, except for the oldest ones, which retention may have removed.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -27,14 +27,14 @@ use crate::log::{
 
 const MAGIC: &[u8; 8] = b"QUARRIDX";
 pub(super) const NAME: &str = "index";
-/// About how many bytes a batch takes.
+/// Approximate length of a batch in bytes.
 const EXTENT_BYTES: usize = 88;
 
 const COMPRESSED: u8 = 1;
 const EXTENDED: u8 = 2;
 const PUBLISHED: u8 = 4;
 
-/// All that is known of a log up to a mark.
+/// The state of a log up to a mark.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     pub(super) index: Index,
@@ -44,23 +44,23 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether what was found from its last mark on goes on with it. Where something is damaged, all of the log
-    /// is to be read, to say what.
+    /// Returns whether the log found from its last mark on continues it. If anything is damaged, the whole
+    /// log must be read to report what.
     pub(super) fn goes_on_with(&self, rest: &Recovered) -> bool {
         !rest.is_damaged() && rest.next_mark >= self.index.next_mark
     }
 }
 
-/// Writes the file. All batches are durable, and nothing of the log is damaged.
+/// Writes the file. All batches are durable, and nothing in the log is damaged.
 ///
 /// # Errors
-/// Those of the disk. Then the one before is still there.
+/// Those of the disk. The file before is still there then.
 pub(super) fn write(
     (disk, logs): (&dyn Disk, &dyn Disk),
     index: &Index,
     publishers: &Publishers,
 ) -> Result<()> {
-    // Segments that came since have none of these batches.
+    // Newer segments have none of these batches.
     let Some(mut segments) = sealings(logs)? else { return Ok(()) };
     segments.retain(|segment| segment.first_mark < index.next_mark);
     let batches: usize = index.numbers().map(|number| index.extents(number).len()).sum();
@@ -70,10 +70,10 @@ pub(super) fn write(
     whole::replace(disk, (NAME, about), head, |sink| put(sink, &segments, index, publishers))
 }
 
-/// What the file says, if it is whole and of this log.
+/// Reads the file if it is intact and belongs to this log.
 ///
 /// # Errors
-/// Why it is not used.
+/// The reason why it is not used.
 pub(super) fn read(disk: &dyn Disk, logs: &dyn Disk) -> std::result::Result<Known, Unused> {
     let body = |bytes: &mut dyn Read, count| take(bytes, count);
     let (head, (segments, mut known)) = whole::read(disk, NAME, MAGIC, |_| Ok(()), body)?;
@@ -102,7 +102,7 @@ pub(super) fn read(disk: &dyn Disk, logs: &dyn Disk) -> std::result::Result<Know
     Ok(known)
 }
 
-/// Removes the file, so that all of the log is read.
+/// Removes the file, so that the whole log is read.
 pub(super) fn remove(disk: &dyn Disk) {
     let _ = disk.remove(NAME);
 }

@@ -1,11 +1,11 @@
-//! Messages that come piece by piece, such as from a client: gathered until all of them are there, then
-//! checked, and appended as a whole or not at all.
+//! Gathers messages that arrive piece by piece, such as from a client, until all of them are there; then
+//! checks them, and appends all or none.
 //!
 //! ```text
 //!  push ─→ spool (memory, then a file) ─→ checked, block by block ─→ one batch, or a chain of them
 //! ```
 //!
-//! A chain keeps all others from the log until it ends, so nothing of it waits for a client.
+//! A chain blocks all other writers of the log until it ends, so no part of it waits for a client.
 
 use std::io;
 use std::ops::Range;
@@ -25,29 +25,29 @@ use crate::load::{Block, Stream, decompressed};
 use crate::log::{self, Batch, Committed, Encoding, Log, Pending, Publication};
 use crate::{Error, Format, FormatReader, Limits, Opening, Packing, Reject, Result};
 
-/// About how many bytes a batch has.
+/// Approximate length of a batch in bytes.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// Publishers of messages that come so are no sources that are loaded.
+/// Distinguishes the publishers of such messages from those of loaded sources.
 const GENERATION: u32 = u32::MAX;
 
-/// How messages that were gathered are taken.
+/// Options for appending gathered messages.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct IntakeOptions {
-    /// How they are written; None: their first bytes tell.
+    /// Their format; None: detect it from their first bytes.
     pub format: Option<Format>,
-    /// Columns that they have to fit, in place of those that the table was declared with; not where it has a
+    /// Columns that they have to fit, instead of the declared ones of the table. Ignored if the table has a
     /// key.
     pub definition: Option<Arc<Definition>>,
-    /// Whether one that makes no sense, or does not fit, keeps all of them out.
+    /// Whether one message that is invalid, or does not fit, rejects all of them.
     pub is_whole: bool,
-    /// Who sent them, and their number there: they are left out where the publisher sent this number, or
-    /// a greater one, before.
+    /// Their publisher and its sequence number. If the publisher has sent this number, or a greater one,
+    /// before, the messages are skipped.
     pub publication: Option<(String, u64)>,
 }
 
-/// Messages that are not all there yet. Dropped, it leaves nothing.
+/// Messages that are still arriving. Dropping it leaves nothing behind.
 pub struct Intake(Spool);
 
 impl Intake {
@@ -55,16 +55,16 @@ impl Intake {
         Intake(spool)
     }
 
-    /// Takes bytes, which may end within a message.
+    /// Appends bytes, which may end within a message.
     ///
     /// # Errors
-    /// [`log::Error::Full`] and [`log::Error::Io`], where they are more than the memory is to hold and
-    /// the disk takes no more.
+    /// [`log::Error::Full`] and [`log::Error::Io`], if the bytes exceed their share of memory and the disk
+    /// takes no more.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.0.push(bytes).map_err(failed)
     }
 
-    /// Whether so many bytes more are kept in memory, so that taking them waits for nothing.
+    /// Returns whether `more` bytes fit in memory, so that taking them does not block.
     pub fn is_in_memory(&self, more: usize) -> bool {
         self.0.is_in_memory(more)
     }
@@ -78,7 +78,7 @@ fn failed(error: io::Error) -> Error {
     })
 }
 
-/// Messages that were checked, and are on their way to the disk if there are any.
+/// Messages that were checked and, if there are any, are on their way to the disk.
 #[must_use = "what is not waited for may not be on the disk"]
 pub struct Sent {
     pub(super) taken: Taken,
@@ -90,22 +90,22 @@ pub(super) enum OnItsWay {
     All(Committed),
 }
 
-/// What became of messages.
+/// The result of appending messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Taken {
-    /// Their marks; empty where none was taken.
+    /// Their marks; empty if none was appended.
     pub marks: Range<u64>,
-    /// How many were left out.
+    /// Number of rejected messages.
     pub rejected: u64,
-    /// The first of those.
+    /// The first rejected message.
     pub first: Option<Reject>,
-    /// Whether their publisher had sent them before, so that none is taken twice.
+    /// Whether their publisher had sent them before. None is appended twice.
     pub is_duplicate: bool,
 }
 
 impl Sent {
-    /// The first message that was left out.
+    /// Returns the first rejected message.
     pub fn first(&self) -> Option<&Reject> {
         self.taken.first.as_ref()
     }
@@ -113,8 +113,8 @@ impl Sent {
     /// Waits until they are on the disk.
     ///
     /// # Errors
-    /// [`log::Error::Full`], [`log::Error::Stopped`]: then none of them counts, unless the log is found
-    /// to have them when it is opened anew.
+    /// [`log::Error::Full`], [`log::Error::Stopped`]: then none of them counts, unless the log turns out to
+    /// have them when it is opened again.
     pub async fn durable(self) -> Result<Taken> {
         let Sent { mut taken, on_its_way } = self;
         let committed = match on_its_way {
@@ -132,8 +132,8 @@ impl Sent {
     }
 }
 
-/// Checks what was gathered, and sends it to the log. Returns as soon as it is in the log's queue; where
-/// it is more than one batch, when it is on the disk.
+/// Checks the gathered messages and sends them to the log. Returns once they are in the log's queue or, if
+/// they take more than one batch, on the disk.
 pub(super) fn take(
     (store, log): (&Store, &Log),
     (table, definition): (u32, Option<Arc<Definition>>),
@@ -155,7 +155,7 @@ pub(super) fn take(
         Some(format) => format.clone(),
         None => Format::of(spool)?,
     };
-    // What a key asks of columns holds for all messages.
+    // All messages must satisfy the key's requirements.
     let keyed = definition.clone().filter(|definition| !definition.key().is_empty());
     let definition = keyed.or_else(|| options.definition.clone()).or(definition);
     let blocks = Blocks::checked(store, spool, (&format, definition.as_deref()), stop)?;
@@ -177,7 +177,7 @@ pub(super) fn take(
 struct Blocks {
     encoding: Encoding,
     payloads: Spool,
-    /// Bytes and messages of each.
+    /// The length and the number of messages of each batch.
     batches: Vec<(usize, u32)>,
     messages: u64,
     rejected: u64,
@@ -225,7 +225,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// Takes a block in, before which there are so many lines. Returns how many it has.
+    /// Adds a block that `lines` lines precede. Returns the number of its lines.
     fn add(&mut self, (block, lines): (&Block, u64), checked: Checked) -> Result<u64> {
         if let (None, Some(reject)) = (&self.first, checked.rejects.first()) {
             let place = (1 + lines + reject.line, block.offset + reject.at);
@@ -251,7 +251,8 @@ impl Blocks {
     }
 }
 
-/// Sends batches to the log: one on its way, several as a chain until they are on the disk.
+/// Sends batches to the log: a single one without waiting, several as a chain that is awaited until it is on
+/// the disk.
 pub(super) fn send(
     log: &Log,
     batches: impl ExactSizeIterator<Item = Result<Batch>>,

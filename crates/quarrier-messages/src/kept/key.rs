@@ -1,4 +1,4 @@
-//! Keys of rows as bytes, and where the row with a key is.
+//! Encodes keys of rows as bytes, and maps them to rows.
 
 use std::hash::BuildHasher;
 
@@ -8,8 +8,8 @@ use hashbrown::hash_table::Entry;
 
 use crate::Value;
 
-/// Appends a value of a key. Two keys have the same bytes if all of their values are equal: a number with a
-/// zero at its end is the one without.
+/// Appends a value of a key. Two keys have the same bytes if all of their values are equal: trailing zeros of
+/// an exact number do not count.
 pub(super) fn put<T: AsRef<str>>(value: &Value<T>, out: &mut Vec<u8>) {
     match value {
         Value::Boolean(truth) => out.extend([1, u8::from(*truth)]),
@@ -22,7 +22,7 @@ pub(super) fn put<T: AsRef<str>>(value: &Value<T>, out: &mut Vec<u8>) {
             put_number(5, text.len() as i64, out);
             out.extend_from_slice(text);
         }
-        // No column of a key has these.
+        // No column of a key has such values.
         Value::Null | Value::Float(_) | Value::Time(_) | Value::Interval { .. } => out.push(0),
     }
 }
@@ -32,7 +32,7 @@ fn put_number(kind: u8, number: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// An exact number without zeros at its end.
+/// Removes the trailing zeros of an exact number.
 pub(super) fn trimmed(mut mantissa: i128, mut scale: u8) -> (i128, u8) {
     while scale > 0 && mantissa % 10 == 0 {
         (mantissa, scale) = (mantissa / 10, scale - 1);
@@ -46,7 +46,7 @@ fn put_exact(mantissa: i128, scale: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&mantissa.to_le_bytes());
 }
 
-/// A row that is alive: the upper half of its key's hash, and its mark. Packed, for there is one a row.
+/// A live row: the upper half of its key's hash, and its mark. Packed, since there is one for each row.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, packed(4))]
 struct Slot {
@@ -54,15 +54,15 @@ struct Slot {
     mark: u64,
 }
 
-/// The marks of rows by their keys, about 20 bytes a row. It has hashes in place of keys, so whoever asks
-/// says whether the row of a mark has the key.
+/// Maps keys to the marks of rows, in about 20 bytes a row. It stores hashes instead of keys, so the caller
+/// checks whether the row with a mark has the key.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     slots: HashTable<Slot>,
     hasher: RandomState,
 }
 
-/// Spread over both ends, which tables of hashes look at.
+/// Spreads the hash over the high and low bits, since hash tables use both.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
@@ -92,7 +92,7 @@ impl Keys {
         }
     }
 
-    /// The row with the key is no more. Returns it.
+    /// Removes the row with the key, and returns it.
     pub(super) fn remove(&mut self, key: &[u8], is_key_of: impl Fn(u64) -> bool) -> Option<u64> {
         let hash = self.hash(key);
         let is_same = |slot: &Slot| slot.hash == hash && is_key_of(slot.mark);

@@ -1,14 +1,14 @@
-//! Tables with a key: of the messages with the same key, the rows have the one that came last.
+//! Tables with a key: of the messages with the same key, the rows contain the latest (upsert).
 //!
 //! ```text
 //!  batches ─→ rows with their marks ─→ key: in the index? ─→ the row there is dead: note when
-//!             or keys of rows that were removed                │
-//!                                     segments with dead rows are packed anew without them
+//!             or keys of removed rows                          │
+//!                                     segments with dead rows are compacted
 //! ```
 //!
-//! Dead rows are left out when the table is made, so whatever asks it need not know of keys. The log says
-//! nothing of which row a message replaces: that follows from the order of the messages, and a writer that had
-//! to look it up first would have to wait for each commit.
+//! Dead rows are left out when the table is made, so queries need not know about keys. The log does not
+//! record which row a message replaces: that follows from the order of the messages, and a writer that had to
+//! look it up first would have to wait for each commit.
 
 use super::Definition;
 use super::history::History;
@@ -19,51 +19,51 @@ use crate::log::rows::Rows;
 use crate::log::{self, Encoding};
 use crate::{Error, Result, Table, Value};
 
-/// The column with the marks of rows. No message has a field of this name.
+/// The column with the marks of rows. No field of a message has this name.
 const MARKS: &str = "mark\0";
-/// Messages of so many bytes are taken in at once.
+/// Bytes of messages to process at once.
 const STEP_BYTES: u64 = 256 << 20;
-/// A table is packed anew when so many of its rows are gone, if they are as many as those left.
+/// A table is compacted when this many of its rows are gone, if they are as many as those left.
 const GONE_MIN: u64 = 4_096;
-/// A table of more segments than this, and than eight for each full one, is packed anew.
+/// A table with more segments than this, and than eight for each full one, is compacted.
 const SEGMENTS_MIN: u64 = 64;
 const SEGMENTS_SHARE: u64 = 8;
 
-/// The rows of a table that are alive.
+/// The live rows of a table.
 #[derive(Debug)]
 pub(super) struct Keyed {
-    /// The places of the key's columns.
+    /// The positions of the key's columns.
     key: Vec<usize>,
     /// The rows in the order of their marks, which are its last column.
     table: Table,
     keys: Keys,
-    /// It has so many batches of the table.
+    /// Number of batches of the table that it has.
     batches: usize,
-    /// Rows that are gone since the table was packed anew.
+    /// Number of rows gone since the table was compacted.
     gone: u64,
     history: History,
 }
 
-/// Something that changes rows.
+/// A change of rows.
 enum Change {
-    /// So many messages, from this mark on.
+    /// Messages with these marks.
     Rows(std::ops::Range<u64>),
-    /// Keys of rows that are removed, each with its own mark, from this one on.
+    /// Keys of removed rows; their marks are consecutive, starting at this one.
     Removed(u64, Vec<Vec<u8>>),
 }
 
 impl Keyed {
-    /// Without a row.
+    /// Makes a table without rows.
     ///
     /// # Errors
-    /// None that a table without messages has.
+    /// None occur for a table without messages.
     pub(super) fn new(making: &Making<'_>, definition: &Definition) -> Result<Self> {
         let (table, key) = (making.marked(&[])?, definition.key().to_vec());
         let (keys, history) = (Keys::default(), History::default());
         Ok(Keyed { key, table, keys, batches: 0, gone: 0, history })
     }
 
-    /// Of a table that was stored, which has the first of these batches; None where it is no such table.
+    /// Restores a stored table, which has the first of these batches; None if it is not such a table.
     pub(super) fn stored(
         table: &Table,
         batches: usize,
@@ -99,35 +99,35 @@ impl Keyed {
         Some(keyed)
     }
 
-    /// How many batches of the table it has.
+    /// Returns the number of batches of the table that it has.
     pub(super) fn batches(&self) -> usize {
         self.batches
     }
 
-    /// Its rows, with their marks as the last column.
+    /// Returns its rows, with their marks as the last column.
     pub(super) fn marked(&self) -> &Table {
         &self.table
     }
 
-    /// When rows died.
+    /// Returns the deaths of rows.
     pub(super) fn history(&self) -> &History {
         &self.history
     }
 
-    /// Forgets the deaths by messages before this mark.
+    /// Forgets the deaths caused by messages before this mark.
     pub(super) fn forget_history(&mut self, from: u64) {
         self.history = History::since(from);
     }
 
-    /// When rows died.
+    /// Returns the deaths of rows.
     pub(super) fn into_history(self) -> History {
         self.history
     }
 
-    /// Takes in the rest of these batches, of which it has the first ones.
+    /// Applies the rest of these batches, of which it has the first ones.
     ///
     /// # Errors
-    /// Those of reading them. It has whole steps of them then.
+    /// Those of reading them. It then has applied only whole steps.
     pub(super) fn advance(&mut self, making: &Making<'_>, extents: &[Extent]) -> Result<()> {
         while let Some(rest) = extents.get(self.batches..).filter(|rest| !rest.is_empty()) {
             let mut bytes = 0;
@@ -151,10 +151,10 @@ impl Keyed {
         is_hollow || self.table.segments() as u64 > SEGMENTS_MIN.max(SEGMENTS_SHARE * full)
     }
 
-    /// Takes in the next batches, as far as marks are not above `until`.
+    /// Applies the next batches, as long as marks do not exceed `until`.
     ///
     /// # Errors
-    /// Those of reading them. Nothing is taken in then.
+    /// Those of reading them. Nothing is applied then.
     pub(super) fn take(
         &mut self,
         making: &Making<'_>,
@@ -201,7 +201,7 @@ impl Keyed {
         Ok(())
     }
 
-    /// Puts rows that come into the index. Returns which died: the mark that did it, and their own.
+    /// Adds new rows to the index. Returns the deaths: the mark that caused each, and the row's own.
     fn fold(
         &mut self,
         fresh: &Table,
@@ -236,13 +236,13 @@ impl Keyed {
     }
 }
 
-/// Whether a batch has keys of rows that were removed.
+/// Returns whether a batch has keys of removed rows.
 pub(super) fn is_removal(extent: &Extent) -> bool {
     extent.encoding == Encoding::KeysRemoved
 }
 
 impl Making<'_> {
-    /// The messages of batches, with their marks as another column.
+    /// Parses the messages of batches, with their marks as another column.
     pub(super) fn marked(&self, extents: &[Extent]) -> Result<Table> {
         let table = self.parsed(extents)?;
         let messages: u64 = extents.iter().map(|it| it.marks.end - it.marks.start).sum();
@@ -253,7 +253,7 @@ impl Making<'_> {
         Ok(table.with_numbers(MARKS, marks.map(u64::cast_signed)))
     }
 
-    /// Batches that are not what their headers say.
+    /// Reports batches whose contents contradict their headers.
     pub(super) fn uneven(&self) -> Error {
         let reason = "batches have other messages than their headers say; 'quarrier reindex' looks \
                       through the log";
@@ -261,12 +261,12 @@ impl Making<'_> {
     }
 }
 
-/// The rows without their marks.
+/// Returns the rows without their marks.
 pub(super) fn unmarked(table: &Table) -> Table {
     table.with_columns(table.columns().len().saturating_sub(1))
 }
 
-/// The mark of a row of a table that has them.
+/// Returns the mark of a row of a table that has marks.
 pub(super) fn mark_of(table: &Table, row: u64) -> u64 {
     match table.columns().len().checked_sub(1).map(|last| table.value(row, last)) {
         Some(Value::Integer(mark)) => mark.cast_unsigned(),
@@ -274,13 +274,13 @@ pub(super) fn mark_of(table: &Table, row: u64) -> u64 {
     }
 }
 
-/// The row with a mark, of a table that has them, rising.
+/// Returns the row with a mark, in a table with ascending marks.
 pub(super) fn row_of(table: &Table, mark: u64) -> Option<u64> {
     let row = first_from(table, mark);
     (row < table.rows() && mark_of(table, row) == mark).then_some(row)
 }
 
-/// The first row with this mark or a greater one; the number of rows where there is none.
+/// Returns the first row with this mark or a greater one; the number of rows if there is none.
 pub(super) fn first_from(table: &Table, mark: u64) -> u64 {
     let Some(marks) = table.columns().last() else { return 0 };
     let (segments, mark) = (marks.segments(), i128::from(mark));
@@ -312,7 +312,7 @@ fn is_key_of(table: &Table, places: &[usize], mark: u64, key: &[u8]) -> bool {
     other == key
 }
 
-/// The keys that a batch removes.
+/// Reads the keys that a batch removes.
 fn removed_keys(making: &Making<'_>, extent: &Extent) -> Result<Vec<Vec<u8>>> {
     let messages = making.files.messages(&extent.place);
     let fail =

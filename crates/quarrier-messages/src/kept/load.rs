@@ -1,4 +1,4 @@
-//! Sources into the log: parsed by all workers, written by one.
+//! Loads sources into the log: all workers parse, one thread writes.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -19,26 +19,26 @@ use crate::load::{Block, Stream};
 use crate::log::{Batch, Encoding, Publication, Sealed};
 use crate::{Format, FormatReader, Limits, Opening, Packing, Reject, Result};
 
-/// How messages are loaded into a data folder.
+/// Options for loading messages into a data folder.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// How they are written.
+    /// Their format.
     pub format: Format,
-    /// Threads that parse; 0: one a CPU.
+    /// Number of threads that parse; 0: one per CPU.
     pub workers: usize,
-    /// Bounds of what messages may ask for.
+    /// Limits on messages.
     pub limits: Limits,
-    /// The level by which batches are compressed with Zstandard (3 is usual); None: not at all.
+    /// The Zstandard level for batches (3 is usual); None: no compression.
     pub compression: Option<i32>,
-    /// Whether a source that was loaded before is loaded once more, from its start.
+    /// Whether to load a source again from its start, even if it was loaded before.
     pub is_again: bool,
-    /// About how many bytes a batch has, at most half a segment. 1 MiB.
+    /// Approximate length of a batch in bytes, at most half a segment. 1 MiB.
     pub batch_bytes: u64,
 }
 
 impl LoadOptions {
-    /// Messages of `format`, parsed by all CPUs and not compressed.
+    /// Makes options for messages of `format`, parsed by all CPUs and not compressed.
     pub fn new(format: Format) -> Self {
         LoadOptions {
             format,
@@ -51,18 +51,17 @@ impl LoadOptions {
     }
 }
 
-/// Where messages come from.
+/// The origin of messages.
 pub enum Origin<'o> {
-    /// Bytes that can be read again. What is compressed with gzip or Zstandard is decompressed.
+    /// Bytes that can be read again. Bytes compressed with gzip or Zstandard are decompressed.
     Source {
         /// The source.
         source: &'o dyn Source,
-        /// What it is called at all times, such as its path: a load that was interrupted goes on
-        /// where it was for the same name, if what was loaded still stands there. None: it never
-        /// goes on.
+        /// Its permanent name, such as its path: an interrupted load resumes for the same name, if the source
+        /// still has the messages that were loaded. None: a load never resumes.
         identity: Option<&'o str>,
     },
-    /// Bytes that come once.
+    /// Bytes that can be read once.
     Stream {
         /// The name in rejects and errors.
         name: &'o str,
@@ -71,21 +70,21 @@ pub enum Origin<'o> {
     },
 }
 
-/// What was done for a source so far.
+/// The progress of loading a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// All before this offset of the source is on the disk.
+    /// Everything before this offset of the source is on the disk.
     pub bytes: u64,
-    /// Messages that are on the disk.
+    /// Number of messages on the disk.
     pub messages: u64,
-    /// Messages that were left out.
+    /// Number of rejected messages.
     pub rejected: u64,
 }
 
-/// Hears of a load while it runs, from any of its threads.
+/// Observes a running load, on any of its threads.
 pub trait LoadWatch: Send {
-    /// A message was left out; in the order of the source, at most [`Limits::rejects_max`] times.
+    /// A message was rejected; called in the order of the source, at most [`Limits::rejects_max`] times.
     fn left_out(&mut self, reject: &Reject) {
         let _ = reject;
     }
@@ -98,29 +97,29 @@ pub trait LoadWatch: Send {
 
 impl LoadWatch for () {}
 
-/// What came of a source, all of it on the disk.
+/// The result of loading a source, all of it on the disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stored {
-    /// Messages that this load appended.
+    /// Number of messages that this load appended.
     pub messages: u64,
-    /// Messages that were left out.
+    /// Number of rejected messages.
     pub rejected: u64,
-    /// Bytes that were read, after decompression.
+    /// Bytes read, after decompression.
     pub bytes: u64,
-    /// Where this load began: all before had been loaded.
+    /// The offset where this load began: everything before it had been loaded.
     pub start: u64,
-    /// All before this offset of the source is on the disk.
+    /// Everything before this offset of the source is on the disk.
     pub end: u64,
-    /// From the first mark to the last one; other tables may have some between.
+    /// The range from the first mark to the last one; marks of other tables may lie between.
     pub marks: Range<u64>,
-    /// Whether it was told to stop before the end.
+    /// Whether the load was stopped before the end.
     pub is_stopped: bool,
-    /// Messages of those left out that were listed, or would have been.
+    /// Number of rejected messages that were listed, or would have been.
     pub(super) rejected_listed: u64,
 }
 
-/// What all workers of a load share.
+/// State that all workers of a load share.
 struct Shared<'l> {
     options: &'l LoadOptions,
     encoding: Encoding,
@@ -133,7 +132,7 @@ struct Shared<'l> {
     stop: &'l AtomicBool,
 }
 
-/// Loads a source into the table of this number. What was acknowledged before an error is told, too.
+/// Loads a source into the table with this number. On an error, it reports what was acknowledged before.
 pub(super) fn load(
     store: &Store,
     table: u32,
@@ -199,7 +198,7 @@ impl Shared<'_> {
                     }
                 }
                 Ok(None) => return,
-                // A stream that was waited for fails otherwise.
+                // A stopped stream fails with another error.
                 Err(_) if self.stop.load(Ordering::Relaxed) => return,
                 Err(error) => return self.order.fail(error),
             }
@@ -232,7 +231,7 @@ impl Shared<'_> {
     }
 }
 
-/// Where a worker panics, nobody waits for its block without end.
+/// If a worker panics, the others do not wait for its block forever.
 struct FailOnPanic<'f, 'o>(&'f Order<'o>);
 
 impl Drop for FailOnPanic<'_, '_> {

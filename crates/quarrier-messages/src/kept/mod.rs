@@ -1,20 +1,20 @@
-//! Tables that are kept: messages in a durable log, by the names of their tables.
+//! Stored tables: messages in a durable log, by the names of their tables.
 //!
 //! ```text
 //!  source ─→ blocks of whole messages ─→ workers: checked, counted ─→ order ─→ Log (acknowledged)
 //!                                                                               │
-//!  Table ←─ Load ←─ Run: its messages as one source ←─ index: where batches lie ┘
+//!  Table ←─ Load ←─ Run: its messages as one source ←─ index: places of batches ┘
 //! ```
 //!
-//! The log has the messages' own bytes, and everything else is made from it: a [`Run`] shows the
-//! messages of a table, as far as they are written in one way, as a [`Source`](quarrier_core::source::Source),
-//! so whatever reads files of messages reads a log. Columns that were made of it are stored beside it,
-//! so that only what came since is parsed when the folder is opened again.
+//! The log has the messages' own bytes, and everything else is derived from it. A [`Run`] presents the
+//! messages of a table, as far as they have one format, as a [`Source`](quarrier_core::source::Source), so
+//! any reader of message files reads a log. Derived columns are stored beside it (a checkpoint), so that
+//! reopening the folder parses only newer messages.
 //!
-//! A table whose [`Definition`] has a key has, of the messages with the same key, the one that came last, and
-//! none that was removed since.
+//! A table whose [`Definition`] has a key contains, of the messages with the same key, the latest, unless it
+//! was removed since.
 //!
-//! `docs/log.md` draws the log and the catalog, which says what tables are called.
+//! `docs/log.md` draws the log and the catalog, which has the names of tables.
 
 mod blocks;
 mod catalog;

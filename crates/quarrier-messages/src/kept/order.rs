@@ -1,4 +1,4 @@
-//! Batches go into the log in the order of their source, whoever made them.
+//! Sends batches to the log in the order of their source, whichever worker made them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -11,27 +11,27 @@ use super::load::{LoadWatch, Progress, Stored};
 use crate::log::{Log, Pending, Publication, Sealed};
 use crate::{Error, Limits, Reject, Result};
 
-/// Batches of which nobody has waited for the answer.
+/// Maximum number of batches whose answers are outstanding.
 const PENDING_MAX: usize = 32;
 
-/// A block that was parsed.
+/// A parsed block.
 pub(super) struct Done {
-    /// Where it lies in the source.
+    /// Its range in the source.
     pub(super) bytes: Range<u64>,
     pub(super) checked: Checked,
-    /// The batch; None where the block has no message.
+    /// The batch; None if the block has no message.
     pub(super) sealed: Option<Sealed>,
 }
 
-/// Takes blocks in any order, and sends them in that of their numbers.
+/// Takes blocks in any order, and sends them in the order of their numbers.
 pub(super) struct Order<'o> {
     log: &'o Log,
     name: &'o str,
     limits: &'o Limits,
     state: Mutex<State<'o>>,
-    /// A number was sent, or sending is over.
+    /// A number was sent, or sending has ended.
     moved: Condvar,
-    /// So many blocks may wait for one before them.
+    /// Maximum number of blocks that wait for an earlier one.
     ahead_max: usize,
 }
 
@@ -39,7 +39,7 @@ struct State<'o> {
     next: usize,
     waiting: BTreeMap<usize, Done>,
     pending: VecDeque<(Pending, u32, u64)>,
-    /// The sequence of the last batch that was sent; 0 where there is none.
+    /// The sequence of the last batch sent; 0 if there is none.
     sequence: u64,
     /// Lines of the source before the next block.
     lines: u64,
@@ -49,7 +49,7 @@ struct State<'o> {
 }
 
 impl<'o> Order<'o> {
-    /// Behind the batch of a publisher with this sequence; the source has so many lines before.
+    /// Continues after the publisher's batch with this sequence; `lines` lines of the source precede it.
     pub(super) fn new(
         (log, name, limits): (&'o Log, &'o str, &'o Limits),
         (sequence, lines): (u64, u64),
@@ -70,18 +70,18 @@ impl<'o> Order<'o> {
         Order { log, name, limits, state: Mutex::new(state), moved, ahead_max }
     }
 
-    /// Whether nothing more is sent.
+    /// Returns whether sending has ended.
     pub(super) fn is_over(&self) -> bool {
         lock(&self.state).failed.is_some()
     }
 
-    /// Nothing more is sent, for this reason.
+    /// Ends sending, for this reason.
     pub(super) fn fail(&self, error: Error) {
         lock(&self.state).failed.get_or_insert(error);
         self.moved.notify_all();
     }
 
-    /// Takes a block, and sends all whose turn it is. Waits where it is far ahead of others.
+    /// Takes a block, and sends all whose turn it is. Blocks if it is far ahead of others.
     pub(super) fn put(&self, number: usize, done: Done) {
         let mut state = lock(&self.state);
         while state.failed.is_none() && number >= state.next + self.ahead_max {
@@ -127,7 +127,7 @@ impl<'o> Order<'o> {
         Ok(())
     }
 
-    /// Waits for all that was sent; what came of it, also where something failed.
+    /// Waits for all batches sent. Returns the result, even after an error.
     pub(super) fn finish(self) -> (Stored, Result<()>) {
         let mut state = into_inner(self.state);
         let mut waited = Ok(());
@@ -146,7 +146,7 @@ impl<'o> Order<'o> {
 }
 
 impl State<'_> {
-    /// Waits until the batch that was sent first is on the disk.
+    /// Waits until the earliest batch sent is on the disk.
     fn wait_for_one(&mut self) -> Result<()> {
         let Some((pending, messages, end)) = self.pending.pop_front() else { return Ok(()) };
         let committed = pending.wait()?;

@@ -1,4 +1,4 @@
-//! Keys of rows that are to be removed, as batches of the log.
+//! Writes the keys of rows to remove as batches of the log (tombstones).
 
 use quarrier_core::civil::midnight;
 
@@ -10,11 +10,11 @@ use crate::log::rows::RowsWriter;
 use crate::log::{Batch, Encoding, Log};
 use crate::{Error, Kind, Result, Value};
 
-/// About how many bytes of keys a batch has.
+/// Approximate bytes of keys in a batch.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Sends keys to the log. Returns as soon as they are in its queue; where they are more than one batch, when
-/// they are on the disk.
+/// Sends keys to the log. Returns once they are in its queue or, if they take more than one batch, on the
+/// disk.
 pub(super) fn send_keys(
     log: &Log,
     (table, definition): (u32, &Definition),
@@ -47,7 +47,7 @@ fn exact((mantissa, scale): (i128, u8), to: u8) -> Option<Value> {
     rescaled(mantissa, scale, to).map(|mantissa| Value::Decimal { mantissa, scale: to })
 }
 
-/// The values of a key, of the kinds of its columns.
+/// Converts the values of a key to the types of its columns.
 fn fitted(key: &[Value], kinds: &[Kind]) -> Result<Vec<Value>> {
     let wrong = |reason: String| Error::Kept { place: "a key".to_string(), reason };
     if key.len() != kinds.len() {

@@ -1,8 +1,8 @@
-//! Where a load of a source begins: at its start, or where one before was interrupted.
+//! Finds where to begin loading a source: at its start, or where an earlier load was interrupted.
 //!
-//! Each batch says where in its source it begins and ends. A load goes on behind the last one, if the
-//! same bytes still stand there; if not, the source is another one of the same name, and is loaded
-//! from its start.
+//! Each batch records where it begins and ends in its source. A load resumes after the last batch if the
+//! source still has the same bytes there. Otherwise it is another source of the same name, and is loaded from
+//! its start.
 
 use std::io::{self, Read};
 
@@ -18,25 +18,25 @@ use crate::load::{Block, decompressed};
 use crate::log::{Encoding, PAYLOAD_BYTES_MAX, Publication};
 use crate::{FormatReader, Opening, Result};
 
-/// Where a load begins.
+/// The place where a load begins.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Start {
     pub(super) publisher: Option<u64>,
-    /// The sequence of the publisher's last batch; 0 where there is none.
+    /// The sequence of the publisher's last batch; 0 if there is none.
     pub(super) sequence: u64,
     pub(super) offset: u64,
-    /// Lines before it.
+    /// Number of lines before it.
     pub(super) lines: u64,
 }
 
-/// The most sources of one name that a load can distinguish.
+/// Maximum number of sources of one name that a load can distinguish.
 const SOURCES_MAX: u32 = 1 << 16;
 
-/// As much of a source is looked at first, to learn its header.
+/// Bytes of a source to examine first for its header.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// Finds out where to begin: the bytes from there on, and the place. The opening has seen the source's
-/// first bytes where they are not among those.
+/// Finds where to begin: returns the bytes from there on, and the place. The opening has seen the source's
+/// first bytes if they are not among those.
 pub(super) fn begin<'s>(
     store: &Store,
     (table, encoding): (u32, Encoding),
@@ -56,7 +56,7 @@ pub(super) fn begin<'s>(
         if options.is_again {
             continue;
         }
-        // Where retention has removed it, the name is believed.
+        // If retention has removed the batch, the name suffices.
         if let Some(stored) = store.payload(table, &last)?
             && !plain.has(&stored, &last, encoding, options, opening)?
         {
@@ -71,7 +71,7 @@ pub(super) fn begin<'s>(
     Err(crate::Error::Kept { place: source.name().to_string(), reason })
 }
 
-/// A number for what is loaded into a table under a name, never 0.
+/// Returns a number for a source that is loaded into a table under a name, never 0.
 pub(super) fn publisher(table: u32, identity: &str, generation: u32) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     digest.update(&table.to_le_bytes());
@@ -86,7 +86,7 @@ struct Plain<'s> {
 }
 
 impl<'s> Plain<'s> {
-    /// Its bytes from an offset on.
+    /// Returns its bytes from an offset on.
     fn rest(&self, offset: u64) -> Result<Box<dyn Read + Send + 's>> {
         let source = self.source;
         match decompressed(source)? {
@@ -103,7 +103,7 @@ impl<'s> Plain<'s> {
         quarrier_core::Error::io(self.source.name(), "read", error).into()
     }
 
-    /// Lines that end before an offset.
+    /// Counts the lines that end before an offset.
     fn lines_before(&self, offset: u64) -> Result<u64> {
         let mut reader = self.rest(0)?.take(offset);
         let mut buffer = vec![0; 256 << 10];
@@ -118,7 +118,7 @@ impl<'s> Plain<'s> {
         }
     }
 
-    /// Bytes of a range, as many as there are.
+    /// Reads the bytes of a range, as many as exist.
     fn bytes(&self, start: u64, count: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.rest(start)?.take(count).read_to_end(&mut bytes);
@@ -126,7 +126,7 @@ impl<'s> Plain<'s> {
         Ok(bytes)
     }
 
-    /// Where the first message starts, once the opening has seen what is before.
+    /// Returns where the first message starts, once the opening has seen the bytes before it.
     fn open(&self, reader: &FormatReader) -> Result<usize> {
         let mut wanted = HEAD_BYTES;
         loop {
@@ -140,7 +140,7 @@ impl<'s> Plain<'s> {
         }
     }
 
-    /// Whether the source still has the messages that were stored from it last.
+    /// Returns whether the source still has the messages that were last stored from it.
     fn has(
         &self,
         stored: &[u8],

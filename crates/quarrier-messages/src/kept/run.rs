@@ -1,4 +1,4 @@
-//! Messages of the log as a source: bytes that whatever reads files of messages reads.
+//! Presents messages of the log as a source, for any reader of message files.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,12 +15,12 @@ use super::index::Extent;
 use crate::Format;
 use crate::log::Place;
 
-/// Batches that are held for the next read.
+/// Maximum number of batches to keep for the next read.
 const HELD_MAX: usize = 64;
 const HELD_BYTES_MAX: usize = 96 << 20;
 
-/// Messages of a table that are written in one way, one after another as in a file. Those of CSV have
-/// one header before them. Cheap to clone.
+/// Messages of a table in one format, one after another as in a file. Those of CSV follow one header. Cheap
+/// to clone.
 #[derive(Clone)]
 pub struct Run(Arc<Inner>);
 
@@ -30,34 +30,34 @@ struct Inner {
     files: Arc<Files>,
     spans: Vec<Span>,
     length: u64,
-    /// The batches that were read last, by their numbers.
+    /// The most recently read batches, by their numbers.
     held: Mutex<VecDeque<(usize, Arc<Messages>)>>,
 }
 
 /// A batch as a part of the source.
 #[derive(Debug, Clone)]
 struct Span {
-    /// Where it begins in the source.
+    /// Its offset in the source.
     start: u64,
     place: Place,
-    /// Bytes at its start that are left out.
+    /// Bytes to skip at its start.
     skipped: u64,
-    /// The messages that are shown; None: all of them.
+    /// The messages to include; None: all of them.
     alive: Option<Arc<Alive>>,
 }
 
-/// Which messages of a batch are rows of their table, which has a key.
+/// The messages of a batch that are live rows of their table, which has a key.
 #[derive(Debug)]
 pub(super) struct Alive {
     /// A bit for each message.
     bits: Vec<u64>,
     header: Arc<[u8]>,
-    /// What is left of the batch, in bytes, its header among them.
+    /// The remaining bytes of the batch, including its header.
     bytes: u64,
 }
 
 impl Alive {
-    /// Those with these numbers in the batch.
+    /// Selects the messages with these numbers in the batch.
     ///
     /// # Errors
     /// Those of reading it.
@@ -96,7 +96,7 @@ impl std::fmt::Debug for Run {
     }
 }
 
-/// The same messages of the same snapshot.
+/// Two runs are equal if they are the same messages of the same snapshot.
 impl PartialEq for Run {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -106,13 +106,13 @@ impl PartialEq for Run {
 impl Eq for Run {}
 
 impl Run {
-    /// Of batches that go with each other; None where nobody reads their encoding.
+    /// Makes a run of batches that go with each other; None if no format reads their encoding.
     pub(super) fn of(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Option<Run> {
         let all = extents.iter().map(|extent| (extent, None));
         Run::of_alive(name, files, &all.collect::<Vec<_>>())
     }
 
-    /// The same of some messages of each.
+    /// As `of`, with only some messages of each.
     pub(super) fn of_alive(
         name: &str,
         files: &Arc<Files>,
@@ -122,7 +122,7 @@ impl Run {
         let format = format_of(first.encoding, &first.header)?;
         let mut length = 0;
         let mut span = |(at, (extent, alive)): (usize, &(&Extent, Option<Arc<Alive>>))| {
-            // One header is enough.
+            // Only the first batch contributes its header.
             let skipped = if at == 0 { 0 } else { extent.header.len() as u64 };
             let start = length;
             let all = u64::from(extent.place.bytes_unpacked);
@@ -135,7 +135,7 @@ impl Run {
         Some(Run(Arc::new(Inner { name, format, files, spans, length, held })))
     }
 
-    /// Whether both can be loaded at once, as if they were one.
+    /// Returns whether both can be loaded together, as if they were one.
     pub(super) fn goes_with(&self, next: &Run) -> bool {
         match (self.format(), next.format()) {
             (Format::Csv(one), Format::Csv(other)) => one == other,
@@ -143,14 +143,14 @@ impl Run {
         }
     }
 
-    /// How its messages are written.
+    /// Returns the format of its messages.
     pub fn format(&self) -> &Format {
         &self.0.format
     }
 }
 
 impl Inner {
-    /// The messages of a batch. A worker reads them piece by piece, so they are held for a while.
+    /// Returns the messages of a batch. A worker reads them piece by piece, so they are kept for a while.
     fn messages(&self, number: usize, span: &Span) -> io::Result<Arc<Messages>> {
         let known = |held: &VecDeque<(usize, Arc<Messages>)>| {
             let found = held.iter().rev().find(|(known, _)| *known == number);

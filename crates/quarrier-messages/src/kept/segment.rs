@@ -1,4 +1,4 @@
-//! One segment as a log of its own.
+//! Presents one segment as a log of its own.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::log::disk::{Access, Disk, DiskFile, RealDisk};
 use crate::log::segment::{HEAD_BYTES, Head, mark_of, name};
 
-/// A folder with one segment, whatever its file is called and whatever stands beside it.
+/// A folder with one segment, whatever its file is called and whatever else the real folder contains.
 pub(super) struct OneSegment {
     disk: RealDisk,
     file: String,
@@ -15,7 +15,7 @@ pub(super) struct OneSegment {
 }
 
 impl OneSegment {
-    /// Of the file at `path`.
+    /// Opens the file at `path`.
     ///
     /// # Errors
     /// Those of the system.

@@ -1,4 +1,4 @@
-//! A table as its messages are at a mark, made from the log.
+//! Builds a table from the log as of a mark.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,40 +11,40 @@ use super::run::Run;
 use crate::column::raw::SEGMENT_ROWS;
 use crate::{Format, Kind, Limits, Load, Result, Schema, Table};
 
-/// How snapshots are made.
+/// How to build snapshots.
 pub(super) struct Making<'m> {
     pub(super) name: &'m str,
     pub(super) files: &'m Arc<Files>,
     pub(super) workers: usize,
     pub(super) stop: &'m AtomicBool,
-    /// The columns that the table was declared with.
+    /// The declared columns of the table.
     pub(super) schema: Option<&'m Schema>,
 }
 
-/// A table of the first batches of those that there are now.
+/// A table of the first batches of those that exist now.
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     pub(super) table: Arc<Table>,
     pub(super) batches: usize,
-    /// Of a table with a key: the same rows, with their marks as another column.
+    /// For a table with a key, the same rows with their marks as another column.
     pub(super) marked: Option<Arc<Table>>,
 }
 
 impl Snapshot {
-    /// Of a table without a key.
+    /// Makes the snapshot of a table without a key.
     pub(super) fn new(table: Table, batches: usize) -> Self {
         Snapshot { table: Arc::new(table), batches, marked: None }
     }
 
-    /// All that has to be stored.
+    /// Returns everything that must be stored.
     pub(super) fn stored(&self) -> &Table {
         self.marked.as_ref().unwrap_or(&self.table)
     }
 }
 
 impl Making<'_> {
-    /// The table of all batches. Where one of the first of them is there already, only the others are
-    /// parsed, unless that would read them otherwise than all at once.
+    /// Builds the table of all batches. If `known` covers the first of them, only the others are parsed,
+    /// unless that would give another result than parsing all at once.
     pub(super) fn table(&self, known: Option<&Snapshot>, extents: &[Extent]) -> Result<Snapshot> {
         let batches = extents.len();
         if let Some(known) = known.filter(|known| known.batches <= batches) {
@@ -63,7 +63,7 @@ impl Making<'_> {
         Ok(Snapshot::new(self.parsed(extents)?, batches))
     }
 
-    /// The messages of batches as one table.
+    /// Parses the messages of batches into one table.
     pub(super) fn parsed(&self, extents: &[Extent]) -> Result<Table> {
         let runs = runs(self.name, self.files, extents)?;
         let mut tables = Vec::new();
@@ -81,17 +81,17 @@ impl Making<'_> {
     }
 
     fn load(&self, format: &Format, bytes: u64) -> Load<'_> {
-        // Few messages are parsed before another thread has begun.
+        // One thread parses a few messages before another has started.
         let workers = if bytes < ALONE_BYTES { 1 } else { self.workers };
         let load = Load::new(format.clone()).workers(workers).limits(Limits::default());
         self.schema.cloned().into_iter().fold(load.cancel(self.stop), Load::schema)
     }
 }
 
-/// The messages of batches as sources.
+/// Returns the messages of batches as sources.
 ///
 /// # Errors
-/// [`Error::Kept`](crate::Error::Kept) where some have an encoding that nobody reads.
+/// [`Error::Kept`](crate::Error::Kept) if some have an encoding that no format reads.
 pub(super) fn runs(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Result<Vec<Run>> {
     let alike = extents.chunk_by(Extent::goes_with);
     let runs = alike.map(|alike| {
@@ -106,28 +106,27 @@ pub(super) fn runs(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Result
     runs.collect()
 }
 
-/// Whether a table that grew by little at a time is better packed anew: a scan goes from segment to
-/// segment.
+/// Returns whether a table that grew in small steps should be compacted: a scan goes from segment to segment.
 fn is_in_pieces(table: &Table) -> bool {
     let packed = table.rows() / SEGMENT_ROWS as u64;
     table.segments() as u64 > PIECES_MIN.max(8 * packed)
 }
 
-/// So many bytes are parsed by one thread.
+/// Up to this many bytes, one thread parses.
 const ALONE_BYTES: u64 = 256 << 10;
 
-/// Segments that no table is packed anew for.
+/// Up to this many segments, no table is compacted.
 const PIECES_MIN: u64 = 64;
 
-/// Whether a column has texts in one of both tables and something else in the other: then all messages
-/// are to be read at once, for beside texts a time keeps its own words and a number all of its digits.
+/// Returns whether a column has strings in one of the tables and another type in the other. Then all messages
+/// must be parsed together, since beside strings a time keeps its own words and a number all of its digits.
 fn differ_in_words(one: &Table, other: &Table) -> bool {
     let is_time = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp);
     one.schema().fields.iter().any(|field| {
         let Some(at) = other.schema().position(&field.name) else { return false };
         let kinds = (field.kind, other.schema().fields[at].kind);
         match kinds {
-            // Numbers that lost digits before the first text of their part came.
+            // Numbers lost digits before the first string of their part arrived.
             (_, Kind::Text) if other.columns()[at].rounded() > 0 => true,
             (Kind::Null, _) | (_, Kind::Null) => false,
             (one, other) if one == other => false,

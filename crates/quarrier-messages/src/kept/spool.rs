@@ -1,5 +1,4 @@
-//! Bytes that wait until all of them are there: in memory while they are few, else in a file that has
-//! no name.
+//! Buffers bytes until all of them have arrived: in memory while they are few, otherwise in an unnamed file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -9,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quarrier_core::source::Source;
 
-/// So many bytes are kept in memory.
+/// Maximum number of bytes to keep in memory.
 const MEMORY_BYTES_MAX: usize = 256 << 10;
 
 /// Numbers the files of this process.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes in the order in which they came.
+/// Bytes in the order of arrival.
 pub(super) struct Spool {
     folder: PathBuf,
     memory: Vec<u8>,
@@ -24,13 +23,13 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Without bytes; its file is made in this folder, once it needs one.
+    /// Makes an empty spool, which creates its file in this folder once it needs one.
     pub(super) fn new(folder: &Path) -> Self {
         let folder = folder.to_path_buf();
         Spool { folder, memory: Vec::new(), file: None, length: 0 }
     }
 
-    /// Takes bytes behind all that are there.
+    /// Appends bytes.
     ///
     /// # Errors
     /// Those of the system, such as a full disk.
@@ -51,12 +50,12 @@ impl Spool {
         }
     }
 
-    /// Whether so many bytes more are kept in memory.
+    /// Returns whether `more` bytes fit in memory.
     pub(super) fn is_in_memory(&self, more: usize) -> bool {
         self.file.is_none() && self.memory.len() + more <= MEMORY_BYTES_MAX
     }
 
-    /// A file that is gone with whoever has it open.
+    /// Creates a file that disappears when its descriptor is closed.
     fn nameless(&self) -> io::Result<File> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("spool.{}.{number}", std::process::id()));
@@ -66,10 +65,10 @@ impl Spool {
         Ok(file)
     }
 
-    /// Bytes from an offset on, as many as are wanted.
+    /// Reads `count` bytes from an offset on.
     ///
     /// # Errors
-    /// Those of the system; [`io::ErrorKind::UnexpectedEof`] where there are not so many.
+    /// Those of the system; [`io::ErrorKind::UnexpectedEof`] if there are fewer.
     pub(super) fn bytes(&self, offset: u64, count: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; count];
         let mut filled = 0;

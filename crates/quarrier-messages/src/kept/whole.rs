@@ -1,15 +1,15 @@
-//! Files of a data folder that are written as a whole and hold nothing that the log has not: a head, and
-//! what it describes.
+//! Checkpoint files of a data folder, written as a whole: a head, and the body that it describes. They hold
+//! nothing that the log does not have.
 //!
 //! ```text
-//!    0  8  what it is                       56  8  bytes behind the head
+//!    0  8  magic                            56  8  bytes after the head
 //!    8  4  version, 1                       64  8  CRC-64/NVME of them
 //!   12  4  table, or 0                      72  16 the program's version, then zeros
 //!   16  40 five numbers                   4092  4  CRC-32C of bytes 0..4092
 //! ```
 //!
-//! Such a file is replaced as a whole: another one is written and synced, gets the name, and the folder is
-//! synced. So a crash leaves the old one or the new one.
+//! Such a file is replaced as a whole: a new file is written, synced and renamed, and the folder is synced. A
+//! crash thus leaves the old file or the new one.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -23,25 +23,25 @@ use crate::log::{Error, Output, Result, crc32, is_full};
 const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 4096;
 const CHECKED_BYTES: usize = HEAD_BYTES - 4;
-/// Bytes that are read or written at once.
+/// Bytes to read or write at once.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Another program may read messages otherwise.
+/// Another version of the program may parse messages differently.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 const PROGRAM_BYTES: usize = 16;
 
-/// What a file says of itself.
+/// The contents of a file's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) magic: &'static [u8; 8],
     pub(super) table: u32,
-    /// What they mean is for whoever writes the file.
+    /// Numbers whose meaning the writer of the file defines.
     pub(super) numbers: [u64; 5],
 }
 
-/// Why a file is not used.
+/// The reason why a file is not used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unused {
-    /// For a reason that nobody needs to know: there is none.
+    /// There is no file, which needs no notice.
     Silently,
     For(String),
 }
@@ -60,10 +60,10 @@ impl Unused {
     }
 }
 
-/// Puts a file of about `bytes` bytes in place of the one of this name.
+/// Replaces the file of this name by one of about `bytes` bytes.
 ///
 /// # Errors
-/// [`Error::Full`], [`Error::Io`]: then the one before is still there.
+/// [`Error::Full`], [`Error::Io`]: the old file is still there then.
 pub(super) fn replace(
     disk: &dyn Disk,
     (name, bytes): (&str, usize),
@@ -76,7 +76,7 @@ pub(super) fn replace(
         disk.sync_folder()
     });
     written.map_err(|error| {
-        // It takes room that others could use.
+        // It occupies space that others could use.
         let _ = disk.remove(&new);
         let path = disk.path(name);
         match is_full(&error) {
@@ -109,11 +109,11 @@ fn write(
     file.sync()
 }
 
-/// Reads a file of this name and kind: `is_wanted` looks at its head first, and `read` parses that many bytes
-/// after it. Nothing is used unless the checksum is right.
+/// Reads a file of this name and type: `is_wanted` checks its head first, and `read` parses that many bytes
+/// after it. Nothing is used unless the checksum matches.
 ///
 /// # Errors
-/// Why it is not used.
+/// The reason why it is not used.
 pub(super) fn read<T>(
     disk: &dyn Disk,
     name: &str,
@@ -150,7 +150,7 @@ impl Head {
         bytes
     }
 
-    /// With the number of bytes after it, and their checksum.
+    /// Reads the head, and returns it with the number of bytes after it and their checksum.
     fn read(
         magic: &'static [u8; 8],
         bytes: &[u8],
@@ -181,7 +181,7 @@ fn program() -> [u8; PROGRAM_BYTES] {
     program
 }
 
-/// Bytes on their way into a file, counted and with a checksum.
+/// Writes bytes to a file, counts them, and computes their checksum.
 struct Sink<'o> {
     output: Output<'o>,
     digest: Digest,
@@ -201,20 +201,20 @@ impl Write for Sink<'_> {
     }
 }
 
-/// The bytes of a file from its start on, and the checksum of those that were read.
+/// Reads the bytes of a file from its start on, and computes their checksum.
 struct Body<'f> {
     file: &'f dyn DiskFile,
     buffer: AlignedBuffer,
-    /// What of the buffer nobody has read.
+    /// The unread part of the buffer.
     held: std::ops::Range<usize>,
-    /// Where in the file the buffer ends.
+    /// The offset in the file of the buffer's end.
     at: u64,
     digest: Digest,
 }
 
 impl<'f> Body<'f> {
     fn new(file: &'f dyn DiskFile) -> Self {
-        // Not more than there is.
+        // Allocate no more than the file has.
         let bytes = file.length().map_or(BUFFER_BYTES, |length| length as usize);
         let bytes = bytes.next_multiple_of(HEAD_BYTES).clamp(HEAD_BYTES, BUFFER_BYTES);
         let digest = Digest::new(CrcAlgorithm::Crc64Nvme);

@@ -1,4 +1,4 @@
-//! Who follows a table: its messages as far as they are durable, from any mark on.
+//! Reads the changes of a table: its durable messages, from any mark on.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,28 +12,29 @@ use crate::kept::snapshot::Making;
 use crate::log::{self, Growth, Log};
 use crate::{Error, Result, Schema};
 
-/// Messages of so many bytes are parsed at once, or one batch of more.
+/// Bytes of messages to parse at once, unless one batch has more.
 const STEP_BYTES: u64 = 4 << 20;
 
 impl Store {
-    /// For whoever waits for messages to come, in whatever table; None where it is open for reading only.
+    /// Returns a handle that waits for new messages in any table; None if the folder is open for reading
+    /// only.
     pub fn growth(&self) -> Option<Growth> {
         self.log.as_ref().map(Log::growth)
     }
 
-    /// All messages of a table, as [`Store::table`] has them.
+    /// Returns all messages of a table, as [`Store::table`] has them.
     ///
     /// # Errors
     /// As [`Store::table`].
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn whole(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Changes> {
         let table = self.table(name, workers, stop)?;
         let state = lock(&self.state);
         let number = self.number(&state, name)?;
         let all = state.index.extents(number);
-        // While it was made, more may have come, and another table of all that.
+        // Meanwhile more messages may have arrived, with another table of all of them.
         let snapshot = state.snapshots.get(&number);
         let (table, batches) = match snapshot {
             Some(snapshot) => (Arc::clone(&snapshot.table), snapshot.batches),
@@ -47,17 +48,17 @@ impl Store {
         Changes::new(table, extents, mark).ok_or_else(|| self.uneven(name))
     }
 
-    /// The messages of a table with marks above `after`, as many as are parsed at once: none where nothing
-    /// has come. Their columns are those of `schema`, wider where a value asks for it. Batches count as a
-    /// whole, so the first messages may have lower marks, and the last ones marks above `until`. Of a table
-    /// with a key, there are also the rows that these messages replaced or removed.
+    /// Returns the messages of a table with marks above `after`, as many as are parsed at once; none if
+    /// nothing is new. Their columns are those of `schema`, widened if a value requires it. Batches are
+    /// indivisible, so the first messages may have lower marks, and the last ones marks above `until`. For a
+    /// table with a key, the result also has the rows that these messages replaced or removed.
     ///
     /// # Errors
-    /// [`Error::Log`] with [`log::Error::Gone`] where retention removed what comes next; else as
+    /// [`Error::Log`] with [`log::Error::Gone`] if retention removed the next messages; otherwise as
     /// [`Store::table`].
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn changes(
         &self,
         name: &str,
@@ -95,8 +96,8 @@ impl Store {
         Changes::new(table, &extents, mark).ok_or_else(|| self.uneven(name))
     }
 
-    /// The last mark before the messages of a table that were committed at a time, in microseconds since
-    /// 1970, or later.
+    /// Returns the last mark before the messages of a table that were committed at `time_us`, in microseconds
+    /// since 1970, or later.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -104,7 +105,7 @@ impl Store {
         self.refresh();
         let state = lock(&self.state);
         let all = state.index.extents(self.number(&state, name)?);
-        // Times of commits never go back.
+        // Commit times never go back.
         let first = all.partition_point(|extent| extent.time_us < time_us);
         Ok(mark_before(all.get(first), state.index.next_mark))
     }
@@ -116,7 +117,7 @@ impl Store {
     }
 }
 
-/// The last mark before a batch, or before the next message of all.
+/// Returns the last mark before a batch, or before the next message of all.
 fn mark_before(next: Option<&Extent>, next_mark: u64) -> u64 {
     next.map_or(next_mark, |extent| extent.marks.start).saturating_sub(1)
 }

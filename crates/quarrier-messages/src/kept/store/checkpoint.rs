@@ -1,4 +1,4 @@
-//! What is stored of a data folder beside its log, and when: columns of tables, and where batches lie.
+//! Writes checkpoints of a data folder: the columns of tables, and the index of batches.
 
 use quarrier_core::sync::lock;
 
@@ -10,21 +10,22 @@ use crate::kept::load::{LoadWatch, Progress};
 use crate::kept::snapshot::Snapshot;
 use crate::{Reject, Result};
 
-/// Bytes of messages that are parsed in a few tens of milliseconds.
+/// Parsing this many bytes of messages takes a few tens of milliseconds.
 pub(super) const CHECKPOINT_BYTES: u64 = 64 << 20;
-/// The index is stored anew when so much of what it has has come: one in so many parts.
+/// The index is rewritten when the new batches reach this fraction of its contents: one part in so many.
 const INDEX_SHARE: u64 = 4;
 
 impl Store {
-    /// Stores the columns of a table whenever so many bytes of its messages have come since, and a quarter of
-    /// what is stored; and where batches lie when so many bytes of the log have. 64 MiB if this is not called.
+    /// Stores the columns of a table whenever `bytes` bytes of its messages are new, and a quarter of the
+    /// stored ones; and the index when as many bytes of the log are. The default is 64 MiB.
     #[must_use]
     pub fn checkpoint_every(mut self, bytes: u64) -> Store {
         self.checkpoint_bytes = bytes;
         self
     }
 
-    /// Stores the columns of a table, if so many bytes of messages have come, or any, and this process may.
+    /// Stores the columns of a table, if this process may write and enough bytes of messages are new; with
+    /// None, any.
     pub(super) fn store(
         &self,
         number: u32,
@@ -42,11 +43,12 @@ impl Store {
         }
     }
 
-    /// Stores the columns of all tables that were asked for and have grown since, and where all batches lie:
-    /// whoever opens the folder next reads and parses only what came after.
+    /// Stores the columns of all tables that were requested and have grown since, and the index of all
+    /// batches. The next process that opens the folder reads and parses only newer messages.
     ///
     /// # Errors
-    /// [`Error::Log`](crate::Error::Log) where there is no room, or the system refuses. What was stored before is still there.
+    /// [`Error::Log`](crate::Error::Log) if there is no space, or if the system reports an error. The state
+    /// stored before is still there.
     pub fn checkpoint(&self) -> Result<()> {
         self.store_all(None)?;
         self.store_index(None)
@@ -65,15 +67,15 @@ impl Store {
         Ok(())
     }
 
-    /// What people should know of what was stored and is not used, since the last call: each line once.
+    /// Returns notices, since the last call, about stored state that is not used: each line once.
     pub fn take_notices(&self) -> Vec<String> {
         let mut notices = std::mem::take(&mut *lock(&self.notices));
         notices.extend(self.columns.iter().flat_map(ColumnFiles::take_notices));
         notices
     }
 
-    /// Stores where all batches lie, if so many bytes of the log have come since, and a share of all; or any,
-    /// where nothing is given. A log that is damaged is read whole by everybody, who say so.
+    /// Stores the index of all batches if `every` bytes of the log are new, and a share of all; with None, if
+    /// any are. Nothing is stored for a damaged log: every process reads it whole, and reports the damage.
     pub(super) fn store_index(&self, every: Option<u64>) -> Result<()> {
         let (Some(log), Some(disk)) = (&self.log, &self.disk) else { return Ok(()) };
         if self.recovered.is_damaged() {
@@ -86,14 +88,14 @@ impl Store {
         if more == 0 || every.is_some_and(|every| more < every.max(stored / INDEX_SHARE)) {
             return Ok(());
         }
-        // Also where it fails: not at once again.
+        // Even if it fails, do not retry at once.
         state.indexed_bytes = all;
         let disks = (disk.as_ref(), self.logs.as_ref());
         Ok(index_file::write(disks, &state.index, &log.publishers())?)
     }
 }
 
-/// Stores where batches lie while a long load goes on.
+/// Stores the index during a long load.
 pub(super) struct Indexing<'i> {
     pub(super) store: &'i Store,
     pub(super) watch: &'i mut dyn LoadWatch,
@@ -105,7 +107,7 @@ impl LoadWatch for Indexing<'_> {
     }
 
     fn progressed(&mut self, progress: &Progress) {
-        // A load is none the worse for an index that could not be stored.
+        // A failure to store the index does not affect the load.
         let _ = self.store.store_index(Some(self.store.checkpoint_bytes));
         self.watch.progressed(progress);
     }

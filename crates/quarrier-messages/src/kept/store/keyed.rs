@@ -1,4 +1,4 @@
-//! Tables with a key: as they are, as they were, and what changed.
+//! Tables with a key: their current rows, their rows as of a mark, and the changes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use crate::kept::snapshot::{Making, Snapshot};
 use crate::log;
 use crate::{Error, Format, Load, Result, Schema, Table, Value};
 
-/// Batches of so many bytes are parsed at once for rows that are gone.
+/// Bytes of batches to parse at once for rows that are gone.
 const PARSED_BYTES: u64 = 16 << 20;
-/// So many deaths are looked for at once, where the log has to be read for them.
+/// Number of deaths to find at once if the log has to be read for them.
 const DEATHS_WANTED: usize = 1 << 18;
 
 impl Store {
-    /// Removes the rows with these keys, each with a value for each column of the key, in its order: those that
-    /// are there when the removal is on the disk, and no row that comes later. Returns as soon as it is on its
-    /// way; each key takes a mark of its own.
+    /// Removes the rows with these keys. Each key has a value for each column of the table's key, in its
+    /// order. It removes rows that exist when the removal is on the disk, and no later row. Returns once the
+    /// removal is on its way; each key takes a mark of its own.
     ///
     /// # Errors
-    /// [`Error::Kept`] where there is no such table, it has no key, or a value is of another kind than its
-    /// column; [`Error::Log`] where the disk is full or fails.
+    /// [`Error::Kept`] if there is no such table, it has no key, or the type of a value differs from that of
+    /// its column; [`Error::Log`] if the disk is full or fails.
     pub fn remove(&self, name: &str, keys: &[Vec<Value>]) -> Result<Sent> {
         let log = self.writer()?;
         let number = self.number(&lock(&self.state), name)?;
@@ -44,14 +44,14 @@ impl Store {
         send_keys(log, (number, &definition), keys)
     }
 
-    /// As [`Store::remove`], of keys that are written as JSON lines: objects with a field for each column of the
-    /// key. Other fields count for nothing.
+    /// As [`Store::remove`], for keys written as JSON lines: objects with a field for each column of the key.
+    /// Other fields are ignored.
     ///
     /// # Errors
-    /// As [`Store::remove`]; [`Error::Kept`] for a line that makes no sense.
+    /// As [`Store::remove`]; [`Error::Kept`] for an invalid line.
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn remove_lines(&self, name: &str, lines: &[u8], stop: &AtomicBool) -> Result<Sent> {
         let number = self.number(&lock(&self.state), name)?;
         let Some(definition) = self.keyed_definition(number) else {
@@ -71,13 +71,13 @@ impl Store {
         self.remove(name, &(0..table.rows()).map(key).collect::<Vec<_>>())
     }
 
-    /// How many rows of a table with a key the messages of these marks replaced or removed.
+    /// Counts the rows of a table with a key that the messages with these marks replaced or removed.
     ///
     /// # Errors
     /// As [`Store::table`].
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn gone(&self, name: &str, marks: Range<u64>, stop: &AtomicBool) -> Result<u64> {
         self.table(name, 1, stop)?;
         let number = self.number(&lock(&self.state), name)?;
@@ -87,13 +87,13 @@ impl Store {
         Ok(deaths.len() as u64)
     }
 
-    /// The definition of a table that has a key.
+    /// Returns the definition of a table that has a key.
     pub(super) fn keyed_definition(&self, number: u32) -> Option<Arc<Definition>> {
         self.definition_of(number).filter(|definition| !definition.key().is_empty())
     }
 
-    /// The table as it is with these batches, or more: made of its rows when it was asked for last, or else
-    /// of what is stored, and of what came since.
+    /// Returns the table with these batches, or more: built from its rows at the last request, or else from
+    /// the checkpoint, and from newer messages.
     pub(super) fn keyed_snapshot<'c>(
         &self,
         (number, definition): (u32, &Definition),
@@ -125,7 +125,7 @@ impl Store {
         Ok(Snapshot { table: Arc::new(unmarked(&marked)), batches, marked: Some(marked) })
     }
 
-    /// The messages of these batches, and the rows that they replaced or removed, by their marks.
+    /// Returns the messages of these batches, and the rows that they replaced or removed, by their marks.
     pub(super) fn keyed_changes(
         &self,
         (name, number, definition): (&str, u32, &Definition),
@@ -147,7 +147,7 @@ impl Store {
         let new = making.marked(&new)?;
         let old = deaths.iter().map(|(_, old)| *old).filter(|old| *old < marks.start);
         let old = self.rows_of((number, &making), old.collect())?;
-        // Each with the mark of the message that brings it, or that it is gone by.
+        // Each with the mark of the message that adds the row, or that replaces or removes it.
         let mut rows: Vec<(u64, bool, u64)> = Vec::new();
         for (at, mark) in deaths {
             let row = match mark < marks.start {
@@ -168,7 +168,7 @@ impl Store {
         Ok(Changes::listed(table, rows, mark))
     }
 
-    /// The deaths by messages of these marks, all of which are durable.
+    /// Returns the deaths caused by messages with these marks, all of which are durable.
     fn deaths(
         &self,
         (name, number, definition): (&str, u32, &Definition),
@@ -203,8 +203,8 @@ impl Store {
         Ok(deaths)
     }
 
-    /// The deaths from a mark on, as many as are to be had at once and all of these marks, found by reading the
-    /// log from its start; and the mark up to which they are all.
+    /// Reads the log from its start to find the deaths from a mark on: as many as are found at once, and at
+    /// least all of these marks. Returns them with the mark up to which they are complete.
     fn history_from(
         &self,
         (name, number, definition): (&str, u32, &Definition),
@@ -226,14 +226,14 @@ impl Store {
             }
             let step = some_of(rest);
             keyed.advance(&making, &extents[..keyed.batches() + step])?;
-            // More may come after the last batch.
+            // More may follow the last batch.
             let taken = extents.get(..keyed.batches()).and_then(<[Extent]>::last);
             end = taken.map_or(end, |last| last.marks.end);
         }
         Ok((keyed.into_history(), end))
     }
 
-    /// Rows of a table by their marks, with them, from the log; in the order of their marks.
+    /// Reads the rows with these marks from the log, in the order of their marks, which are included.
     fn rows_of(&self, (number, making): (u32, &Making<'_>), mut marks: Vec<u64>) -> Result<Table> {
         marks.sort_unstable();
         let mut extents: Vec<Extent> = Vec::new();
@@ -269,7 +269,7 @@ impl Store {
         Ok(Table::concat(&found, 1))
     }
 
-    /// The messages that are rows of a table with a key.
+    /// Returns the messages that are rows of a table with a key.
     pub(super) fn alive_runs(&self, name: &str, number: u32) -> Result<Vec<Run>> {
         self.table(name, 0, &AtomicBool::new(false))?;
         let (extents, marked) = {
@@ -304,14 +304,14 @@ impl Store {
         alike.map(|alike| run(alike).ok_or_else(unread)).collect()
     }
 
-    /// The rows of a table with a key as they were at a mark: all that messages up to it left. None where it
+    /// Returns the rows of a table with a key as of a mark: those that all messages up to it left. None if it
     /// has no key.
     ///
     /// # Errors
-    /// As [`Store::table`]; [`Error::Log`] with [`log::Error::Gone`] where retention removed what is needed.
+    /// As [`Store::table`]; [`Error::Log`] with [`log::Error::Gone`] if retention removed needed messages.
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn whole_at(
         &self,
         name: &str,
@@ -330,7 +330,7 @@ impl Store {
         mark: u64,
         (workers, stop): (usize, &AtomicBool),
     ) -> Result<Changes> {
-        // It knows when rows died.
+        // The table knows when rows died.
         self.table(name, workers, stop)?;
         let (schema, place) = (definition.schema(), self.named(name));
         let making =
@@ -370,7 +370,7 @@ impl Store {
     }
 }
 
-/// The rows in the order of their marks.
+/// Sorts the rows by their marks.
 fn in_order(table: &Table, workers: usize) -> Table {
     let mut rows: Vec<(u64, u64)> =
         (0..table.rows()).map(|row| (mark_of(table, row), row)).collect();
@@ -383,7 +383,7 @@ fn in_order(table: &Table, workers: usize) -> Table {
     table.take(&rows, &columns, workers)
 }
 
-/// How many of these batches are parsed at once, at least one.
+/// Returns how many of these batches to parse at once, at least one.
 fn some_of(extents: &[Extent]) -> usize {
     let mut bytes = 0;
     let some = extents.iter().take_while(|extent| {

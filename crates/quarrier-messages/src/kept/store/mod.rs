@@ -1,4 +1,4 @@
-//! A data folder: its tables, by their names.
+//! A data folder: its tables by name.
 
 mod changes;
 mod checkpoint;
@@ -33,7 +33,7 @@ use crate::log::{LOG_FOLDER, Log, Publication, Recovered, segment};
 use crate::{Error, Result, Table};
 use checkpoint::Indexing;
 
-/// A data folder that is open: for writing with its lock, by one process at a time, or for reading.
+/// An open data folder: for writing, with its lock, by one process at a time, or for reading.
 ///
 /// ```
 /// use std::sync::atomic::AtomicBool;
@@ -55,28 +55,28 @@ use checkpoint::Indexing;
 /// # }
 /// ```
 pub struct Store {
-    /// Where the folder is, for people.
+    /// The path of the folder, for display.
     place: String,
-    /// Where messages are put aside that are not all there yet.
+    /// Where incomplete messages are spooled.
     folder: PathBuf,
-    /// The data folder, where it may be written to.
+    /// The data folder, if it may be written to.
     disk: Option<Arc<dyn Disk>>,
     logs: Arc<dyn Disk>,
     files: Arc<Files>,
-    /// Columns that were stored; None of one segment alone.
+    /// Stored columns; None for a single segment.
     columns: Option<ColumnFiles>,
-    /// Columns are stored when so many bytes of messages have come.
+    /// Columns are stored when this many bytes of messages are new.
     checkpoint_bytes: u64,
     log: Option<Log>,
     recovered: Recovered,
     state: Mutex<State>,
-    /// Of tables with a key, deaths of rows that were read from the log once more, and the mark up to which
-    /// they are all.
+    /// For tables with a key, deaths of rows that were found by reading the log again, and the mark up to
+    /// which they are complete.
     past: Mutex<HashMap<u32, (History, u64)>>,
     notices: Mutex<Vec<String>>,
 }
 
-/// A table with a key, when it was asked for.
+/// A table with a key, once it was requested.
 type KeyedCell = Arc<Mutex<Option<Keyed>>>;
 
 #[derive(Default)]
@@ -85,13 +85,13 @@ struct State {
     definitions: Catalog,
     index: Index,
     snapshots: HashMap<u32, Snapshot>,
-    /// The rows of tables with a key, which one thread at a time moves on.
+    /// The rows of tables with a key; one thread at a time advances them.
     keyed: HashMap<u32, KeyedCell>,
-    /// Bytes of the batches that the file of the index has.
+    /// Bytes of the batches in the index file.
     indexed_bytes: u64,
 }
 
-/// Whether there is a segment of a log at `path`, or a data folder.
+/// Returns whether `path` is a segment of a log, or a data folder.
 pub fn is_log(path: &Path) -> bool {
     if path.is_dir() {
         return path.join(LOG_FOLDER).is_dir();
@@ -103,39 +103,38 @@ pub fn is_log(path: &Path) -> bool {
     is_file && (is_named || (read().is_ok() && head == *segment::MAGIC))
 }
 
-/// The batches that have messages.
+/// Returns the batches that have messages.
 fn messages(extents: &[Extent]) -> Vec<Extent> {
     extents.iter().filter(|extent| !is_removal(extent)).cloned().collect()
 }
 
 impl Store {
-    /// What opening it found: damage, and the end that a crash tore.
+    /// Returns what recovery found: damage, and a torn end.
     pub fn found(&self) -> &Recovered {
         &self.recovered
     }
 
-    /// Whether the names of tables, or what they are declared to hold, are damaged. One whole copy of them
-    /// is enough; without it, a table is called by its number, and has the columns that its messages
-    /// show.
+    /// Returns whether the names or declarations of tables are damaged. One intact copy of them is enough;
+    /// without it, a table is called by its number, and infers its columns from its messages.
     pub fn is_catalog_damaged(&self) -> bool {
         let state = lock(&self.state);
         state.catalog.is_damaged || state.definitions.is_damaged
     }
 
-    /// Whether it was opened for writing.
+    /// Returns whether it was opened for writing.
     pub fn is_writable(&self) -> bool {
         self.log.is_some()
     }
 
-    /// Where the folder is.
+    /// Returns the path of the folder.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// All tables, in the order in which they were made.
+    /// Returns all tables, in the order of their creation.
     ///
     /// # Errors
-    /// [`Error::Log`] where what was appended since cannot be read.
+    /// [`Error::Log`] if newly appended messages cannot be read.
     pub fn tables(&self) -> Result<Vec<KeptTable>> {
         self.refresh();
         let state = lock(&self.state);
@@ -144,11 +143,11 @@ impl Store {
         Ok(numbers.into_iter().map(table).collect())
     }
 
-    /// Makes a table of columns that are declared; without any, it has those that its messages show, as a
-    /// table that a load makes. Returns whether it was made: not where there is one of this name.
+    /// Creates a table with declared columns; without any, it infers them from its messages, like a table
+    /// that a load creates. Returns whether it was created: false if one of this name exists.
     ///
     /// # Errors
-    /// [`Error::Kept`] for a name that no table may have; [`Error::Log`] where the disk is full or fails.
+    /// [`Error::Kept`] for a name that is not allowed; [`Error::Log`] if the disk is full or fails.
     pub fn create(&self, name: &str, definition: &Definition) -> Result<bool> {
         self.writer()?;
         let mut state = lock(&self.state);
@@ -158,10 +157,10 @@ impl Store {
         self.add(&mut state, name, Some(definition)).map(|_| true)
     }
 
-    /// What a table was declared to hold; None where its columns are those that its messages show.
+    /// Returns the definition of a table; None if it infers its columns from its messages.
     ///
     /// # Errors
-    /// [`Error::Kept`] where there is none of this name.
+    /// [`Error::Kept`] if there is no table of this name.
     pub fn definition(&self, name: &str) -> Result<Option<Arc<Definition>>> {
         let number = self.number(&lock(&self.state), name)?;
         Ok(self.definition_of(number))
@@ -173,7 +172,7 @@ impl Store {
         definition.filter(|it| !it.columns().is_empty()).map(Arc::new)
     }
 
-    /// Begins to gather messages that come piece by piece.
+    /// Begins to gather messages that arrive piece by piece.
     pub fn intake(&self) -> Intake {
         Intake::new(self.spool())
     }
@@ -182,11 +181,11 @@ impl Store {
         Spool::new(&self.folder)
     }
 
-    /// Appends what was gathered to a table that is there: all of it or nothing.
+    /// Appends the gathered messages to an existing table: all of them or none.
     ///
     /// # Errors
-    /// [`Error::Kept`] where there is none of this name, and for messages of a format that is not kept;
-    /// [`Error::Log`] where the disk is full or fails; [`Error::Cancelled`].
+    /// [`Error::Kept`] if there is no table of this name, and for messages of a format that the log does not
+    /// store; [`Error::Log`] if the disk is full or fails; [`Error::Cancelled`].
     pub fn take_in(
         &self,
         table: &str,
@@ -200,17 +199,16 @@ impl Store {
         intake::take((self, log), (number, definition), intake, options, stop)
     }
 
-    /// Appends the messages of a source to a table, which is made where it is not there. What is
-    /// told to `watch` as progress is on the disk. A source that was loaded before goes on where it
-    /// was: see [`Origin`].
+    /// Appends the messages of a source to a table, which is created if it does not exist. The progress
+    /// reported to `watch` is on the disk. A source that was loaded before resumes where that load ended: see
+    /// [`Origin`].
     ///
     /// # Errors
-    /// [`Error::Kept`] for a name that no table may have, and for files of columns; [`Error::Log`]
-    /// where the disk is full or fails; and where the source cannot be read. What was appended
-    /// before stays.
+    /// [`Error::Kept`] for a name that is not allowed, and for files of columns; [`Error::Log`] if the disk
+    /// is full or fails; and those of a source that cannot be read. Messages appended before stay.
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn load(
         &self,
         table: &str,
@@ -224,20 +222,20 @@ impl Store {
         load::load(self, number, origin, options, stop, &mut watch)
     }
 
-    /// A table as it is now. Cheap where nothing was appended since it was asked for last; where its columns
-    /// were stored, only what came since is parsed.
+    /// Returns a table as it is now. Cheap if nothing was appended since the last request; if its columns
+    /// were stored, only newer messages are parsed.
     ///
     /// # Errors
-    /// [`Error::Kept`] where there is none of this name; [`Error::Log`] and [`Error::Source`] where it
-    /// cannot be read; [`Error::Cancelled`].
+    /// [`Error::Kept`] if there is no table of this name; [`Error::Log`] and [`Error::Source`] if it cannot
+    /// be read; [`Error::Cancelled`].
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn table(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Arc<Table>> {
         self.made_of(name, (workers, stop), self.columns.as_ref())
     }
 
-    /// A table as it was asked for last, where nothing was appended since. Takes no time.
+    /// Returns the table of the last request, if nothing was appended since. Takes no time.
     pub fn known(&self, name: &str) -> Option<Arc<Table>> {
         let state = lock(&self.state);
         let is_read =
@@ -248,13 +246,13 @@ impl Store {
         is_newest.then(|| Arc::clone(&snapshot.table))
     }
 
-    /// As [`Store::table`], made from all of its messages in the log once more.
+    /// As [`Store::table`], but rebuilt from all of its messages in the log.
     ///
     /// # Errors
     /// As [`Store::table`].
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn anew(&self, name: &str, workers: usize, stop: &AtomicBool) -> Result<Arc<Table>> {
         {
             let mut state = lock(&self.state);
@@ -265,7 +263,7 @@ impl Store {
         self.made_of(name, (workers, stop), None)
     }
 
-    /// A table, made of the one that was made last, or else of what is stored, and of what came since.
+    /// Returns a table, built from the previous one, or else from the checkpoint, and from newer messages.
     fn made_of(
         &self,
         name: &str,
@@ -306,12 +304,12 @@ impl Store {
                 *newest = snapshot.clone();
             }
         }
-        // A table is none the worse for columns that could not be stored.
+        // A failure to store its columns does not affect the table.
         let _ = self.store(number, &snapshot, &extents, Some(self.checkpoint_bytes));
         Ok(snapshot.table)
     }
 
-    /// Lets go of all tables that were made.
+    /// Drops all tables that were built.
     pub fn forget(&self) {
         let mut state = lock(&self.state);
         state.snapshots.clear();
@@ -320,14 +318,14 @@ impl Store {
         lock(&self.past).clear();
     }
 
-    /// The messages of a table as sources: one, unless they are written in several ways. Of a table with a key,
-    /// those that are its rows now, after which its other messages are looked for.
+    /// Returns the messages of a table as sources: one, unless they have several formats. For a table with a
+    /// key, those that are its rows now; its other messages are filtered out.
     ///
     /// # Errors
     /// As [`Store::table`].
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn runs(&self, name: &str) -> Result<Vec<Run>> {
         self.refresh();
         let number = self.number(&lock(&self.state), name)?;
@@ -338,8 +336,8 @@ impl Store {
         runs(&self.named(name), &self.files, &messages(state.index.extents(number)))
     }
 
-    /// The messages of a table with marks in one of these ranges, which batches begin and end with; of a table
-    /// with a key, also those that were replaced or removed since.
+    /// Returns the messages of a table with marks in one of these ranges, whose ends are those of batches;
+    /// for a table with a key, including those replaced or removed since.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -359,8 +357,8 @@ impl Store {
         runs(&self.named(name), &self.files, &extents)
     }
 
-    /// The messages of all tables as sources, in the order of the log; of tables with a key, also those that
-    /// were replaced or removed since.
+    /// Returns the messages of all tables as sources, in the order of the log; for tables with a key,
+    /// including those replaced or removed since.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -374,19 +372,19 @@ impl Store {
         runs(&self.place, &self.files, &extents)
     }
 
-    /// Ends writing: stores the columns of tables that have grown, notes the end of the log, and gives back
-    /// the room that it did not need.
+    /// Ends writing: stores the columns of tables that have grown, notes the end of the log, and frees the
+    /// space that the log did not need.
     ///
     /// # Errors
-    /// [`Error::Log`] where the end could not be noted. All is kept all the same.
+    /// [`Error::Log`] if the end could not be noted. No message is lost even then.
     pub fn close(mut self) -> Result<()> {
-        // The log has all that these columns have.
+        // The log has all data of these columns.
         let _ = self.store_all(Some(self.checkpoint_bytes.min(columns::BYTES_MIN)));
         let _ = self.store_index(Some(self.checkpoint_bytes));
         self.log.take().map_or(Ok(()), |log| Ok(log.close()?))
     }
 
-    /// The log, where it may be written to.
+    /// Returns the log, if it may be written to.
     pub(super) fn writer(&self) -> Result<&Log> {
         self.log.as_ref().ok_or_else(|| Error::Kept {
             place: self.place.clone(),
@@ -394,7 +392,7 @@ impl Store {
         })
     }
 
-    /// The messages of a batch, by who sent it; None where there is none any more.
+    /// Returns the messages of the batch with this publication; None if it no longer exists.
     pub(super) fn payload(&self, table: u32, publication: &Publication) -> Result<Option<Vec<u8>>> {
         let find = || lock(&self.state).index.published(table, publication).map(|it| it.place);
         let mut place = find();
@@ -412,7 +410,7 @@ impl Store {
         Ok(payload.map_err(fail)?)
     }
 
-    /// Takes in what is durable since.
+    /// Adds the batches that became durable since.
     fn refresh(&self) {
         let Some(log) = &self.log else { return };
         self.take_placed(log, &mut lock(&self.state));
@@ -420,7 +418,7 @@ impl Store {
 
     fn take_placed(&self, log: &Log, state: &mut State) {
         for entry in log.take_placed() {
-            // What cannot be read says so when it is asked for.
+            // A payload that cannot be read reports that when it is requested.
             let payload = || {
                 let messages = self.files.messages(&entry.place());
                 Cow::Owned(messages.map(|it| it.bytes().to_vec()).unwrap_or_default())
@@ -431,7 +429,7 @@ impl Store {
 
     fn number(&self, state: &State, name: &str) -> Result<u32> {
         let by_name = state.catalog.number(name);
-        // One that no catalog names is called by its number.
+        // A table without a name in the catalog is called by its number.
         let unnamed = || state.index.numbers().find(|number| state.catalog.name(*number) == name);
         by_name.or_else(unnamed).ok_or_else(|| {
             let numbers = state.catalog.numbers().chain(state.index.numbers());
@@ -445,7 +443,7 @@ impl Store {
         })
     }
 
-    /// The number of a table, which is made where it is not there.
+    /// Returns the number of a table, and creates the table if it does not exist.
     fn made(&self, name: &str) -> Result<u32> {
         self.writer()?;
         let mut state = lock(&self.state);
@@ -455,7 +453,7 @@ impl Store {
         }
     }
 
-    /// Makes a table.
+    /// Creates a table.
     fn add(&self, state: &mut State, name: &str, definition: Option<&Definition>) -> Result<u32> {
         let fail = |reason: String| Error::Kept { place: self.place.clone(), reason };
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
@@ -470,7 +468,7 @@ impl Store {
         let Some((catalog, number)) = state.catalog.with(name, used) else {
             return Err(fail("it has as many tables as there may be".to_string()));
         };
-        // Before the name: what was said of a table that never got one is said no longer.
+        // Before the name: this replaces the declaration of a table that never got a name.
         let text = definition.map(Definition::to_text);
         if text.is_some() || state.definitions.text(number).is_some() {
             let definitions = state.definitions.saying(number, text);
@@ -485,7 +483,7 @@ impl Store {
         Ok(number)
     }
 
-    /// What a table is called in errors.
+    /// Returns the name of a table for errors.
     fn named(&self, name: &str) -> String {
         format!("{}/{name}", self.place)
     }

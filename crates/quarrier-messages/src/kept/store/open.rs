@@ -1,4 +1,4 @@
-//! How a data folder is opened: for writing or for reading, and from where its log is known.
+//! Opens a data folder, for writing or for reading, and reads its log from where the checkpoint ends.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::log::{
 };
 use crate::{Error, Result};
 
-/// What is known of a log before it is read.
+/// The state of a log that is known before it is read.
 #[derive(Default)]
 struct Start {
     known: Option<Known>,
@@ -29,11 +29,11 @@ struct Start {
 }
 
 impl Store {
-    /// Opens a data folder for writing, which is made where it is not there: takes the lock, reads all
-    /// of the log, and cuts off what a crash tore.
+    /// Opens a data folder for writing, which is created if it does not exist: takes the lock, reads the
+    /// whole log, and cuts off a torn end.
     ///
     /// # Errors
-    /// [`Error::Log`] where another process has the lock, or the system refuses.
+    /// [`Error::Log`] if another process holds the lock, or if the system reports an error.
     pub fn open(folder: &Path) -> Result<Store> {
         Store::open_with(folder, Options::default())
     }
@@ -55,8 +55,8 @@ impl Store {
         Store::over(place, (Some(disk), logs), Some(log), index)?.started(start)
     }
 
-    /// As [`Store::open_with`], on any disks and without a lock: one for the data folder, one for
-    /// the log in it.
+    /// As [`Store::open_with`], on any disks and without a lock: one for the data folder, one for the log in
+    /// it.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -69,7 +69,7 @@ impl Store {
         Store::over(disk.path(""), (Some(disk), logs), Some(log), index)?.started(start)
     }
 
-    /// With what was known of the log before it was opened.
+    /// Adds the state of the log that was known before it was opened.
     fn started(mut self, start: Start) -> Result<Store> {
         if let Some(known) = start.known {
             self.recovered.oldest_mark = known.oldest_mark;
@@ -85,7 +85,7 @@ impl Store {
         log: Option<Log>,
         index: Index,
     ) -> Result<Store> {
-        // Read behind the log: whatever table has a message is in it.
+        // Read after the log: every table that has a message is in it.
         let (catalog, definitions) = said(disk.as_deref())?;
         let recovered = log.as_ref().map(|log| log.recovered().clone()).unwrap_or_default();
         let files = Arc::new(Files::new(Arc::clone(&logs)));
@@ -108,17 +108,17 @@ impl Store {
         })
     }
 
-    /// Opens a data folder for reading, or a segment of a log by its file. Nothing is changed, and
-    /// another process may write meanwhile.
+    /// Opens a data folder for reading, or a segment of a log by its file. Nothing is changed, and another
+    /// process may write meanwhile.
     ///
     /// # Errors
-    /// [`Error::Kept`] where there is no log, [`Error::Log`] where the system refuses.
+    /// [`Error::Kept`] if there is no log, [`Error::Log`] if the system reports an error.
     pub fn read(path: &Path) -> Result<Store> {
         let place = path.display().to_string();
         if path.is_file() {
             let logs = OneSegment::open(path);
             let logs = logs.map_err(|e| crate::log::Error::io(&place, "open the segment", e))?;
-            // In its own data folder, if it still lies there.
+            // The segment's own data folder, if it is still there.
             let folder =
                 path.parent().and_then(Path::parent).filter(|it| !it.as_os_str().is_empty());
             let disk = folder.and_then(|folder| self::disk(folder).ok());
@@ -131,8 +131,9 @@ impl Store {
         Store::over(place, (Some(disk), logs), None, Index::default())?.recovered(start)
     }
 
-    /// As [`Store::read`] of a folder, but all of the log is read and compared with its checksums, whatever
-    /// was stored about it. Where something is damaged, that is removed, so that others read all of it, too.
+    /// As [`Store::read`] for a folder, but reads the whole log and verifies all checksums, regardless of
+    /// checkpoints. If anything is damaged, the checkpoint of the index is removed, so that others read the
+    /// whole log, too.
     ///
     /// # Errors
     /// As [`Store::read`].
@@ -147,7 +148,7 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::read`] of a folder, on any disks: one for the data folder, one for the log in it.
+    /// As [`Store::read`] for a folder, on any disks: one for the data folder, one for the log in it.
     ///
     /// # Errors
     /// As [`Store::read`].
@@ -156,12 +157,12 @@ impl Store {
         Store::over(disk.path(""), (Some(disk), logs), None, Index::default())?.recovered(start)
     }
 
-    /// As [`Store::read`] of a folder, by a look at the headers of batches: what messages are is seen, and
-    /// compared with their checksums, when they are read. None where something about the log is out of
-    /// the ordinary, so that all of it must be read to say what.
+    /// As [`Store::read`] for a folder, but reads only the headers of batches. Messages are parsed, and their
+    /// checksums verified, when they are read. None if anything about the log is unusual, so that the whole
+    /// log must be read to report what.
     ///
     /// # Errors
-    /// [`Error::Log`] where the system refuses.
+    /// [`Error::Log`] if the system reports an error.
     pub fn skimmed(folder: &Path) -> Result<Option<Store>> {
         let logs = folder.join(LOG_FOLDER);
         if !logs.is_dir() {
@@ -184,26 +185,26 @@ impl Store {
         Ok(Some(store))
     }
 
-    /// Reads all of the log that is not known.
+    /// Reads the part of the log that is not known.
     fn recovered(mut self, start: Start) -> Result<Store> {
         let (mut recovered, mut index) = self.pass((start.known.as_ref(), None))?;
         if start.known.as_ref().is_some_and(|known| !known.goes_on_with(&recovered)) {
             (recovered, index) = self.pass((None, None))?;
         }
         if recovered.is_damaged() {
-            // Where another process writes meanwhile, a batch that was written after a look at its place
-            // looks damaged, once.
+            // If another process writes meanwhile, a batch that was written after its place was read looks
+            // damaged, once.
             (recovered, index) = self.pass((None, Some(&recovered.damages)))?;
         }
         self.recovered = recovered;
-        // Once more, for the tables that were made meanwhile.
+        // Read again, for tables created meanwhile.
         let (catalog, definitions) = said(self.disk.as_deref())?;
         *lock(&self.state) = State { catalog, definitions, index, ..State::default() };
         *lock(&self.notices) = start.notices;
         Ok(self)
     }
 
-    /// Goes through the log once, from where it is known, up to the first damage that is not told already.
+    /// Reads the log once, from where it is known, up to the first damage that was not reported before.
     fn pass(
         &self,
         (known, told): (Option<&Known>, Option<&[Damage]>),
@@ -230,7 +231,7 @@ impl Store {
 }
 
 impl Start {
-    /// What is stored about the log.
+    /// Reads the checkpoint of the log.
     fn of(disk: &dyn Disk, logs: &dyn Disk) -> Start {
         match index_file::read(disk, logs) {
             Ok(known) => Start { known: Some(known), notices: Vec::new() },
@@ -244,7 +245,7 @@ impl Start {
     }
 }
 
-/// Opens a log for writing from where it is known, and the index of all of it.
+/// Opens a log for writing from where it is known, and builds the index of the whole log.
 fn opened(
     start: &Start,
     options: Options,
@@ -265,7 +266,7 @@ fn opened(
     Ok((log, index))
 }
 
-/// The names of a data folder's tables, and the columns that they are declared to have.
+/// Reads the names of a data folder's tables, and their declared columns.
 fn said(disk: Option<&dyn Disk>) -> Result<(Catalog, Catalog)> {
     let Some(disk) = disk else { return Ok(Default::default()) };
     Ok((Catalog::read(disk)?, Catalog::read_from(disk, DEFINITIONS)?))
@@ -281,7 +282,7 @@ fn disk(folder: &Path) -> Result<Arc<dyn Disk>> {
     Ok(Arc::new(opened.map_err(fail)?))
 }
 
-/// Those of a data folder and of the log in it.
+/// Returns the disks of a data folder and of the log in it.
 fn disks(folder: &Path) -> Result<(Arc<dyn Disk>, Arc<dyn Disk>)> {
     let logs = folder.join(LOG_FOLDER);
     if !logs.is_dir() {
