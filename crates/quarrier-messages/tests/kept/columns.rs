@@ -1,4 +1,4 @@
-//! Columns that are stored: what comes back is what was made, bit for bit, or is made anew and said.
+//! Stored columns: they come back bit for bit, or are rebuilt with a notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -12,12 +12,12 @@ use crate::kit::{Random, alone, assert_same, at_once, load, open, options, order
 
 const FILE: &str = "table1.columns";
 
-/// Opens a folder that stores columns whenever anything has come.
+/// Opens a folder that stores columns whenever any message is new.
 fn eager(disk: &FaultyDisk) -> Result<Store> {
     open(disk).map(|store| store.checkpoint_every(1))
 }
 
-/// Whether both tables are the same in every bit that a scan sees.
+/// Asserts that both tables are the same in every bit that a scan sees.
 #[track_caller]
 fn assert_identical(one: &Table, other: &Table, what: &str) {
     assert_same(one, other, what);
@@ -30,7 +30,7 @@ fn assert_identical(one: &Table, other: &Table, what: &str) {
     }
 }
 
-/// The table as it is made of the log alone.
+/// Builds the table from the log alone.
 fn anew(disk: &FaultyDisk) -> Arc<Table> {
     let store = Store::read_on(Arc::new(disk.clone()), Arc::new(disk.clone())).unwrap();
     store.anew("t", 1, &AtomicBool::new(false)).unwrap()
@@ -61,7 +61,7 @@ fn a_table_that_is_opened_again_is_the_one_that_was_stored_bit_for_bit() {
             assert_same(&made, &at_once(&[&all], Format::Json), &what);
             is_stored = disk.contents(FILE).is_some();
             assert!(is_stored, "{what}");
-            // Also what is too little for it.
+            // Explicitly, even for too few bytes to be stored otherwise.
             store.checkpoint().unwrap();
             drop(store);
             let store = open(&disk).unwrap();
@@ -71,7 +71,8 @@ fn a_table_that_is_opened_again_is_the_one_that_was_stored_bit_for_bit() {
     }
 }
 
-/// Whole segments, plain text beside codes, numbers of 128 bits, floats that are none but floats.
+/// Covers whole segments, plain strings beside codes, numbers of 128 bits, and floats that no other type
+/// holds.
 #[test]
 fn large_columns_of_all_kinds_come_back() {
     let mut text = String::new();
@@ -101,7 +102,7 @@ fn large_columns_of_all_kinds_come_back() {
     let made = table(&store);
     let is_plain = made.columns().iter().any(|it| it.dictionary().is_none());
     assert!(made.segments() >= 3 && is_plain && made.columns().iter().any(|it| it.is_wide()));
-    // More than closing needs for it.
+    // More than closing requires to store columns.
     store.close().unwrap();
     assert!(disk.contents(FILE).is_some());
     let store = open().unwrap();
@@ -109,7 +110,7 @@ fn large_columns_of_all_kinds_come_back() {
     assert_eq!(store.take_notices(), [""; 0]);
 }
 
-/// What is wrong with a file is said, and harms nothing.
+/// Every fault of a file is reported, and does no harm.
 #[test]
 fn a_file_that_is_damaged_cut_or_of_another_log_is_made_anew_with_a_line() {
     let disk = FaultyDisk::new(1);
@@ -137,7 +138,7 @@ fn a_file_that_is_damaged_cut_or_of_another_log_is_made_anew_with_a_line() {
     for length in (0..used).step_by(13) {
         check(whole[..length].to_vec(), "is damaged", &format!("{length} bytes"));
     }
-    // Checksums that are right, of a version that is not.
+    // Valid checksums, but of an unknown version.
     let mut later = whole.clone();
     later[8] = 2;
     let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &later[..4092]) as u32;
@@ -162,7 +163,7 @@ fn a_file_that_is_damaged_cut_or_of_another_log_is_made_anew_with_a_line() {
     assert!(store.take_notices()[0].contains("messages that the log has not"));
 }
 
-/// Figures of any size, with checksums that are right.
+/// Numbers of any size, with valid checksums.
 #[test]
 fn a_hostile_file_does_no_harm() {
     let disk = FaultyDisk::new(1);
@@ -199,7 +200,7 @@ fn a_hostile_file_does_no_harm() {
     }
 }
 
-/// Power cuts at every moment of lives that load, make tables and store columns.
+/// Cuts the power at every moment of lives that load, make tables and store columns.
 #[test]
 fn a_power_cut_while_columns_are_stored_leaves_the_old_ones_or_the_new() {
     let parts: Vec<Vec<u8>> = (0..4).map(|part| orders(part * 30..part * 30 + 30)).collect();

@@ -1,4 +1,4 @@
-//! Power cuts and failing disks while a file is loaded: it goes on, and nothing is lost or twice.
+//! Power cuts and failing disks during a load: it resumes, and nothing is lost or duplicated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -45,7 +45,7 @@ fn what_was_told_survives_a_power_cut_at_any_moment_and_the_load_goes_on() {
     }
 }
 
-/// Every call of a load fails in every way.
+/// Injects every fault into every call of a load.
 #[test]
 fn a_fault_at_any_call_ends_a_load_that_goes_on_later() {
     let bytes = orders(0..120);

@@ -1,4 +1,4 @@
-//! A log that is damaged anywhere: it is told where, and all else is kept.
+//! A log with damage anywhere: the reader reports where, and keeps everything else.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +12,7 @@ use quarrier_messages::{Format, Value};
 
 use crate::kit::{load, open, orders, small};
 
-/// A log of a few batches, and the name of its one segment.
+/// Makes a log of a few batches; returns its one segment.
 fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
@@ -27,7 +27,7 @@ fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
     (folder, path)
 }
 
-/// A log of a few batches on a disk in memory, and the name and bytes of its one segment.
+/// Makes a log of a few batches on a disk in memory; returns the name and bytes of its one segment.
 fn disk() -> (FaultyDisk, String, Vec<u8>) {
     let disk = FaultyDisk::new(1);
     let store = open(&disk).unwrap();
@@ -40,7 +40,8 @@ fn disk() -> (FaultyDisk, String, Vec<u8>) {
     (disk, name, bytes)
 }
 
-/// The numbers of the messages that are left where the segment has these bytes, and what a reader says.
+/// Reads the segment with these bytes; returns the numbers of the remaining messages, and what recovery
+/// reports.
 fn read((disk, name): (&FaultyDisk, &str), bytes: Vec<u8>) -> (Vec<u64>, Recovered) {
     let disk = disk.after_kill();
     disk.put(name, bytes);
@@ -63,12 +64,12 @@ fn read((disk, name): (&FaultyDisk, &str), bytes: Vec<u8>) -> (Vec<u64>, Recover
     ((0..table.rows()).map(number).collect(), found)
 }
 
-/// Where each batch lies, with its header, and the numbers of its messages.
+/// Returns the range of each batch, with its header, and the numbers of its messages.
 fn places(disk: &FaultyDisk) -> Vec<(Range<u64>, Range<u64>)> {
     let mut reader = Reader::of(Arc::new(disk.clone()), 1).unwrap();
     let mut places = Vec::new();
     while let Some(Event::Batch(entry)) = reader.next_event().unwrap() {
-        // With the publication behind the header.
+        // Including the publication after the header.
         let bytes =
             entry.offset()..entry.offset() + 64 + 24 + entry.payload().unwrap().len() as u64;
         places.push((bytes, entry.marks().start - 1..entry.marks().end - 1));
@@ -76,7 +77,7 @@ fn places(disk: &FaultyDisk) -> Vec<(Range<u64>, Range<u64>)> {
     places
 }
 
-/// Whether all that is not lost is there, and the damage says what is lost: no more, no less.
+/// Checks that everything not lost is there, and that the damage names exactly the lost messages.
 #[track_caller]
 fn check((numbers, found): &(Vec<u64>, Recovered), lost: &[u64], what: &str) {
     assert!(found.is_damaged() && found.cut.is_none(), "{found:?}: {what}");
@@ -117,7 +118,7 @@ fn a_log_that_is_cut_at_each_length_keeps_its_beginning_and_says_so() {
     let places = places(&disk);
     for length in 0..whole.len() {
         let read = read((&disk, &name), whole[..length].to_vec());
-        // Half of a head is one, for there are two.
+        // Half of a head suffices, since there are two copies.
         let is_left = |bytes: &Range<u64>| bytes.end <= length as u64 && length >= 2048;
         let lost = places.iter().filter(|(bytes, _)| !is_left(bytes));
         let lost: Vec<u64> = lost.flat_map(|(_, numbers)| numbers.clone()).collect();
@@ -125,7 +126,7 @@ fn a_log_that_is_cut_at_each_length_keeps_its_beginning_and_says_so() {
     }
 }
 
-/// What a look at the headers finds is never less, and never something else, than all bytes say.
+/// Reading only the headers finds the same damage as reading all bytes: never less, never anything else.
 #[test]
 fn a_look_at_the_headers_misses_no_damage() {
     let (folder, segment) = folder();

@@ -1,4 +1,4 @@
-//! A table that grew by and by is the one that the same messages make at once.
+//! A table that grew step by step equals the table that the same messages make at once.
 
 use quarrier_core::source::Source;
 use quarrier_messages::Format;
@@ -7,7 +7,7 @@ use quarrier_messages::log::disk::FaultyDisk;
 
 use crate::kit::{Random, assert_same, at_once, load, open, orders, small, table};
 
-/// Messages whose columns have now one kind, now another.
+/// Makes messages whose columns change their types.
 pub(crate) fn lines(random: &mut Random) -> Vec<u8> {
     let values = [
         "1",
@@ -29,7 +29,7 @@ pub(crate) fn lines(random: &mut Random) -> Vec<u8> {
     ];
     let mut text = String::new();
     for _ in 0..random.below(12) {
-        // A few values in a row, so that columns often keep their kind.
+        // Runs of values of one type, so that columns often keep theirs.
         let kind = random.below(values.len() as u64);
         let mut field = |name: &str| {
             let nth = if random.below(4) == 0 { random.below(values.len() as u64) } else { kind };
@@ -82,7 +82,7 @@ fn a_table_that_grew_by_single_messages_is_packed_anew() {
     assert_same(&grown, &at_once(&[&orders(0..200)], Format::Json), "200 appends");
 }
 
-/// Whoever reads a folder that is written to sees a beginning, and no damage.
+/// A reader of a folder that is being written sees a prefix of the log, and no damage.
 #[test]
 fn a_folder_is_read_beside_its_writer() {
     let folder = tempfile::tempdir().unwrap();

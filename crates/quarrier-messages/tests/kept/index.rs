@@ -1,4 +1,4 @@
-//! Where batches lie, stored: only what came since is read, and nothing is different for that.
+//! The stored index: only newer batches are read, and the results are the same as without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -24,7 +24,7 @@ fn read(disk: &FaultyDisk) -> Store {
     Store::read_on(Arc::new(disk.clone()), Arc::new(disk.clone())).unwrap()
 }
 
-/// The same folder without what is stored about the log.
+/// Returns the same folder without its stored index.
 fn without(disk: &FaultyDisk) -> FaultyDisk {
     let other = disk.after_kill();
     let _ = other.remove(FILE);
@@ -32,7 +32,7 @@ fn without(disk: &FaultyDisk) -> FaultyDisk {
     other
 }
 
-/// Whether a folder says the same with its index as without.
+/// Asserts that a folder reports the same with its index as without.
 #[track_caller]
 fn assert_same_folder(disk: &FaultyDisk, what: &str) {
     let (with, whole) = (read(disk), read(&without(disk)));
@@ -59,7 +59,7 @@ fn what_is_in_the_index_is_not_read_again() {
     store.close().unwrap();
     let length = segments(&disk).len();
     assert!(length > 3, "{length} segments");
-    // An index lacks at most a quarter of what it has, by bytes.
+    // The index may lack at most a quarter of its contents, by bytes.
     for (disk, read_messages) in [(&disk, 0..=900 / 4), (&without(&disk), 900..=900)] {
         let store = read(disk);
         assert_eq!(store.tables().unwrap()[0].messages, 900);
@@ -88,7 +88,7 @@ fn a_folder_is_the_same_with_its_index_and_loads_go_on() {
             let more = *end + random.below(120);
             let mut how = small(if is_csv { Format::Csv(Csv::default()) } else { Format::Json });
             how.compression = (random.below(2) == 0).then_some(3);
-            // The same source, longer: it goes on where it ended.
+            // The same source, longer: the load resumes where it ended.
             let bytes = match is_csv {
                 false => orders(0..more),
                 true => {
@@ -152,7 +152,7 @@ fn an_index_that_is_damaged_cut_or_of_another_log_is_left_out_with_a_line() {
     check(other.contents(FILE).unwrap(), "another log", "the same messages, another log");
 }
 
-/// Figures of any size, with checksums that are right.
+/// Numbers of any size, with valid checksums.
 #[test]
 fn a_hostile_index_does_no_harm() {
     let disk = FaultyDisk::new(1);
@@ -178,13 +178,13 @@ fn a_hostile_index_does_no_harm() {
         let other = disk.after_kill();
         other.put(FILE, hostile);
         let store = read(&other);
-        // An error, or some of the messages.
+        // Either an error, or some of the messages.
         let _ = alone(&store).map(|table| table.rows());
     }
 }
 
-/// What the heads and the end of the log tell of damage, an index does not hide; what only the messages
-/// tell, whoever reads them hears, with what to do.
+/// The index hides no damage that the heads and the end of the log reveal. Damage that only the messages
+/// reveal is reported to their readers, with advice.
 #[test]
 fn an_index_hides_no_damage() {
     let disk = FaultyDisk::new(1);
@@ -206,11 +206,11 @@ fn an_index_hides_no_damage() {
             let (with, naive) = (read(&other), read(&without(&other)));
             assert_eq!(with.found().damages, naive.found().damages, "{name}, {what}");
             assert_eq!(with.tables().unwrap(), naive.tables().unwrap(), "{name}, {what}");
-            // The first one looks as if retention had removed it, the last as if it never was.
+            // If the first one is missing, retention may have removed it; the last may never have existed.
             let is_told = with.found().is_damaged() || !with.take_notices().is_empty();
             assert!(is_told || what == "gone" && number == 0, "{name}, {what}");
         }
-        // Among messages; the first segment begins with a note.
+        // Inside messages; the first segment begins with a note.
         let mut flipped = whole.clone();
         flipped[if number == 0 { 4096 + 512 + 200 } else { 4096 + 200 }] ^= 1;
         let other = disk.after_kill();
@@ -218,7 +218,7 @@ fn an_index_hides_no_damage() {
         let store = read(&other);
         let made = alone(&store);
         match store.found().is_damaged() {
-            // Opening read this segment, and says what opening without an index says.
+            // Opening has read this segment, and reports the same as without an index.
             true => {
                 assert!(made.is_ok(), "{name}");
                 let naive = read(&without(&other));

@@ -1,4 +1,4 @@
-//! Messages that come piece by piece: taken as a whole or not at all, and only once.
+//! Messages that arrive piece by piece: all or none are appended, and only once.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for a task, on this thread.
+/// Runs a task on this thread until it is done.
 pub(crate) fn done<T>(task: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut task = pin!(task);
@@ -162,7 +162,7 @@ fn what_a_publisher_sent_before_is_not_taken_again() {
         drop(store);
         store = Store::open(folder.path()).unwrap();
     }
-    // Of several batches, the last has the number.
+    // In a chain of several batches, the last has the number.
     let long = format!("{{\"a\":\"{}\"}}\n", "x".repeat(1_000)).repeat(3_000);
     for is_again in [false, true] {
         let taken = take(&store, long.as_bytes(), &of("feed", 2)).unwrap();

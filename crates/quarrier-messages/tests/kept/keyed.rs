@@ -1,4 +1,4 @@
-//! A table with a key has the rows that its messages make, one after another, whatever it went through.
+//! A table with a key has the rows that its messages make one after another, whatever happens to it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,7 +29,7 @@ fn definition() -> Definition {
     Definition::new(columns).unwrap().with_key(&["word", "n"]).unwrap()
 }
 
-/// A folder with the table, made when it is opened first.
+/// Opens a folder, and creates the table when it is opened first.
 fn keyed(disk: &FaultyDisk) -> Result<Store> {
     let store = open(disk)?;
     store.create("t", &definition())?;
@@ -38,7 +38,7 @@ fn keyed(disk: &FaultyDisk) -> Result<Store> {
 
 type Key = (String, i64);
 
-/// A message, in one of the ways to write it.
+/// A message, in one of its equivalent notations.
 #[derive(Debug, Clone)]
 struct Message {
     key: Key,
@@ -64,12 +64,12 @@ fn message(random: &mut Random, keys: u64) -> Message {
     Message { key: (word, n), json, csv }
 }
 
-/// What happened to a table, by marks from 1 on.
+/// The history of a table, by marks from 1 on.
 #[derive(Debug, Clone, Default)]
 struct Told(Vec<(Key, Option<Message>)>);
 
 impl Told {
-    /// The messages that are left of the first ones, in their order.
+    /// Returns the rows that the first messages leave, in their order.
     fn left(&self, until: usize) -> Vec<(u64, &Message)> {
         let mut left: BTreeMap<&Key, (u64, &Message)> = BTreeMap::new();
         for (mark, (key, message)) in (1..).zip(&self.0[..until]) {
@@ -83,7 +83,7 @@ impl Told {
         left
     }
 
-    /// The table that these make when they are loaded at once.
+    /// Builds the table that these rows make when they are loaded at once.
     fn table(&self, until: usize) -> Table {
         let lines: String = self.left(until).iter().map(|(_, it)| it.json.as_str()).collect();
         at_once(&lines)
@@ -112,7 +112,7 @@ fn remove(store: &Store, keys: &[Key]) -> Result<Taken> {
 
 const HEADER: &str = "n,word,price,note,at,half\n";
 
-/// One step of a table's life.
+/// Makes one step of a table's life.
 fn step(random: &mut Random, store: &Store, told: &mut Told, keys: u64) {
     let count = random.below(14) as usize;
     match random.below(8) {
@@ -142,7 +142,7 @@ fn step(random: &mut Random, store: &Store, told: &mut Told, keys: u64) {
     }
 }
 
-/// Rows as they are shown, with whatever they are sorted by.
+/// Returns rows as they are shown, with the values to sort them by.
 fn rows(changes: &Changes, range: &Range<u64>) -> Vec<(u64, bool, String)> {
     let table = changes.table();
     let row = |row: u64| {
@@ -153,7 +153,7 @@ fn rows(changes: &Changes, range: &Range<u64>) -> Vec<(u64, bool, String)> {
     rows.filter(|(mark, ..)| range.contains(mark)).collect()
 }
 
-/// The rows at a mark, moved on by all changes after it, are those of the end.
+/// Applies all later changes to the rows as of a mark, and compares with the rows at the end.
 fn follow(store: &Store, told: &Told, from: u64) {
     let (stop, until) = (AtomicBool::new(false), told.all() as u64);
     let then = store.whole_at("t", from, (1, &stop)).unwrap().unwrap();
@@ -174,7 +174,7 @@ fn follow(store: &Store, told: &Told, from: u64) {
                 false => fold.push((at, row)),
             }
             let expected = told.left(at as usize);
-            // Between a row that is gone and the one in its place, there is one less.
+            // Between a row that is gone and its replacement, there is one row less.
             assert!(expected.len() - fold.len() <= usize::from(is_gone), "from {from}, at {at}");
         }
         mark = changes.mark();
@@ -184,7 +184,7 @@ fn follow(store: &Store, told: &Told, from: u64) {
     assert_eq!(fold, now.collect::<Vec<_>>(), "from {from}");
 }
 
-/// The messages of the table as sources, one after another.
+/// Returns the messages of the table's sources, one after another.
 fn run_lines(store: &Store) -> String {
     let mut all = String::new();
     for run in store.runs("t").unwrap() {
@@ -318,7 +318,7 @@ fn keys_that_no_row_can_have_and_tables_without_one_are_refused() {
     assert!(store.whole_at("plain", 0, (1, &stop)).unwrap().is_none());
 }
 
-/// Steps that are the same in each run, as far as the disk lets them.
+/// Runs steps that are the same in each run, as far as the disk allows.
 fn steps(store: &Store, note: &AtomicU64) -> Result<()> {
     let mut random = Random(7);
     let mut told = 0;
@@ -340,7 +340,7 @@ fn steps(store: &Store, note: &AtomicU64) -> Result<()> {
     Ok(())
 }
 
-/// The same steps as they are told.
+/// Returns the history of the same steps.
 fn all_steps() -> Told {
     let mut random = Random(7);
     let mut told = Told::default();
@@ -353,7 +353,8 @@ fn all_steps() -> Told {
     told
 }
 
-/// What is there after a crash is what a beginning of the steps leaves, no shorter than what was told.
+/// Checks that the rows after a crash are those of a prefix of the steps, no shorter than the acknowledged
+/// one.
 fn check_crashed(crashed: &FaultyDisk, told: &Told, acknowledged: u64, what: &str) {
     let store = keyed(crashed).unwrap();
     assert!(store.found().damages.is_empty(), "{what}");
@@ -361,7 +362,7 @@ fn check_crashed(crashed: &FaultyDisk, told: &Told, acknowledged: u64, what: &st
     let found = whole.mark();
     assert!(found >= acknowledged, "{found} of {acknowledged} acknowledged: {what}");
     assert_same(whole.table(), &told.table(found as usize), what);
-    // It goes on, and nothing that was removed comes back.
+    // The table takes more messages, and no removed row comes back.
     let more = message(&mut Random(found), 4);
     take(&store, &more.json).unwrap();
     let mut longer = Told(told.0[..found as usize].to_vec());

@@ -1,4 +1,4 @@
-//! Data folders on disks in memory, and what is in them.
+//! Data folders on disks in memory, and their contents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// Notes how many messages are on the disk.
+/// Records how many messages are on the disk.
 pub(crate) struct Acknowledged(pub(crate) Arc<AtomicU64>);
 
 impl LoadWatch for Acknowledged {
@@ -35,7 +35,7 @@ impl LoadWatch for Acknowledged {
     }
 }
 
-/// Small segments, so that a log has many.
+/// Small segments, to get many of them.
 pub(crate) fn options() -> Options {
     let mut options = Options::default();
     options.segment_bytes = 16 << 10;
@@ -47,7 +47,7 @@ pub(crate) fn open(disk: &FaultyDisk) -> Result<Store> {
     Store::open_on(Arc::new(disk.clone()), Arc::new(disk.clone()), options())
 }
 
-/// Small batches, by two workers.
+/// Small batches, made by two workers.
 pub(crate) fn small(format: Format) -> LoadOptions {
     let mut load = LoadOptions::new(format);
     load.batch_bytes = 600;
@@ -65,12 +65,12 @@ pub(crate) fn table(store: &Store) -> Arc<Table> {
     store.table("t", 2, &AtomicBool::new(false)).unwrap()
 }
 
-/// The same, made by this thread alone.
+/// The same, built by this thread alone.
 pub(crate) fn alone(store: &Store) -> Result<Arc<Table>> {
     store.table("t", 1, &AtomicBool::new(false))
 }
 
-/// The same messages loaded at once, the naive way.
+/// Loads the same messages at once, the naive way.
 pub(crate) fn at_once(files: &[&[u8]], format: Format) -> Table {
     let memories: Vec<Memory<Vec<u8>>> =
         files.iter().map(|file| Memory::new("f", file.to_vec())).collect();
@@ -78,7 +78,7 @@ pub(crate) fn at_once(files: &[&[u8]], format: Format) -> Table {
     Load::new(format).workers(1).run(&sources).unwrap().table
 }
 
-/// Whether both have the same columns, kinds and values.
+/// Asserts that both have the same columns, types and values.
 #[track_caller]
 pub(crate) fn assert_same(one: &Table, other: &Table, what: &str) {
     let fields = |table: &Table| format!("{:?}", table.schema().fields);
@@ -92,7 +92,7 @@ pub(crate) fn assert_same(one: &Table, other: &Table, what: &str) {
     }
 }
 
-/// Orders as JSON lines from a number on.
+/// Makes orders as JSON lines, with these numbers.
 pub(crate) fn orders(numbers: std::ops::Range<u64>) -> Vec<u8> {
     let line = |number: u64| {
         format!(

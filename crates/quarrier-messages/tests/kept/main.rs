@@ -1,4 +1,4 @@
-//! Tables that are kept: loads that are interrupted, grow and crash, and damage.
+//! Stored tables: loads that are interrupted, growth, crashes, and damage.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]

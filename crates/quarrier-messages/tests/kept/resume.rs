@@ -1,4 +1,4 @@
-//! A load that is interrupted goes on where it was.
+//! An interrupted load resumes where it ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use quarrier_messages::{Error, Format, Reject};
 
 use crate::kit::{assert_same, at_once, load, open, orders, small, table};
 
-/// Stops a load as soon as so much is on the disk.
+/// Stops a load once `bytes` bytes are on the disk.
 struct StopAt<'s> {
     bytes: u64,
     stop: &'s AtomicBool,
@@ -28,7 +28,7 @@ impl LoadWatch for StopAt<'_> {
     }
 }
 
-/// Batches of a megabyte would not fit.
+/// Batches of a megabyte would not fit into the segments.
 #[test]
 fn small_segments_take_loads() {
     let disk = FaultyDisk::new(1);
@@ -74,7 +74,7 @@ fn a_file_that_grew_is_loaded_from_where_it_ended() {
     let store = open(&FaultyDisk::new(1)).unwrap();
     let bytes = orders(0..100);
     for end in [0, 1000, 1000, 3000, bytes.len()] {
-        // Whole lines.
+        // Cut at a line's end.
         let end = bytes[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         load(&store, "f", &bytes[..end], &small(Format::Json)).unwrap();
         assert_same(&table(&store), &at_once(&[&bytes[..end]], Format::Json), &format!("{end}"));

@@ -7,12 +7,12 @@ use quarrier_messages::log::disk::FaultyDisk;
 
 use crate::kit::{Contents, Random, batch, open, read};
 
-/// Crash points in all; `LOG_CRASH_POINTS` in the environment asks for another number.
+/// Total number of crash points; `LOG_CRASH_POINTS` in the environment sets another.
 const POINTS: u64 = 100_000;
-/// Power cuts drawn for each moment of a life.
+/// Number of random power cuts for each moment of a life.
 const CUTS: u64 = 12;
 
-/// How much was sent and acknowledged, in one number.
+/// The numbers of messages sent and acknowledged, packed into one number.
 struct Progress(Arc<AtomicU64>);
 
 impl Progress {
@@ -24,14 +24,14 @@ impl Progress {
         self.0.fetch_add(count, Ordering::SeqCst);
     }
 
-    /// Sent and acknowledged.
+    /// Unpacks the numbers of messages sent and acknowledged.
     fn of(note: u64) -> (u64, u64) {
         (note >> 32, note & 0xFFFF_FFFF)
     }
 }
 
-/// A life: opens the log, sends batches alone and together, perhaps closes it. Messages have the
-/// numbers from `first` on.
+/// Lives a life: opens the log, sends batches alone and together, perhaps closes it. Messages are numbered
+/// from `first` on.
 fn live(disk: &FaultyDisk, random: &mut Random, first: u64, progress: &Progress) {
     let log = open(disk).unwrap();
     let mut number = first;
@@ -55,7 +55,7 @@ fn live(disk: &FaultyDisk, random: &mut Random, first: u64, progress: &Progress)
     }
 }
 
-/// Whether a log that is found after a crash holds what it must, in this order and nothing else.
+/// Checks that a log found after a crash contains what it must, in this order and nothing else.
 fn check(contents: &Contents, note: u64, seed: u64) {
     let (sent, acknowledged) = Progress::of(note);
     let found = contents.messages.len() as u64;
@@ -95,8 +95,7 @@ fn what_was_acknowledged_survives_a_power_cut_at_any_moment() {
     }
 }
 
-/// Opens a log that was found after a crash, which must change nothing, sends more, and lets the
-/// machine crash again.
+/// Opens a log found after a crash, which must change nothing, sends more, and lets the machine crash again.
 fn live_on(crashed: &FaultyDisk, contents: &Contents, random: &mut Random, seed: u64) {
     drop(open(crashed).unwrap());
     let again = read(crashed);
@@ -114,8 +113,8 @@ fn live_on(crashed: &FaultyDisk, contents: &Contents, random: &mut Random, seed:
     }
 }
 
-/// After a kill all that was written is there, and none of it more durable for that. The next
-/// process shows it, so it must make it durable first: then the power may go.
+/// After a kill all written data is there, and is no more durable than before. The next process shows it, so
+/// it must make it durable first: a later power cut must not lose it.
 #[test]
 fn what_was_shown_after_a_kill_survives_a_power_cut() {
     for seed in 0..200 {

@@ -1,5 +1,5 @@
-//! Bytes that change after they were acknowledged, files that are cut off or go, and what is not
-//! damage.
+//! Bytes that change after they were acknowledged, files that are truncated or removed, and cases that are
+//! not damage.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use quarrier_messages::log::{Batch, Encoding, Event, Opener, Reader};
 
 use crate::kit::{Contents, TABLE, batch, open, options, read, segments};
 
-/// Where a batch lies.
+/// The place of a batch.
 struct Place {
     segment: usize,
     bytes: Range<u64>,
-    /// Of its messages.
+    /// The numbers of its messages.
     numbers: Range<u64>,
 }
 
-/// A log of some batches over two segments, closed, and where its batches lie.
+/// Makes a closed log of some batches over two segments; returns the places of the batches.
 fn small() -> (FaultyDisk, Vec<Place>) {
     let disk = FaultyDisk::new(3);
     let log = open(&disk).unwrap();
@@ -42,14 +42,14 @@ fn small() -> (FaultyDisk, Vec<Place>) {
     (disk, places)
 }
 
-/// The disk with another file in the place of a segment.
+/// Returns the disk with a segment replaced by another file.
 fn with(disk: &FaultyDisk, name: &str, bytes: Vec<u8>) -> FaultyDisk {
     let other = disk.after_kill();
     other.put(name, bytes);
     other
 }
 
-/// All that is not lost is there, and what is lost is said, with its marks.
+/// Checks that everything not lost is there, and that the lost messages are reported with their marks.
 fn check(contents: &Contents, lost: &[u64], what: &str) {
     let expected: Vec<u64> = (0..11).filter(|number| !lost.contains(number)).collect();
     assert_eq!(contents.numbers(), expected, "{what}");
@@ -131,7 +131,7 @@ fn a_log_cut_at_any_length_says_what_is_missing() {
             let lost = places.iter().filter(|place| {
                 place.segment == segment && (place.bytes.end > length as u64 || length < 2048)
             });
-            // Without a head, the salt is still known from the next segment or the first batch.
+            // Without a head, the next segment or the first batch still has the salt.
             let lost: Vec<u64> = lost.flat_map(|place| place.numbers.clone()).collect();
             check(&contents, &lost, &what);
             assert!(!contents.damages.is_empty(), "{what}");
@@ -204,11 +204,11 @@ fn two_blocks_that_are_swapped_are_told() {
     assert_eq!(contents.numbers().len() + contents.damages.len().min(1) * 2, 4, "{contents:?}");
 }
 
-/// A batch whose messages are the bytes of another one, of the same log and the same place.
+/// The messages of a batch are the bytes of another batch, of the same log and the same place.
 #[test]
 fn a_whole_batch_among_messages_is_not_taken_for_one() {
-    // Twice the same log: the second one has, as messages, what the first one wrote in that very
-    // place, and a copy of all of its segment.
+    // Write the log twice: the messages of the second are the bytes that the first wrote in that very place,
+    // and a copy of its whole segment.
     let seed = 5;
     let first = FaultyDisk::new(seed);
     let log = open(&first).unwrap();
@@ -218,7 +218,7 @@ fn a_whole_batch_among_messages_is_not_taken_for_one() {
     log.close().unwrap();
     let segment = first.contents(&segments(&first)[0]).unwrap();
     let forged = &segment[4096..4096 + 5000];
-    // From 576 on, the headers come to lie where they were true.
+    // From 576 on, the headers end up where they were valid.
     for start in [0, 64, 448, 512, 576, 1000] {
         let disk = FaultyDisk::new(seed);
         let log = open(&disk).unwrap();
@@ -229,8 +229,8 @@ fn a_whole_batch_among_messages_is_not_taken_for_one() {
         let name = &segments(&disk)[0];
         let bytes = disk.contents(name).unwrap();
         assert_eq!(entries(&disk), [1..2, 2..3], "forged from {start}");
-        // Also where the batch around it is damaged, in its header or behind it.
-        // (A header that is true in its place, behind one that is not, is what the salt is for.)
+        // Even if the batch around it is damaged, in its header or after it. (A valid header in its own place
+        // after an invalid one is what the salt protects against.)
         let first = if start == 576 { 64 } else { 0 };
         for at in (4096 + 512 + first..4096 + 512 + 4000).step_by(16) {
             let mut damaged = bytes.clone();
@@ -252,13 +252,13 @@ fn entries(disk: &FaultyDisk) -> Vec<Range<u64>> {
     marks
 }
 
-/// Between a torn tail and damage, the difference is who was told.
+/// A torn tail differs from damage in whether the data was acknowledged.
 #[test]
 fn what_was_never_acknowledged_is_cut_and_not_told_as_damage() {
     let (disk, places) = small();
     let name = &segments(&disk)[1];
     let mut bytes = disk.contents(name).unwrap();
-    // Without the note at the end, and in the length that it had while it was written.
+    // Without the note at the end, and with the length that it had while it was being written.
     let last = places.last().unwrap().bytes.clone();
     bytes.truncate(last.end.next_multiple_of(512) as usize);
     bytes.resize(16 << 10, 0);
@@ -269,7 +269,7 @@ fn what_was_never_acknowledged_is_cut_and_not_told_as_damage() {
     assert_eq!((contents.messages.len(), contents.damages.len()), (10, 0));
     assert_eq!(contents.cuts[0].bytes.start, last.start);
     assert!(contents.cuts[0].to_string().contains("never acknowledged"));
-    // The one before it was known to be durable when the last was written.
+    // The last batch records that the one before it was durable.
     let before = places[places.len() - 2].bytes.clone();
     bytes[before.end as usize - 3] ^= 1;
     let contents = read(&with(&disk, name, bytes));

@@ -1,4 +1,4 @@
-//! A disk that refuses, fails, or does a part of what it is asked for.
+//! A disk that refuses a request, fails, or does only a part of it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use quarrier_messages::log::disk::{Fault, FaultyDisk};
 
 use crate::kit::{Random, batch, open, read};
 
-/// What became of messages, by their numbers.
+/// The outcome of messages, by their numbers.
 #[derive(Default)]
 struct Sent {
     acknowledged: BTreeSet<u64>,
@@ -50,7 +50,7 @@ fn check(disk: &FaultyDisk, sent: &Sent, what: &str) {
     assert!(contents.damages.is_empty(), "{:?}: {what}", contents.damages);
 }
 
-/// Every call of a life fails in every way; then the power goes, and the log is opened again.
+/// Injects every fault into every call of a life, then cuts the power and reopens the log.
 #[test]
 fn a_fault_at_any_call_loses_nothing_that_was_acknowledged() {
     for fault in [Fault::Full, Fault::Io, Fault::Short, Fault::Crash] {
@@ -76,7 +76,7 @@ fn a_fault_at_any_call_loses_nothing_that_was_acknowledged() {
     }
 }
 
-/// Many faults in one life.
+/// Injects many faults into one life.
 #[test]
 fn faults_in_any_number_lose_nothing_that_was_acknowledged() {
     for seed in 0..400 {

@@ -1,4 +1,4 @@
-//! Reading while another thread writes.
+//! Reads a log while another thread writes.
 
 use std::time::Duration;
 

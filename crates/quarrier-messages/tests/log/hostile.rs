@@ -1,5 +1,4 @@
-//! Files that nobody but an attacker would make: headers with checksums that are right and figures
-//! that are not.
+//! Files that only an attacker would make: headers with valid checksums and false numbers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use quarrier_messages::log::{Event, Reader};
 
 use crate::kit::{Random, batch, open, segments};
 
-/// CRC-32C, bit by bit.
+/// Computes CRC-32C, bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut sum = u32::MAX;
     for byte in bytes {
@@ -21,7 +20,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !sum
 }
 
-/// Puts the checksum of a header at `at` right.
+/// Corrects the checksum of a header at `at`.
 fn mend_header(bytes: &mut [u8], at: usize) {
     let mut checked = bytes[at..at + 60].to_vec();
     checked.extend_from_slice(&(at as u64).to_le_bytes());
@@ -29,7 +28,7 @@ fn mend_header(bytes: &mut [u8], at: usize) {
     bytes[at + 60..at + 64].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Puts the checksums of both copies of the head right.
+/// Corrects the checksums of both copies of the head.
 fn mend_head(bytes: &mut [u8]) {
     let sum = crc32(&bytes[..2044]);
     bytes[2044..2048].copy_from_slice(&sum.to_le_bytes());
@@ -48,7 +47,7 @@ fn log() -> (FaultyDisk, String, Vec<u8>) {
     (disk, name, bytes)
 }
 
-/// Reads it, writes to it, reads it again: marks rise, and what was read once stays.
+/// Reads it, writes to it, reads it again: marks rise, and messages read once stay.
 fn exercise(disk: &FaultyDisk) {
     let before = marks(disk);
     let committed = open(disk).and_then(|log| log.append(batch(90..91, 10)));
@@ -146,7 +145,7 @@ fn random_bytes_and_names_do_no_harm() {
 fn compressed_bytes_that_lie_are_an_error() {
     let (disk, name, bytes) = log();
     let mut hostile = bytes;
-    // Flagged as compressed, and to be 64 MiB long.
+    // Flagged as compressed, with a claimed length of 64 MiB.
     let at = 4096 + 512;
     hostile[at + 6] |= 2;
     hostile[at + 36..at + 40].copy_from_slice(&(64u32 << 20).to_le_bytes());

@@ -7,7 +7,7 @@ use quarrier_messages::log::{Batch, Cut, Damage, Encoding, Event, Log, Opener, O
 
 pub(crate) const TABLE: u32 = 7;
 
-/// Small segments, so that a log has many.
+/// Small segments, to get many of them.
 pub(crate) fn options() -> Options {
     let mut options = Options::default();
     options.segment_bytes = 16 << 10;
@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// The messages of these numbers, each with some text of this length.
+/// Makes a batch of messages with these numbers, each with text of this length.
 pub(crate) fn batch(numbers: std::ops::Range<u64>, text_bytes: usize) -> Batch {
     let lines: String =
         numbers.clone().map(|number| format!("{number} {}\n", "x".repeat(text_bytes))).collect();
@@ -44,7 +44,7 @@ pub(crate) fn open(disk: &FaultyDisk) -> quarrier_messages::log::Result<Log> {
     Opener::new().options(options()).open_on(Arc::new(disk.clone()), |_| {})
 }
 
-/// What a log holds.
+/// The contents of a log.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Contents {
     /// Numbers of messages, each with its mark.
@@ -78,7 +78,7 @@ impl Contents {
     }
 }
 
-/// Reads all of a log.
+/// Reads the whole log.
 pub(crate) fn read(disk: &FaultyDisk) -> Contents {
     let mut reader = Reader::of(Arc::new(disk.clone()), 1).unwrap();
     let mut contents = Contents::default();
@@ -92,7 +92,7 @@ pub(crate) fn read(disk: &FaultyDisk) -> Contents {
     contents
 }
 
-/// The names of the segments on a disk, in order.
+/// Returns the names of the segments on a disk, in order.
 pub(crate) fn segments(disk: &FaultyDisk) -> Vec<String> {
     use quarrier_messages::log::disk::Disk;
     let mut names = disk.names().unwrap();

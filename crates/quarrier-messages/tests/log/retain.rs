@@ -1,4 +1,4 @@
-//! Old segments go, and nothing else.
+//! Retention removes old segments, and nothing else.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn segments_go_by_size_but_not_before_a_checkpoint_has_them() {
     let removed = removed.segments + log.retain(small, u64::MAX).unwrap().segments;
     assert_eq!(segments(&disk).len() as u64, before - removed);
     assert!(log.retain(small, u64::MAX).unwrap().segments == 0 && segments(&disk).len() >= 2);
-    // Never the last one.
+    // The last one always stays.
     let none = Retention { bytes_max: Some(0), ..Retention::default() };
     log.retain(none, u64::MAX).unwrap();
     assert_eq!(segments(&disk).len(), 1);
@@ -55,7 +55,7 @@ fn segments_go_by_age() {
     disk.set_clock_us(30_000_000);
     log.retain(retention, u64::MAX).unwrap();
     let oldest = read(&disk).messages[0].0;
-    // Messages of a segment are older than the next one.
+    // The messages of a segment are older than the next segment.
     assert!((15..=20).contains(&oldest), "{oldest}");
 }
 
