@@ -1,4 +1,4 @@
-//! Sources into a table of a data folder.
+//! Loads sources into a table of a data folder.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,7 +17,7 @@ use crate::filter::{Conditions, Filtered, Form, Rows};
 use crate::tables::{Patient, detect_stream_format, reject_row};
 use crate::{Error, Filter, Named, Opened, Opener, Result, Sources};
 
-/// A request: how sources are appended to a table.
+/// A request to append sources to a table.
 ///
 /// ```
 /// use quarrier::kept::{Kept, KeptLoad};
@@ -50,7 +50,7 @@ pub struct KeptLoad {
     rejects: Option<PathBuf>,
 }
 
-/// A source that was appended, all of it on the disk.
+/// A source that was appended completely and is on the disk.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadedSource {
@@ -62,20 +62,20 @@ pub struct LoadedSource {
     pub elapsed: Duration,
 }
 
-/// Sources that were appended.
+/// The result of appending sources.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct KeptLoaded {
-    /// The sources that were read, in order.
+    /// The sources read, in order.
     pub sources: Vec<LoadedSource>,
-    /// Whether it was stopped.
+    /// Whether the run was stopped.
     pub is_stopped: bool,
-    /// The time of all.
+    /// The time for all of them.
     pub elapsed: Duration,
     workers: usize,
 }
 
-/// Hears of a load.
+/// Observes a load.
 pub trait KeptWatch: Send {
     /// A source begins; `end` is its stored length in bytes, or [`u64::MAX`] if that is unknown or
     /// differs from the length of its contents.
@@ -88,15 +88,15 @@ pub trait KeptWatch: Send {
         let _ = progress;
     }
 
-    /// A source is done; the first message that was left out, if one was.
+    /// A source is done. `first` is its first rejected message, if any.
     fn done(&mut self, loaded: &LoadedSource, first: Option<&Reject>) {
         let _ = (loaded, first);
     }
 
-    /// A source could not be read to its end. `Ok` goes on with the next one.
+    /// A source could not be read to its end. `Ok` continues with the next one.
     ///
     /// # Errors
-    /// Ends the run with this error, which is what happens if nothing is said.
+    /// Any error ends the run. The default implementation returns `error`.
     fn failed(&mut self, error: Error) -> Result<()> {
         Err(error)
     }
@@ -105,7 +105,7 @@ pub trait KeptWatch: Send {
 impl KeptWatch for () {}
 
 impl KeptLoad {
-    /// A request to append to the table of this name, which is made if it is not there.
+    /// Makes a request to append to the table of this name, which is created if it does not exist.
     pub fn new(table: impl Into<String>) -> Self {
         KeptLoad {
             table: table.into(),
@@ -118,49 +118,49 @@ impl KeptLoad {
         }
     }
 
-    /// The format of the messages; `None` to detect it for each source.
+    /// Sets the format of the messages; `None` to detect it for each source.
     pub fn format(mut self, format: Option<Format>) -> Self {
         self.format = format;
         self
     }
 
-    /// Threads that parse; 0: one a CPU, as if it is not set.
+    /// Sets the number of threads that parse; 0, the default, means one per CPU.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// Sets other limits for messages.
+    /// Sets the limits on messages.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The Zstandard level for stored messages; `None` stores them uncompressed.
+    /// Sets the Zstandard level for stored messages; `None` stores them uncompressed.
     pub fn compression(mut self, level: Option<i32>) -> Self {
         self.compression = level;
         self
     }
 
-    /// Whether sources that were loaded before are loaded once more, from their start.
+    /// Sets whether to load sources again from their start, even if they were loaded before.
     pub fn again(mut self, is_again: bool) -> Self {
         self.is_again = is_again;
         self
     }
 
-    /// Messages that do not parse are listed in this file, one JSON object a line.
+    /// Sets the file that lists rejected messages, one JSON object a line.
     pub fn rejects(mut self, path: Option<PathBuf>) -> Self {
         self.rejects = path;
         self
     }
 
-    /// Appends one source after another. Messages already loaded from a path or URL are not loaded
-    /// again, so that an interrupted run can be resumed. Ends soon after `stop` became true; messages
-    /// on disk by then stay.
+    /// Appends one source after another. Messages already loaded from a path or URL are not loaded again, so
+    /// an interrupted run can be resumed. Ends soon after `stop` becomes true; messages on the disk by then
+    /// stay.
     ///
     /// # Errors
-    /// [`Error::Messages`] where the table cannot have this name, or the log takes no more. What is
-    /// wrong with a source goes to [`KeptWatch::failed`] first.
+    /// [`Error::Messages`] if the name of the table is not allowed, or the log takes no more. An error of a
+    /// source goes to [`KeptWatch::failed`] first.
     pub fn run(
         &self,
         kept: &DataFolder,
@@ -180,7 +180,7 @@ impl KeptLoad {
             }
             match self.one(kept, (named, opener), stop, (&mut list, &mut *watch)) {
                 Ok(source) => loaded.sources.push(source),
-                // The log takes no more of any source.
+                // The log takes no more messages of any source.
                 Err(error) if is_of_log(&error) => return Err(error),
                 Err(error) => watch.failed(error)?,
             }
@@ -193,8 +193,8 @@ impl KeptLoad {
         Ok(loaded)
     }
 
-    /// Appends the messages of a source that the caller has: bytes in memory. Such a load does not go on
-    /// where one before ended.
+    /// Appends the messages of a source that the caller supplies, such as bytes in memory. Such a load does
+    /// not resume an earlier one.
     ///
     /// # Errors
     /// As [`KeptLoad::run`].
@@ -284,10 +284,10 @@ impl KeptLoad {
     }
 }
 
-/// The first message that was left out, and why no more of them can be listed.
+/// The first rejected message, and the error that ended the list of rejects, if any.
 type Left = (Option<Reject>, Option<Error>);
 
-/// Whether it is the log that failed, not the source.
+/// Returns whether the log failed rather than the source.
 fn is_of_log(error: &Error) -> bool {
     use quarrier_messages::Error as Messages;
     matches!(
@@ -296,7 +296,7 @@ fn is_of_log(error: &Error) -> bool {
     )
 }
 
-/// The permanent name of a source that can be read again.
+/// Returns the permanent name of a source that can be read again.
 fn identity(named: &Named) -> Option<String> {
     match named {
         Named::Path(path) if named.is_seekable() => {
@@ -332,7 +332,7 @@ impl LoadWatch for Listing<'_> {
     }
 }
 
-/// The file of messages that were left out.
+/// The file that lists rejected messages.
 struct List {
     path: PathBuf,
     file: BufWriter<File>,
@@ -363,22 +363,22 @@ impl List {
 }
 
 impl KeptLoaded {
-    /// Messages that were appended.
+    /// Returns the number of messages appended.
     pub fn messages(&self) -> u64 {
         self.sources.iter().map(|source| source.stored.messages).sum()
     }
 
-    /// Messages that were left out.
+    /// Returns the number of messages rejected.
     pub fn rejected(&self) -> u64 {
         self.sources.iter().map(|source| source.stored.rejected).sum()
     }
 
-    /// Bytes that were read, after decompression.
+    /// Returns the number of bytes read, after decompression.
     pub fn bytes(&self) -> u64 {
         self.sources.iter().map(|source| source.stored.bytes).sum()
     }
 
-    /// How many of the messages that were appended each condition is true for.
+    /// Counts, for each condition, the appended messages that satisfy it.
     ///
     /// # Errors
     /// As [`Filter::run`].
@@ -396,7 +396,7 @@ impl KeptLoaded {
         filter.run(&sources, opener, stop, &mut |_: &Rows<'_>| Ok(()))
     }
 
-    /// The account: all time is reading, since parsing and writing go on meanwhile.
+    /// Returns statistics. All time counts as reading, since parsing and writing run concurrently.
     pub fn stats(&self) -> Stats {
         let seconds = self.elapsed.as_secs_f64();
         let mut stages = Stages::default();

@@ -34,7 +34,7 @@ use crate::{Result, Sources};
 /// An open data folder.
 pub struct DataFolder {
     store: Store,
-    /// How long opening took.
+    /// The time that opening took.
     opened_in: Duration,
 }
 
@@ -45,11 +45,12 @@ impl std::fmt::Debug for DataFolder {
 }
 
 impl DataFolder {
-    /// Opens a data folder for writing, and creates it if it does not exist. Only one process at a time may write.
+    /// Opens a data folder for writing, and creates it if it does not exist. Only one process at a time may
+    /// write.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) if another process writes to it, which the error names, or if the
-    /// system refuses.
+    /// [`Error::Messages`](crate::Error::Messages) if another process, which the error names, writes to it,
+    /// or if the system reports an error.
     pub fn open(folder: &Path) -> Result<DataFolder> {
         DataFolder::of(|| Store::open(folder))
     }
@@ -78,20 +79,21 @@ impl DataFolder {
         Ok(DataFolder { store, opened_in: started.elapsed() })
     }
 
-    /// Where the folder is.
+    /// Returns the path of the folder.
     pub fn place(&self) -> &str {
         self.store.place()
     }
 
-    /// Damaged places, a line each, with the marks of the lost messages. All other messages are there.
+    /// Returns the damaged places, a line each, with the marks of the lost messages. All other messages are
+    /// intact.
     pub fn damages(&self) -> Vec<String> {
         damages(&self.store)
     }
 
-    /// Notices about the folder apart from damage: that an end torn by a crash was cut off when the
-    /// folder was opened for writing; and, once, stored state that cannot be used.
+    /// Returns notices about the folder apart from damage: a torn end that was cut off when the folder was
+    /// opened for writing, and, once, stored state that cannot be used.
     pub fn notices(&self) -> Vec<String> {
-        // A reader beside a writer sees such an end all the time.
+        // A reader beside a writer often sees such an end.
         let cut = self.store.found().cut.as_ref().filter(|_| self.store.is_writable());
         let mut notices: Vec<String> = cut.iter().map(ToString::to_string).collect();
         if self.store.is_catalog_damaged() {
@@ -105,15 +107,15 @@ impl DataFolder {
         notices
     }
 
-    /// All tables, in the order in which they were made.
+    /// Returns all tables, in the order of their creation.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where the log cannot be read.
+    /// [`Error::Messages`](crate::Error::Messages) if the log cannot be read.
     pub fn tables(&self) -> Result<Vec<KeptTable>> {
         Ok(self.store.tables()?)
     }
 
-    /// The messages of tables, one table after another, for [`Filter`](crate::Filter) and
+    /// Returns the messages of tables, one table after another, for [`Filter`](crate::Filter) and
     /// [`Tables`](crate::Tables).
     ///
     /// # Errors
@@ -126,7 +128,7 @@ impl DataFolder {
         Ok(Sources::kept(runs))
     }
 
-    /// A table as it is now, in memory: only messages appended since the last call, or since its
+    /// Returns a table as it is now, in memory: only messages appended since the last call, or since its
     /// columns were stored, are parsed.
     ///
     /// # Errors
@@ -136,17 +138,18 @@ impl DataFolder {
         Ok(self.store.table(name, workers, stop)?)
     }
 
-    /// The table of the last call, if nothing was appended since. Takes no time.
+    /// Returns the table of the last call, if nothing was appended since. Takes no time.
     pub fn known(&self, name: &str) -> Option<Arc<Table>> {
         self.store.known(name)
     }
 
-    /// Notifies of new messages, in any table; `None` if the folder is open for reading only.
+    /// Returns a handle that waits for new messages in any table; `None` if the folder is open for reading
+    /// only.
     pub fn growth(&self) -> Option<Growth> {
         self.store.growth()
     }
 
-    /// The table that a name stands for: of this name, or the only one that differs in case.
+    /// Resolves the name of a table: an exact match, or the only table that differs in case alone.
     pub(crate) fn named(&self, name: &str) -> Result<String> {
         let tables = self.store.tables()?;
         let mut alike = tables.iter().filter(|table| table.name.eq_ignore_ascii_case(name));
@@ -155,17 +158,16 @@ impl DataFolder {
         Ok(only.map_or(name, |table| &table.name).to_string())
     }
 
-    /// Makes a table of columns that are declared; without any, it has those that its messages show.
-    /// Returns whether it was made: not where there is one of this name.
+    /// Creates a table with declared columns; without any, it infers them from its messages. Returns whether
+    /// it was created: false if one of this name exists.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where no table may have the name, or the disk is full
-    /// or fails.
+    /// [`Error::Messages`](crate::Error::Messages) if the name is not allowed, or the disk is full or fails.
     pub fn create(&self, name: &str, definition: &Definition) -> Result<bool> {
         Ok(self.store.create(name, definition)?)
     }
 
-    /// The declared columns of a table; `None` if its columns are inferred from its messages.
+    /// Returns the declared columns of a table; `None` if its columns are inferred from its messages.
     ///
     /// # Errors
     /// [`Error::Messages`](crate::Error::Messages) if there is no such table.
@@ -173,17 +175,17 @@ impl DataFolder {
         Ok(self.store.definition(name)?)
     }
 
-    /// Begins to gather messages that come piece by piece.
+    /// Begins to gather messages that arrive piece by piece.
     pub fn intake(&self) -> Intake {
         self.store.intake()
     }
 
-    /// Appends the gathered messages to an existing table: all of them or none. May wait for the log's
-    /// queue; [`Sent::durable`] waits for the disk.
+    /// Appends the gathered messages to an existing table: all of them or none. May wait for the log's queue;
+    /// [`Sent::durable`] waits for the disk.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) if there is no such table, messages have a format
-    /// that is not kept, or the disk is full or fails.
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table, messages have a format that the
+    /// log does not store, or the disk is full or fails.
     pub fn take_in(
         &self,
         table: &str,
@@ -194,36 +196,37 @@ impl DataFolder {
         Ok(self.store.take_in(table, intake, options, stop)?)
     }
 
-    /// Removes the rows of a table with a key that have these keys, each with a value for each column of the
-    /// key, in its order: those that are there when the removal is on the disk. May wait for the log's queue;
-    /// [`Sent::durable`] waits for the disk, and says which marks the keys have.
+    /// Removes the rows with these keys from a table with a key. Each key has a value for each column of the
+    /// table's key, in its order. It removes rows that exist when the removal is on the disk. May wait for
+    /// the log's queue; [`Sent::durable`] waits for the disk, and returns the marks of the keys.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where there is no such table, it has no key, a value is of
-    /// another kind than its column, or the disk is full or fails.
+    /// [`Error::Messages`](crate::Error::Messages) if there is no such table, it has no key, the type of a
+    /// value differs from that of its column, or the disk is full or fails.
     pub fn remove(&self, table: &str, keys: &[Vec<Value>]) -> Result<Sent> {
         Ok(self.store.remove(table, keys)?)
     }
 
-    /// As [`DataFolder::remove`], of keys that are written as JSON lines: objects with a field for each column of the
+    /// As [`DataFolder::remove`], for keys written as JSON lines: objects with a field for each column of the
     /// key.
     ///
     /// # Errors
-    /// As of [`DataFolder::remove`], and for a line that makes no sense.
+    /// As [`DataFolder::remove`], and for an invalid line.
     pub fn remove_lines(&self, table: &str, lines: &[u8], stop: &AtomicBool) -> Result<Sent> {
         Ok(self.store.remove_lines(table, lines, stop)?)
     }
 
-    /// How many rows of a table with a key the messages, or removed keys, of these marks replaced or removed.
+    /// Counts the rows of a table with a key that the messages, or removed keys, with these marks replaced or
+    /// removed.
     ///
     /// # Errors
-    /// As of [`DataFolder::table`].
+    /// As [`DataFolder::table`].
     pub fn gone(&self, table: &str, marks: Range<u64>, stop: &AtomicBool) -> Result<u64> {
         Ok(self.store.gone(table, marks, stop)?)
     }
 
-    /// Reads the log of a data folder, compares all checksums, and makes all tables anew. The time of each
-    /// has its share of what it took to open the folder.
+    /// Reads the log of a data folder, verifies all checksums, and rebuilds all tables. The time of each
+    /// includes its share of the time that opening the folder took.
     ///
     /// # Errors
     /// As [`DataFolder::read`] and [`DataFolder::table`].
@@ -240,7 +243,7 @@ impl DataFolder {
                 return made.map(|made| (kept, made));
             }
         }
-        // Read all of the log in any case, to check it.
+        // Reads the whole log in any case, to check it.
         let kept = DataFolder::of(|| Store::read_whole(folder))?;
         let made = kept.anew(workers, stop)?;
         Ok((kept, made))
@@ -262,27 +265,27 @@ impl DataFolder {
         Ok(all)
     }
 
-    /// Stores the columns of all tables read so far and the index of the log, so that the next process
-    /// that opens the folder parses only newer messages. [`DataFolder::close`] does so too, if it is
-    /// worth it.
+    /// Stores the columns of all tables read so far and the index of the log, so that the next process that
+    /// opens the folder parses only newer messages. [`DataFolder::close`] does so too, if it is worth it.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) if there is no room, or the system refuses; the
+    /// [`Error::Messages`](crate::Error::Messages) if there is no space, or the system reports an error; the
     /// state stored before is still there.
     pub fn checkpoint(&self) -> Result<()> {
         Ok(self.store.checkpoint()?)
     }
 
-    /// Notices about stored state that could not be used, since the last call: the log was read
+    /// Returns notices, since the last call, about stored state that could not be used: the log was read
     /// instead, or columns were rebuilt.
     pub fn take_notices(&self) -> Vec<String> {
         self.store.take_notices()
     }
 
-    /// Ends writing, and gives back the room that the log did not need.
+    /// Ends writing, and frees the space that the log did not need.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where the end could not be noted; all is kept.
+    /// [`Error::Messages`](crate::Error::Messages) if the end could not be noted. No message is lost even
+    /// then.
     pub fn close(self) -> Result<()> {
         Ok(self.store.close()?)
     }
@@ -292,7 +295,7 @@ impl DataFolder {
     }
 }
 
-/// The account of tables that were made anew.
+/// Returns the statistics of rebuilt tables.
 pub fn stats_of(tables: &[Reindexed]) -> Stats {
     let seconds = tables.iter().map(|made| made.elapsed.as_secs_f64()).sum();
     let bytes = tables.iter().map(|made| made.table.bytes).sum();
@@ -312,7 +315,7 @@ pub fn stats_of(tables: &[Reindexed]) -> Stats {
     }
 }
 
-/// A table that was made anew.
+/// A rebuilt table.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Reindexed {
@@ -320,7 +323,7 @@ pub struct Reindexed {
     pub table: KeptTable,
     /// Messages in its columns.
     pub messages: u64,
-    /// Bytes of memory that they take.
+    /// Bytes of memory that the columns take.
     pub memory_bytes: usize,
     /// The time it took.
     pub elapsed: Duration,

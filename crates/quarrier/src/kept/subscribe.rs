@@ -1,4 +1,4 @@
-//! Subscriptions: the rows of a table that match now, then each that comes.
+//! Subscriptions: the matching rows of a table, then each new one.
 //!
 //! ```text
 //!  Subscribe::start ─→ Subscription::next: rows up to the mark of the snapshot, with their marks
@@ -7,8 +7,8 @@
 //!                                          None: nothing new; wait for a mark above Subscription::mark
 //! ```
 //!
-//! A subscription reads at its own pace: nothing is queued for it, so a slow one delays nobody, and one
-//! that fell behind reads the log from its place.
+//! A subscription reads at its own pace: nothing is queued for it, so a slow one delays nobody, and one that
+//! fell behind reads the log from its place.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,10 +20,10 @@ use quarrier_messages::{Schema, Table};
 use super::DataFolder;
 use crate::{Error, Result};
 
-/// Rows that are handed out at once, at most.
+/// Maximum number of rows to return at once.
 const ROWS_AT_ONCE: usize = 8_192;
 
-/// A request: `SELECT … FROM table [WHERE …]`, as far as there are messages and with each that comes.
+/// A request for `SELECT … FROM table [WHERE …]`, over the existing messages and each new one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -64,14 +64,15 @@ pub struct Subscribe {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Changed {
-    /// Whether they were there when the snapshot was taken.
+    /// Whether they belong to the snapshot.
     pub is_snapshot: bool,
-    /// The mark of each, rising; of a row that is gone, that of the message which replaced or removed it.
+    /// The mark of each, rising; for a row that is gone, the mark of the message which replaced or removed
+    /// it.
     pub marks: Vec<u64>,
-    /// Whether each is gone: a row of a table with a key. It comes before the one that replaced it, which has
-    /// the same mark, and both at once.
+    /// Whether each is gone; only in a table with a key. Such a row comes before its replacement, which has
+    /// the same mark, and in the same result.
     pub are_gone: Vec<bool>,
-    /// What is shown of them.
+    /// Their selected columns.
     pub rows: Table,
 }
 
@@ -86,16 +87,16 @@ pub struct Subscription {
     schema: Schema,
     /// The selected columns.
     shown: Table,
-    /// Every row up to this mark was handed out.
+    /// Every row up to this mark was returned.
     mark: u64,
-    /// Rows up to this mark are those of the snapshot.
+    /// Rows up to this mark belong to the snapshot.
     snapshot_mark: u64,
     until: u64,
     waiting: Option<Waiting>,
     workers: usize,
 }
 
-/// Rows that were found and not handed out yet.
+/// Rows that were found and not returned yet.
 #[derive(Debug)]
 struct Waiting {
     changes: Changes,
@@ -104,7 +105,7 @@ struct Waiting {
 }
 
 impl Subscribe {
-    /// A request by the text of a query.
+    /// Makes a request from the text of a query.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         Subscribe {
@@ -117,37 +118,37 @@ impl Subscribe {
         }
     }
 
-    /// Whether the rows that match at the start come first.
+    /// Sets whether the rows that match at the start come first.
     pub fn snapshot(mut self, has_snapshot: bool) -> Self {
         self.has_snapshot = has_snapshot;
         self
     }
 
-    /// The mark to begin after, which is also the one of the snapshot; None: the last one there is.
+    /// Sets the mark to begin after, which is also the mark of the snapshot; None: the last one.
     pub fn after(mut self, mark: Option<u64>) -> Self {
         self.after = mark;
         self
     }
 
-    /// The time to begin at, in microseconds since 1970, where no mark is given: that of commits.
+    /// Sets the commit time to begin at, in microseconds since 1970, if no mark is given.
     pub fn since(mut self, time_us: Option<i64>) -> Self {
         self.since_us = time_us;
         self
     }
 
-    /// The last mark that is wanted; None: it has no end.
+    /// Sets the last requested mark; None: the subscription has no end.
     pub fn until(mut self, mark: Option<u64>) -> Self {
         self.until = mark;
         self
     }
 
-    /// Threads that find the rows of the snapshot; 0: one a CPU. 1 if it is not set.
+    /// Sets the number of threads that find the rows of the snapshot; 0: one per CPU. The default is 1.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// Begins.
+    /// Begins the subscription.
     ///
     /// # Errors
     /// [`Error::Condition`] if the text is not a query of one table; [`Error::Request`] for a query
@@ -180,7 +181,7 @@ impl Subscribe {
         let mark = match (self.after, self.since_us) {
             (Some(after), _) => after,
             (None, Some(time_us)) => {
-                // More may have come since.
+                // More messages may have arrived since.
                 kept.store().mark_before(&table, time_us)?.min(whole.mark())
             }
             (None, None) => whole.mark(),
@@ -220,27 +221,27 @@ impl Subscribe {
 }
 
 impl Subscription {
-    /// The selected columns: a table without rows.
+    /// Returns the selected columns: a table without rows.
     pub fn shown(&self) -> &Table {
         &self.shown
     }
 
-    /// The mark of the last row returned: a subscription after it continues from here.
+    /// Returns the mark of the last row returned: a subscription after it continues from here.
     pub fn mark(&self) -> u64 {
         self.mark
     }
 
-    /// Whether every row that is wanted was handed out.
+    /// Returns whether every requested row was returned.
     pub fn is_over(&self) -> bool {
         self.waiting.is_none() && self.mark >= self.until
     }
 
-    /// Whether all rows of the snapshot were returned, or none are wanted.
+    /// Returns whether all rows of the snapshot were returned, or none were requested.
     pub fn is_past_snapshot(&self) -> bool {
         self.mark >= self.snapshot_mark
     }
 
-    /// The next rows; `None` if there are none now. Only durable messages are visible.
+    /// Returns the next rows; `None` if there are none now. Only durable messages are visible.
     ///
     /// # Errors
     /// As [`Subscribe::start`]; and [`Error::Request`] if a value changed the type of a selected
@@ -260,7 +261,7 @@ impl Subscription {
                 if changes.mark() <= self.mark {
                     return Ok(None);
                 }
-                // Keys of rows that are not there were removed, or other tables have grown.
+                // Only keys without rows were removed, or only other tables have grown.
                 self.mark = changes.mark();
                 continue;
             }
@@ -269,7 +270,7 @@ impl Subscription {
         }
     }
 
-    /// Takes over columns that have become wider, where those that are shown have not.
+    /// Adopts columns that have become wider, unless the selected ones have.
     fn follow(&mut self, schema: &Schema) -> Result<()> {
         if *schema == self.schema {
             return Ok(());
@@ -291,7 +292,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// The rows that match.
+    /// Finds the matching rows.
     fn found(&self, changes: Changes, stop: &AtomicBool) -> Result<Waiting> {
         let queries = std::slice::from_ref(&self.query);
         let scan = Scan::new(changes.table(), queries).workers(self.workers).cancel(stop);
@@ -304,7 +305,7 @@ impl Subscription {
         Ok(Waiting { changes, rows, next: 0 })
     }
 
-    /// Some of the rows that were found; `None` if all were handed out.
+    /// Returns some of the rows found; `None` if all were returned.
     fn handed_out(&mut self, stop: &AtomicBool) -> Result<Option<Changed>> {
         let Some(waiting) = &mut self.waiting else { return Ok(None) };
         let Waiting { changes, rows, next } = waiting;
@@ -318,7 +319,7 @@ impl Subscription {
         let is_alike = |row: &&u64| (changes.mark_of(**row) <= self.snapshot_mark) == is_snapshot;
         let mut count = rest.iter().take(ROWS_AT_ONCE).take_while(is_alike).count();
         let mark = |at: usize| rest.get(at).map(|row| changes.mark_of(*row));
-        // A row and the one that it replaces come together, or whoever goes on after its mark misses one.
+        // Keep a row and its replacement together, or a client that resumes after its mark would miss one.
         while count > 0 && mark(count).is_some() && mark(count) == mark(count - 1) {
             count += 1;
         }
@@ -332,7 +333,8 @@ impl Subscription {
     }
 }
 
-/// Rows as they come have no order but that, and no number.
+/// Refuses queries that need more than single rows: the rows of a subscription have only their own order, and
+/// no final number.
 fn refuse_more_than_rows(query: &Query) -> Result<()> {
     let is_rows = matches!(query.select, Select::Rows(_));
     match is_rows && query.order.is_empty() && query.limit.is_none() && query.offset == 0 {
