@@ -1,4 +1,4 @@
-//! A query that is run again after new messages, and the differences between its results.
+//! Runs a query again after new messages, and finds the differences between its results.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use super::statement;
 use super::subscribe::Change;
 use crate::{Answer, Engine, Error};
 
-/// The largest number of rows that are compared.
+/// Maximum number of rows to compare.
 const ROWS_MAX: usize = 1_000_000;
-/// The largest number of rows sent at once.
+/// Maximum number of rows to send at once.
 const ROWS_AT_ONCE: usize = 8_192;
 
 /// A row, encoded so that equal rows are equal bytes.
 type Row = Box<[u8]>;
 
-/// A query that is run again and again, and its rows at the last run.
+/// A query that is run repeatedly, and its rows at the last run.
 pub(super) struct RepeatedQuery {
     engine: Arc<Engine>,
     query: String,
@@ -43,7 +43,7 @@ fn defect() -> Failure {
     Failure::new(state::INTERNAL, "the query met a defect")
 }
 
-/// The columns of a query, each of one kind however it is packed.
+/// Returns the columns of a query, with one type for each column however it is packed.
 pub(super) async fn columns(engine: &Engine, query: &str) -> Result<SchemaRef> {
     let statement = statement::parsed(engine, query)?;
     let columns = engine.columns(&statement).await.map_err(|error| failed(&error))?;
@@ -80,7 +80,7 @@ impl RepeatedQuery {
         }
     }
 
-    /// The mark of the last message that was there when it was asked last.
+    /// Returns the mark of the last message that the latest run has seen.
     pub(super) fn mark(&self) -> u64 {
         self.mark
     }
@@ -89,12 +89,12 @@ impl RepeatedQuery {
         self.waiting.is_empty() && self.asked.is_some() && self.mark >= self.until
     }
 
-    /// When it may be asked again.
+    /// Returns when it may run again.
     pub(super) fn due(&self) -> Instant {
         self.asked.map_or_else(Instant::now, |asked| asked + self.every)
     }
 
-    /// The differences, some rows at a time; `None` if there are none or it is not time yet. `newest`
+    /// Returns the differences, some rows at a time; `None` if there are none or it is not time yet. `newest`
     /// is the mark of the last message.
     pub(super) async fn next(
         &mut self,
@@ -161,7 +161,7 @@ impl RepeatedQuery {
     }
 }
 
-/// The rows of a query as it is answered now.
+/// Runs a query and returns its current rows.
 async fn asked(engine: Arc<Engine>, query: String) -> Result<(SchemaRef, Vec<RecordBatch>)> {
     let statement = statement::parsed(&engine, &query)?;
     let answer = engine.run_query(&statement).await.map_err(|error| failed(&error))?;

@@ -1,4 +1,4 @@
-//! CREATE TABLE: columns declared for a kept table.
+//! CREATE TABLE: declares the columns of a stored table.
 
 use datafusion::sql::sqlparser::ast::{
     ColumnDef, ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType,
@@ -8,12 +8,12 @@ use quarrier::kept::{DefinedColumn, Definition};
 use quarrier_messages::{DIGITS_MAX, Kind};
 use quarrier_wire::{Failure, Result, state};
 
-/// A table to be made.
+/// A table to create.
 #[derive(Debug)]
 pub(super) struct Create {
     pub(super) name: String,
     pub(super) definition: Definition,
-    /// Whether one that is there already is as good.
+    /// Whether IF NOT EXISTS is given.
     pub(super) is_optional: bool,
 }
 
@@ -21,7 +21,7 @@ fn not_there(what: &str) -> Failure {
     Failure::new(state::UNSUPPORTED, format!("{what} is not supported here"))
 }
 
-/// A name as PostgreSQL has it: in small letters, unless it is quoted.
+/// Folds a name as PostgreSQL does: to lower case, unless it is quoted.
 pub(super) fn folded(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
@@ -29,7 +29,7 @@ pub(super) fn folded(ident: &Ident) -> String {
     }
 }
 
-/// The name of a table, in the only schema.
+/// Returns the name of a table, which must be in the only schema.
 pub(super) fn table_name(name: &ObjectName) -> Result<String> {
     let parts: Option<Vec<String>> =
         name.0.iter().map(|part| part.as_ident().map(folded)).collect();
@@ -76,7 +76,7 @@ pub(super) fn create(tree: &CreateTable) -> Result<Create> {
     Ok(Create { name: table_name(&tree.name)?, definition, is_optional: tree.if_not_exists })
 }
 
-/// The columns of the key, by their names.
+/// Returns the columns of the primary key, by name.
 fn key(tree: &CreateTable) -> Result<Option<Vec<String>>> {
     let mut keys: Vec<Vec<String>> = Vec::new();
     for def in &tree.columns {
@@ -100,7 +100,7 @@ fn key(tree: &CreateTable) -> Result<Option<Vec<String>>> {
     Ok(keys.pop())
 }
 
-/// Whether a row replaces the one with its key.
+/// Returns whether a row replaces the one with the same key.
 fn replaces(tree: &CreateTable) -> Result<bool> {
     let (CreateTableOptions::With(options) | CreateTableOptions::Options(options)) =
         &tree.table_options

@@ -1,4 +1,4 @@
-//! Errors of the engine as clients of PostgreSQL know them.
+//! Converts errors of the engine to those that PostgreSQL clients know.
 
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
@@ -6,12 +6,12 @@ use quarrier_wire::{Failure, state};
 
 use crate::Error;
 
-/// An error with its code.
+/// Returns an error with its code.
 pub(super) fn failed(error: &Error) -> Failure {
     Failure::new(code(error), error.to_string())
 }
 
-/// An error of a data folder with its code.
+/// Returns an error of a data folder with its code.
 pub(super) fn of_folder(error: &quarrier::Error) -> Failure {
     let code = match error {
         quarrier::Error::Messages(error) => of_messages(error),

@@ -1,4 +1,4 @@
-//! Messages and rows of clients on their way into a kept table.
+//! Appends the messages and rows of clients to a stored table.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,17 +16,17 @@ use super::keyed::shared;
 use super::read_only;
 use crate::Engine;
 
-/// The most letters of a row that are shown.
+/// Maximum number of characters of a row to show.
 const SHOWN_MAX: usize = 200;
 
-/// Messages that are not all there yet.
+/// Messages that are still arriving.
 pub(super) struct Taking {
     kept: Arc<DataFolder>,
     table: String,
     options: IntakeOptions,
     intake: Option<Intake>,
     runtime: Handle,
-    /// Where messages wait for statements that read rows to change them.
+    /// The engine, if the messages must wait for statements that read rows to change them.
     engine: Option<Arc<Engine>>,
 }
 
@@ -35,7 +35,7 @@ fn defect() -> Failure {
 }
 
 impl Taking {
-    /// For a table that is there.
+    /// Begins to take messages for an existing table.
     pub(super) fn new(
         engine: &Engine,
         table: &str,
@@ -56,7 +56,7 @@ impl Taking {
         Ok(Taking { kept, table, options, intake, runtime, engine: None })
     }
 
-    /// Waits at the end for statements that read rows of the table to change them.
+    /// Makes the messages wait, at the end, for statements that read rows of the table to change them.
     pub(super) fn gated(mut self, engine: &Arc<Engine>) -> Self {
         self.engine = Some(Arc::clone(engine));
         self
@@ -79,7 +79,7 @@ impl Taking {
         done.map_err(|error| of_folder(&error.into()))
     }
 
-    /// All of them are there. Returns when they are on their way to the disk.
+    /// Sends the complete messages. Returns once they are on their way to the disk.
     pub(super) async fn sent(mut self) -> Result<Sent> {
         let intake = self.intake.take().ok_or_else(defect)?;
         let Taking { kept, table, options, runtime, .. } = self;
@@ -114,7 +114,7 @@ impl Ingest for Taking {
     }
 }
 
-/// The columns that rows of SQL must fit: the declared ones of the table, or else its current ones. So
+/// Returns the columns that SQL rows must fit: the declared ones of the table, or else its current ones. Thus
 /// no row changes the type of a column.
 fn seen(engine: &Engine, kept: &DataFolder, table: &str) -> Option<Arc<Definition>> {
     if let Some(declared) = kept.definition(table).ok()? {
@@ -127,7 +127,7 @@ fn seen(engine: &Engine, kept: &DataFolder, table: &str) -> Option<Arc<Definitio
         digits: DIGITS_MAX,
         is_required: false,
     });
-    // Columns of messages may have names that no declared ones have.
+    // Columns of messages may have names that a declaration does not allow.
     Definition::new(fields.collect()).ok().map(Arc::new)
 }
 
@@ -145,7 +145,7 @@ fn marks(taken: &Taken) -> Marks {
     }
 }
 
-/// Why rows are refused as a whole: the first that makes no sense.
+/// Returns the error that rejects all rows, from the first invalid one.
 fn unfit(first: &Reject) -> Failure {
     let code = match Misfit::of(first.fault.what) {
         Some(Misfit::Kind) => state::TEXT,

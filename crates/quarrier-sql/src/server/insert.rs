@@ -1,4 +1,4 @@
-//! INSERT: rows written down in the statement, or those of a query, as messages for a kept table.
+//! INSERT: turns rows of VALUES, or those of a query, into messages for a stored table.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use quarrier_wire::{
 use super::create::{folded, table_name};
 use super::keyed::check_conflict;
 
-/// Rows to be added.
+/// Rows to insert.
 #[derive(Debug)]
 pub(super) struct Insert {
     pub(super) table: String,
@@ -21,7 +21,7 @@ pub(super) struct Insert {
     pub(super) rows: Rows,
 }
 
-/// A column that rows are for.
+/// A target column.
 #[derive(Debug)]
 struct Column {
     name: String,
@@ -39,7 +39,7 @@ impl Column {
     }
 }
 
-/// Where rows come from.
+/// The source of rows.
 #[derive(Debug)]
 pub(super) enum Rows {
     Values(Vec<Vec<Cell>>),
@@ -51,7 +51,7 @@ pub(super) enum Rows {
 #[derive(Debug)]
 pub(super) enum Cell {
     Value(Value),
-    /// The place of a parameter, from 0.
+    /// The position of a parameter, from 0.
     Parameter(usize),
 }
 
@@ -63,7 +63,7 @@ fn not_there(what: &str) -> Failure {
     Failure::new(state::UNSUPPORTED, format!("{what} is not supported here"))
 }
 
-/// The table that rows are for.
+/// Returns the target table.
 pub(super) fn table_of(tree: &Tree) -> Result<String> {
     match &tree.table {
         TableObject::TableName(name) => table_name(name),
@@ -71,7 +71,7 @@ pub(super) fn table_of(tree: &Tree) -> Result<String> {
     }
 }
 
-/// Reads a statement over its table.
+/// Interprets a statement for its table.
 pub(super) fn insert(tree: &Tree, info: &TableInfo, key: &[String]) -> Result<Insert> {
     let is_plain = tree.into && !tree.overwrite && !tree.replace_into && !tree.ignore;
     if tree.returning.is_some() {
@@ -131,7 +131,7 @@ fn columns(tree: &Tree, info: &TableInfo) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// Checks the number of values in rows.
+/// Checks the number of values in each row.
 fn check(rows: &[&[Expr]], tree: &Tree, columns: &[Column]) -> Result<()> {
     let count = rows.first().map_or(0, |row| row.len());
     if rows.iter().any(|row| row.len() != count) {
@@ -150,7 +150,7 @@ fn counted(count: usize, are_all: bool, columns: &[Column]) -> Result<()> {
     Ok(())
 }
 
-/// The values, where all of them are written down or parameters.
+/// Returns the values, if all of them are literals or parameters.
 fn cells(rows: &[&[Expr]]) -> Option<Vec<Vec<Cell>>> {
     rows.iter().map(|row| row.iter().map(cell).collect()).collect()
 }
@@ -172,7 +172,7 @@ fn cell(expr: &Expr) -> Option<Cell> {
             }
             _ => None,
         },
-        // Its kind is that which it is cast to.
+        // Its type is that of the cast.
         Expr::Cast { expr, .. } => match cell(expr)? {
             place @ Cell::Parameter(_) => Some(place),
             Cell::Value(_) => None,
@@ -203,14 +203,14 @@ fn literal(literal: &Literal) -> Option<Cell> {
 }
 
 impl Insert {
-    /// Of the rows of a query, which has all columns of a table in its order.
+    /// Makes an insert of the rows of a query, which has all columns of a table in its order.
     pub(super) fn of_query(info: &TableInfo, query: String) -> Self {
         let columns = info.columns.fields().iter().map(|field| Column::of(field)).collect();
         Insert { table: info.name.clone(), columns, rows: Rows::Query(query) }
     }
 
-    /// Of which kinds the parameters are, of rows that are written down: what the client told, what they
-    /// are cast to, else that of the column that they stand for.
+    /// Returns the types of the parameters in VALUES: those that the client gave, else those of their casts,
+    /// else those of their columns.
     pub(super) fn kinds(&self, text: &str, told: &[u32]) -> Result<Vec<u32>> {
         let count = parameter_count(text)?;
         let mut kinds: HashMap<usize, u32> = HashMap::new();
@@ -230,7 +230,7 @@ impl Insert {
         Ok((0..count).map(|place| kinds.get(&place).copied().unwrap_or(kind::TEXT)).collect())
     }
 
-    /// Rows that are written down, as messages, and how many they are.
+    /// Returns the rows of VALUES as messages, and their number.
     pub(super) fn messages(&self, rows: &[Vec<Cell>], values: &[Value]) -> Result<(Vec<u8>, u64)> {
         let mut out = Vec::new();
         for row in rows {

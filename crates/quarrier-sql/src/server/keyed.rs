@@ -1,4 +1,4 @@
-//! Rows of tables with a key: what replaces, changes and removes them.
+//! Tables with a key: statements that replace, change and remove rows.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use crate::Engine;
 #[derive(Debug)]
 pub(super) struct Removal {
     pub(super) table: String,
-    /// The columns of the key, as they are called.
+    /// The names of the key's columns.
     pub(super) key: Vec<String>,
-    /// The query of their keys.
+    /// The query that selects their keys.
     pub(super) query: String,
 }
 
-/// Keeps others from writing to a table with a key until it is dropped: all of them, or those that read rows to
-/// change them.
+/// A lock on a table with a key, held until it is dropped: it excludes all other writers, or only statements
+/// that read rows to change them.
 pub(super) type Held = Box<dyn Any + Send>;
 
 fn not_there(what: &str) -> Failure {
     Failure::new(state::UNSUPPORTED, format!("{what} is not supported here"))
 }
 
-/// The columns of a table's key, in its order; none where it has no key.
+/// Returns the columns of a table's key, in its order; empty if it has no key.
 ///
 /// # Errors
-/// Where there is no such table.
+/// If there is no such table.
 pub(super) fn key_of(engine: &Engine, table: &str) -> Result<Vec<String>> {
     let Some(kept) = engine.kept() else { return Ok(Vec::new()) };
     let Some(definition) = kept.definition(table).map_err(|error| of_folder(&error))? else {
@@ -45,8 +45,8 @@ pub(super) fn key_of(engine: &Engine, table: &str) -> Result<Vec<String>> {
     Ok(columns.map(|column| column.name.to_string()).collect())
 }
 
-/// Lets others add rows meanwhile, and waits for whoever reads rows to change them. None where the table has
-/// no key.
+/// Takes the shared lock of a table: others may add rows meanwhile, but statements that read rows to change
+/// them wait, and this call waits for theirs. None if the table has no key.
 pub(super) async fn shared(engine: &Engine, table: &str) -> Result<Option<Held>> {
     if key_of(engine, table)?.is_empty() {
         return Ok(None);
@@ -57,13 +57,13 @@ pub(super) async fn shared(engine: &Engine, table: &str) -> Result<Option<Held>>
     }
 }
 
-/// Waits until nobody writes to a table, and keeps all others from it: rows that are read now are those that
-/// are changed.
+/// Takes the exclusive lock of a table: waits for all writers and keeps others out, so the rows that are read
+/// now are the rows that are changed.
 pub(super) async fn alone(engine: &Engine, table: &str) -> Option<Held> {
     Some(Box::new(engine.gate(table)?.write_owned().await))
 }
 
-/// The table that a DELETE is about.
+/// Returns the table of a DELETE.
 pub(super) fn table_of_delete(tree: &Delete) -> Result<String> {
     let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &tree.from;
     for (is_there, what) in [
@@ -82,7 +82,7 @@ pub(super) fn table_of_delete(tree: &Delete) -> Result<String> {
     }
 }
 
-/// The table that an UPDATE is about.
+/// Returns the table of an UPDATE.
 pub(super) fn table_of_update(tree: &Update) -> Result<String> {
     for (is_there, what) in [
         (tree.from.is_some(), "UPDATE … FROM"),
@@ -110,7 +110,7 @@ fn needs_key(verb: &str, table: &str) -> Failure {
     not_there(&format!("{verb} of \"{table}\", which has no key,")).hint(hint)
 }
 
-/// Reads a DELETE from a table with this key.
+/// Interprets a DELETE from a table with this key.
 pub(super) fn delete(tree: &Delete, info: &TableInfo, key: Vec<String>) -> Result<Removal> {
     if key.is_empty() {
         return Err(needs_key("DELETE", &info.name));
@@ -122,7 +122,7 @@ pub(super) fn delete(tree: &Delete, info: &TableInfo, key: Vec<String>) -> Resul
     Ok(Removal { table: info.name.clone(), key, query })
 }
 
-/// The query of the rows that an UPDATE makes, with all columns of the table in its order.
+/// Returns the query of the rows that an UPDATE makes, with all columns of the table in its order.
 pub(super) fn update(tree: &Update, info: &TableInfo, key: &[String]) -> Result<String> {
     if key.is_empty() {
         return Err(needs_key("UPDATE", &info.name));
@@ -165,7 +165,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The place of the column that is set, and what it is set to.
+/// Returns the position of the assigned column, and the assigned expression.
 fn assigned<'t>(assignment: &'t Assignment, info: &TableInfo) -> Result<(usize, &'t Expr)> {
     let name = match &assignment.target {
         AssignmentTarget::ColumnName(name) => single(name),
@@ -193,8 +193,8 @@ fn place_of(name: &str, info: &TableInfo) -> Result<usize> {
     })
 }
 
-/// Looks whether ON CONFLICT says what the table does: the row replaces the one with its key. `given` are the
-/// columns that rows have values for.
+/// Checks that ON CONFLICT agrees with the table: the row replaces the one with its key. `given` are the
+/// columns for which rows have values.
 pub(super) fn check_conflict(
     on: &OnInsert,
     info: &TableInfo,

@@ -5,8 +5,8 @@
 //!                                            └→ catalogs     what clients ask of pg_catalog
 //! ```
 //!
-//! Statements run on another runtime than connections: a join that keeps all its threads busy must
-//! not keep anybody from cancelling it.
+//! Statements run on another runtime than connections, so that a join that keeps all its threads busy can
+//! still be cancelled.
 
 mod again;
 mod catalogs;
@@ -49,18 +49,18 @@ use write::Write;
 pub struct Serving {
     /// The engine that answers.
     pub engine: Arc<Engine>,
-    /// Where statements run.
+    /// The runtime of statements.
     pub runtime: Handle,
     /// The board of connections and statements.
     pub board: Arc<Board>,
 }
 
-/// An engine that is served.
+/// Serves an engine to clients.
 pub struct Served {
     engine: Arc<Engine>,
     runtime: Handle,
     board: Arc<Board>,
-    /// Made anew when they are asked and a table has become another one.
+    /// Rebuilt on a query if a table has changed since.
     catalogs: Mutex<Arc<Catalogs>>,
     pulse: Pulse,
 }
@@ -88,7 +88,7 @@ impl Served {
         })
     }
 
-    /// The catalogs of the tables as they are now.
+    /// Returns the catalogs of the tables as they are now.
     async fn catalogs(&self) -> Result<Arc<Catalogs>> {
         let (engine, board) = (Arc::clone(&self.engine), Arc::clone(&self.board));
         let known = Arc::clone(&lock(&self.catalogs));
@@ -106,7 +106,7 @@ impl Served {
         Ok(newest)
     }
 
-    /// The table that a name stands for, as it is now.
+    /// Resolves a table name to the table as it is now.
     async fn table_of(&self, name: &str) -> Result<TableInfo> {
         let (engine, wanted) = (Arc::clone(&self.engine), name.to_string());
         let shown = self.there(async move {
@@ -132,7 +132,7 @@ impl Served {
         Ok(Box::new(taking.gated(&self.engine)))
     }
 
-    /// Does work on the runtime of statements; it ends when nobody waits for it any more.
+    /// Runs work on the runtime of statements; it is cancelled when nobody waits for it any more.
     async fn there<T: Send + 'static>(
         &self,
         work: impl Future<Output = crate::Result<T>> + Send + 'static,
@@ -195,7 +195,7 @@ impl Served {
     }
 }
 
-/// Why a table that is a file takes nothing.
+/// Returns the error for a table that is a file and thus read-only.
 fn read_only(table: &str) -> Failure {
     let said = format!("table {table} is a file, and takes no messages");
     Failure::new(state::READ_ONLY, said).hint("tables of 'quarrier serve --data FOLDER' do")
@@ -210,7 +210,7 @@ fn tables(engine: &Engine) -> Vec<TableInfo> {
     engine.tables().iter().filter_map(|name| engine.shown(name)).map(info).collect()
 }
 
-/// Ends when it is dropped.
+/// A task that is cancelled when it is dropped.
 struct Task<T>(JoinHandle<T>);
 
 impl<T> Drop for Task<T> {

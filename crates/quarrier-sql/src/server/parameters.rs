@@ -9,7 +9,7 @@ use quarrier_wire::{Failure, Result, cast_kinds, kind, state, with_parameters};
 use super::failure::failed;
 use crate::Engine;
 
-/// The kinds of a statement's parameters.
+/// Returns the types of a statement's parameters.
 pub(super) async fn kinds(
     engine: &Engine,
     text: &str,
@@ -35,7 +35,7 @@ pub(super) async fn kinds(
     Ok(kinds.into_iter().map(|kind| kind.unwrap_or(kind::TEXT)).collect())
 }
 
-/// The context of parameters, as the engine sees it; empty if it sees none.
+/// Infers the types of parameters from their context, as the engine sees it; empty if it infers none.
 async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
     let statements = engine.statements(text).map_err(|error| failed(&error))?;
     let [statement] = statements.as_slice() else {
@@ -63,7 +63,8 @@ async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
     Ok(HashMap::new())
 }
 
-/// The kind of a parameter beside a column: numbers that are too large for the column compare, too.
+/// Returns the type of a parameter beside a column. It may be wider: numbers too large for the column
+/// compare, too.
 fn of(data: &DataType) -> u32 {
     match kind::of(data) {
         kind::INT2 | kind::INT4 => kind::INT8,

@@ -1,4 +1,4 @@
-//! The pulse: one thread hears of every commit and notifies all who wait for one.
+//! The pulse: one thread waits for every commit and notifies all listeners.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use quarrier_core::threads;
 use quarrier_wire::{Failure, Result, state};
 use tokio::sync::watch;
 
-/// How often the thread looks whether anybody still waits.
+/// How often the thread checks for remaining listeners.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The mark of the last durable message, as it grows.
+/// Publishes the mark of the last durable message as it grows.
 #[derive(Default)]
 pub(super) struct Pulse {
     mark: Mutex<Option<watch::Receiver<u64>>>,
 }
 
-/// Hears it.
+/// A listener to the pulse.
 pub(super) struct Beats {
     mark: watch::Receiver<u64>,
 }
@@ -47,7 +47,7 @@ impl Pulse {
     }
 }
 
-/// Until nothing more can come, or nobody waits for it.
+/// Publishes marks until nothing more can arrive, or until there are no listeners.
 fn beat(growth: &Growth, sender: &watch::Sender<u64>) {
     loop {
         let seen = *sender.borrow();
@@ -65,7 +65,7 @@ fn over() -> Failure {
 }
 
 impl Beats {
-    /// The mark of the last durable message.
+    /// Returns the mark of the last durable message.
     pub(super) fn mark(&self) -> u64 {
         *self.mark.borrow()
     }

@@ -1,4 +1,4 @@
-//! Statements for clients: their parameters and columns, and their values put in.
+//! Prepares clients' statements: finds their parameters and columns, and substitutes values.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::failure::failed;
 use super::parameters;
 use crate::{Engine, Statement};
 
-/// A statement as it was written, and parsed where it has no parameters.
+/// A statement as written, and its parsed form if it has no parameters.
 pub(super) struct Understood {
     text: String,
     statement: Option<Statement>,
 }
 
-/// The one statement of a text.
+/// Parses text that must be a single statement.
 pub(super) fn parsed(engine: &Engine, text: &str) -> Result<Statement> {
     let mut statements = engine.statements(text).map_err(|error| failed(&error))?;
     match (statements.pop(), statements.is_empty()) {
@@ -30,7 +30,7 @@ pub(super) fn parsed(engine: &Engine, text: &str) -> Result<Statement> {
     }
 }
 
-/// Parses a statement; its meaning is determined when its columns are wanted, or when it is run.
+/// Parses a statement. It is planned when its columns are requested, or when it runs.
 pub(super) async fn understood(
     engine: &Engine,
     text: &str,
@@ -44,7 +44,7 @@ pub(super) async fn understood(
     };
     let statement = match count {
         0 => parsed(engine, text)?,
-        // With values of no value: only their kinds count.
+        // Substitute NULLs: only the types of values count.
         _ => parsed(engine, &with_nulls(text, &kinds)?)?,
     };
     let columns = match describes {
@@ -57,7 +57,7 @@ pub(super) async fn understood(
     Ok(Prepared { parameters: kinds, columns, tag, changes: false, inner })
 }
 
-/// A text with NULLs of the kinds of its parameters.
+/// Substitutes NULLs of the right types for parameters.
 fn with_nulls(text: &str, kinds: &[u32]) -> Result<String> {
     with_parameters(text, |place| {
         let kind = kinds.get(place).copied().unwrap_or(kind::TEXT);
@@ -76,7 +76,7 @@ async fn columns_of(engine: &Engine, statement: &Statement, kinds: &[u32]) -> Re
     let columns = engine.columns(statement).await.map_err(|error| failed(&error));
     match columns {
         Ok(columns) => Ok(columns),
-        // NULL is not a valid LIMIT or pattern: another value is planned then.
+        // NULL is not a valid LIMIT or pattern: plan with another value instead.
         Err(_) if !kinds.is_empty() => {
             let text = statement.to_string();
             let plain = replaced_nulls(&text);
@@ -87,7 +87,7 @@ async fn columns_of(engine: &Engine, statement: &Statement, kinds: &[u32]) -> Re
     }
 }
 
-/// A text with ones in place of its NULLs of a kind of integers.
+/// Replaces NULLs of integer types by ones.
 fn replaced_nulls(text: &str) -> String {
     let mut text = text.to_string();
     for name in ["BIGINT", "INTEGER", "SMALLINT", "INT"] {
@@ -97,7 +97,7 @@ fn replaced_nulls(text: &str) -> String {
 }
 
 impl Understood {
-    /// The statement with values for its parameters.
+    /// Returns the statement with values for its parameters.
     pub(super) fn with(&self, engine: &Engine, values: &[Value]) -> Result<Statement> {
         if let Some(statement) = &self.statement {
             return Ok(statement.clone());
@@ -107,7 +107,7 @@ impl Understood {
     }
 }
 
-/// Rows of the columns that were described: a value may be of another kind than its parameter.
+/// Converts rows to the described columns: the type of a value may differ from that of its parameter.
 pub(super) fn as_described(rows: Rows, described: Option<SchemaRef>) -> Rows {
     let Some(described) = described else { return rows };
     let kinds = |schema: &Schema| -> Vec<_> {

@@ -1,12 +1,12 @@
-//! SUBSCRIBE: rows as they come.
+//! SUBSCRIBE: sends rows as they arrive.
 //!
 //! ```text
 //!  rows of one table ─→ quarrier::Subscription: each row once, with the mark of its message
-//!  anything else ─→ again (WITH (every = …)): asked once more when something came, differences sent
+//!  anything else ─→ again (WITH (every = …)): run again after new messages, differences sent
 //! ```
 //!
-//! Both wait for the pulse, one thread that hears of every commit. Nothing is queued for a client: one
-//! that reads slowly asks less often, and finds missed messages in the log.
+//! Both wait for the pulse, one thread that waits for every commit. Nothing is queued for a client: one that
+//! reads slowly asks less often, and finds missed messages in the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ fn defect() -> Failure {
     Failure::new(state::INTERNAL, "the subscription met a defect")
 }
 
-/// Reads a subscription, on a thread of statements.
+/// Interprets a subscription, on a thread of statements.
 pub(super) async fn prepare(engine: &Arc<Engine>, text: &str) -> Result<Prepared> {
     let asked = subscribe_text(text)?.ok_or_else(defect)?;
     let Some(kept) = engine.kept() else { return Err(no_folder()) };
@@ -113,7 +113,7 @@ async fn started(
     started.map_err(|error| refused(&error))
 }
 
-/// A time as it is written, in microseconds since 1970.
+/// Parses a time to microseconds since 1970.
 fn microseconds(text: &str) -> Result<i64> {
     match Cell::of_time(text) {
         Some(Cell::Timestamp(nanoseconds)) => Ok(nanoseconds.div_euclid(1_000)),
@@ -125,7 +125,7 @@ fn microseconds(text: &str) -> Result<i64> {
     }
 }
 
-/// Why there is no subscription, and what to try.
+/// Returns the error that refuses a subscription, with what to try.
 fn refused(error: &quarrier::Error) -> Failure {
     use quarrier_messages::{Error as Messages, log::Error as Log};
     match error {
@@ -189,13 +189,13 @@ pub(super) async fn run(
     Ok(Reply::Rows(Rows { schema, batches: batches.boxed(), is_live: true }))
 }
 
-/// Where rows come from. None while a thread looks for them.
+/// The source of rows; None while a thread looks for them.
 enum Source {
     Each(Option<Box<Subscription>>),
     Again(Box<RepeatedQuery>),
 }
 
-/// Ends what works for a subscription that nobody reads any more.
+/// Ends the work of a subscription that nobody reads any more.
 struct Stops(Arc<AtomicBool>);
 
 impl Drop for Stops {
@@ -204,7 +204,7 @@ impl Drop for Stops {
     }
 }
 
-/// A subscription that goes on.
+/// A running subscription.
 struct Going {
     source: Source,
     beats: Beats,
@@ -212,15 +212,15 @@ struct Going {
     columns: SchemaRef,
     stop: Stops,
     progress: std::time::Duration,
-    /// When progress is to be sent.
+    /// When to send progress.
     due: Option<Instant>,
-    /// The mark that was sent as progress last.
+    /// The mark that was last sent as progress.
     told: Option<u64>,
     is_over: bool,
 }
 
 impl Going {
-    /// The next rows; None at the end.
+    /// Returns the next rows; None at the end.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if self.is_over {
@@ -245,7 +245,7 @@ impl Going {
                     beats = self.beats.next() => beats?,
                     () = sleep_until(due) => {}
                 },
-                // It is not asked again before its time.
+                // Wait until the query may run again.
                 Source::Again(again) => {
                     let next = again.due();
                     sleep_until(next.min(due)).await;
@@ -254,7 +254,7 @@ impl Going {
         }
     }
 
-    /// Every row up to this mark was sent; and whether no more is wanted.
+    /// Returns the mark up to which every row was sent, and whether the subscription is complete.
     fn reached(&self) -> (u64, bool) {
         match &self.source {
             Source::Each(Some(subscription)) => (subscription.mark(), subscription.is_over()),
@@ -314,7 +314,7 @@ impl Going {
         self.batch_of(change, &changed.marks, Some(&joined))
     }
 
-    /// Rows that are all the same.
+    /// Makes a batch of rows with the same change.
     fn batch(
         &self,
         change: Change,

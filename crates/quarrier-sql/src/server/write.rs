@@ -1,4 +1,4 @@
-//! Statements that write: CREATE TABLE, INSERT, UPDATE and DELETE, over the tables of the data folder.
+//! Statements that write: CREATE TABLE, INSERT, UPDATE and DELETE on tables of the data folder.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use super::keyed::{
 use super::{info, of_engine, parameters, read_only, statement};
 use crate::{Answer, Engine};
 
-/// Rows of a query are passed on once they have this many bytes.
+/// Rows of a query are passed on in pieces of at least this many bytes.
 const HANDED_BYTES: usize = 128 << 10;
 
 /// A statement that writes.
@@ -32,15 +32,15 @@ pub(super) enum Write {
         insert: Insert,
         are_all: bool,
     },
-    /// Rows that take the place of those that they are made of.
+    /// Rows that replace those from which they were computed.
     Update(Insert),
     Delete(Removal),
 }
 
-/// The keys of a DELETE are in memory: so many bytes of them at most.
+/// Maximum bytes of the keys of a DELETE, which are held in memory.
 const KEYS_BYTES_MAX: usize = 256 << 20;
 
-/// The first word of a statement that changes tables, in capitals; None of another one.
+/// Returns the first word of a statement that changes tables, in capitals; None for others.
 pub(super) fn verb(text: &str) -> Option<&'static str> {
     const VERBS: [&str; 8] =
         ["INSERT", "CREATE", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "DROP", "ALTER"];
@@ -65,7 +65,7 @@ fn not_there(verb: &str) -> Failure {
     }
 }
 
-/// Reads a statement, on a thread of statements: trees may be deep.
+/// Interprets a statement, on a thread of statements: trees may be deep.
 pub(super) async fn prepare(
     engine: &Engine,
     verb: &'static str,
@@ -112,7 +112,7 @@ pub(super) async fn prepare(
     Ok(Prepared { parameters, columns: None, tag, changes: true, inner })
 }
 
-/// A table as it is now, which takes messages.
+/// Returns a table as it is now, if it takes messages.
 async fn written_to(engine: &Engine, name: &str) -> Result<TableInfo> {
     engine.renew(name).await.map_err(|error| failed(&error))?;
     let Some(table) = engine.shown(name).map(info) else {
@@ -122,7 +122,7 @@ async fn written_to(engine: &Engine, name: &str) -> Result<TableInfo> {
     if table.grows { Ok(table) } else { Err(read_only(&table.name)) }
 }
 
-/// The kinds of the parameters of a statement, which are those of its query.
+/// Returns the types of a statement's parameters, which are those of its query.
 async fn kinds_of(engine: &Engine, text: &str, query: &str, told: &[u32]) -> Result<Vec<u32>> {
     match parameter_count(text)? {
         0 => Ok(Vec::new()),
@@ -130,7 +130,7 @@ async fn kinds_of(engine: &Engine, text: &str, query: &str, told: &[u32]) -> Res
     }
 }
 
-/// Does what a statement says, on the runtime of statements, whose handle it gets.
+/// Executes a statement on the runtime of statements, whose handle it gets.
 pub(super) async fn run(
     engine: &Engine,
     runtime: &Handle,
@@ -150,7 +150,7 @@ pub(super) async fn run(
     }
 }
 
-/// Adds rows. What is `held` is so until they are on the disk.
+/// Inserts rows. The lock `held` stays until they are on the disk.
 async fn inserted(
     (engine, runtime): (&Engine, &Handle),
     (insert, are_all): (&Insert, bool),
@@ -182,7 +182,7 @@ async fn inserted(
     Ok(Reply::Sent(Some(rows), durable(runtime, sent, held)))
 }
 
-/// Waits for the disk. A client may do so much later, at its COMMIT; what is held is let go without it.
+/// Waits for the disk. A client may wait much later, at its COMMIT; the lock is released regardless.
 fn durable(runtime: &Handle, sent: Sent, held: Option<Held>) -> Durable {
     let done = |taken: quarrier_messages::Result<Taken>| {
         taken.map(drop).map_err(|error| of_folder(&error.into()))
@@ -199,7 +199,7 @@ fn durable(runtime: &Handle, sent: Sent, held: Option<Held>) -> Durable {
     async move { done(waiting.await.map_err(|_| defect())?) }.boxed()
 }
 
-/// Removes the rows whose keys a query gives.
+/// Removes the rows whose keys a query returns.
 async fn removed(
     (engine, runtime): (&Engine, &Handle),
     removal: &Removal,
@@ -227,7 +227,7 @@ async fn removed(
     Ok(Reply::Sent(Some(count), durable(runtime, sent, held)))
 }
 
-/// The rows of a query, with values for its parameters.
+/// Returns the rows of a query, with values for its parameters.
 async fn queried(
     engine: &Engine,
     query: &str,
@@ -258,7 +258,7 @@ async fn made(engine: &Engine, create: &Create) -> Result<Reply> {
     Ok(Reply::Done(None))
 }
 
-/// Takes the rows of a query. Returns how many they are.
+/// Takes the rows of a query. Returns their number.
 async fn selected(
     engine: &Engine,
     (insert, are_all): (&Insert, bool),

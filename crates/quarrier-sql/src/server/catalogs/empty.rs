@@ -1,6 +1,6 @@
-//! Catalogs that are always empty here: indexes, triggers, partitions, publications and dozens more.
-//! A query that needs a row of one has none, whatever else stands in it; so nothing else in it has to
-//! be understood.
+//! Catalogs that are always empty here: indexes, triggers, partitions, publications and dozens more. A query
+//! that needs a row of one has no rows, whatever its other clauses, so nothing else in it has to be
+//! understood.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use quarrier_wire::{Failure, Result, state};
 use super::no_query;
 use super::tables::has_rows;
 
-/// Parts of a statement nest no deeper.
+/// Maximum nesting depth of a statement.
 const DEPTH_MAX: usize = 50;
 
-/// A text without subqueries that have no rows. Where all of it has none, its columns.
+/// Removes subqueries without rows from a statement. Returns its columns if the whole statement has no rows.
 pub(super) fn without(text: &str) -> Result<(String, Option<SchemaRef>)> {
     let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX);
     let parsed = parser.try_with_sql(text).and_then(|mut parser| parser.parse_statements());
@@ -64,7 +64,7 @@ fn is_empty(body: &SetExpr) -> bool {
     }
 }
 
-/// An aggregate has a row even without input; one within a subquery belongs to that.
+/// An aggregate returns a row even without input; an aggregate in a subquery belongs to the subquery.
 fn has_aggregate(select: &Select) -> bool {
     const NAMES: [&str; 6] = ["count(", "max(", "min(", "sum(", "array_agg(", "string_agg("];
     let outputs = select.projection.iter().map(|item| item.to_string().to_ascii_lowercase());
@@ -108,7 +108,7 @@ fn first_select(body: &SetExpr) -> Option<&Select> {
     }
 }
 
-/// The columns of a query without rows, as strings.
+/// Returns the columns of a query without rows, as strings.
 fn columns(select: &Select) -> SchemaRef {
     let fields = select.projection.iter().map(|item| {
         let name = match item {

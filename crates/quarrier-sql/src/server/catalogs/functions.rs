@@ -1,4 +1,4 @@
-//! Functions of PostgreSQL that say something about the server, and nothing about data.
+//! PostgreSQL functions that describe the server rather than data.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ enum Answer {
     Text(&'static str),
     Number(i64),
     Truth(bool),
-    /// NULL, as a text.
+    /// NULL, as a string.
     Nothing,
-    /// Texts in a list.
+    /// A list of strings.
     Texts(&'static [&'static str]),
-    /// The name of a kind.
+    /// The name of a type.
     Format,
     /// A setting, by its name.
     Setting,
     /// Its second argument.
     Second,
-    /// Its first argument in double quotes, where it needs them.
+    /// Its first argument in double quotes, if it needs them.
     Quoted,
 }
 
@@ -90,20 +90,20 @@ const ALL: &[(&str, Answer)] = &[
     ("array_to_string", Nothing),
 ];
 
-/// Whether a name is one of theirs.
+/// Returns whether a name is one of these functions.
 pub(super) fn has(name: &str) -> bool {
-    // Others share these with all of SQL.
+    // The engine has others in common with all of SQL.
     ALL.iter().any(|(known, _)| *known == name)
 }
 
-/// Makes them known.
+/// Registers the functions.
 pub(super) fn register(context: &SessionContext) {
     for (name, answer) in ALL {
         context.register_udf(ScalarUDF::new_from_impl(CatalogFunction::new(name, *answer)));
     }
 }
 
-/// A text with a user's name in place of the words that stand for it.
+/// Substitutes a user's name for the keywords that stand for it.
 pub(super) fn with_user(text: &str, user: &str) -> quarrier_wire::Result<String> {
     let words = ["current_user", "session_user", "current_role", "user"];
     if !said(text)?.names_any(&words) {
@@ -225,7 +225,7 @@ fn setting(name: &str) -> &'static str {
     }
 }
 
-/// The name of a kind as SQL has it.
+/// Returns the SQL name of a type.
 fn kind_name(number: i64) -> String {
     let number = u32::try_from(number).unwrap_or_default();
     let plain = match number {

@@ -1,5 +1,5 @@
-//! Tables over the server itself, made anew whenever they are asked: `quarrier.queries`,
-//! `quarrier.connections`, `quarrier.tables`.
+//! Tables over the server itself, rebuilt for every query: `quarrier.queries`, `quarrier.connections`,
+//! `quarrier.tables`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use quarrier_wire::{Board, TableInfo};
 
 use crate::at_once::scan_at_once;
 
-/// Where they are.
+/// The schema of these tables.
 pub(super) const SCHEMA: &str = "quarrier";
 
 /// Makes a table's rows.
@@ -65,7 +65,7 @@ fn schema(fields: &[(&str, DataType)]) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Makes them known.
+/// Registers the tables.
 pub(super) fn register(
     context: &SessionContext,
     board: Arc<Board>,

@@ -19,15 +19,15 @@ use quarrier_wire::{
 use super::failure::failed;
 use crate::Error;
 
-/// Rows of catalogs are few.
+/// Catalogs have few rows.
 const BATCH_ROWS: usize = 1_024;
-/// The most memory that a query of the catalogs may take.
+/// Maximum memory for a query of the catalogs.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// The session.
+/// The session for the catalogs.
 pub(super) struct Catalogs {
     context: SessionContext,
-    /// The version of the engine's tables when it was made.
+    /// The version of the engine's tables when the catalogs were made.
     pub(super) version: u64,
     /// Names and object identifiers of tables.
     numbers: Vec<(String, u32)>,
@@ -59,7 +59,7 @@ impl Catalogs {
         Ok(Catalogs { context, version, numbers })
     }
 
-    /// Whether a statement is for catalogs, and not for tables that are served.
+    /// Returns whether a statement queries catalogs rather than served tables.
     pub(super) fn are_asked(text: &str, is_served: impl Fn(&String) -> bool) -> Result<bool> {
         let said = said(text)?;
         let is_own = |name: &String| name.starts_with("pg_") || name == "information_schema";
@@ -152,7 +152,7 @@ fn none(schema: SchemaRef) -> Rows {
     Rows { schema, batches: futures::stream::empty().boxed(), is_live: false }
 }
 
-/// A value of a kind that stands for none.
+/// Returns a placeholder value of a type.
 fn nothing(kind: u32) -> Value {
     match kind {
         kind::BOOL => Value::Bool(false),
@@ -166,7 +166,7 @@ fn nothing(kind: u32) -> Value {
     }
 }
 
-/// A failure about a text that is no query.
+/// Returns the error for text that is not a single query.
 pub(super) fn no_query() -> Failure {
     Failure::new(state::SYNTAX, "expected one query")
 }

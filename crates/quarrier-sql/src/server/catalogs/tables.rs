@@ -1,4 +1,4 @@
-//! The catalogs that have rows here: tables, their columns, kinds, schemas, databases, users.
+//! The catalogs that have rows here: tables, columns, types, schemas, databases, users.
 
 use std::iter::{repeat, repeat_n};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const HEAP: i64 = 2;
 /// The number of the first table.
 const FIRST_TABLE: u32 = 16_385;
 
-/// Those that have rows.
+/// The catalogs that have rows.
 const WITH_ROWS: &[&str] = &[
     "pg_am",
     "pg_attribute",
@@ -39,7 +39,7 @@ const WITH_ROWS: &[&str] = &[
     "pg_range_none",
 ];
 
-/// Whether a catalog may have rows.
+/// Returns whether a catalog may have rows.
 pub(super) fn has_rows(name: &str) -> bool {
     WITH_ROWS.contains(&name)
 }
@@ -63,7 +63,7 @@ impl Columns {
         self.0.first().map_or(0, |(_, column)| column.len())
     }
 
-    /// Columns that say the same in every row.
+    /// Adds columns with the same value in every row.
     fn text(self, name: &'static str, value: &str) -> Self {
         let rows = self.rows();
         self.texts(name, repeat_n(value, rows))
@@ -101,7 +101,7 @@ impl Columns {
     }
 }
 
-/// Makes them known. Returns names and numbers of the tables that are served.
+/// Registers the catalogs. Returns names and numbers of the served tables.
 pub(super) fn register(
     context: &SessionContext,
     served: &[TableInfo],
@@ -125,7 +125,7 @@ pub(super) fn register(
     Ok(numbers)
 }
 
-/// The columns as `information_schema` is to show them.
+/// Returns the columns as `information_schema` shows them.
 fn shown(columns: &SchemaRef) -> SchemaRef {
     let fields = columns.fields().iter().map(|field| {
         let data = match field.data_type() {
@@ -205,7 +205,7 @@ fn attributes(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
         all.flatten()
     };
     let modifiers = fields().map(|(field, info)| match field.data_type() {
-        // As PostgreSQL packs digits and those behind the point.
+        // PostgreSQL packs the digits and those after the point like this.
         DataType::Decimal128(digits, scale) if info.is_declared => {
             (i64::from(*digits) << 16 | i64::from(*scale)) + 4
         }
@@ -264,7 +264,7 @@ fn kinds(context: &SessionContext) -> Result<()> {
         kind::TEXT | kind::VARCHAR | kind::BPCHAR | kind::NAME => "S",
         _ => "U",
     };
-    // Drivers know kinds by the names of their functions, as PostgreSQL has them.
+    // Drivers recognise types by the names of their functions in PostgreSQL.
     let function = |act: &'static str| {
         move |it: &(i64, String, i64, i64, i64)| match it.1.as_str() {
             _ if it.3 != 0 => format!("array_{act}"),
@@ -380,7 +380,7 @@ fn others(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
         .is("hastriggers", false)
         .is("rowsecurity", false)
         .registered(context, "pg_tables")?;
-    // Never with rows, but named beside others in outer joins.
+    // These never have rows, but outer joins name them beside others.
     for (name, columns) in EMPTY {
         let fields: Vec<Field> = columns
             .iter()
@@ -396,7 +396,7 @@ fn others(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
     Ok(())
 }
 
-/// Empty ones that clients join to others from outside.
+/// Empty catalogs that clients outer-join to others.
 const EMPTY: &[(&str, &[&str])] = &[
     ("pg_description", &["objoid", "classoid", "objsubid", "description"]),
     ("pg_shdescription", &["objoid", "classoid", "description"]),
