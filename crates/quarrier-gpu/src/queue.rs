@@ -1,4 +1,4 @@
-//! Jobs: copies, launches and reads, in order, on memory that stays alive meanwhile.
+//! Jobs: copies, launches and reads that run in order, and borrow their memory until they end.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ pub struct Arguments<'b> {
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Raw(RawArgument),
-    /// The buffer that the job shows as its input.
+    /// The job's input.
     Input,
 }
 
@@ -39,15 +39,15 @@ impl<'b> Arguments<'b> {
         Arguments { signature, values, buffers: PhantomData }
     }
 
-    /// A buffer for an array.
+    /// Binds a buffer to an array.
     ///
     /// # Errors
-    /// [`Error::Arguments`] where the kernel has no array of this name.
+    /// [`Error::Arguments`] if the kernel has no array of this name.
     pub fn buffer(self, name: &str, buffer: &'b Buffer) -> Result<Self> {
         self.set(name, false, Value::Raw(RawArgument::Buffer(buffer.raw)))
     }
 
-    /// The [input](Job::input) of the job for an array that is read.
+    /// Binds the [input](Job::input) of the job to an array that the kernel reads.
     ///
     /// # Errors
     /// As [`buffer`](Self::buffer).
@@ -55,10 +55,10 @@ impl<'b> Arguments<'b> {
         self.set(name, false, Value::Input)
     }
 
-    /// A number.
+    /// Binds a number.
     ///
     /// # Errors
-    /// [`Error::Arguments`] where the kernel has no number of this name.
+    /// [`Error::Arguments`] if the kernel has no number of this name.
     pub fn number(self, name: &str, number: u32) -> Result<Self> {
         self.set(name, true, Value::Raw(RawArgument::Number(number)))
     }
@@ -76,7 +76,7 @@ impl<'b> Arguments<'b> {
         Ok(self)
     }
 
-    /// All of them as drivers bind them.
+    /// Returns all arguments in the form that drivers bind.
     fn resolve(&self, kernel: &Kernel, input: Option<Raw>) -> Result<Vec<RawArgument>> {
         if self.signature != kernel.signature {
             return Err(kernel.wrong("bound with the arguments of another"));
@@ -93,7 +93,7 @@ impl<'b> Arguments<'b> {
     }
 }
 
-/// The commands for a queue, in order.
+/// A list of commands that a queue runs in order.
 #[derive(Debug, Default)]
 pub struct Job<'j> {
     input: Option<&'j [u8]>,
@@ -110,13 +110,13 @@ enum Part<'j> {
 }
 
 impl<'j> Job<'j> {
-    /// Nothing yet.
+    /// Makes an empty job.
     pub fn new() -> Self {
         Job::default()
     }
 
-    /// Bytes of the host that kernels of this job read: copied to a buffer of the queue's own, or used
-    /// in place if the device works on the host's memory and they begin where a
+    /// Sets the bytes of the host that kernels of this job read. The queue copies them to a buffer of its
+    /// own, or uses them in place if the device works on the host's memory and they begin where a
     /// [`Pinned`](crate::Pinned) does.
     pub fn input(&mut self, bytes: &'j [u8]) {
         self.input = Some(bytes);
@@ -132,7 +132,7 @@ impl<'j> Job<'j> {
         self.parts.push(Part::Read(from, to));
     }
 
-    /// Copies as much as both hold from one buffer to another.
+    /// Copies from one buffer to another, as much as both hold.
     pub fn copy(&mut self, from: &'j Buffer, to: &'j Buffer) {
         self.parts.push(Part::Copy(from, to));
     }
@@ -163,12 +163,12 @@ pub struct Queue {
     device: Device,
     shared: Arc<Shared>,
     raw: Raw,
-    /// Where inputs are copied to; grows with them.
+    /// The buffer that inputs are copied to; it grows with them.
     stage: Option<Buffer>,
 }
 
 impl Device {
-    /// A queue of jobs. Those of different queues run at the same time where the device can.
+    /// Opens a queue of jobs. Jobs of different queues run concurrently if the device supports it.
     ///
     /// # Errors
     /// [`Error::Failed`] or [`Error::OutOfMemory`].
@@ -177,7 +177,7 @@ impl Device {
         Ok(Queue::new(self.clone(), self.shared().clone(), raw))
     }
 
-    /// A buffer that holds `content`.
+    /// Makes a buffer that holds `content`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], or as [`Queue::run`].
@@ -195,18 +195,18 @@ impl Queue {
         Queue { device, shared, raw, stage: None }
     }
 
-    /// The device that it runs on.
+    /// Returns the device that the queue runs on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Makes room for inputs of `bytes` bytes, so that no job has to.
+    /// Allocates space for inputs of `bytes` bytes, so that later jobs need not.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn reserve(&mut self, bytes: usize) -> Result<()> {
         if self.stage.as_ref().is_none_or(|stage| stage.bytes() < bytes) {
-            // The old one goes first, so that both need not fit.
+            // Free the old buffer first, so that both need not fit.
             self.stage = None;
             self.stage = Some(self.device.buffer(bytes)?);
         }
@@ -249,16 +249,19 @@ impl Queue {
         if let (None, Some(pinned)) = (copied, input) {
             steps.push(Step::Hide { pinned });
         }
-        // SAFETY: buffers, kernels and pinned memory are of this device, and the job borrows all
-        // of them, and the host's memory, until `collect` has returned; who launched kernels
-        // answers for their reach; `&mut self` keeps other threads off the queue.
+        // SAFETY: the handles are this driver's: the kernels' device was checked above, `step` has checked
+        // that of the buffers to copy, this queue owns `stage`, and `pinned_at` knows this device's pinned
+        // memory only. The caller of `Job::launch` answers for the buffers that it binds, and has promised
+        // that kernels stay within them. The job borrows the buffers, and the host's memory, until `collect`
+        // has returned. `&mut self` keeps other threads off the queue.
         let submitted = unsafe { self.shared.driver.submit(self.raw, &steps) };
-        // SAFETY: as above. What was submitted before a failure must have ended, too.
+        // SAFETY: `self.raw` was opened by this driver, and `&mut self` keeps other threads off the queue.
+        // Called even if `submit` failed, since the steps that it started must end, too.
         let collected = unsafe { self.shared.driver.collect(self.raw) };
         submitted.and(collected)
     }
 
-    /// The handle under which kernels see the input, and its bytes where they must be copied.
+    /// Returns the handle under which kernels see the input, and its bytes if they must be copied.
     fn input<'i>(&mut self, input: Option<&'i [u8]>) -> Result<(Option<Raw>, Option<&'i [u8]>)> {
         let Some(bytes) = input else { return Ok((None, None)) };
         if self.device.facts().is_unified
@@ -325,7 +328,8 @@ impl fmt::Debug for Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: opened by this driver, and `run` leaves nothing under way.
+        // SAFETY: this driver opened the queue, and no job is under way, since `run` always waits for
+        // `collect`.
         unsafe { self.shared.driver.close_queue(self.raw) }
     }
 }
