@@ -1,4 +1,4 @@
-//! Memory that processes share, without a name anywhere.
+//! Unnamed memory that processes share.
 
 mod file;
 mod huge;
@@ -20,25 +20,23 @@ use crate::error::{Error, Result};
 /// Bytes of a huge page.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// How errors call a region, which has no name.
+/// The name of a region in errors, since it has none of its own.
 const NAME: &str = "shared memory";
 
-/// Zeroed memory that this process shares with those it forks and those it hands the
-/// descriptor to.
+/// Zeroed memory that this process shares with its forks and with the processes that receive the descriptor.
 ///
-/// It has no name in any file system, and disappears with the last process that holds it, however that
-/// ends. It is not in `/dev/shm`, so the size of that does not matter.
+/// It has no name in any file system, and disappears with the last process that holds it, however that ends.
+/// It is not in `/dev/shm`, so the size of that does not matter.
 ///
-/// Regions of 2 MiB and more lie on huge pages where the system lets them: in a `tmpfs` of the
-/// process's own, mounted nowhere. (256 MiB touched for the first time: 21 ms, 200 ms with pages
-/// of 4 KiB, which a memfd has on most systems.) Otherwise it is a memfd, sealed so
-/// that no holder can change its length, and [`huge_pages_refused`](Self::huge_pages_refused)
-/// has the reason. Files of a `tmpfs` cannot be sealed: a process that passes the descriptor on trusts
-/// the receiver not to shrink it.
+/// Regions of 2 MiB and more use huge pages if the system allows it: in a `tmpfs` of the process's own,
+/// mounted nowhere. (256 MiB touched for the first time: 21 ms, 200 ms with pages of 4 KiB, which a memfd has
+/// on most systems.) Otherwise it is a memfd, sealed so that no holder can change its length, and
+/// [`huge_pages_refused`](Self::huge_pages_refused) has the reason. Files of a `tmpfs` cannot be sealed: a
+/// process that passes the descriptor on trusts the receiver not to shrink it.
 ///
-/// Pages are taken from the system when they are touched first. What the machine and its cgroup
-/// have left is asked once, when a region is made; memory that others take later, or that
-/// earlier regions have not touched yet, is not in that.
+/// The system allocates pages on first touch. The free memory of the machine and its cgroup is checked once,
+/// when a region is made; the check does not count memory that others take later, or that earlier regions
+/// have not touched yet.
 ///
 /// ```
 /// use quarrier_core::region::SharedRegion;
@@ -57,9 +55,10 @@ pub struct SharedRegion {
     file: OwnedFd,
 }
 
-// SAFETY: the mapping is memory that this value owns; nothing is tied to a thread.
+// SAFETY: this value owns the mapping, which is not tied to a thread, so another thread may use and unmap it.
 unsafe impl Send for SharedRegion {}
-// SAFETY: shared access is by `&[u8]`, by atomics, or by pointers whose users answer for it.
+// SAFETY: through `&self`, threads access the bytes by `&[u8]`, by atomics, or by raw pointers whose users
+// promise that no slice of the bytes is alive while they write.
 unsafe impl Sync for SharedRegion {}
 
 impl SharedRegion {
@@ -69,8 +68,8 @@ impl SharedRegion {
     /// huge pages.
     ///
     /// # Errors
-    /// [`Error::NoRoom`] when the machine, the process's cgroup or a limit of the process leaves
-    /// less than `bytes`, [`Error::Io`] when the system refuses something else.
+    /// [`Error::NoRoom`] if the machine, the process's cgroup or a limit of the process leaves less than
+    /// `bytes`, [`Error::Io`] if the system refuses something else.
     pub fn new(bytes: usize) -> Result<Self> {
         room::check(bytes)?;
         let (file, backing, page_bytes) = file::make(bytes)
@@ -78,15 +77,15 @@ impl SharedRegion {
         Self::map(file, bytes, backing, page_bytes)
     }
 
-    /// A region over the memory of another holder, whose descriptor `file` is a duplicate of.
+    /// Makes a region over the memory of another holder; `file` is a duplicate of its descriptor.
     ///
     /// # Errors
-    /// [`Error::NotReadable`] when `file` is not shared memory of at least `bytes` bytes, or of
-    /// a file system that may run full, where a store would kill the process.
+    /// [`Error::NotReadable`] if `file` is not shared memory of at least `bytes` bytes, or belongs to a file
+    /// system that may run full, where a store would kill the process.
     ///
     /// # Safety
-    /// As long as the region lives, no holder makes the file shorter; and while a slice of the
-    /// region lives, no holder writes to its bytes.
+    /// While the region lives, no holder makes the file shorter. While a slice of the region lives, no holder
+    /// writes to its bytes.
     pub unsafe fn try_from_fd(file: OwnedFd, bytes: usize) -> Result<Self> {
         let (backing, page_bytes) = file::recognise(&file, bytes)
             .map_err(|reason| Error::NotReadable { source_name: NAME.to_string(), reason })?;
@@ -99,59 +98,62 @@ impl SharedRegion {
         Ok(SharedRegion { start, bytes, page_bytes, backing, file })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: `start` points to `bytes` mapped bytes, zeros to begin with. That nobody writes
-        // to them meanwhile is what `counter`, `as_ptr`, `as_fd` and `try_from_fd` ask for.
+        // SAFETY: `start` is not null, and points to `bytes` mapped bytes, which are initialised since a file
+        // begins with zeros. No holder writes to them while the slice lives: that is the contract of
+        // `counter`, `as_ptr`, `as_fd` and `try_from_fd`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
-    /// The bytes, to be written to. `chunks_mut` of it are what workers fill.
+    /// Returns the bytes for writing. Workers fill `chunks_mut` of the slice.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as in `as_slice`, and `&mut self` makes the access exclusive here.
+        // SAFETY: `start` is not null, and points to `bytes` mapped and initialised bytes. `&mut self`
+        // excludes other access in this process; the contract of `counter`, `as_ptr`, `as_fd` and
+        // `try_from_fd` excludes access of other holders.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
-    /// The address of the first byte: a multiple of [`page_bytes`](Self::page_bytes).
+    /// Returns the address of the first byte: a multiple of [`page_bytes`](Self::page_bytes).
     ///
     /// Code that writes through it must ensure that no slice of those bytes is alive.
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// The requested length in bytes.
+    /// Returns the requested length in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether the region has no bytes.
+    /// Returns whether the region has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// The size of its pages in bytes: [`PAGE_BYTES`] or [`HUGE_PAGE_BYTES`]. Where workers
-    /// touch them first, it pays that no huge page is shared by two of them.
+    /// Returns the size of its pages in bytes: [`PAGE_BYTES`] or [`HUGE_PAGE_BYTES`]. If workers touch pages
+    /// first, it pays that no two of them share a huge page.
     pub fn page_bytes(&self) -> usize {
         self.page_bytes
     }
 
-    /// The kind of file that the memory belongs to.
+    /// Returns the kind of file that the memory belongs to.
     pub fn backing(&self) -> Backing {
         self.backing
     }
 
-    /// Why this process has no regions on huge pages; `None` where it has, or did not try yet.
+    /// Returns why this process has no regions on huge pages; `None` if it has some, or did not try yet.
     pub fn huge_pages_refused() -> Option<&'static str> {
         huge::refused()
     }
 
-    /// The eight bytes at `offset` as a counter that all holders share.
+    /// Returns the eight bytes at `offset` as a counter that all holders share.
     ///
     /// # Errors
     /// [`Error::BadPlan`] if `offset` is not divisible by 8 or fewer than eight bytes follow.
     ///
     /// # Safety
-    /// As long as the counter is used, no slice of these bytes lives, in any holder.
+    /// While the counter is used, no slice of these bytes lives, in any holder.
     pub unsafe fn counter(&self, offset: usize) -> Result<&AtomicU64> {
         let fits = offset.checked_add(8).is_some_and(|end| end <= self.bytes);
         if !fits || !offset.is_multiple_of(8) {
@@ -161,20 +163,20 @@ impl SharedRegion {
                 self.bytes
             )));
         }
-        // SAFETY: the address lies within the mapping and is aligned, as checked above, for the
-        // mapping begins at a page; other holders use atomics too, as the caller promises.
+        // SAFETY: the eight bytes lie within the mapping, and the address is aligned to 8, as checked above,
+        // since the mapping begins at a page. They stay mapped while `self` is borrowed. The caller promises
+        // that no slice of them lives, so all holders access them atomically.
         Ok(unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) })
     }
 
-    /// Takes the pages of `bytes` bytes from `offset` on from the system now, rather than one by
-    /// one when they are touched: with pages of 4 KiB that takes three quarters of the time. Does
-    /// nothing where the system cannot.
+    /// Allocates the pages of `bytes` bytes from `offset` on now, rather than one by one on first touch: with
+    /// pages of 4 KiB that takes three quarters of the time. Does nothing if the system does not support it.
     pub fn populate(&self, offset: usize, bytes: usize) {
         let first = offset.min(self.bytes) / PAGE_BYTES * PAGE_BYTES;
         let last = offset.saturating_add(bytes).min(self.bytes);
         if first < last {
-            // SAFETY: the range lies within the mapping, and populating changes no byte. A refusal
-            // leaves the pages to be had when they are touched.
+            // SAFETY: the range lies within the mapping, begins at a page, and populating changes no byte. If
+            // the system refuses, the pages are allocated on first touch.
             let _ = unsafe {
                 rustix::mm::madvise(
                     self.start.as_ptr().add(first).cast(),
@@ -186,8 +188,8 @@ impl SharedRegion {
     }
 }
 
-/// The descriptor, for others to map. Whoever writes to its memory sees to it that no slice of
-/// those bytes lives here.
+/// Lends the descriptor, for others to map. A holder that writes to the memory ensures that no slice of those
+/// bytes lives here.
 impl AsFd for SharedRegion {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -196,18 +198,18 @@ impl AsFd for SharedRegion {
 
 impl Drop for SharedRegion {
     fn drop(&mut self) {
-        // SAFETY: mapped in `map` with this length; no slice of it outlives `self`.
+        // SAFETY: `map` mapped this range with this length, and no slice of it outlives `self`.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), mapped_bytes(self.bytes)) };
     }
 }
 
-/// The bytes to map for a region of `bytes`: whole pages, at least one.
+/// Returns the bytes to map for a region of `bytes`: whole pages, at least one.
 fn mapped_bytes(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(PAGE_BYTES)
 }
 
-/// Maps `bytes` of `file` at a multiple of `align_bytes`, as huge pages need it; spreads large mappings
-/// so that their addresses differ modulo [`SPREAD_BYTES`].
+/// Maps `bytes` of `file` at a multiple of `align_bytes`, as huge pages require; spreads large mappings so
+/// that their addresses differ modulo [`SPREAD_BYTES`].
 fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Result<NonNull<u8>> {
     let is_large = bytes >= HUGE_PAGE_BYTES;
     let spread = is_large.then(|| reserve(bytes, SPREAD_BYTES));
@@ -218,14 +220,15 @@ fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Re
             let before = wanted.wrapping_sub(reserved.addr()) % SPREAD_BYTES;
             (reserved, total, reserved.wrapping_byte_add(before))
         }
-        // Addresses may be limited.
+        // The address space may be limited.
         _ => {
             let (reserved, total) = reserve(bytes, align_bytes)?;
             let before = reserved.addr().next_multiple_of(align_bytes) - reserved.addr();
             (reserved, total, reserved.wrapping_byte_add(before))
         }
     };
-    // SAFETY: `start..start + bytes` lies in the reservation, which nobody else knows of.
+    // SAFETY: `start..start + bytes` lies in the reservation, so replacing what is mapped there affects no
+    // other memory: only this function knows the address.
     let mapped = unsafe {
         rustix::mm::mmap(
             start,
@@ -241,29 +244,31 @@ fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Re
     let after = keeps.0 + keeps.1;
     for (from, length) in [(0, keeps.0), (after, total - after)] {
         if length > 0 {
-            // SAFETY: what the reservation has beyond the mapping, in whole pages.
+            // SAFETY: these whole pages belong to the reservation, outside the mapping, and nothing refers to
+            // them.
             let _ = unsafe { rustix::mm::munmap(reserved.wrapping_byte_add(from), length) };
         }
     }
     NonNull::new(mapped?.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Arrays that are read and written side by side must not be this far apart, or a multiple of it: AMD's
-/// processors distinguish lines of the first cache by 28 bits of their addresses, so that the same
-/// index of the second array evicts that of the first. (Two arrays of 256 MiB into a third: 74 ms,
-/// elsewhere 37.) Regions of a round size, one after the other, are exactly so far apart.
+/// Arrays that are read and written side by side must not be a multiple of this distance apart: AMD's
+/// processors distinguish lines of the first cache by 28 bits of their addresses, so the same index of the
+/// second array evicts that of the first. (Two arrays of 256 MiB into a third: 74 ms, elsewhere 37.)
+/// Consecutive regions of a round size are exactly that far apart.
 const SPREAD_BYTES: usize = 256 << 20;
 const SPREAD_PLACES: usize = SPREAD_BYTES / HUGE_PAGE_BYTES;
-/// Odd, so that all places come.
+/// Odd, so that every place occurs.
 const SPREAD_STEP: usize = 37;
-/// Large regions that this process has mapped.
+/// Number of large regions that this process has mapped.
 static LARGE_ONES: AtomicUsize = AtomicUsize::new(0);
 
-/// Addresses for `bytes` at any multiple of `align_bytes`, and how many they are.
+/// Reserves addresses for `bytes` at any multiple of `align_bytes`; returns them and their number.
 fn reserve(bytes: usize, align_bytes: usize) -> io::Result<(*mut libc::c_void, usize)> {
     let total = bytes.checked_add(align_bytes - PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a fresh reservation at an address of the kernel's choice aliases nothing of ours.
+    // SAFETY: a null hint lets the kernel choose free addresses, so the fresh reservation aliases no memory
+    // of ours.
     let reserved = unsafe {
         rustix::mm::mmap_anonymous(std::ptr::null_mut(), total, ProtFlags::empty(), flags)?
     };
