@@ -1,4 +1,4 @@
-//! The states that an attempt to match from one place can be in.
+//! The states of an attempt to match from one place.
 //!
 //! This is our own lazy DFA. An attempt outlives the chunk in which it begins, its state identifies
 //! it, and the watch must never lose one: the lazy DFA of regex-automata drops all states but one
@@ -12,25 +12,25 @@ use regex_automata::util::primitives::StateID;
 
 /// An attempt that cannot match any further.
 pub(super) const DEAD: u32 = 0;
-/// In a step: a match ended before the byte.
+/// Set in a step if a match ended before the byte.
 pub(super) const MATCH: u32 = 1 << 31;
-/// A step that was not worked out yet.
+/// A step that was not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
-/// States of the NFA and steps that are remembered; then all but those in use are forgotten.
+/// Maximum number of cached NFA states and steps; beyond it, all states but those in use are forgotten.
 const HELD_MAX: usize = 1 << 22;
 
-/// The states that were met, and the steps between them.
+/// The states seen so far, and the steps between them.
 pub(super) struct Attempts {
     nfa: NFA,
-    /// All places of the NFA that an attempt can be in.
+    /// All NFA states that an attempt can be in.
     places: Vec<StateID>,
     /// The states [`begin`](Self::begin) and [`any`](Self::any), by the byte before.
     first: [Vec<u32>; 2],
     class_of: [u8; 256],
     classes: usize,
-    /// Whether the bytes beside a place say all that its steps depend on: not where `\b` is
-    /// that of Unicode.
+    /// Whether a step depends only on the state and the adjacent bytes. False for the Unicode version of
+    /// `\b`.
     remembers: bool,
     sets: Vec<Arc<Set>>,
     ids: HashMap<Arc<Set>, u32>,
@@ -42,17 +42,17 @@ pub(super) struct Attempts {
     listed: Marks,
 }
 
-/// A state: the possible places in the NFA, the most preferred first.
+/// A state: the possible NFA states, the most preferred first.
 #[derive(PartialEq, Eq, Hash)]
 struct Set {
     places: Vec<StateID>,
-    /// The class of the byte before, where anything looks at it.
+    /// The class of the byte before, if any assertion examines it.
     before: Option<usize>,
-    /// Whether all places are followed, even those after a preferred match.
+    /// Whether all NFA states are followed, even those after a preferred match.
     is_any: bool,
 }
 
-/// A set of small numbers that is emptied at once.
+/// A set of small numbers that is cleared in constant time.
 struct Marks {
     marks: Vec<u32>,
     current: u32,
@@ -71,7 +71,7 @@ impl Marks {
         }
     }
 
-    /// Whether it was not there before.
+    /// Returns whether the number is new.
     fn insert(&mut self, id: StateID) -> bool {
         std::mem::replace(&mut self.marks[id.as_usize()], self.current) != self.current
     }
@@ -86,7 +86,7 @@ impl Attempts {
             places: reachable(nfa),
             first: [false, true].map(|_| vec![UNKNOWN; classes.alphabet_len() + 1]),
             class_of: std::array::from_fn(|byte| classes.get(byte as u8)),
-            // The last class is that of the end.
+            // The last class represents the end of input.
             classes: classes.alphabet_len() - 1,
             remembers: !nfa.look_set_any().contains_word_unicode(),
             sets: Vec::new(),
@@ -102,17 +102,18 @@ impl Attempts {
         attempts
     }
 
-    /// Whether a step depends on the byte before, the byte and the state alone.
+    /// Returns whether a step depends only on the byte before, the byte and the state.
     pub(super) fn depends_on_neighbours(&self) -> bool {
         self.remembers
     }
 
-    /// An attempt that begins at `at`.
+    /// Returns the state of an attempt that begins at `at`.
     pub(super) fn begin(&mut self, text: &[u8], at: usize) -> u32 {
         self.first(text, at, false)
     }
 
-    /// At `at`, whatever attempts began before it: dead no sooner than any of them.
+    /// Returns a state at `at` that represents every attempt begun before it: it dies no sooner than any of
+    /// them.
     pub(super) fn any(&mut self, text: &[u8], at: usize) -> u32 {
         self.first(text, at, true)
     }
@@ -130,8 +131,8 @@ impl Attempts {
         state
     }
 
-    /// Consumes `byte` and returns the next state, with [`MATCH`] set where a match ended before the
-    /// byte. `None` where the transition is not cached: [`work_out`](Self::work_out) computes it.
+    /// Consumes `byte` and returns the next state, with [`MATCH`] set if a match ended before the byte.
+    /// `None` if the transition is not cached: [`work_out`](Self::work_out) computes it.
     #[inline]
     pub(super) fn step(&self, state: u32, byte: u8) -> Option<u32> {
         let step =
@@ -154,7 +155,7 @@ impl Attempts {
         step
     }
 
-    /// Whether a match ends where the text ends.
+    /// Returns whether a match ends at the end of the text.
     pub(super) fn ends(&mut self, state: u32, text: &[u8]) -> bool {
         self.follow(state, text, text.len())
     }
@@ -163,7 +164,7 @@ impl Attempts {
         self.held + self.steps.len() > HELD_MAX
     }
 
-    /// Forgets all states but those `in_use`, which get new numbers.
+    /// Forgets all states except those `in_use`, and renumbers these.
     pub(super) fn forget<'s>(&mut self, in_use: impl Iterator<Item = &'s mut u32>) {
         let sets = std::mem::take(&mut self.sets);
         self.ids.clear();
@@ -200,8 +201,8 @@ impl Attempts {
         id
     }
 
-    /// Leaves in `next` where the byte at `at`, if there is one, leads; says whether a match ends
-    /// before it.
+    /// Stores in `next` the state to which the byte at `at`, if there is one, leads; returns whether a match
+    /// ends before it.
     fn follow(&mut self, state: u32, text: &[u8], at: usize) -> bool {
         let (set, nfa) = (Arc::clone(&self.sets[state as usize]), self.nfa.clone());
         let byte = text.get(at).copied();
@@ -238,7 +239,7 @@ impl Attempts {
     }
 }
 
-/// Where a byte leads from a place.
+/// Returns the NFA state to which a byte leads.
 fn behind(state: &State, byte: u8) -> Option<StateID> {
     match state {
         State::ByteRange { trans } => trans.matches_byte(byte).then_some(trans.next),
@@ -248,7 +249,7 @@ fn behind(state: &State, byte: u8) -> Option<StateID> {
     }
 }
 
-/// Adds the places that are reachable without a byte, the least preferred last.
+/// Adds the NFA states reachable without a byte, the least preferred last.
 fn beside(state: &State, places: &mut Vec<StateID>) {
     match state {
         State::Look { next, .. } | State::Capture { next, .. } => places.push(*next),

@@ -1,9 +1,9 @@
-//! Takes regexes apart: finds runs of bytes, with their distance from the start, such that every match
+//! Decomposes regexes: finds runs of bytes, with their distance from the start, such that every match
 //! contains one of them.
 //!
-//! Every match of `[\w.-]{0,40}?(?:key|token) = ` contains `key = ` or `token = `, 0 to 40 bytes from
-//! its start. Such a set of runs is a *factor* of the regex. A position without a run of a factor
-//! belongs to no match, so a filter can tell the automaton where it need not look.
+//! Every match of `[\w.-]{0,40}?(?:key|token) = ` contains `key = ` or `token = `, 0 to 40 bytes from its
+//! start. Such a set of runs is a *factor* of the regex. A position without a run of a factor belongs to no
+//! match, so a filter tells the automaton which positions to skip.
 //!
 //! A part of the regex is represented by the strings that it matches, if they are few (`exact`), else
 //! by their prefixes and suffixes. Neighbours are joined as long as there are few strings; every way of
@@ -19,43 +19,43 @@ use super::byteset::ByteSet;
 use crate::arch::WIDTH_MAX;
 use crate::sample::{KINDS, PerKind, Sample};
 
-/// The longest run, in bytes.
+/// Maximum length of a run in bytes.
 pub(super) const RUN_BYTES_MAX: usize = 64;
-/// The largest number of strings that represent a part.
+/// Maximum number of strings that represent a part.
 const TEXTS_MAX: usize = 64;
-/// The most runs of a factor: a list of that many words is one.
+/// Maximum number of runs in a factor, enough for a list of that many words.
 const RUNS_MAX: usize = 1024;
-/// The most candidates that are kept for a part.
+/// Maximum number of candidates to keep for a part.
 const CANDIDATES_MAX: usize = 8;
-/// The most ways of joining that are followed at once.
+/// Maximum number of ways of joining to follow at once.
 const OPEN_MAX: usize = 4;
 /// Optional copies up to this number become strings of their own.
 const COPIES_MAX: usize = 4;
 
-/// Nanoseconds that a try of a match takes, more or less.
+/// Approximate time of an attempt to match, in nanoseconds.
 const TRY_NS: f32 = 200.0;
-/// And for each further start that a run allows, up to a bound.
+/// The additional time for each further start that a run allows, up to a bound.
 const START_NS: f32 = 2.0;
 const STARTS_MAX: usize = 4096;
-/// To look at a candidate of the filter.
+/// The time to examine a candidate of the filter.
 const CANDIDATE_NS: f32 = 6.0;
-/// The cost of a run for taking up room in the filter: little if it has fixed bytes in a row.
+/// The cost of a run's space in the filter: little if it has fixed bytes in a row.
 const FIXED_ROOM_NS: f32 = 0.000_02;
 const CLASSES_ROOM_NS: f32 = 0.001;
-/// So many fixed bytes in a row are a needle for the engine of literals.
+/// This many fixed bytes in a row are a needle for the engine of literals.
 pub(super) const FIXED_MIN: usize = 3;
 
 type Text = Vec<ByteSet>;
 
-/// A run of bytes, and where in a match it stands.
+/// A run of bytes, and its position in a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     /// The values of each byte.
     pub(super) sets: Text,
-    /// How far from the match's start the run begins, at least and at most.
+    /// The minimum and maximum distance of the run from the match's start.
     pub(super) offset_min: usize,
     pub(super) offset_max: Option<usize>,
-    /// Whether a word begins with it, or ends.
+    /// Whether a word begins, or ends, with it.
     pub(super) begins_word: bool,
     pub(super) ends_word: bool,
 }
@@ -76,7 +76,7 @@ pub(super) struct RegexFactors {
     pub(super) first: ByteSet,
 }
 
-/// How frequent bytes are in the data.
+/// The frequencies of bytes in the data.
 pub(super) struct Rates<'s> {
     sample: &'s Sample,
     known: RefCell<HashMap<ByteSet, PerKind>>,
@@ -87,17 +87,17 @@ pub(super) struct Rates<'s> {
 struct Shape {
     /// All strings that it matches, or a superset, if they are few.
     exact: Option<Vec<Text>>,
-    /// Each text that it matches begins with one of these, and ends with one of those.
+    /// Each matching string begins with one of `prefix`, and ends with one of `suffix`.
     prefix: Vec<Text>,
     suffix: Vec<Text>,
     factors: Vec<Factor>,
     min: usize,
     max: Option<usize>,
-    /// It is `\b` or the like.
+    /// Whether it is `\b` or a similar assertion.
     is_edge: bool,
 }
 
-/// Takes a regex apart.
+/// Decomposes a regex.
 pub(super) fn take_apart(hir: &Hir, rates: &Rates<'_>) -> RegexFactors {
     let shape = Parts { rates }.whole(hir);
     let first = match shape.prefix.iter().map(|text| text.first()).collect::<Option<Vec<_>>>() {
@@ -112,9 +112,9 @@ impl<'s> Rates<'s> {
         Rates { sample, known: RefCell::default() }
     }
 
-    /// How frequent the bytes of a set are in each kind of data.
+    /// Returns the frequency of a set's bytes in each kind of data.
     pub(super) fn of_set(&self, set: &ByteSet) -> PerKind {
-        // Most sets are a byte, or a letter in either case: not worth a look into the table.
+        // Most sets are a byte, or a letter in either case: not worth a table lookup.
         let is_small = set.len() <= 2;
         if !is_small && let Some(rate) = self.known.borrow().get(set) {
             return *rate;
@@ -130,12 +130,12 @@ impl<'s> Rates<'s> {
         sum
     }
 
-    /// The expected share of positions where such a run stands.
+    /// Returns the expected share of positions with such a run.
     pub(super) fn of(&self, sets: &[ByteSet]) -> f32 {
         self.product(sets.iter().map(|set| self.of_set(set)))
     }
 
-    /// The index of the run's rarest byte.
+    /// Returns the index of the run's rarest byte.
     pub(super) fn rarest(&self, sets: &[ByteSet]) -> usize {
         let rate = |place: usize| self.of(&sets[place..=place]);
         (0..sets.len()).min_by(|&a, &b| rate(a).total_cmp(&rate(b))).unwrap_or(0)
@@ -149,8 +149,8 @@ impl<'s> Rates<'s> {
         product.iter().sum()
     }
 
-    /// The share of positions where the whole run occurs, the share of its rarest bytes, as many as the
-    /// filter sees, and the index of these in the run.
+    /// Returns the share of positions where the whole run occurs, the share of its rarest bytes, as many as
+    /// the filter sees, and the index of these in the run.
     pub(super) fn of_run(&self, sets: &[ByteSet]) -> (f32, f32, usize) {
         let rates: Vec<PerKind> = sets.iter().map(|set| self.of_set(set)).collect();
         let (window, at) = (0..=sets.len().saturating_sub(WIDTH_MAX))
@@ -164,7 +164,7 @@ impl<'s> Rates<'s> {
     }
 }
 
-/// Nanoseconds that a hit takes which turns out to be none.
+/// Returns the time of a false positive in nanoseconds.
 pub(super) fn hit_ns(offset_min: usize, offset_max: Option<usize>) -> f32 {
     let starts = offset_max.map_or(STARTS_MAX, |max| (max - offset_min).min(STARTS_MAX));
     TRY_NS + START_NS * starts as f32
@@ -290,7 +290,7 @@ impl Parts<'_, '_> {
         let shapes: Vec<Shape> = subs.iter().map(|sub| self.shape(sub)).collect();
         let (mut min, mut max) = (0usize, Some(0usize));
         let mut factors = Vec::new();
-        // Ways of joining what ends here.
+        // Ways of joining the parts that end here.
         let mut open = vec![vec![Run::new(Vec::new(), 0, Some(0))]];
         for shape in &shapes {
             if shape.is_edge {
@@ -338,13 +338,13 @@ impl Parts<'_, '_> {
         Shape { exact, factors, ..Shape::between(prefix, suffix) }
     }
 
-    /// Adds a candidate where it is among the cheapest.
+    /// Adds a candidate if it is among the cheapest.
     fn offer(&self, factors: &mut Vec<Factor>, mut runs: Vec<Run>) {
         if runs.is_empty() || runs.iter().any(|run| run.sets.is_empty()) || runs.len() > RUNS_MAX {
             return;
         }
         for run in &mut runs {
-            // `\b` says something of the byte beside it only where the other is part of a word.
+            // `\b` constrains the adjacent byte only if the other one belongs to a word.
             run.begins_word &= run.sets.first().is_some_and(ByteSet::is_word);
             run.ends_word &= run.sets.last().is_some_and(ByteSet::is_word);
         }
@@ -374,7 +374,7 @@ impl Parts<'_, '_> {
     }
 }
 
-/// How far from a match's start any of these runs begins, at least and at most.
+/// Returns the minimum and maximum distance of these runs from a match's start.
 pub(super) fn span(runs: &[Run]) -> (usize, Option<usize>) {
     let min = runs.iter().map(|run| run.offset_min).min().unwrap_or(0);
     let max = runs.iter().try_fold(0, |most, run| Some(run.offset_max?.max(most)));
@@ -397,7 +397,7 @@ impl Run {
         Run { sets, offset_min, offset_max, begins_word: false, ends_word: false }
     }
 
-    /// A run that ends `min` to `max` bytes from the start.
+    /// Makes a run that ends `min` to `max` bytes from the start.
     fn ending(sets: Text, min: usize, max: Option<usize>) -> Self {
         let length = sets.len();
         Run::new(sets, min.saturating_sub(length), max.map(|max| max.saturating_sub(length)))
@@ -417,7 +417,7 @@ impl Run {
     }
 }
 
-/// Every run followed by every text, where these are few and short.
+/// Returns every run followed by every string, if these are few and short.
 fn extended(runs: &[Run], texts: &[Text]) -> Option<Vec<Run>> {
     let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     let bytes = longest(&mut runs.iter().map(|run| run.sets.len()))
@@ -428,7 +428,7 @@ fn extended(runs: &[Run], texts: &[Text]) -> Option<Vec<Run>> {
     Some(runs.iter().flat_map(|run| texts.iter().map(|text| run.then(text))).collect())
 }
 
-/// Every run followed by the beginning of every text, or the runs alone.
+/// Returns every run followed by the beginning of every string, or the runs alone.
 fn extended_cut(runs: &[Run], texts: &[Text]) -> Vec<Run> {
     if runs.len() * texts.len() > TEXTS_MAX || texts.iter().any(Vec::is_empty) {
         return runs.to_vec();
@@ -440,15 +440,15 @@ fn extended_cut(runs: &[Run], texts: &[Text]) -> Vec<Run> {
     runs.iter().flat_map(|run| texts.iter().map(move |text| add(run, text))).collect()
 }
 
-/// Which end of a text is given up where it is too long.
+/// The end at which a string that is too long is cut.
 #[derive(Clone, Copy, PartialEq)]
 enum Cut {
     Start,
     End,
 }
 
-/// All concatenations of a string of `first` and one of `second`, cut to the length of a run. `None` if
-/// they are too many.
+/// Returns all concatenations of a string of `first` and one of `second`, cut to the length of a run. `None`
+/// if there are too many.
 fn join_cut(first: &[Text], second: &[Text], cut: Cut) -> Option<Vec<Text>> {
     if first.len() * second.len() > TEXTS_MAX {
         return None;
@@ -470,7 +470,7 @@ fn join_cut(first: &[Text], second: &[Text], cut: Cut) -> Option<Vec<Text>> {
     Some(all)
 }
 
-/// All strings of `min` to `max` copies, if they are few and short.
+/// Returns all strings of `min` to `max` copies, if they are few and short.
 fn powers(texts: &[Text], min: usize, max: usize) -> Option<Vec<Text>> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0);
     if longest.saturating_mul(max) > RUN_BYTES_MAX {
@@ -492,7 +492,7 @@ fn powers(texts: &[Text], min: usize, max: usize) -> Option<Vec<Text>> {
     Some(all)
 }
 
-/// The strings that a sequence of parts matches, if few, and their prefixes or suffixes.
+/// Returns the strings that a sequence of parts matches, if few, and their prefixes or suffixes.
 fn joined(shapes: &[Shape], cut: Cut) -> (Option<Vec<Text>>, Vec<Text>) {
     let in_order: Vec<&Shape> = match cut {
         Cut::End => shapes.iter().collect(),
@@ -521,7 +521,8 @@ fn joined(shapes: &[Shape], cut: Cut) -> (Option<Vec<Text>>, Vec<Text>) {
     (Some(known.clone()), known)
 }
 
-/// One text that stands for all: as long as the shortest, with all bytes that one has at a place.
+/// Merges strings into one that covers all: as long as the shortest, with the union of their bytes at each
+/// place.
 fn merged<'t>(texts: impl Iterator<Item = &'t Text>, cut: Cut) -> Text {
     let mut all: Option<Text> = None;
     for text in texts {
@@ -564,7 +565,7 @@ fn class_shape(class: &Class) -> Shape {
                     texts.push(sequence.as_slice().iter().map(set).collect());
                 }
             }
-            // Those of one length become one text where only one of their bytes differs anyway.
+            // Merge strings of one length that differ in only one byte.
             texts.sort_by_key(Vec::len);
             let single = texts.partition_point(|text| text.len() == 1);
             if single > 1 {

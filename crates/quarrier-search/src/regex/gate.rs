@@ -1,4 +1,4 @@
-//! Several regexes after filters: the filters find runs that matches must contain, and the automata run
+//! Gates several regexes by filters: the filters find runs that matches must contain, and the automata run
 //! only there, at the starts that the run allows.
 
 use std::time::Instant;
@@ -17,19 +17,19 @@ use crate::wanted::Wanted;
 /// A regex whose hits would take more nanoseconds per byte is searched for on its own.
 const GATED_NS_MAX: f32 = 2.0;
 
-/// How often other runs are chosen for regexes whose runs are more frequent in the sample than the byte
-/// frequencies predicted.
+/// Maximum number of rounds that replace runs which are more frequent in the sample than the byte frequencies
+/// predicted.
 const ROUNDS: usize = 3;
 
 /// The start of a regex whose search has ended.
 const NOWHERE: usize = usize::MAX;
 
-/// Failed attempts in a block up to this number are not timed.
+/// Failed attempts in a block are timed only beyond this number.
 const TRIES_FREE: u32 = 16;
-/// The time that failed attempts may take in a block: a few times that of the automaton alone.
+/// Maximum time of failed attempts in a block: a few times that of the automaton alone.
 const IN_VAIN_NS_MAX: u64 = 400_000;
 
-/// A regex that matches no more bytes is searched for in one go where a run allows many starts.
+/// A regex whose matches are at most this long is searched for in one go if a run allows many starts.
 const SHORT_BYTES: usize = 4096;
 const STARTS_MANY: usize = 4;
 
@@ -37,15 +37,15 @@ const STARTS_MANY: usize = 4;
 pub(crate) struct Gate {
     spotter: Spotter,
     gated: Vec<Gated>,
-    /// For each run the place in `gated` of its regex.
+    /// For each run, the index in `gated` of its regex.
     owners: Vec<u32>,
-    /// For each regex its place in `gated`.
+    /// For each regex, its index in `gated`.
     slots: Vec<Option<u32>>,
-    /// The greatest distance of a filter's run from the start of a match.
+    /// The greatest distance of a run from the start of a match.
     pub(crate) reach: usize,
 }
 
-/// Where a gated regex may begin, and the time that it wasted in this block.
+/// Where a gated regex may begin, and the time wasted on it in this block.
 #[derive(Clone, Copy)]
 struct Start {
     from: usize,
@@ -56,7 +56,7 @@ struct Start {
 /// The gate's state in a chunk, from block to block.
 pub(crate) struct Passage {
     starts: Vec<Start>,
-    /// In order, up to where all are known.
+    /// In order, complete up to some position.
     hits: Vec<Hit>,
     needles: Vec<Finding>,
 }
@@ -68,23 +68,23 @@ struct Gated {
     offset_max: usize,
     /// Another factor of every match, nearby; searched for before the automaton runs.
     also: Option<Also>,
-    /// For people.
+    /// A description for display.
     description: String,
 }
 
 /// A second factor of every match, relative to the first one's place.
 struct Also {
-    /// Each with the place of its rarest byte.
+    /// The runs, each with the index of its rarest byte.
     runs: Vec<(Run, usize)>,
-    /// From the first start that a run allows, and from the last.
+    /// The distances from the first and the last start that a run allows.
     offset_min: usize,
     offset_max: usize,
 }
 
-/// A second factor has at most this many runs, in a stretch of at most this many bytes.
+/// Maximum number of runs of a second factor, and maximum length of the stretch that contains them.
 const ALSO_RUNS_MAX: usize = 4;
 const ALSO_BYTES_MAX: usize = 512;
-/// It stands there less often than this, or is not worth a look.
+/// A second factor must occur there less often than this to be worth checking.
 const ALSO_SHARE_MAX: f32 = 0.3;
 
 /// The factors of a regex, and which is in use.
@@ -95,14 +95,14 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Whether the factor in use is rare enough, by the frequencies of its bytes.
+    /// Returns whether the factor in use is rare enough, by the frequencies of its bytes.
     fn is_rare(&self) -> bool {
         self.factors.get(self.used).is_some_and(|factor| factor.cost <= GATED_NS_MAX)
     }
 }
 
 impl Gate {
-    /// A gate for those of `regexes` that have a rare factor, or `None` where none has.
+    /// Makes a gate for those of `regexes` that have a rare factor; `None` if none has.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped)
@@ -161,8 +161,8 @@ impl Gate {
         Ok(Some(Gate { spotter, gated, owners, slots, reach }))
     }
 
-    /// Goes on to the next factor where hits in the sample take longer than they may. Says
-    /// whether there is any such regex.
+    /// Switches to the next factor of each regex whose hits in the sample take too long. Returns whether
+    /// there is any such regex.
     fn choose_others(&self, candidates: &mut [Candidate], sample: &Sample) -> bool {
         let mut counts = vec![0u32; self.gated.len()];
         let (mut hits, mut needles) = (Vec::new(), Vec::new());
@@ -185,22 +185,22 @@ impl Gate {
         is_changed
     }
 
-    /// Whether regex number `index` is gated.
+    /// Returns whether regex number `index` is gated.
     pub(crate) fn holds(&self, index: usize) -> bool {
         self.slots[index].is_some()
     }
 
-    /// The number of gated regexes.
+    /// Returns the number of gated regexes.
     pub(crate) fn count(&self) -> usize {
         self.gated.len()
     }
 
-    /// The name of the engine that filters.
+    /// Returns the name of the engine that filters.
     pub(crate) fn engine(&self) -> &'static str {
         self.spotter.engine()
     }
 
-    /// A description of the gate of regex number `index`, for people.
+    /// Describes the gate of regex number `index` for display.
     pub(crate) fn description(&self, index: usize) -> Option<&str> {
         Some(&self.gated[self.slots[index]? as usize].description)
     }
@@ -212,8 +212,8 @@ impl Gate {
         Passage { starts, hits: Vec::new(), needles: Vec::new() }
     }
 
-    /// Which regexes go on by their automata alone, and where: those that have tried so much in
-    /// vain in one block that the gate is no gain, in data that is all runs, or made to be.
+    /// Returns the regexes that continue by their automata alone, and where. These had so many failed
+    /// attempts in one block that the gate is no gain: the data consists of runs, or was made to defeat it.
     pub(crate) fn gives_up(&self, passage: &mut Passage) -> Vec<(usize, usize)> {
         let mut given_up = Vec::new();
         for (gated, start) in self.gated.iter().zip(&mut passage.starts) {
@@ -250,7 +250,7 @@ impl Gate {
         let Passage { starts, hits, needles } = passage;
         let is_wanted = |run: u32, at: usize| {
             let slot = self.owners[run as usize] as usize;
-            // The last start that it allows.
+            // The last start that the run allows.
             at.checked_sub(self.gated[slot].offset_min).is_some_and(|at| at >= starts[slot].from)
         };
         self.spotter.scan(hay.text, positions.clone(), needles, is_wanted, hits);
@@ -272,7 +272,7 @@ impl Gate {
 }
 
 impl Also {
-    /// The rarest other factor near the runs of the one in use, if it helps.
+    /// Returns the rarest other factor near the runs of the one in use, if it helps.
     fn of(candidate: &Candidate, offsets: (usize, usize), rates: &Rates<'_>) -> Option<Self> {
         let used = &candidate.factors[candidate.used];
         let bytes = used.runs.iter().map(|run| run.sets.len()).min()?;
@@ -290,7 +290,7 @@ impl Also {
         (share <= ALSO_SHARE_MAX).then_some(also)
     }
 
-    /// Whether one stands where it must for a match that begins at `first` to `last`.
+    /// Returns whether one of the runs is where a match that begins at `first` to `last` requires it.
     fn stands(&self, text: &[u8], first: usize, last: usize) -> bool {
         let places = first + self.offset_min..last + self.offset_max + 1;
         self.runs.iter().any(|(run, probe)| stands_in(run, *probe, text, places.clone()))
@@ -361,7 +361,7 @@ impl BoundedRegex {
         Ok(start)
     }
 
-    /// The same in one go, for a regex whose matches are always short.
+    /// As `all_at`, but in one go, for a regex whose matches are always short.
     fn all_in(&self, hay: &Haystack<'_>, starts: Range<usize>, found: &mut Vec<Finding>) -> usize {
         let mut from = starts.start;
         let end = hay.text.len().min(starts.end + self.length_bytes_max);
@@ -378,7 +378,7 @@ impl BoundedRegex {
     }
 }
 
-/// The runs of a factor, for people.
+/// Describes the runs of a factor for display.
 fn describe(runs: &[Run], offset_min: usize, offset_max: usize) -> String {
     const SHOWN: usize = 3;
     let shown: Vec<String> = runs.iter().take(SHOWN).map(show).collect();
@@ -393,7 +393,7 @@ fn describe(runs: &[Run], offset_min: usize, offset_max: usize) -> String {
     format!("{}{more}, {place}", shown.join(" or "))
 }
 
-/// A run as a regex, shortened.
+/// Formats a run as a regex, shortened.
 fn show(run: &Run) -> String {
     const BYTES: usize = 24;
     let mut text = String::new();

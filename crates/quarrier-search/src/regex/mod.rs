@@ -1,22 +1,21 @@
 //! Regexes: leftmost-first matches that do not overlap, of bounded length, the same
 //! wherever the source is cut into chunks.
 //!
-//! Two things would depend on the cut. First, where a match ends decides where the next may
-//! begin, so a chunk's matches depend on the chunk before. Each chunk is searched as if
-//! nothing reached into it, and a [`Stitcher`] mends that in order, where a match did.
-//! Second, a match could extend beyond the chunk's bytes. So its length is bounded, by the regex itself
-//! or by `L`, the longest allowed; every chunk sees `L + 1` bytes after its last position. Matches are
-//! searched for as if none could extend further than `L + 1` bytes from its start; a [`watch`] follows,
-//! in order, those that could, and where a match is longer than `L`
-//! the search ends.
+//! Two things would depend on where the source is cut. First, the end of a match decides where the next may
+//! begin, so a chunk's matches depend on the chunk before. Each chunk is searched as if no match extended
+//! into it, and a [`Stitcher`] corrects the results, in order, if one did. Second, a match could extend
+//! beyond the chunk's bytes. So its length is bounded, by the regex itself or by `L`, the longest allowed;
+//! every chunk sees `L + 1` bytes after its last position. Matches are searched for as if none could extend
+//! further than `L + 1` bytes from its start; a [`watch`] follows, in order, those that could, and the search
+//! ends at a match that is longer than `L`.
 //!
-//! A repetition such as `.*` may look far ahead to find a short match, or none. So text is read
-//! in pieces of a few times `L`, and no start costs more than one of them: on text made to
-//! be slow, a byte costs as much as `L` bytes of it do else.
+//! A repetition such as `.*` may look far ahead to find a short match, or none. So the source is read in
+//! pieces of a few times `L`, and no start costs more than one of them: on adversarial data, a byte costs as
+//! much as `L` bytes of it cost otherwise.
 //!
-//! A regex is searched for by its automaton, at a gigabyte or so a second. Where every match must
-//! contain one of a few runs of rare bytes (`factors`), filters look for those of all regexes at
-//! once (`spot`), and the automaton is run only where one stands (`gate`).
+//! The automaton of a regex searches a gigabyte or so a second. If every match must contain one of a few runs
+//! of rare bytes (`factors`), filters look for the runs of all regexes at once (`spot`), and the automaton
+//! runs only where one occurs (`gate`).
 
 mod attempt;
 mod byteset;
@@ -48,26 +47,26 @@ use earliest::EarliestEnd;
 /// Bytes of context before and after, for `\b`, `^`, `$` (a UTF-8 character at most).
 pub(crate) const CONTEXT_BYTES: usize = 8;
 
-/// The least that is searched at a time; less would cost more calls than it saves.
+/// Minimum number of bytes to search at a time; less would cost more calls than it saves.
 const PIECE_BYTES_MIN: usize = 1024;
 
-/// The memory that a lazy automaton's states may take in one thread: at most this many bytes, and at
-/// least a minimum, below which it would compute the same states again and again.
+/// Bounds on the memory of a lazy automaton's states in one thread. Below the minimum, it would compute the
+/// same states again and again.
 const STATES_BYTES_MAX: usize = 16 << 20;
 const STATES_BYTES_MIN: usize = 2 << 20;
 
-/// The most that the automaton of one regex may take as it is compiled.
+/// Maximum size of the compiled automaton of one regex.
 const NFA_BYTES_MAX: usize = 64 << 20;
 
 /// A compiled regex of the set.
 pub(crate) struct BoundedRegex {
     regex: Regex,
     pub(crate) pattern: u32,
-    /// No match is longer.
+    /// The maximum length of a match.
     pub(crate) length_bytes_max: usize,
     /// The bytes that a match may begin with.
     first: ByteSet,
-    /// Says where the first match ends, for passing over matches that are too long.
+    /// Finds where the first match ends, to skip matches that are too long.
     ends: EarliestEnd,
     /// Its automaton, if the regex itself does not bound its matches.
     endless: Option<NFA>,
@@ -81,7 +80,7 @@ type Match = std::result::Result<Range<usize>, usize>;
 pub struct TooLong {
     /// The pattern's index in the set.
     pub pattern: u32,
-    /// Where the match begins in the source.
+    /// The offset in the source where the match begins.
     pub offset: u64,
 }
 
@@ -115,7 +114,7 @@ pub(crate) fn compile(
     Ok(regexes)
 }
 
-/// The memory for the states of one automaton in one thread, so that those of `regexes` regexes
+/// Returns the memory for the states of one automaton in one thread, such that those of `regexes` regexes
 /// together fit into `memory`. Each regex has two automata, one of which reads backwards.
 fn states_bytes(memory: usize, regexes: usize) -> usize {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -178,23 +177,23 @@ impl BoundedRegex {
         })
     }
 
-    /// The memory of the compiled automata.
+    /// Returns the memory of the compiled automata.
     fn automata_bytes(&self) -> usize {
         self.regex.memory_usage() + self.endless.as_ref().map_or(0, NFA::memory_usage)
     }
 
-    /// Whether it matches anywhere in zeros, at their start and end too.
+    /// Returns whether it matches anywhere in zeros, including at their start and end.
     fn matches_zeros(&self) -> bool {
         let zeros = vec![0u8; self.length_bytes_max + 2 * CONTEXT_BYTES];
         self.regex.search_half(&Input::new(&zeros)).is_some()
     }
 
-    /// Whether nothing begins, goes on or ends in zeros that reach further than a chunk sees.
+    /// Returns whether nothing begins, continues or ends in zeros that extend further than a chunk sees.
     pub(crate) fn may_skip_zeros(&self) -> bool {
         !self.matches_zeros() && !watch::is_open_in_zeros(self)
     }
 
-    /// The match that begins at `start`, within the bound; the error is one of all `L + 1` bytes.
+    /// Returns the match that begins at `start`, within the bound; the error is a match of all `L + 1` bytes.
     fn at(&self, text: &[u8], start: usize) -> Option<Match> {
         let reach = start..text.len().min(start + self.length_bytes_max + 1);
         let input = Input::new(text).span(reach).anchored(Anchored::Yes);
@@ -202,15 +201,15 @@ impl BoundedRegex {
         Some(if range.len() <= self.length_bytes_max { Ok(range) } else { Err(start) })
     }
 
-    /// The first match in `range`, if the regex itself bounds it.
+    /// Returns the first match in `range`, if the regex itself bounds it.
     fn first_in(&self, text: &[u8], range: Range<usize>) -> Option<Range<usize>> {
         self.regex.search(&Input::new(text).range(range)).map(|found| found.range())
     }
 
-    /// The first match that begins at or after `from`, within the bound.
+    /// Returns the first match that begins at or after `from`, within the bound.
     ///
-    /// Searched piece by piece, each longer than the one before while nothing is found: what a
-    /// greedy regex reads beyond the match that it finds then costs little beside its bound.
+    /// It searches piece by piece, each longer than the one before while nothing is found. The bytes that a
+    /// greedy regex reads beyond its match then cost little compared with the bound.
     fn next(&self, text: &[u8], mut from: usize) -> Option<Match> {
         let reach = self.length_bytes_max + 1;
         let piece_min = (2 * reach).max(PIECE_BYTES_MIN);
@@ -230,8 +229,8 @@ impl BoundedRegex {
                     if let Some(within) = self.at(text, found.start) {
                         return Some(within);
                     }
-                    // No match that begins here or later ends before `first`; one that begins
-                    // further before it than the reach is too long again.
+                    // No match that begins here or later ends before `first`; one that begins further before
+                    // it than the reach is too long again.
                     let first = self.ends.after(text, found.start..end).unwrap_or(found.start);
                     from = first.saturating_sub(reach).max(found.start + 1);
                     piece = piece_min;
@@ -255,7 +254,7 @@ fn automaton(hir: &Hir) -> std::result::Result<NFA, Box<thompson::BuildError>> {
     thompson::Compiler::new().configure(config).build_from_hir(hir).map_err(Box::new)
 }
 
-/// The gist of a regex error, which is printed over several lines with the pattern in it.
+/// Extracts the gist of a regex error, which spans several lines with the pattern in it.
 fn one_line(error: &dyn std::error::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

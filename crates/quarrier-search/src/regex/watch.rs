@@ -25,7 +25,7 @@ use super::attempt::{Attempts, DEAD, MATCH};
 use super::byteset::ByteSet;
 use crate::finding::Finding;
 
-/// A start for which no match counts.
+/// The start that stands for no match.
 const NO_START: u64 = u64::MAX;
 
 /// Watches one regex.
@@ -33,15 +33,15 @@ pub(super) struct Watch {
     attempts: Attempts,
     bytes_max: u64,
     first: ByteSet,
-    /// Attempts that are open at `at`, in the order of their starts, each in a state of its own.
+    /// Attempts that are open at `at`, in the order of their starts, each in a different state.
     open: Vec<Attempt>,
     at: u64,
-    /// Attempts that begin in the batch that is being read.
+    /// Attempts that begin in the current batch.
     fresh: Vec<Attempt>,
-    /// Starts before this offset were looked at.
+    /// Starts before this offset were examined.
     known_until: u64,
     proof: Option<Proof>,
-    /// For each state the last round in which it was met.
+    /// For each state, the last round in which it occurred.
     met: Vec<u64>,
     round: u64,
 }
@@ -53,16 +53,16 @@ struct Attempt {
     state: u32,
 }
 
-/// A match is too long.
+/// Proof that a match is too long.
 #[derive(Clone, Copy)]
 struct Proof {
-    /// Where it begins: the first of those known.
+    /// The earliest known start of such a match.
     start: u64,
-    /// Where the first to be known was known.
+    /// The offset at which the first such match was detected.
     end: u64,
 }
 
-/// Bytes with their place in the source.
+/// Bytes with their offset in the source.
 #[derive(Clone, Copy)]
 struct View<'t> {
     text: &'t [u8],
@@ -75,10 +75,10 @@ impl View<'_> {
     }
 }
 
-/// Says where a match may begin: not inside another.
+/// Tells where a match may begin: not inside another.
 pub(super) struct Free<'m> {
     matches: &'m [Finding],
-    /// Where the match before them ended.
+    /// The end of the match before them.
     resume: u64,
 }
 
@@ -87,7 +87,7 @@ impl<'m> Free<'m> {
         Free { matches, resume }
     }
 
-    /// Asked in the order of `start`.
+    /// Returns whether a match may begin at `start`; calls must come in ascending order.
     fn holds(&mut self, start: u64) -> bool {
         while let Some((first, behind)) = self.matches.split_first()
             && first.offset < start
@@ -100,7 +100,7 @@ impl<'m> Free<'m> {
 }
 
 impl Watch {
-    /// `None` where the regex itself allows no match that is too long.
+    /// Returns `None` if the regex itself allows no match that is too long.
     pub(super) fn new(regex: &BoundedRegex) -> Option<Self> {
         Some(Watch {
             attempts: Attempts::new(regex.endless.as_ref()?),
@@ -116,8 +116,8 @@ impl Watch {
         })
     }
 
-    /// Looks at the starts of a chunk before `until`, given the matches among them. Returns before
-    /// which offset findings count, if a match proved to be too long.
+    /// Examines the starts of a chunk before `until`, given the matches among them. If a match proved too
+    /// long, returns the offset before which findings count.
     pub(super) fn look(
         &mut self,
         chunk: &Chunk<'_>,
@@ -149,7 +149,8 @@ impl Watch {
         self.proof.map(|proof| proof.end - reach)
     }
 
-    /// Follows the open attempts through the part of a chunk before `until`, as far as that sees.
+    /// Follows the open attempts through the part of a chunk before `until`, as far as the chunk's bytes
+    /// reach.
     pub(super) fn follow_until(&mut self, chunk: &Chunk<'_>, until: u64) {
         let view = View { text: chunk.data, offset: chunk.offset };
         let end = chunk.offset + chunk.data.len() as u64;
@@ -166,12 +167,12 @@ impl Watch {
         }
     }
 
-    /// Where the match begins that proved to be too long.
+    /// Returns the start of the match that proved too long.
     pub(super) fn too_long(&self) -> Option<u64> {
         self.proof.map(|proof| proof.start)
     }
 
-    /// Whether another match may still prove to be the first.
+    /// Returns whether another match may still prove to be the first.
     pub(super) fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
@@ -197,7 +198,8 @@ impl Watch {
         self.at = to;
     }
 
-    /// Drops attempts that are dead, that another stands for, or that begin too late.
+    /// Drops attempts that are dead, that an earlier one in the same state represents, or that begin too
+    /// late.
     fn keep_what_matters(&mut self) {
         let before = self.proof.map_or(NO_START, |proof| proof.start);
         self.open.retain(|attempt| attempt.start < before);
@@ -248,7 +250,7 @@ impl Watch {
         self.open[index].state = state;
     }
 
-    /// Whether an attempt that began before `range` may still be open after it.
+    /// Returns whether an attempt that began before `range` may still be open after it.
     fn may_be_open(&mut self, view: View<'_>, range: Range<u64>) -> bool {
         let range = view.index(range.start)..view.index(range.end);
         let state = self.attempts.any(view.text, range.start);
@@ -278,7 +280,7 @@ impl Watch {
             }
             let has_matched = self.step_fresh(view, at);
             at += 1;
-            // If one more of the same byte changes nothing, the rest of them do not either.
+            // If one more of the same byte changes nothing, neither does the rest of them.
             if in_run && is_free && !has_matched && last == self.fresh {
                 let end = if at <= starts.end { starts.end } else { to };
                 if self.attempts.depends_on_neighbours() {
@@ -290,8 +292,8 @@ impl Watch {
         self.keep_what_matters();
     }
 
-    /// Goes on where there is little to do: where no attempt begins, one at most is open, and
-    /// its step is known. Returns how far.
+    /// Skips ahead over bytes at which no attempt begins, while at most one is open and its step is known.
+    /// Returns how far.
     fn glide(&mut self, view: View<'_>, at: u64, starts_end: u64, to: u64) -> u64 {
         let (mut state, end) = match self.fresh[..] {
             [] => (DEAD, starts_end),
@@ -317,7 +319,7 @@ impl Watch {
         at + (index - from) as u64
     }
 
-    /// Steps over the byte at `at`; says whether any attempt has matched before it.
+    /// Steps over the byte at `at`; returns whether any attempt has matched before it.
     fn step_fresh(&mut self, view: View<'_>, at: u64) -> bool {
         let index = view.index(at);
         let mut has_matched = false;
@@ -353,7 +355,7 @@ impl Watch {
     }
 }
 
-/// How many of the first bytes of `text` are `byte`.
+/// Counts how many of the first bytes of `text` are `byte`.
 #[inline]
 fn run(text: &[u8], byte: u8) -> usize {
     if text.first() == Some(&byte) { long_run(text, byte) } else { 0 }
@@ -366,7 +368,7 @@ fn long_run(text: &[u8], byte: u8) -> usize {
     words * WORD + rest.iter().take_while(|&&other| other == byte).count()
 }
 
-/// Whether an attempt may be open after as many zeros as a chunk sees.
+/// Returns whether an attempt may be open after as many zeros as a chunk sees.
 pub(super) fn is_open_in_zeros(regex: &BoundedRegex) -> bool {
     let Some(mut watch) = Watch::new(regex) else { return false };
     let zeros = vec![0; regex.length_bytes_max + 2];
