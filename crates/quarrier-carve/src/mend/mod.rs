@@ -1,4 +1,4 @@
-//! Looks for the rest of files that break: where do they go on?
+//! Mends broken files: searches for the place where each continues.
 
 mod foreign;
 mod gaps;
@@ -25,19 +25,19 @@ use crate::view::Extent;
 /// Fuel for all broken files together: a multiple of the carved bytes, and a minimum.
 const SHARE_OF_SOURCE: u64 = 4;
 const SHARED_BYTES: u64 = 8 << 30;
-/// Where fewer files than this are broken, there is time for each.
+/// If fewer files than this are broken, there is time for each.
 const FEW: u64 = 128;
-/// The maximum factor by which it grows.
+/// Maximum factor by which the fuel grows.
 const MORE_MAX: u64 = 16;
-/// With less fuel nothing is found.
+/// With less fuel the search finds nothing.
 const FUEL_BYTES_MIN: u64 = 1 << 20;
 
-/// Where a candidate breaks; see [`Verdict::Broken`](crate::Verdict::Broken).
+/// The place where a candidate breaks; see [`Verdict::Broken`](crate::Verdict::Broken).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// The bytes before this one are of the file for certain.
+    /// The bytes before this one certainly belong to the file.
     pub sure: u64,
-    /// The byte at which it was found to be broken.
+    /// The byte at which the break was detected.
     pub at: u64,
 }
 
@@ -45,18 +45,19 @@ pub struct Broken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Effort {
-    /// Bytes that may be read for one file.
+    /// Maximum bytes to read for one file.
     pub fuel_bytes: u64,
-    /// The widest gap between two fragments, in bytes.
+    /// Maximum gap between two fragments, in bytes.
     pub gap_bytes_max: u64,
-    /// How far before the byte at which a file broke it may have been left, in bytes.
+    /// Maximum distance in bytes from the actual end of a fragment to the byte at which the break was
+    /// detected.
     pub back_bytes_max: u64,
-    /// Fragments at most.
+    /// Maximum number of fragments.
     pub fragments_max: usize,
 }
 
 impl Effort {
-    /// A tenth of a second or so for each broken file; up to 16 times as long where few are broken.
+    /// A tenth of a second or so for each broken file; up to 16 times as long if few are broken.
     pub const NORMAL: Effort = Effort {
         fuel_bytes: 32 << 20,
         gap_bytes_max: 16 << 20,
@@ -72,8 +73,8 @@ impl Effort {
         fragments_max: 6,
     };
 
-    /// The share of each of `count` broken files in `bytes` bytes of a source, and the number of files
-    /// that get one. A disk has room for only so many files; more headers are there to waste our time.
+    /// Returns the share of each of `count` broken files in `bytes` bytes of a source, and the number of
+    /// files that get one. A disk has space for only so many files; further headers exist to waste time.
     pub(crate) fn shared(self, bytes: u64, count: u64) -> (Effort, u64) {
         let thorough = self.fuel_bytes / Self::NORMAL.fuel_bytes;
         let all = bytes.saturating_mul(SHARE_OF_SOURCE).saturating_add(SHARED_BYTES);
@@ -86,22 +87,22 @@ impl Effort {
     }
 }
 
-/// The state of the source when files are mended: all whole files have been found.
+/// The state of the source during mending, when all whole files have been found.
 pub struct MendContext<'y> {
     /// Fragments begin at multiples of this many bytes from the file's own start.
     pub block_bytes: u64,
-    /// The bytes of files that are whole.
+    /// The bytes of whole files.
     pub claims: &'y Claims,
-    /// How hard to look.
+    /// The effort to spend.
     pub effort: Effort,
     pub(crate) ranges: &'y [Range<u64>],
     pub(crate) stop: &'y AtomicBool,
-    /// Where archives end.
+    /// The ends of archives.
     pub(crate) archive_ends: Marks,
 }
 
 impl<'y> MendContext<'y> {
-    /// A context over `ranges` of the source, in order, for tests and for callers that mend on their
+    /// Makes a context over `ranges` of the source, in order, for tests and for callers that mend on their
     /// own.
     pub fn new(
         block_bytes: u64,
@@ -114,14 +115,14 @@ impl<'y> MendContext<'y> {
         MendContext { block_bytes, claims, effort, ranges, stop, archive_ends }
     }
 
-    /// Whether to give up: the user does not want to wait.
+    /// Returns whether the user has cancelled the run.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The places where a file interrupted at `offset` of the source may continue: offsets a multiple
-    /// of the block size after it, nearest first, within the carved ranges and outside of whole files,
-    /// within the widest gap.
+    /// Returns the places where a file interrupted at `offset` of the source may continue: later offsets that
+    /// are multiples of the block size, nearest first, within the carved ranges, outside of whole files, and
+    /// within the maximum gap.
     pub fn continuations(&self, offset: u64) -> impl Iterator<Item = u64> + '_ {
         let block = self.block_bytes;
         let end = offset.saturating_add(self.effort.gap_bytes_max);
@@ -134,7 +135,8 @@ impl<'y> MendContext<'y> {
                 if free == at {
                     return (at <= end).then_some(at);
                 }
-                // The last place of the grid before the free range, so that the next one is in it.
+                // Step back to the last place of the grid before the free range, so that the next one is in
+                // it.
                 at += (free - at).div_ceil(block) * block - block;
                 if at > end {
                     return None;
@@ -143,8 +145,8 @@ impl<'y> MendContext<'y> {
         })
     }
 
-    /// Extents of a file whose first `left_at` bytes are in `extents`, and which continues at `offset`
-    /// to the end of the carved ranges.
+    /// Returns the extents of a file whose first `left_at` bytes are in `extents`, and which continues at
+    /// `offset` to the end of the carved ranges.
     pub fn continued(&self, extents: &[Extent], left_at: u64, offset: u64) -> Vec<Extent> {
         let mut continued = crate::view::cut(extents, left_at);
         for range in self.ranges {
@@ -163,8 +165,8 @@ impl<'y> MendContext<'y> {
         continued
     }
 
-    /// The offset in the source at which byte `at` of the file would be if the file continued directly
-    /// after its byte `at - 1`.
+    /// Returns the source offset that byte `at` of the file would have if the file continued directly after
+    /// its byte `at - 1`.
     pub fn left_offset(extents: &[Extent], at: u64) -> Option<u64> {
         let mut left = at;
         for extent in extents {
