@@ -9,51 +9,51 @@ use crate::calendar::Part;
 pub use crate::matching::Matcher;
 use crate::matching::Matching;
 
-/// A typed expression. `BETWEEN`, row values and simple CASE are expressed by the nodes below, with
-/// their operands repeated; NOT keeps its place. Nothing in it depends on the time or the place:
+/// A typed expression. The nodes below express `BETWEEN`, row values and simple CASE, with their operands
+/// repeated; NOT keeps its place. An expression depends neither on the time nor on the place:
 /// `CURRENT_TIMESTAMP` is a literal.
 ///
-/// Expressions bound by [`sql`](crate::sql) nest at most [`DEPTH_MAX`](crate::sql::DEPTH_MAX) deep, so
-/// that recursion may walk them.
+/// Expressions bound by [`sql`](crate::sql) nest at most [`DEPTH_MAX`](crate::sql::DEPTH_MAX) deep, so that
+/// recursion may walk them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// A constant.
     Literal(Value),
-    /// The value of the column at this place of the schema.
+    /// The value of the column at this position of the schema.
     Column(usize),
-    /// True where the operand is false.
+    /// True if the operand is false.
     Not(Box<Expr>),
-    /// All are true. At least one.
+    /// True if all operands are true. At least one.
     And(Vec<Expr>),
-    /// One is true. At least one.
+    /// True if one operand is true. At least one.
     Or(Vec<Expr>),
-    /// Two values compared; UNKNOWN where one is NULL.
+    /// Compares two values; UNKNOWN if one is NULL.
     Compare {
-        /// How.
+        /// The comparison.
         op: Comparison,
-        /// Left of the operator.
+        /// The left operand.
         left: Box<Expr>,
-        /// Right of it.
+        /// The right operand.
         right: Box<Expr>,
     },
-    /// `operand IN (list)`: `=` to each, joined by OR.
+    /// `operand IN (list)`: an `=` for each element, joined by OR.
     In {
         /// The value to look for.
         operand: Box<Expr>,
-        /// Where. At least one.
+        /// The elements. At least one.
         list: Vec<Expr>,
     },
-    /// The column's value is an integer in `keys`; UNKNOWN for NULL. No text can express this: it is a
+    /// True if the column's value is an integer in `keys`; UNKNOWN for NULL. No SQL expresses this: it is a
     /// runtime filter of a plan.
     Among {
-        /// Where in the schema.
+        /// The column's position in the schema.
         column: usize,
         /// The keys to look for.
         keys: Arc<Keys>,
     },
-    /// Text that matches a pattern; UNKNOWN where one is NULL.
+    /// Matches a string against a pattern; UNKNOWN if one is NULL.
     Match {
-        /// The text.
+        /// The string.
         operand: Box<Expr>,
         /// The pattern to match.
         pattern: Pattern,
@@ -62,46 +62,46 @@ pub enum Expr {
     IsNull(Box<Expr>),
     /// `IS TRUE` (`Some(true)`), `IS FALSE`, `IS UNKNOWN` (`None`).
     Is {
-        /// A boolean.
+        /// The boolean to test.
         operand: Box<Expr>,
-        /// Which.
+        /// The outcome to test for.
         truth: Option<bool>,
     },
-    /// Arithmetic on numbers, dates and intervals; `||` on text.
+    /// Arithmetic on numbers, dates and intervals; `||` on strings.
     Arithmetic {
-        /// Which.
+        /// The operation.
         op: Arithmetic,
-        /// Left of the operator.
+        /// The left operand.
         left: Box<Expr>,
-        /// Right of it.
+        /// The right operand.
         right: Box<Expr>,
     },
-    /// The operand with its sign turned.
+    /// The operand with the opposite sign.
     Negate(Box<Expr>),
-    /// The result of the first condition that is true; simple CASE is written as this one.
+    /// The result of the first condition that is true; also expresses simple CASE.
     Case {
         /// Conditions and results.
         branches: Vec<(Expr, Expr)>,
-        /// The result where no condition is true; NULL where absent.
+        /// The result if no condition is true; NULL if absent.
         otherwise: Option<Box<Expr>>,
     },
-    /// The operand as another type.
+    /// Converts the operand to another type.
     Cast {
         /// The value to convert.
         operand: Box<Expr>,
-        /// Into what.
+        /// The target type.
         to: CastTo,
     },
-    /// A function of the table in `function`.
+    /// Calls a function of the table in `function`.
     Call {
-        /// Which.
+        /// The function.
         function: Function,
-        /// As many as it takes.
+        /// Its arguments, as many as it takes.
         arguments: Vec<Expr>,
     },
 }
 
-/// How two values are compared.
+/// An operator that compares two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `=`
@@ -121,15 +121,15 @@ pub enum Comparison {
 /// The pattern of a [`Expr::Match`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pattern {
-    /// Written in the condition, so compiled once.
+    /// A literal pattern, compiled once.
     Fixed(Matching),
-    /// Known with the row.
+    /// A pattern computed for each row.
     Computed {
-        /// In the language of `by`.
+        /// The pattern, in the language of `by`.
         text: Box<Expr>,
-        /// The character of `ESCAPE`, text of one character.
+        /// The character of `ESCAPE`.
         escape: Option<char>,
-        /// Which language.
+        /// The language of the pattern.
         by: Matcher,
     },
 }
@@ -163,24 +163,24 @@ pub enum CastTo {
     },
     /// Exact numbers.
     Numeric {
-        /// Digits in all, at most 38.
+        /// Total number of digits, at most 38.
         precision: u8,
         /// Digits after the point, at most `precision`.
         scale: u8,
     },
-    /// Strings of exactly this many characters, padded with blanks or cut.
+    /// Strings of exactly this many characters, padded with blanks or truncated.
     Character(u32),
-    /// Strings of at most this many characters, cut.
+    /// Strings of at most this many characters, truncated.
     Varying(u32),
     /// A time of day.
     Time,
-    /// A interval in years and months.
+    /// An interval in years and months.
     IntervalMonths,
-    /// A interval in days, hours, minutes and seconds.
+    /// An interval in days, hours, minutes and seconds.
     IntervalSeconds,
 }
 
-/// Functions of SQL-92 on text, dates and numbers. NULL where an argument is, but for
+/// Functions of SQL-92 on strings, dates and numbers. The result is NULL if an argument is, except for
 /// `Coalesce` and `NullIf`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -188,43 +188,42 @@ pub enum Function {
     /// The first argument that is not NULL; later ones are not evaluated. The result has the common
     /// type of all arguments.
     Coalesce,
-    /// The first argument, NULL where both are equal.
+    /// The first argument, or NULL if both are equal.
     NullIf,
-    /// Letters large, by Unicode.
+    /// The string in upper case, by Unicode.
     Upper,
-    /// Letters small, by Unicode.
+    /// The string in lower case, by Unicode.
     Lower,
-    /// Characters of a string.
+    /// The number of characters of a string.
     CharacterLength,
-    /// Bytes of a string.
+    /// The number of bytes of a string.
     OctetLength,
-    /// Where the first text stands in the second, from 1 in characters; 0 where it does not.
+    /// The position of the first string in the second, from 1 in characters; 0 if it does not occur.
     Position,
-    /// Text, start from 1, and the number of characters if there is a third argument.
+    /// The string, the start from 1, and the number of characters if there is a third argument.
     Substring,
     /// The string, and the character to remove.
     Trim {
-        /// At the beginning.
+        /// Whether to remove it at the beginning.
         leading: bool,
-        /// At the end.
+        /// Whether to remove it at the end.
         trailing: bool,
     },
     /// The string, its replacement, the start from 1, and the number of characters to replace; without
     /// a fourth argument, the length of the replacement.
     Overlay,
-    /// A part of a date, time or interval. Seconds are exact with 9 decimals, all other parts are
-    /// integers.
+    /// A field of a date, time or interval. Seconds are exact with 9 decimals, all other fields are integers.
     Extract(Part),
-    /// The number without its sign.
+    /// The absolute value.
     Absolute,
-    /// The least integer not below.
+    /// The least integer not below the number.
     Ceiling,
-    /// The greatest integer not above.
+    /// The greatest integer not above the number.
     Floor,
     /// Whether two periods have a timestamp in common: start and end of one, start and end of the
     /// other. Not NULL if two ends are enough to decide.
     Overlaps,
-    /// -1, 0 or 1 as the first string is less than, equal to or greater than the second, with the
-    /// shorter one padded with blanks: how CHAR(n) compares.
+    /// -1, 0 or 1 as the first string is less than, equal to or greater than the second, with the shorter one
+    /// padded with blanks: the comparison of CHAR(n).
     ComparePadded,
 }
