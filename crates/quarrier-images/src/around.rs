@@ -1,4 +1,4 @@
-//! The files around an image: parts that it is split into, and disks that it changes.
+//! The files around an image: the parts of a split image, and the parents of a differencing disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use quarrier_core::{Error, Result};
 
 use crate::fault::refused;
 
-/// Disks that change others, one over another, at most.
+/// Maximum length of a chain of differencing disks.
 const CHAIN_MAX: usize = 128;
-/// Files of a folder that are looked at for one that is known by its content alone.
+/// Maximum number of files in a folder to examine for one that is identified by its content alone.
 const NAMES_MAX: usize = 10_000;
 
-/// Where the files beside an image are: a folder, the part of a URL before its last slash.
+/// The place of the files beside an image: a folder, or the part of a URL before its last slash.
 pub trait Beside: Send + Sync {
-    /// Opens the file of this name. Images may be hostile, so that it has no folder in it, and no
+    /// Opens the file of this name. Images may be hostile, so the name contains no folder, and no
     /// implementation may follow one.
     ///
     /// # Errors
-    /// Why it cannot be opened; [`Error::Io`] with the kind `NotFound` if it does not exist.
+    /// The reason why it cannot be opened; [`Error::Io`] with the kind `NotFound` if it does not exist.
     fn open(&self, name: &str) -> Result<Box<dyn Source>>;
 
-    /// The names of the files, where they can be listed.
+    /// Returns the names of the files, if they can be listed.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether each read of another place costs a request, so that the end of a file is not looked at
-    /// without a reason.
+    /// Returns whether each read of another place costs a request, so that callers examine the end of a file
+    /// only with good reason.
     fn is_far(&self) -> bool {
         false
     }
 
-    /// The path of the image itself, where it is a file.
+    /// Returns the path of the image itself, if it is a file.
     fn path(&self) -> Option<&Path> {
         None
     }
@@ -48,7 +48,8 @@ pub struct BesideFile {
 }
 
 impl BesideFile {
-    /// The folder of the image `path`. With `direct`, files are read past the page cache.
+    /// Makes the folder of the image `path`. With `direct`, files are read with direct I/O (past the page
+    /// cache).
     pub fn new(path: &Path, direct: bool) -> Self {
         BesideFile { path: path.to_path_buf(), direct }
     }
@@ -92,7 +93,7 @@ impl Beside for Alone {
     }
 }
 
-/// A file as a disk: what [`crate::open`] makes of it.
+/// Opens a file as a disk, as [`crate::open`] does.
 pub(crate) type OpenDisk<'a> =
     dyn Fn(Arc<dyn Source>, &Around<'_>) -> Result<Arc<dyn Source>> + Sync + 'a;
 
@@ -101,11 +102,11 @@ pub(crate) type OpenDisk<'a> =
 pub(crate) struct Around<'a> {
     pub(crate) beside: &'a dyn Beside,
     pub(crate) open_disk: &'a OpenDisk<'a>,
-    /// Once it is true, long readings end.
+    /// Once it is true, long reads end.
     pub(crate) stop: &'a AtomicBool,
-    /// The names of the images that led here.
+    /// The names of the images that referred to this one, directly or not.
     pub(crate) chain: Vec<String>,
-    /// How many layers of packing the file is inside of.
+    /// The number of layers of compression around the file.
     pub(crate) depth: usize,
 }
 
@@ -114,11 +115,11 @@ impl<'a> Around<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The file that `image` names, beside it: a folder in the name was on another machine, or must not
-    /// be followed.
+    /// Opens the file that `image` names, beside it. A folder in the name is ignored: it was on another
+    /// machine, or must not be followed.
     ///
     /// # Errors
-    /// Naming the file where it is missing.
+    /// An error that names the file if it is missing.
     pub(crate) fn file(
         &self,
         image: &dyn Source,
@@ -143,11 +144,10 @@ impl<'a> Around<'a> {
         Ok(Arc::from(file))
     }
 
-    /// The parent of the disk `image`, opened according to its content.
+    /// Opens the parent of the disk `image`, in the format that its content shows.
     ///
     /// # Errors
-    /// As [`file`](Self::file); where the chain comes back to an image that it began with, or is too
-    /// long.
+    /// As [`file`](Self::file); and if the chain returns to an image that it contains, or is too long.
     pub(crate) fn parent(
         &self,
         image: &dyn Source,
@@ -158,7 +158,7 @@ impl<'a> Around<'a> {
         self.disk(image, file)
     }
 
-    /// As [`parent`](Self::parent), of a file that is open.
+    /// As [`parent`](Self::parent), for an open file.
     pub(crate) fn disk(
         &self,
         image: &dyn Source,
@@ -177,12 +177,12 @@ impl<'a> Around<'a> {
     }
 }
 
-/// The last part of a path, as Unix or Windows write it.
+/// Returns the last part of a path, in the notation of Unix or Windows.
 fn last_of(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// A name from an image, for people: short, and without control sequences.
+/// Formats a name from an image for display: short, and without control sequences.
 pub(crate) fn shown(name: &str) -> String {
     let turns = |c| matches!(c, '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let plain = |c: char| if c.is_control() || turns(c) { '\u{FFFD}' } else { c };
