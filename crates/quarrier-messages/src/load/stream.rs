@@ -10,52 +10,52 @@ use super::claims::Claims;
 use crate::frame::{Chunk, Reader};
 use crate::{Error, Packing, Result};
 
-/// A stream that workers take blocks of whole messages from. Whoever takes one reads it: while
-/// one worker decompresses, the others parse.
+/// A stream from which workers take blocks of whole messages. The worker that takes one reads it: while it
+/// decompresses, the others parse.
 pub(crate) struct Stream<'r> {
     name: &'r str,
     state: Mutex<State<'r>>,
     message_bytes_max: usize,
-    /// Knows how long a block should be.
+    /// Decides how long a block should be.
     claims: Claims,
 }
 
 struct State<'r> {
     reader: &'r mut (dyn Read + Send),
-    /// The bytes read of the next block.
+    /// The bytes of the next block that were read already.
     rest: Vec<u8>,
     offset: u64,
     number: usize,
-    /// Where the first message of the next block starts.
+    /// The offset of the next block's first message.
     start: usize,
     is_inside: bool,
     is_over: bool,
 }
 
-/// Where a block stands in the stream.
+/// The position of a block in the stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) offset: u64,
     pub(crate) number: usize,
-    /// Where its first message starts.
+    /// The offset of its first message.
     at: usize,
     is_inside: bool,
     is_end: bool,
 }
 
 impl Block {
-    /// The first block of a stream, or one that has whole messages from its start on; the first one is
-    /// at `at`.
+    /// Makes the first block of a stream, whose first message is at `at`, or a block that has whole messages
+    /// from its start on.
     pub(crate) fn whole(offset: u64, at: usize) -> Self {
         Block { offset, number: 0, at, is_inside: false, is_end: true }
     }
 
-    /// Where its first message starts.
+    /// Returns the offset of its first message.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// The block as readers see it.
+    /// Returns the block in the form that readers take.
     pub(crate) fn chunk<'b>(&self, bytes: &'b [u8]) -> Chunk<'b> {
         let Block { at, is_inside, is_end, .. } = *self;
         let lines = memchr_iter(b'\n', &bytes[..at]).count() as u64;
@@ -83,19 +83,19 @@ impl<'r> Stream<'r> {
         Stream { name, state: Mutex::new(state), message_bytes_max, claims }
     }
 
-    /// The same, with a reader that begins at `offset`, where a message starts. The format was opened
-    /// before.
+    /// Returns the stream with a reader that begins at `offset`, where a message starts. The format was
+    /// opened before.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
         lock(&self.state).offset = offset;
         self
     }
 
-    /// Bytes that were handed out.
+    /// Returns the number of bytes handed out.
     pub(crate) fn bytes(&self) -> u64 {
         lock(&self.state).offset
     }
 
-    /// Learns the number of messages in `bytes` bytes.
+    /// Records the number of messages in `bytes` bytes.
     pub(crate) fn learn(&self, bytes: u64, messages: u64) {
         self.claims.learn(bytes, messages);
     }
@@ -134,15 +134,14 @@ impl<'r> Stream<'r> {
         }
     }
 
-    /// Hands out the bytes up to `end`, or all of them where they are part of one message that
-    /// is too long.
+    /// Hands out the bytes up to `end`, or all of them if they belong to one message that is too long.
     fn cut(&self, state: &mut State<'_>, bytes: &mut Vec<u8>, end: usize) -> Block {
         let block = Block {
             offset: state.offset,
             number: state.number,
             at: state.start.min(bytes.len()),
             is_inside: state.is_inside,
-            // A block that was cut after a message has no unfinished one.
+            // A block that ends after a message has no unfinished one.
             is_end: state.is_over || end > 0,
         };
         state.is_inside = end == 0;

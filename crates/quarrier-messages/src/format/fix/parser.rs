@@ -1,4 +1,4 @@
-//! Parses the fields of a message, each expected where the last message of its type had it.
+//! Parses the fields of a message, and predicts each from the last message of its type (template parsing).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use crate::{Fault, Limits};
 pub struct FixParser {
     pub(super) isa: Isa,
     keys: Keys,
-    /// The keys again; `None` where they are too long.
+    /// The checksum templates; `None` if the keys are too long.
     pub(super) checksums: Option<Box<ChecksumTemplates>>,
-    /// Where the fields of the last message end.
+    /// The ends of the last message's fields.
     pub(super) ends: Ends,
     names: Names,
     pub(super) slots: Slots,
@@ -39,7 +39,7 @@ pub struct FixParser {
     pub(super) opened: (u64, usize),
     /// The groups whose entries are being read, outermost first.
     pub(super) open: Vec<Open>,
-    /// Messages so far.
+    /// Number of messages so far.
     pub(super) number: u64,
     pub(super) message_bytes_max: usize,
     depth_max: usize,
@@ -53,20 +53,20 @@ pub(super) struct MessageType {
     pub(super) opening: Option<Opening>,
     pub(super) unopened: u32,
     members: Option<GroupId>,
-    /// The keys in the order in which they came, those that some messages lack among them.
+    /// The keys in order of arrival, including those that some messages lack.
     pub(super) steps: Vec<Step>,
 }
 
 /// A field outside of groups.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// The key and its `=`, if they are bytes of `mask`; longer ones are like no bytes.
+    /// The key and its `=`, if they are bytes of `mask`; longer ones match no bytes.
     pub(super) head: u64,
     pub(super) mask: u64,
-    /// Key and `=`.
+    /// The key and its `=`.
     pub(super) key: Box<[u8]>,
     pub(super) known: KnownField,
-    /// From the slot: the field, if it is wanted, and the action for its values.
+    /// The field from the slot, if it is requested, and the action for its values.
     pub(super) field: Option<FieldId>,
     pub(super) act: Act,
 }
@@ -79,12 +79,12 @@ pub(super) struct KnownField {
     pub(super) counts: Option<GroupId>,
 }
 
-/// How far a message is read.
+/// The position of the parser in a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reached {
     /// The next field.
     pub(super) at: usize,
-    /// The step that is foreseen.
+    /// The predicted step.
     pub(super) step: usize,
     /// The value of the last field, if that was a length.
     pub(super) length: Option<i64>,
@@ -102,19 +102,19 @@ pub(super) struct Open {
     entry: Place,
 }
 
-/// Steps of one type that are kept, and how many of them a message may lack in a row.
+/// Maximum number of steps to keep for one type, and of consecutive ones that a message may lack.
 const STEPS_MAX: usize = 512;
 pub(super) const STEPS_AHEAD: usize = 8;
-/// The number of message types that are learnt separately.
+/// Maximum number of message types that are learned separately.
 const TYPES_MAX: usize = 1_024;
 
 impl FixParser {
-    /// A parser of FIX that has seen no message yet.
+    /// Makes a parser of FIX that has seen no message yet.
     pub fn fix(dictionary: Arc<Dictionary>, limits: &Limits) -> Self {
         FixParser::new(Isa::best(), envelope::TAGS, Names::Tags(dictionary), limits)
     }
 
-    /// A parser of NVFIX that has seen no message yet. The dictionary knows types and groups.
+    /// Makes a parser of NVFIX that has seen no message yet. The dictionary knows types and groups.
     pub fn nvfix(dictionary: Arc<Dictionary>, limits: &Limits) -> Self {
         let names = Names::Names {
             dictionary,
@@ -158,7 +158,7 @@ impl FixParser {
         self.fields(text, kind, Reached::default(), row)
     }
 
-    /// The index of the message's type, which is the value of the body's first field.
+    /// Returns the index of the message's type, which is the value of the body's first field.
     pub(super) fn message_type(&mut self, message: &[u8], body: usize) -> usize {
         let key = self.keys.type_of;
         let value = match message[body..].starts_with(key) {
@@ -238,7 +238,7 @@ impl FixParser {
         Ok(())
     }
 
-    /// The field at `at` where it does not stand where it did before; where its value starts.
+    /// Finds the field at `at` if it was not predicted there. Returns where its value starts.
     #[inline(never)]
     fn unforeseen(
         &mut self,
@@ -283,7 +283,7 @@ impl FixParser {
         Ok((known, value))
     }
 
-    /// Where a field stands that follows those before; groups that it does not belong to end.
+    /// Returns the place of a field that follows those before; groups that it does not belong to end.
     fn place(&mut self, number: u32) -> Place {
         while let Some(open) = self.open.last_mut() {
             let is_member = self.names.dictionary().member(open.group, number).is_some();
@@ -301,7 +301,7 @@ impl FixParser {
         Place::TOP
     }
 
-    /// A counter was read, at `at`: what follows are entries of its group.
+    /// Enters a group after its counter at `at`: its entries follow.
     fn enter(&mut self, group: GroupId, counter: u32, value: &str, at: usize) -> Result<(), Fault> {
         if digits(value.as_bytes()).is_none_or(|count| count == 0) {
             return Ok(());
@@ -341,7 +341,7 @@ impl RecordFormat for FixParser {
 }
 
 impl MessageType {
-    /// The field at `at`, if it is the next step or one soon after; where its value starts.
+    /// Finds the field at `at`, if it is the next step or one soon after. Returns where its value starts.
     #[inline(always)]
     fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(KnownField, usize)> {
         let found = foreseen::follow(&self.steps, bytes, at, step)?;
@@ -349,8 +349,8 @@ impl MessageType {
         Some((found.known, at + found.key.len()))
     }
 
-    /// Puts a step that was not foreseen before the one that was. Of steps with the same slot, the
-    /// first is for the tag's first value, and all others stop who foresees.
+    /// Inserts an unpredicted step before the predicted one. Of steps with the same slot, the first is for
+    /// the tag's first value, and all others stop the prediction.
     fn learn(&mut self, mut new: Step, step: &mut usize) {
         if self.steps.len() >= STEPS_MAX {
             return;
@@ -367,14 +367,14 @@ impl MessageType {
         for other in behind.iter_mut().filter(|other| other.known.slot == new.known.slot) {
             other.act = Act::Stop;
         }
-        // It says how many steps stand before what follows it.
+        // The opening records how many steps precede the bytes after it.
         self.opening = None;
         self.steps.insert(*step, new);
         *step += 1;
     }
 }
 
-/// The end of a data field of `length` bytes.
+/// Returns the end of a data field of `length` bytes.
 fn data_end(bytes: &[u8], value: usize, length: i64) -> Result<usize, Fault> {
     let end = usize::try_from(length).ok().and_then(|length| value.checked_add(length));
     match end.filter(|&end| bytes.get(end) == Some(&SEPARATOR)) {
