@@ -15,12 +15,12 @@ use crate::bytes::Bytes;
 
 /// The maximum size of a leaf in bytes: how much an insertion moves, and an eviction drops at once.
 pub(crate) const BYTES_MAX: usize = if cfg!(test) { 64 } else { 1 << 16 };
-/// The most runs of a leaf.
+/// Maximum number of runs in a leaf.
 pub(crate) const RUNS_MAX: usize = if cfg!(test) { 8 } else { 512 };
-/// A leaf of more runs remembers its last use as a whole, not that of each run.
+/// A leaf with more runs records its last use as a whole, not that of each run.
 const STAMPED_RUNS_MAX: usize = if cfg!(test) { 4 } else { 128 };
 
-/// See the module.
+/// A leaf; see the module.
 #[derive(Debug)]
 pub(crate) struct Leaf {
     starts: Vec<u32>,
@@ -28,12 +28,12 @@ pub(crate) struct Leaf {
     data: Bytes,
     /// The last use of each run; empty if there are too many.
     stamps: Vec<AtomicU64>,
-    /// When the leaf was last used.
+    /// The last use of the leaf.
     stamp: AtomicU64,
 }
 
 impl Leaf {
-    /// A leaf of one run at its key.
+    /// Makes a leaf of one run at its key.
     pub(crate) fn new(data: &[u8], wipe: bool, stamp: u64) -> Self {
         let mut leaf = Leaf {
             starts: vec![0],
@@ -54,17 +54,17 @@ impl Leaf {
         self.data.len()
     }
 
-    /// Where run `run` begins, from the key.
+    /// Returns the start of run `run`, relative to the key.
     pub(crate) fn start(&self, run: usize) -> u64 {
         u64::from(self.starts[run])
     }
 
-    /// Where run `run` ends, from the key.
+    /// Returns the end of run `run`, relative to the key.
     pub(crate) fn end(&self, run: usize) -> u64 {
         self.start(run) + (self.place_end(run) - self.place(run)) as u64
     }
 
-    /// Where the last run ends, from the key.
+    /// Returns the end of the last run, relative to the key.
     pub(crate) fn last_end(&self) -> u64 {
         self.end(self.runs() - 1)
     }
@@ -78,7 +78,7 @@ impl Leaf {
         &mut self.data.as_mut_slice()[from..to]
     }
 
-    /// How many runs begin at or before `at`.
+    /// Counts the runs that begin at or before `at`.
     #[inline]
     pub(crate) fn runs_upto(&self, at: u64) -> usize {
         if let [_] = self.starts[..] {
@@ -87,7 +87,7 @@ impl Leaf {
         self.starts.partition_point(|&start| u64::from(start) <= at)
     }
 
-    /// The last run that begins at or before `at`: number `guess`, the next, or another.
+    /// Returns the last run that begins at or before `at`: number `guess`, the next, or another.
     #[inline]
     pub(crate) fn run_upto(&self, at: u64, guess: usize) -> usize {
         for guess in [guess, guess + 1] {
@@ -99,8 +99,8 @@ impl Leaf {
         self.runs_upto(at) - 1
     }
 
-    /// Calls `each` with start and end of the runs from number `first` on, from the key, until
-    /// one begins at or after `to`.
+    /// Calls `each` with start and end, relative to the key, of the runs from number `first` on, until one
+    /// begins at or after `to`.
     #[inline]
     pub(crate) fn for_each_run(&self, first: usize, to: u64, mut each: impl FnMut(u64, u64)) {
         let places_end = self.places[first + 1..].iter().map(|&place| u32::from(place));
@@ -122,7 +122,7 @@ impl Leaf {
         let starts = self.starts.iter().zip(&self.starts[1..]);
         let places = self.places.iter().zip(&self.places[1..]);
         let room = offsets.iter_mut().zip(lengths);
-        // No branch: compilers make vectors of it.
+        // Branch-free, so that compilers vectorise it.
         for (((offset, length), (&start, &next)), (&place, &behind)) in room.zip(starts).zip(places)
         {
             let end = start + u32::from(behind - place);
@@ -139,7 +139,7 @@ impl Leaf {
         self.places.get(run + 1).map_or(self.data.len(), |&place| usize::from(place))
     }
 
-    /// Bytes of memory taken.
+    /// Returns the bytes of memory taken.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Leaf>()
             + self.starts.capacity() * 4
@@ -148,12 +148,12 @@ impl Leaf {
             + self.data.capacity()
     }
 
-    /// Whether `bytes` bytes fit as a run of their own that begins at `at`.
+    /// Returns whether `bytes` bytes fit as a separate run that begins at `at`.
     pub(crate) fn has_room(&self, at: u64, bytes: usize) -> bool {
         self.runs() < RUNS_MAX && u32::try_from(at).is_ok() && self.has_room_to_join(bytes)
     }
 
-    /// Whether `bytes` more bytes fit that join a run.
+    /// Returns whether `bytes` more bytes fit into a run.
     pub(crate) fn has_room_to_join(&self, bytes: usize) -> bool {
         self.data.len() + bytes <= BYTES_MAX
     }
@@ -164,8 +164,8 @@ impl Leaf {
         self.use_run(self.runs() - 1, stamp);
     }
 
-    /// Adds bytes that begin at `at`, between the run before number `run` and that run, and joins them
-    /// with those that they touch. They must fit.
+    /// Adds bytes that begin at `at`, between the run before number `run` and that run, and joins them with
+    /// the runs that they touch. They must fit.
     pub(crate) fn insert(&mut self, run: usize, at: u64, data: &[u8], stamp: u64) {
         let place = if run < self.runs() { self.place(run) } else { self.data.len() };
         let joins_before = run > 0 && self.end(run - 1) == at;
@@ -202,17 +202,17 @@ impl Leaf {
         }
     }
 
-    /// Whether all runs could still be addressed from a key that lies `by` bytes before.
+    /// Returns whether all runs could still be addressed from a key `by` bytes earlier.
     pub(crate) fn can_shift(&self, by: u64) -> bool {
         self.start(self.runs() - 1) + by <= u64::from(u32::MAX)
     }
 
-    /// Moves the key `by` bytes to the front.
+    /// Moves the key `by` bytes towards the start of the file.
     pub(crate) fn shift(&mut self, by: u64) {
         self.starts.iter_mut().for_each(|start| *start += by as u32);
     }
 
-    /// Moves the key to the first run, and says by how much.
+    /// Moves the key to the first run, and returns the distance.
     pub(crate) fn settle_key(&mut self) -> u64 {
         let by = self.starts[0];
         self.starts.iter_mut().for_each(|start| *start -= by);
@@ -307,17 +307,17 @@ impl Leaf {
         self.stamps_follow_runs();
     }
 
-    /// When run `run` was last used, as far as the leaf remembers.
+    /// Returns when run `run` was last used, as far as the leaf records it.
     pub(crate) fn last_used(&self, run: usize) -> u64 {
         self.stamps.get(run).unwrap_or(&self.stamp).load(Relaxed)
     }
 
-    /// Whether the leaf remembers the last use of each run.
+    /// Returns whether the leaf records the last use of each run.
     pub(crate) fn is_stamped(&self) -> bool {
         !self.stamps.is_empty()
     }
 
-    /// Notes that run `run` was used.
+    /// Records a use of run `run`.
     pub(crate) fn use_run(&self, run: usize, stamp: u64) {
         self.stamp.store(stamp, Relaxed);
         if let Some(of_run) = self.stamps.get(run) {
@@ -325,15 +325,14 @@ impl Leaf {
         }
     }
 
-    /// Counts all uses as so much later.
+    /// Adds `by` to the times of all uses.
     pub(crate) fn shift_uses(&mut self, by: u64) {
         for stamp in self.stamps.iter_mut().chain([&mut self.stamp]) {
             *stamp.get_mut() += by;
         }
     }
 
-    /// Gives up the stamps of runs where they are too many, and begins them where they are
-    /// few again.
+    /// Drops the stamps of runs if there are too many runs, and starts them again once there are few.
     fn stamps_follow_runs(&mut self) {
         if self.runs() > STAMPED_RUNS_MAX {
             self.stamps = Vec::new();
