@@ -14,12 +14,12 @@ use tokio::sync::Notify;
 
 use crate::failure::{Failure, Result, state};
 
-/// Answers statements. Every call runs in a task of its own; the returned future is dropped, at any
-/// point where it waits, once nobody wants the result.
+/// Answers statements. Every call runs in a task of its own; the returned future may be dropped, at any await
+/// point, once nobody needs the result.
 pub trait Answers: Send + Sync + 'static {
-    /// Parses one statement, and returns its parameters and columns. `told` are the parameter types
-    /// that the client named, 0 for those it did not. If it `describes`, the columns are required;
-    /// otherwise they may be missing until the rows come.
+    /// Parses one statement, and returns its parameters and columns. `told` are the parameter types that the
+    /// client named, 0 for those it did not. If `describes` is set, the columns are required; otherwise they
+    /// may be missing until the rows arrive.
     fn prepare<'a>(
         &'a self,
         asker: &'a Asker,
@@ -44,7 +44,7 @@ pub trait Answers: Send + Sync + 'static {
         target: IngestTarget,
     ) -> BoxFuture<'a, Result<Box<dyn Ingest>>>;
 
-    /// The table of this name, or of the only one that differs in case, as it is now.
+    /// Returns the table of this name, or the only one whose name differs in case alone, as it is now.
     fn table<'a>(&'a self, _asker: &'a Asker, name: &'a str) -> BoxFuture<'a, Result<TableInfo>> {
         let found = self.tables().into_iter().find(|info| info.name == name);
         let missing = || {
@@ -54,32 +54,32 @@ pub trait Answers: Send + Sync + 'static {
         Box::pin(std::future::ready(found.ok_or_else(missing)))
     }
 
-    /// The tables, in the order of their names, as of the last look.
+    /// Returns the tables in the order of their names, as last refreshed.
     fn tables(&self) -> Vec<TableInfo>;
 
-    /// Samples for `/metrics` beside those of the wires: names without `quarrier_`.
+    /// Returns samples for `/metrics` beside those of the wires: names without `quarrier_`.
     fn samples(&self) -> Vec<Sample> {
         Vec::new()
     }
 }
 
-/// The client that asks.
+/// The client that sends a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asker {
     /// The user's name.
     pub user: String,
     /// The client's application name, or an empty string.
     pub application: String,
-    /// Where the client is.
+    /// The client's address.
     pub peer: String,
     /// The connection's number.
     pub connection: u32,
 }
 
-/// A statement that was understood.
+/// A statement that was parsed.
 #[derive(Clone)]
 pub struct Prepared {
-    /// Kinds of its parameters, as PostgreSQL numbers them (see [`crate::kind`]).
+    /// The types of its parameters, in PostgreSQL's numbers (see [`crate::kind`]).
     pub parameters: Vec<u32>,
     /// The columns of its rows; `None` if it has none.
     pub columns: Option<SchemaRef>,
@@ -103,17 +103,17 @@ impl fmt::Debug for Prepared {
 /// A value for a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// None.
+    /// NULL.
     Null,
     /// True or false.
     Bool(bool),
-    /// an integer.
+    /// An integer.
     Int(i64),
-    /// A floating number.
+    /// A floating-point number.
     Float(f64),
     /// An exact number in decimal notation: sign, digits, a point.
     Decimal(String),
-    /// A text.
+    /// A string.
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
@@ -123,7 +123,7 @@ pub enum Value {
     Time(String),
     /// A timestamp: `2024-02-29 12:34:56.5`, in UTC.
     Timestamp(String),
-    /// Several values of one kind.
+    /// Several values of one type.
     List(Vec<Value>),
 }
 
@@ -131,10 +131,10 @@ pub enum Value {
 pub enum Reply {
     /// Rows, some at a time.
     Rows(Rows),
-    /// Nothing but how many rows it changed, where it changes rows.
+    /// Completion without rows, with the number of changed rows if the statement changes rows.
     Done(Option<u64>),
-    /// The same, for changes on their way to disk, in the order in which they were made: they count
-    /// once the future beside the number completes. Until then nobody sees them.
+    /// As `Done`, for changes on their way to disk, in the order in which they were made: they count once the
+    /// future beside the number completes. Until then no reader sees them.
     Sent(Option<u64>, Durable),
 }
 
@@ -151,13 +151,13 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// Rows, as they come.
+/// Rows, as they arrive.
 pub struct Rows {
     /// Their columns.
     pub schema: SchemaRef,
-    /// The rows.
+    /// The rows, in batches.
     pub batches: BoxStream<'static, Result<RecordBatch>>,
-    /// Whether the rows arrive live, without an end, so that nobody must wait for the last one.
+    /// Whether the rows arrive live, without an end, so that no caller may wait for the last one.
     pub is_live: bool,
 }
 
@@ -187,7 +187,7 @@ pub trait Ingest: Send {
     /// Takes bytes, which may end within a message. Waits while too many are in flight.
     fn push(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
 
-    /// All of them are there. Returns when they are durable.
+    /// Finishes after all bytes were pushed. Returns when the messages are durable.
     fn finish(self: Box<Self>) -> BoxFuture<'static, Result<Marks>>;
 }
 
@@ -198,15 +198,15 @@ pub struct Marks {
     pub first: u64,
     /// The mark of the last one.
     pub last: u64,
-    /// How many were taken.
+    /// Number of stored messages.
     pub messages: u64,
-    /// How many made no sense, and were left out.
+    /// Number of invalid messages, which were rejected.
     pub rejected: u64,
     /// The error of the first rejected message, and its place.
     pub reason: Option<String>,
-    /// Whether their publisher had sent them before, so that none was stored.
+    /// Whether their publisher had sent them before; then none was stored.
     pub is_duplicate: bool,
-    /// Whether they outlive a crash.
+    /// Whether they survive a crash.
     pub durable: bool,
 }
 
@@ -217,30 +217,30 @@ pub struct TableInfo {
     pub name: String,
     /// Its columns.
     pub columns: SchemaRef,
-    /// How many rows it has, if that is known.
+    /// The number of its rows, if it is known.
     pub rows: Option<u64>,
-    /// Bytes that it takes in memory, if that is known.
+    /// The bytes that it takes in memory, if known.
     pub bytes: Option<u64>,
     /// Whether messages may be added.
     pub grows: bool,
-    /// Whether its columns were declared, with their digits and with which of them need a value.
+    /// Whether its columns were declared, including their digits and whether they are required.
     pub is_declared: bool,
 }
 
-/// A number for `/metrics`.
+/// A sample for `/metrics`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Its name without `quarrier_`; the name of what only grows ends with `_total`.
+    /// Its name without `quarrier_`; the name of a counter ends with `_total`.
     pub name: &'static str,
-    /// Its meaning, for people.
+    /// Its meaning, for display.
     pub help: &'static str,
-    /// A label and its value, where it has one.
+    /// A label and its value, if it has one.
     pub label: Option<(&'static str, String)>,
     /// The number.
     pub value: f64,
 }
 
-/// Ends a statement before it is done.
+/// Cancels a statement.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
@@ -248,28 +248,28 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Ends it.
+    /// Cancels the statement.
     pub fn set(&self) {
         self.flag.store(true, Ordering::Release);
         self.told.notify_waiters();
     }
 
-    /// Whether it is to end.
+    /// Returns whether the statement is cancelled.
     pub fn is_set(&self) -> bool {
         self.flag.load(Ordering::Acquire)
     }
 
-    /// For loops on other threads, which look at it from time to time.
+    /// Returns the flag for loops on other threads, which poll it.
     pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.flag
     }
 
-    /// Waits until it is to end.
+    /// Waits until the statement is cancelled.
     pub async fn wait(&self) {
         loop {
             let told = self.told.notified();
             tokio::pin!(told);
-            // From here on no call of `set` is missed.
+            // From here on the waiter misses no call of `set`.
             told.as_mut().enable();
             if self.is_set() {
                 return;
