@@ -1,4 +1,4 @@
-//! The account of a run: its cost, the load of each stage, its share of the ceiling.
+//! The statistics of a run: its cost, the load of each stage, its share of the ceiling.
 
 use quarrier_carve::SkimmedRange;
 use quarrier_core::pipeline::{Stage, StageLoad, Timeline};
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 use crate::Ceiling;
 use crate::carve::skimmed_to_json;
 
-/// One JSON object; the field names are fixed, people script against them.
+/// Statistics as one JSON object. The field names are stable, since scripts depend on them.
 #[derive(Debug, Default)]
 pub struct Stats {
     /// The verb.
     pub command: &'static str,
-    /// Bytes of the source that were covered, holes included.
+    /// Bytes of the source that were processed, holes included.
     pub bytes: u64,
     /// The part of these bytes that lies in holes and was skipped without reading.
     pub hole_bytes: u64,
     /// Time from start to end.
     pub seconds: f64,
-    /// `bytes` in that time.
+    /// `bytes` divided by `seconds`.
     pub bytes_per_second: f64,
     /// Findings, rows or files.
     pub findings: u64,
@@ -32,9 +32,9 @@ pub struct Stats {
     pub workers: usize,
     /// Threads that only read.
     pub readers: usize,
-    /// Buffers or windows that exist at once.
+    /// Number of buffers or windows that exist at once.
     pub buffers: usize,
-    /// Bytes that a buffer owns.
+    /// Size of a buffer in bytes.
     pub buffer_bytes: usize,
     /// How bytes reached memory.
     pub access: &'static str,
@@ -50,22 +50,22 @@ pub struct Stats {
     pub ceiling: Option<CeilingShare>,
     /// The stage that set the pace.
     pub limited_by: &'static str,
-    /// Where a source was remote.
+    /// The cost of fetching, if a source was remote.
     pub remote: Option<RemoteCost>,
-    /// Where columns in memory were asked: bytes of them that were touched.
+    /// Bytes of columns that were read, if columns in memory were queried.
     pub column_bytes: Option<u64>,
-    /// Where the source has messages: how many, and how many were left out.
+    /// The numbers of messages and of rejected ones, if the source has messages.
     pub messages: Option<(u64, u64)>,
-    /// Where files were carved.
+    /// The carved files, if files were carved.
     pub files: Option<Files>,
 }
 
 /// Carved files by status.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    /// Files read to their end as their formats say.
+    /// Files read to the end that their formats define.
     pub valid: u64,
-    /// Files that are broken or cut.
+    /// Files that are broken or truncated.
     pub partial: u64,
     /// Files of which only the beginning was found.
     pub header: u64,
@@ -80,18 +80,18 @@ pub struct Files {
 /// The cost of fetching, for all remote sources together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RemoteCost {
-    /// Requests, those repeated among them.
+    /// Number of requests, including repeated ones.
     pub requests: u64,
-    /// Requests that were repeated.
+    /// Number of repeated requests.
     pub retries: u64,
-    /// Bytes that came over the network.
+    /// Bytes fetched over the network.
     pub bytes_fetched: u64,
-    /// Bytes that came from the cache folder.
+    /// Bytes read from the cache folder.
     pub bytes_from_cache: u64,
 }
 
 impl RemoteCost {
-    /// Adds what one source cost.
+    /// Adds the cost of one source.
     pub fn add(&mut self, counters: &Counters) {
         self.requests += counters.requests;
         self.retries += counters.retries;
@@ -107,13 +107,13 @@ pub struct Stages {
     pub read: StageSeconds,
     /// Working on them.
     pub work: StageSeconds,
-    /// Handing results on.
+    /// Passing results on.
     pub sink: StageSeconds,
-    /// The parts of the work, where a device did some.
+    /// The parts of the work on devices, if any did some.
     pub on_devices: Vec<(&'static str, StageSeconds)>,
 }
 
-/// Time of a stage, all its agents together.
+/// The time of a stage, summed over its agents.
 #[derive(Debug, Default)]
 pub struct StageSeconds {
     /// Time at work.
@@ -129,29 +129,29 @@ pub struct CeilingShare {
     pub of: &'static str,
     /// The ceiling itself.
     pub bytes_per_second: f64,
-    /// The part of it that was reached; 1 is all.
+    /// The share that was reached; 1 is all of it.
     pub share: f64,
 }
 
 impl CeilingShare {
-    /// In words: `93 % of the ceiling (memory read 24.1 GB/s)`.
+    /// Formats the share: `93 % of the ceiling (memory read 24.1 GB/s)`.
     pub fn in_words(&self) -> String {
         let rate = number::rate(self.bytes_per_second);
         format!("{:.0} % of the ceiling ({} {rate})", 100.0 * self.share, self.of)
     }
 }
 
-/// Of a shorter run, most is its start: its share of a ceiling says nothing.
+/// A shorter run consists mostly of its start, so its share of a ceiling says nothing.
 const SHARE_SECONDS_MIN: f64 = 0.1;
 
 impl Stats {
-    /// The share of the ceiling in words, for people; none of a run too short to have reached it.
+    /// Formats the share of the ceiling for display; `None` if the run was too short to reach it.
     pub fn share_in_words(&self) -> Option<String> {
         let ceiling = self.ceiling.filter(|_| self.seconds >= SHARE_SECONDS_MIN)?;
         Some(ceiling.in_words())
     }
 
-    /// The object as it is written.
+    /// Returns the statistics as JSON.
     pub fn to_json(&self) -> Value {
         let mut stats = json!({
             "command": self.command,
@@ -226,7 +226,7 @@ impl StageSeconds {
 }
 
 impl Stages {
-    /// The loads by stage.
+    /// Converts the loads of stages.
     pub fn of(loads: &[StageLoad; 3]) -> Self {
         let [read, work, sink] = loads.map(|load| StageSeconds {
             busy_seconds: load.busy.as_secs_f64(),
@@ -235,7 +235,7 @@ impl Stages {
         Stages { read, work, sink, on_devices: Vec::new() }
     }
 
-    /// The sums over several runs.
+    /// Sums the loads of several runs.
     pub fn new<'t>(timelines: impl Iterator<Item = &'t Timeline>) -> Self {
         let mut sums: [StageSeconds; 3] = Default::default();
         let mut on_devices = [Stage::Copy, Stage::Kernel, Stage::Collect]
@@ -255,13 +255,13 @@ impl Stages {
     }
 }
 
-/// Bytes in a second; 0 where no time passed.
+/// Returns bytes per second; 0 if no time passed.
 pub fn rate(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 }
 }
 
 impl Ceiling {
-    /// The share that a run over `bytes` bytes reached.
+    /// Returns the share that a run over `bytes` bytes reached.
     pub fn share_of(self, bytes: u64, seconds: f64) -> CeilingShare {
         let Ceiling { of, bytes_per_second } = self;
         CeilingShare { of, bytes_per_second, share: rate(bytes, seconds) / bytes_per_second }
@@ -269,8 +269,8 @@ impl Ceiling {
 }
 
 impl Stages {
-    /// The stage that set the pace. Pages of a window are read while they are worked on, so a
-    /// run close to its ceiling is limited by reading, whatever the stages' own times say.
+    /// Returns the stage that set the pace. Pages of a window are read while they are processed, so a run
+    /// close to its ceiling is limited by reading, whatever the times of the stages.
     pub fn limit(&self, ceiling: Option<&CeilingShare>, workers: usize, seconds: f64) -> Stage {
         if ceiling.is_some_and(|ceiling| ceiling.share >= 0.8) {
             return Stage::Read;
