@@ -1,4 +1,4 @@
-//! Questions: a statement over the table `t`, and the answer worked out row by row.
+//! Questions: a statement over the table `t`, and the answer evaluated row by row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use crate::draw::Draw;
 use crate::table::{Kind, Table};
 use crate::value::{Value, exact, trimmed, whole};
 
-/// What is right.
+/// The expected answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// Rows, their values with `|` between them; sorted, unless the statement orders them.
+    /// Rows with `|` between their values; sorted, unless the statement orders them.
     Rows(Vec<String>),
-    /// The statement is an error: a number does not fit.
+    /// An error: a number does not fit.
     Error,
 }
 
@@ -21,19 +21,19 @@ pub enum Answer {
 pub struct Question {
     /// The statement.
     pub statement: String,
-    /// Its condition alone, where it only counts or lists the rows that match.
+    /// Its condition alone, if the statement only counts or lists the matching rows.
     pub condition: Option<String>,
-    /// Whether it tells the order of its rows.
+    /// Whether it defines the order of its rows.
     pub is_ordered: bool,
-    /// What is right.
+    /// The expected answer.
     pub answer: Answer,
-    /// Whether a calculation that does not decide has no value: `FALSE AND` it is FALSE to `filter`,
-    /// but `query` may evaluate it first, and say so (docs/query.md).
+    /// Whether a calculation that does not decide has no value: `FALSE AND` it is FALSE to `filter`, but
+    /// `query` may evaluate it first, and report the error (docs/query.md).
     pub may_fault: bool,
-    /// The answer of who never meets the number that does not fit, since no row depends on it: `NULL
-    /// AND (NULL OR x)` is NULL to `query`, whatever `x` is. None where rows depend on it.
+    /// The answer of an engine that never evaluates the number that does not fit, since no row depends on it:
+    /// `NULL AND (NULL OR x)` is NULL to `query`, whatever `x` is. None if rows depend on it.
     pub answer_whatever: Option<Answer>,
-    /// Whether rows may be gone, for want of a partner, before the condition is asked of them.
+    /// Whether a join may drop rows without a partner before the condition is evaluated.
     pub is_joined: bool,
 }
 
@@ -66,17 +66,17 @@ pub fn question(draw: &mut Draw, table: &Table) -> Question {
     question
 }
 
-/// A condition over a table, with the rows for which it is true.
+/// A condition over a table, with the rows that satisfy it.
 struct DrawnCondition<'t> {
     table: &'t Table,
     written: String,
     rows: Result<Vec<usize>, Fault>,
-    /// The rows for which it is true whatever a number were that does not fit.
+    /// The rows that satisfy it whatever the value of a number that does not fit.
     whatever: Option<Vec<usize>>,
 }
 
 impl DrawnCondition<'_> {
-    /// A question whose answer is made of the rows; none where a number does not fit.
+    /// Makes a question whose answer is computed from the rows; an error if a number does not fit.
     fn question(
         &self,
         statement: String,
@@ -123,7 +123,7 @@ impl DrawnCondition<'_> {
             "SELECT id, {0} FROM t WHERE {1} ORDER BY {0}{way}{place}, id LIMIT {limit}{skipped}",
             column.name, self.written
         );
-        // NULL is the greatest, unless its place is said.
+        // NULL sorts as the greatest value, unless the statement places it.
         let nulls_first = if nulls == 0 { is_descending } else { nulls == 1 };
         let question = self.question(statement, |rows| {
             let mut rows = rows.to_vec();
@@ -165,7 +165,7 @@ impl DrawnCondition<'_> {
         })
     }
 
-    /// Sums and distinct counts, exact.
+    /// Asks for sums and distinct counts, exact.
     fn totals(&self, draw: &mut Draw) -> Question {
         let is_summed = |kind| matches!(kind, Kind::Whole | Kind::Wide | Kind::Exact);
         let numbers: Vec<_> = self.table.columns.iter().filter(|c| is_summed(c.kind)).collect();
@@ -187,7 +187,7 @@ impl DrawnCondition<'_> {
         })
     }
 
-    /// How many pairs of rows have the same value, one side of which is of the first rows.
+    /// Asks how many pairs of rows have the same value, where one side is one of the first rows.
     fn join(&self, draw: &mut Draw, condition: &Condition) -> Question {
         let column = draw.of(&self.table.columns);
         let few = 1 + draw.below(60);
@@ -208,7 +208,7 @@ impl DrawnCondition<'_> {
         })
     }
 
-    /// The rows whose value some of the first rows have, or none of them.
+    /// Asks for the rows whose value occurs, or does not occur, in the first rows.
     fn membership(&self, draw: &mut Draw, condition: &Condition) -> Question {
         let column = draw.of(&self.table.columns);
         let few = 1 + draw.below(30);
@@ -236,7 +236,7 @@ impl DrawnCondition<'_> {
     }
 }
 
-/// The exact sum; none where it does not fit: 64 bits for whole numbers, 38 digits for others.
+/// Returns the exact sum; None if it does not fit: 64 bits for whole numbers, 38 digits for others.
 fn sum<'v>(values: impl Iterator<Item = &'v Value>, kind: Kind) -> Option<String> {
     let exacts: Vec<(i128, u8)> = values
         .filter_map(|value| match value {
