@@ -1,4 +1,4 @@
-//! Decides which file owns which bytes where files overlap.
+//! Decides which file owns which bytes if files overlap.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::embedded::is_archive;
 use crate::format::{Format, Kind, Verdict};
 use crate::view::{Extent, cut};
 
-/// Block sizes that file systems have, in bytes.
+/// Usual block sizes of file systems, in bytes.
 const BLOCK_BYTES: [u64; 8] = [65536, 32768, 16384, 8192, 4096, 2048, 1024, 512];
-/// Files that must have been seen before their places say anything about blocks.
+/// Minimum number of files before their places say anything about blocks.
 const SEEN_MIN: u64 = 8;
-/// Blocks are as a rule no larger.
+/// Blocks are rarely larger.
 const USUAL_BYTES: u64 = 4096;
-/// 2.8 standard deviations of a fair coin, for one throw: chance gives more in one of 400 images.
+/// 2.8 standard deviations of a fair coin, for one throw: chance exceeds it in one of 400 images.
 const CHANCE: f64 = 1.4;
 
 /// The decisions so far, from the start of the source on.
@@ -28,46 +28,46 @@ pub(super) struct Resolver<'r> {
     claims: Claims,
     /// The bytes of archives: files in them are not files of their own.
     sealed: Claims,
-    /// The possible places of broken files, from their start to where they were found to break.
+    /// The possible bytes of broken files, from the start of each to where the break was detected.
     reach: Claims,
     alignment: Alignment,
 }
 
-/// The outcome for the undecided files.
+/// The result for the undecided files.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// Those whose rest was found.
+    /// Files whose rest was found.
     pub(super) mended: Vec<Carved>,
-    /// Those that were whole, and turned out to be no part of another.
+    /// Whole files that turned out not to be part of another.
     pub(super) alone: Vec<Carved>,
     /// The remains of the others.
     pub(super) partial: Vec<Carved>,
-    /// Places and types of those that were dropped, because there are too many.
+    /// Places and types of files that were dropped because there were too many.
     pub(super) left_out: Vec<(u64, &'static str)>,
-    /// Whole files that are taken for parts of others that do not have all of their bytes.
+    /// Whole files that are taken for parts of others, which do not have all of their bytes.
     pub(super) lost: Vec<Judged>,
 }
 
-/// Files of file systems begin at multiples of this; files at other places are more often parts of
-/// another file.
+/// Files of file systems begin at multiples of this; files at other places are more often parts of another
+/// file.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// The maximum of uncertain bytes of broken files, all together, as a multiple of the carved bytes: a
-/// header without a length could claim all that follows, and so could the next one.
+/// Maximum of uncertain bytes of all broken files together, as a multiple of the carved bytes: a header
+/// without a length could claim everything after it, and so could the next one.
 const DOUBTFUL_SHARE: u64 = 2;
 
-/// The maximum number of broken files that are kept: this many, and one per so many carved bytes. On a
-/// disk that was not made to defeat carving there are far fewer.
+/// Maximum number of broken files to keep: this many, and one per so many carved bytes. A disk that was not
+/// made to defeat carving has far fewer.
 const BROKEN_MIN: u64 = 4096;
 const BYTES_PER_BROKEN: u64 = 16 << 10;
 
-/// A film contains a picture, and that a thumbnail: broken files nest, but no deeper than this. If more
-/// overlap, most are headers that somebody planted.
+/// A film contains a picture, which contains a thumbnail: broken files nest, but no deeper than this. If more
+/// overlap, most are planted headers.
 const CROWD_MIN: usize = 16;
 
 /// Pictures of a broken film may lie after a gap, at odd places.
 const FILM_GAP_BYTES: u64 = 256 << 10;
-/// Bytes between two parts of another file at most.
+/// Maximum number of bytes between two parts of another file.
 const BETWEEN_BYTES: u64 = 400;
 
 impl<'r> Resolver<'r> {
@@ -77,7 +77,7 @@ impl<'r> Resolver<'r> {
         Resolver { formats, embedded, claims, sealed, reach, alignment }
     }
 
-    /// Takes up what an earlier run has decided.
+    /// Adopts the decisions of an earlier run.
     pub(super) fn recall(&mut self, begun: &Begun) {
         for one in &begun.whole {
             self.claim(&one.kind, &one.extents);
@@ -86,7 +86,7 @@ impl<'r> Resolver<'r> {
         self.alignment = begun.alignment;
     }
 
-    /// The alignment of the files seen so far.
+    /// Returns the alignment of the files seen so far.
     pub(super) fn alignment(&self) -> Alignment {
         self.alignment
     }
@@ -95,7 +95,7 @@ impl<'r> Resolver<'r> {
         &self.claims
     }
 
-    /// Whether a file that begins here is part of another, and not wanted for that.
+    /// Returns whether a file that begins here is part of another, and not requested for that reason.
     pub(super) fn is_covered(&self, offset: u64) -> bool {
         if self.embedded { self.sealed.holds(offset) } else { self.claims.holds(offset) }
     }
@@ -109,9 +109,9 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// The size of the blocks in which the files seen so far are aligned: the largest of which most of
-    /// them begin at a multiple. Files at odd places, as parts of others are, do not count. If too few
-    /// are whole, those that are `broken` count, too.
+    /// Returns the block size to which the files seen so far are aligned: the largest for which most of them
+    /// begin at a multiple. Files at odd places, such as parts of others, do not count. If too few are whole,
+    /// those that are `broken` count, too.
     pub(super) fn block_bytes(&self, broken: &[BrokenFile]) -> u64 {
         let mut aligned = self.alignment.aligned;
         let last = BLOCK_BYTES.len() - 1;
@@ -125,27 +125,27 @@ impl<'r> Resolver<'r> {
         }
         let seen = aligned[last];
         if seen < SEEN_MIN {
-            // All of so few.
+            // With so few files, all must be aligned.
             let places = BLOCK_BYTES.iter().zip(aligned);
             let mut most = places.filter(|(bytes, count)| **bytes <= USUAL_BYTES && *count == seen);
             return most.next().map_or(SECTOR_BYTES, |(bytes, _)| *bytes);
         }
-        // Half of what begins at blocks begins at every other one, give or take what chance gives.
+        // Half of the files that begin at blocks begin at every other one, within chance.
         let least = seen as f64 / 2.0 + CHANCE * (seen as f64).sqrt();
         let most = |count: &u64| *count as f64 >= least;
         let index = aligned.iter().position(most).unwrap_or(last);
         BLOCK_BYTES[index]
     }
 
-    /// Whether a whole file that begins here must wait until it is known what can be mended. A file at
-    /// an odd place is often a part of another, whose other parts may be anywhere; it waits as long as
-    /// there is `room` for it.
+    /// Returns whether a whole file that begins here must wait until mending is done. A file at an odd place
+    /// is often a part of another, whose other parts may be anywhere; it waits as long as there is `room` for
+    /// it.
     fn is_perhaps_a_part(&self, offset: u64, room: usize) -> bool {
         let is_odd = !offset.is_multiple_of(SECTOR_BYTES);
         !self.embedded && room > 0 && (is_odd || self.reach.holds(offset))
     }
 
-    /// The files of a stride, which ends at `end`, that count: those that are whole and inside no
+    /// Returns the files of a stride, which ends at `end`, that count: the whole ones that are inside no
     /// other, and the undecided ones, up to about `room`.
     pub(super) fn resolve(
         &mut self,
@@ -179,7 +179,7 @@ impl<'r> Resolver<'r> {
                 }
             }
         }
-        // Broken files that turned out to lie in a whole one.
+        // Drop broken files that turned out to lie in a whole one.
         broken.retain(|one| !self.is_covered(one.offset));
         broken.sort_by_key(|one| one.offset);
         whole.sort_by_key(Carved::offset);
@@ -196,8 +196,8 @@ impl<'r> Resolver<'r> {
         BrokenFile { offset, format, kind, sure, at, is_whole, reason }
     }
 
-    /// Remembers that files after the start of `one` may be parts of it. A file that begins in the
-    /// sector where it breaks is rather the reason.
+    /// Records that files after the start of `one` may be parts of it. A file that begins in the sector where
+    /// it breaks is more likely the cause.
     fn reach_of(&mut self, one: &BrokenFile) {
         if !one.is_whole {
             let length = one.at.saturating_sub(1) / SECTOR_BYTES * SECTOR_BYTES;
@@ -205,8 +205,8 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// Decides, when it is known which files could be mended, what becomes of the others, and of
-    /// those that may be parts of them.
+    /// Decides, after mending, the outcome of the files that were not mended, and of those that may be parts
+    /// of them.
     pub(super) fn settle(
         &mut self,
         ranges: &CarvedRanges,
@@ -268,7 +268,7 @@ impl<'r> Resolver<'r> {
         let mut room = ranges.bytes().saturating_mul(DOUBTFUL_SHARE);
         outcome.partial =
             left.iter().filter_map(|one| self.partial(ranges, one, &mut room)).collect();
-        // A part of a file that is dropped becomes a file of its own.
+        // A part of a dropped file becomes a file of its own.
         let mut written = Claims::default();
         let extents = outcome.partial.iter().flat_map(|one| &one.extents);
         extents.for_each(|extent| written.add(*extent));
@@ -279,7 +279,7 @@ impl<'r> Resolver<'r> {
                 None => lost.push(judged),
             }
         }
-        // Nobody looked into these, as they were whole.
+        // The carver did not search these for files, as they were whole.
         let is_held = |extent: &Extent| {
             [&self.claims, &written]
                 .iter()
@@ -290,7 +290,7 @@ impl<'r> Resolver<'r> {
         outcome
     }
 
-    /// The bytes of files that stay broken, and which of them are no parts of others.
+    /// Returns the bytes of files that stay broken, and which of them are not parts of others.
     fn parts(&self, ranges: &CarvedRanges, left: &[BrokenFile]) -> (Parts, Vec<bool>) {
         let mut parts = Parts::default();
         let mut keep = |one: &BrokenFile| {
@@ -304,8 +304,8 @@ impl<'r> Resolver<'r> {
         (parts, kept)
     }
 
-    /// The remains of a broken file: its bytes up to where it breaks, or to the next whole file. If
-    /// there is no more `room` for uncertain bytes, only those that are sure.
+    /// Returns the remains of a broken file: its bytes up to where it breaks, or to the next whole file. If
+    /// there is no more `room` for uncertain bytes, only the certain ones.
     fn partial(&self, ranges: &CarvedRanges, one: &BrokenFile, room: &mut u64) -> Option<Carved> {
         let mut extents = extents_of(ranges, one.offset, one.at.max(1));
         let mut kept: Vec<Extent> = Vec::new();
@@ -345,7 +345,7 @@ impl<'r> Resolver<'r> {
         self.formats[one.candidate.format as usize].is_weak()
     }
 
-    /// The file, if its bytes are not another's already.
+    /// Accepts the file, unless another file owns its bytes.
     fn accept(&mut self, one: Judged) -> Option<Carved> {
         let (_, kind, not_read) = one.verdict.end()?;
         let (status, reason) = match not_read {
@@ -378,16 +378,16 @@ impl<'r> Resolver<'r> {
 /// The bytes of files that stay broken.
 #[derive(Default)]
 struct Parts {
-    /// Theirs for certain.
+    /// Bytes that certainly belong to them.
     sure: Claims,
-    /// Theirs perhaps.
+    /// Bytes that may belong to them.
     reach: Claims,
 }
 
 impl Parts {
     fn add(&mut self, ranges: &CarvedRanges, one: &BrokenFile) {
         extents_of(ranges, one.offset, one.sure).into_iter().for_each(|e| self.sure.add(e));
-        // The extent of a file that is nothing but a header is unknown.
+        // The extent of a file that is only a header is unknown.
         if one.sure < SECTOR_BYTES {
             return;
         }
@@ -395,29 +395,28 @@ impl Parts {
         extents_of(ranges, one.offset, at).into_iter().for_each(|e| self.reach.add(e));
     }
 
-    /// Whether a whole file is taken for a part of one of them. A file that ends after all certain
-    /// bytes of the other is rather what that was mistaken for.
+    /// Returns whether a whole file is taken for a part of one of them. If a file ends after all certain
+    /// bytes of the other, the other was more likely mistaken for a file.
     fn hold_all(&self, extents: &[Extent]) -> bool {
         let Some(first) = extents.first() else { return false };
         let is_inside = self.sure.end_of(first.offset).is_some_and(|end| end >= first.end());
         is_inside || !first.offset.is_multiple_of(SECTOR_BYTES) && self.reach.holds(first.offset)
     }
 
-    /// Whether what begins at `offset` is taken for a part of one of them.
+    /// Returns whether a file that begins at `offset` is taken for a part of one of them.
     fn hold(&self, offset: u64) -> bool {
         let is_odd = !offset.is_multiple_of(SECTOR_BYTES);
         self.sure.holds(offset) || is_odd && self.reach.holds(offset)
     }
 }
 
-/// The maximum number of broken files that are kept.
+/// Returns the maximum number of broken files to keep.
 pub(super) fn broken_max(ranges: &CarvedRanges) -> usize {
     let most = BROKEN_MIN.saturating_add(ranges.bytes() / BYTES_PER_BROKEN);
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// Leaves `most` of `files`, which are in order, the first of each place before others. Returns those
-/// that go.
+/// Keeps `most` of `files`, which are sorted, and prefers the first of each place. Returns the dropped ones.
 fn thin_out(files: &mut Vec<BrokenFile>, most: usize) -> Vec<BrokenFile> {
     let offsets: Vec<u64> = files.iter().map(|one| one.offset).collect();
     let mut stays = first_of_places(&offsets, most).into_iter();
@@ -427,7 +426,7 @@ fn thin_out(files: &mut Vec<BrokenFile>, most: usize) -> Vec<BrokenFile> {
     go
 }
 
-/// The number of broken files that may lie at each place, from their start to where they break.
+/// Counts the broken files that may cover each place, from their start to where they break.
 struct Crowd {
     starts: Vec<u64>,
     ends: Vec<u64>,
@@ -442,7 +441,7 @@ impl Crowd {
         Crowd { starts, ends }
     }
 
-    /// Whether so many files claim the byte at `offset` that none is believed.
+    /// Returns whether so many files claim the byte at `offset` that none is credible.
     fn is_at(&self, offset: u64) -> bool {
         let begun = self.starts.partition_point(|start| *start <= offset);
         let ended = self.ends.partition_point(|end| *end <= offset);
@@ -450,7 +449,7 @@ impl Crowd {
     }
 }
 
-/// By offset; of those at one offset the longest first, as it holds the others.
+/// Sorts by offset; at the same offset the longest comes first, as it contains the others.
 fn longest_first(mut judged: Vec<Judged>) -> Vec<Judged> {
     let length = |one: &Judged| one.extents.iter().map(|extent| extent.length).sum::<u64>();
     judged.sort_by_key(|one| (one.candidate.offset, std::cmp::Reverse(length(one))));
@@ -461,8 +460,8 @@ fn is_film(kind: &str) -> bool {
     matches!(kind, "mov" | "mp4" | "3gp" | "avi")
 }
 
-/// Drops consecutive files of one type at odd places: pictures of a film, or parts of a document, whose
-/// main file was not found here.
+/// Drops consecutive files of one type at odd places: pictures of a film, or parts of a document, whose main
+/// file was not found here.
 fn leave_out_rows(whole: &mut Vec<Judged>) {
     let mut places: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     for one in whole.iter() {
@@ -472,7 +471,7 @@ fn leave_out_rows(whole: &mut Vec<Judged>) {
     }
     let follows = |one: &Judged| {
         let Some(first) = one.extents.first() else { return false };
-        // In an image that is shifted as a whole all begin at the same odd place of a sector.
+        // In an image that is shifted as a whole, all files begin at the same odd offset in a sector.
         let is_kin = |offset: u64, format: u32| {
             format == one.candidate.format && !(offset ^ first.offset).is_multiple_of(SECTOR_BYTES)
         };

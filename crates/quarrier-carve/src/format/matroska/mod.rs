@@ -1,4 +1,4 @@
-//! Matroska and WebM: elements in elements.
+//! Matroska and WebM: nested elements.
 //!
 //! RFC 8794 (EBML), RFC 9559 (Matroska).
 
@@ -11,8 +11,8 @@ use crate::view::View;
 
 use element::Element;
 
-/// Films in EBML. What is verified is the chain of elements, down to each block of a cluster.
-/// Nothing shows where a live recording ends, which leaves out its length.
+/// Films in EBML. The validator verifies the chain of elements, down to each block of a cluster. Nothing
+/// shows where a live recording ends, since it does not record its length.
 pub struct Matroska;
 
 const MKV: Kind = Kind::new("mkv");
@@ -44,7 +44,7 @@ const IN_SEGMENT: [u32; 10] = [
 /// groups of them, an encrypted one.
 const IN_CLUSTER: [u32; 9] = [0xE7, 0x5854, 0xA7, 0xAB, 0xA3, 0xA0, 0xAF, VOID, CRC];
 
-/// Where a file is wrong, and why; the bytes before the first are right.
+/// A fault in a file: its place and reason. The bytes before `sure` are valid.
 struct Fault {
     sure: u64,
     at: u64,
@@ -72,7 +72,7 @@ impl Format for Matroska {
     }
 }
 
-/// Kind of the file, and where its header ends.
+/// Returns the type of the file, and the end of its header.
 fn header(view: &mut View<'_>) -> Option<(Kind, u64)> {
     let header = Element::read(view, 0).filter(|one| one.id == EBML)?.body()?;
     if header.end - header.start > 1024 {
@@ -95,7 +95,7 @@ fn header(view: &mut View<'_>) -> Option<(Kind, u64)> {
     Some((kind?, at))
 }
 
-/// Goes through a segment; where it ends.
+/// Verifies a segment, and returns its end.
 fn segment_end(view: &mut View<'_>, segment: &Element) -> Result<u64, Fault> {
     let mut at = segment.begin;
     let mut clusters = 0;
@@ -132,7 +132,8 @@ fn segment_end(view: &mut View<'_>, segment: &Element) -> Result<u64, Fault> {
     }
 }
 
-/// Goes through a cluster; where it ends. One that `is_open` ends where something else begins.
+/// Verifies a cluster, and returns its end. One that `is_open` ends at the next element that a cluster cannot
+/// contain.
 fn cluster_end(
     view: &mut View<'_>,
     body: Range<u64>,
@@ -153,7 +154,7 @@ fn cluster_end(
         if block.end > view.length() {
             return Err(fault(view.length(), "truncated"));
         }
-        // The contents of this one are unverified, but those before are right.
+        // The contents of this block are unverified, but those before it are valid.
         *sure = at;
         at = block.end;
     }

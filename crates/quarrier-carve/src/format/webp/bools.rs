@@ -2,50 +2,50 @@
 
 use crate::view::View;
 
-/// A macroblock takes less than this: 25 blocks of 16 numbers of 23 bits, each bit up to seven bits of
+/// Upper bound on the bytes of a macroblock: 25 blocks of 16 numbers of 23 bits, each bit up to seven bits of
 /// the partition.
 const AHEAD_BYTES: usize = 10 << 10;
 const BUFFER_BYTES: usize = 32 << 10;
-/// Zeros after the bytes of a partition in memory: a decoder takes this many bytes at once.
+/// Zeros after the bytes of a partition in memory: a decoder loads this many bytes at once.
 const ZEROS: usize = 8;
 /// The cost of a byte beyond itself: decoding it takes as long as merely examining dozens of bytes.
 const FUEL_MORE: u64 = 6;
-/// The most that encoders leave after the last necessary bit: 16 to 31 bits as a rule.
+/// Maximum bits that encoders leave after the last necessary one, usually 16 to 31.
 const END_BITS: i64 = 48;
 
-/// Bytes that one boolean decoder reads, a piece of them in memory.
+/// The bytes of one boolean decoder, a part of them in memory.
 pub(super) struct Partition {
-    /// The place in the file of the bytes after the buffer.
+    /// The offset in the file of the bytes after the buffer.
     next: u64,
     end: u64,
-    /// [`ZEROS`] follow.
+    /// The buffer, followed by [`ZEROS`].
     buffer: Vec<u8>,
     state: State,
 }
 
-/// Where a decoder stands.
+/// The state of a decoder.
 #[derive(Clone, Copy)]
 pub(super) struct State {
-    /// In the buffer; beyond it where it has overrun the partition.
+    /// The position in the buffer; beyond its end if the decoder has overrun the partition.
     at: usize,
-    /// `count` bits from the highest on, eight of which are compared; more bits of the same bytes may
-    /// follow them.
+    /// `count` bits from the highest on, of which eight are compared; more bits of the same bytes may follow
+    /// them.
     value: u64,
     count: i32,
-    /// To be shifted to the left by `shift`, which makes it 128 or more.
+    /// The range before its shift to the left by `shift`, which makes it 128 or more.
     range: u32,
     shift: u32,
 }
 
 impl Partition {
-    /// The bytes from `start` to `end` of the file.
+    /// Makes a partition of the bytes from `start` to `end` of the file.
     pub(super) fn new(start: u64, end: u64) -> Self {
         let (next, buffer) = (start, vec![0; ZEROS]);
         let state = State { at: 0, value: 0, count: 0, range: 255, shift: 0 };
         Partition { next, end, buffer, state }
     }
 
-    /// A decoder that has all it can ask for in one macroblock. Where it stands then is to be
+    /// Returns a decoder that has enough bytes for one macroblock. Its state must then be
     /// [kept](Partition::keep).
     #[inline(always)]
     pub(super) fn begin(&mut self, view: &mut View<'_>) -> Bools<'_> {
@@ -55,13 +55,13 @@ impl Partition {
         Bools { bytes: &self.buffer, state: self.state }
     }
 
-    /// The next decoder begins where another one stands.
+    /// Saves the state at which the next decoder begins.
     #[inline(always)]
     pub(super) fn keep(&mut self, state: State) {
         self.state = state;
     }
 
-    /// Bytes of the partition in the buffer.
+    /// Returns the number of the partition's bytes in the buffer.
     fn held(&self) -> usize {
         self.buffer.len() - ZEROS
     }
@@ -86,19 +86,19 @@ impl Partition {
         self.buffer.extend_from_slice(&[0; ZEROS]);
     }
 
-    /// The decoder's place in the file: after all bytes that it has examined.
+    /// Returns the decoder's offset in the file: after all bytes that it has examined.
     pub(super) fn place(&self) -> u64 {
         self.next - self.held() as u64 + self.state.at as u64
     }
 
-    /// Bits of the partition that the decoder has not yet needed; negative where it has used more
-    /// than there are.
+    /// Returns the number of bits of the partition that the decoder has not yet needed; negative if it has
+    /// used more than there are.
     pub(super) fn bits_left(&self) -> i64 {
         8 * (self.end as i64 - self.place() as i64) + i64::from(self.state.count)
     }
 
-    /// Whether the decoder has come to the end as encoders leave it: their flush leaves it at zero, and
-    /// is four bytes or less, with perhaps one of padding.
+    /// Returns whether the decoder is at the end as encoders leave it: their flush leaves it at zero, and is
+    /// four bytes or less, with perhaps one of padding.
     pub(super) fn is_used_up(&mut self, view: &mut View<'_>) -> bool {
         let mut bools = self.begin(view);
         let is_still = (0..END_BITS).all(|_| !bools.read(128));
@@ -106,7 +106,7 @@ impl Partition {
     }
 }
 
-/// A boolean decoder over bytes in memory, the last of them [`ZEROS`]; after them it reads more.
+/// A boolean decoder over bytes in memory, the last of them [`ZEROS`], after which it reads further zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Bools<'b> {
     bytes: &'b [u8],
@@ -114,21 +114,21 @@ pub(super) struct Bools<'b> {
 }
 
 impl Bools<'_> {
-    /// Where it stands.
+    /// Returns its state.
     #[inline(always)]
     pub(super) fn state(&self) -> State {
         self.state
     }
 
-    /// A bit that is 0 with a probability of `probability` in 256.
+    /// Decodes a bit that is 0 with a probability of `probability` in 256.
     ///
-    /// Each bit waits for the range that the one before leaves. So that is not shifted before it is
-    /// multiplied, but the product, while it is found out how far.
+    /// Each bit depends on the range that the previous one leaves. To shorten this chain, the code multiplies
+    /// the unshifted range and shifts the product, while it computes the shift.
     ///
-    /// The work for a 0 and for a 1 is written twice, and differently: otherwise the compiler merges it
-    /// without a branch, and each bit waits for the one before. A table that maps each bit of a block,
-    /// with nothing to predict but the end of the block, was tried: it took as long as the branches,
-    /// because a bit then waits for the look-up, and takes fifty instructions.
+    /// The code for a 0 and for a 1 is written twice, and differently: otherwise the compiler merges it
+    /// without a branch, and each bit waits for the one before. A table that maps each bit of a block, with
+    /// nothing to predict but the end of the block, took as long as the branches when tried, because a bit
+    /// then waits for the lookup, and takes fifty instructions.
     #[inline(always)]
     pub(super) fn read(&mut self, probability: u8) -> bool {
         let split = self.split(probability);
@@ -148,18 +148,18 @@ impl Bools<'_> {
         }
     }
 
-    /// The split of the range: values below it are a 0.
+    /// Returns the split of the range: values below it are a 0.
     #[inline(always)]
     fn split(&mut self, probability: u8) -> u32 {
         if self.state.count < 8 {
             self.load();
         }
-        // One more than the shifted range less one, times the probability, in 256.
+        // The split is `1 + ((range << shift) - 1) * probability / 256`.
         let (probability, shift) = (u32::from(probability), self.state.shift);
         (self.state.range * probability + ((256 - probability) >> shift)) >> (8 - shift)
     }
 
-    /// Steps over a bit that decides nothing: without a branch, which would often be guessed wrong.
+    /// Skips a bit whose value is not needed: without a branch, which would often be mispredicted.
     #[inline(always)]
     pub(super) fn skip(&mut self, probability: u8) {
         let split = self.split(probability);
@@ -172,30 +172,30 @@ impl Bools<'_> {
         self.state.count -= self.state.shift as i32;
     }
 
-    /// Steps over a bit that is as often 0 as 1.
+    /// Skips a bit that is equally likely 0 or 1.
     #[inline(always)]
     pub(super) fn skip_even(&mut self) {
         self.skip(128);
     }
 
-    /// A number of `count` bits, the highest first.
+    /// Decodes a number of `count` bits, the highest first.
     pub(super) fn number(&mut self, count: u32) -> u32 {
         (0..count).fold(0, |number, _| number << 1 | u32::from(self.read(128)))
     }
 
-    /// Whether a flag is set.
+    /// Decodes a flag.
     pub(super) fn flag(&mut self) -> bool {
         self.read(128)
     }
 
-    /// Steps over a number of `count` bits that may be left out, with a flag before it.
+    /// Skips an optional number of `count` bits, which a flag precedes.
     pub(super) fn skip_optional(&mut self, count: u32) {
         if self.flag() {
             self.number(count);
         }
     }
 
-    /// Takes seven bytes. No call is left in this, so that all of a decoder stays in registers.
+    /// Loads seven bytes. It calls no function, so the whole decoder stays in registers.
     #[inline(always)]
     fn load(&mut self) {
         let from = self.state.at.min(self.bytes.len().saturating_sub(ZEROS));
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::view::Extent;
 
-    /// As RFC 6386 writes it down, a bit at a time.
+    /// Follows RFC 6386 literally, a bit at a time.
     struct Plain<'b> {
         bytes: &'b [u8],
         value: u32,
@@ -259,7 +259,7 @@ mod tests {
     proptest! {
         #[test]
         fn bits_are_those_of_the_standard(
-            // No encoder begins with 255: the first range ends before.
+            // No encoder begins with 255: the first range ends before it.
             first in 0..255u8,
             rest in proptest::collection::vec(any::<u8>(), 0..400),
             probabilities in proptest::collection::vec((any::<u8>(), 0..4u8), 0..6000),
