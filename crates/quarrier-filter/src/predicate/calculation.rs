@@ -1,5 +1,5 @@
-//! Numbers calculated from columns and compared, where the columns' least and greatest values
-//! prove that nothing overflows: then no row has a fault, and vectors may be calculated.
+//! Comparisons of numbers calculated from columns. The columns' zone maps (least and greatest values) prove
+//! that nothing overflows: then no row has a fault, and the calculation can be vectorised.
 
 use quarrier_messages::{Kind, Table, Value};
 
@@ -8,22 +8,22 @@ use super::wording;
 use crate::Expr;
 use crate::expr::{Arithmetic, Comparison};
 
-/// A number calculated in steps, and its wanted range. UNKNOWN if one of the columns is NULL.
+/// A calculation in steps, and its requested range. UNKNOWN if one of the columns is NULL.
 #[derive(Debug, Clone)]
 pub(crate) struct Calculation {
-    /// Leaves one number.
+    /// The steps, which leave one number on the stack.
     pub(crate) steps: Vec<Step>,
-    /// The wanted range.
+    /// The requested range.
     pub(crate) within: Within,
-    /// Or must not.
+    /// Whether the number must lie outside the range instead.
     pub(crate) outside: bool,
     /// The columns in it, each once.
     pub(crate) columns: Vec<usize>,
-    /// As it was written.
+    /// The expression as written.
     pub(crate) expr: String,
 }
 
-/// The first and last wanted number, and the arithmetic to use.
+/// The first and last requested number, and the arithmetic to use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Within {
     /// Integers of 64 bits.
@@ -32,34 +32,34 @@ pub(crate) enum Within {
     Float(f64, f64),
 }
 
-/// One step with a stack of numbers.
+/// One step of a stack machine.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    /// Pushes a column's numbers; mantissas among integers.
+    /// Pushes a column's numbers; for integers, mantissas.
     Column(usize),
     /// Pushes a constant.
     Whole(i64),
     /// Pushes a constant.
     Float(f64),
-    /// Takes two, pushes their sum.
+    /// Pops two numbers and pushes their sum.
     Add,
-    /// Takes two, pushes the lower one less the upper.
+    /// Pops two numbers and pushes the lower one less the upper.
     Subtract,
-    /// Takes two, pushes their product.
+    /// Pops two numbers and pushes their product.
     Multiply,
 }
 
-/// The most numbers on the stack.
+/// Maximum depth of the stack.
 pub(crate) const STACK_MAX: usize = 8;
 
-/// Beyond these an integer is not calculated with here.
+/// Larger integers are not calculated here.
 const WHOLE_MAX: i128 = 1 << 62;
-/// Up to here a float is the integer itself.
+/// Up to here a float represents every integer exactly.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-/// Beyond these a float is not calculated with here.
+/// Larger floats are not calculated here.
 const FLOAT_MAX: f64 = 1e300;
 
-/// A side under construction.
+/// A side of the comparison under construction.
 struct Side {
     steps: Vec<Step>,
     depth: usize,
@@ -76,12 +76,12 @@ enum Range {
 }
 
 impl Calculation {
-    /// Whether it finds the same rows, however it was written.
+    /// Returns whether it finds the same rows, however it was written.
     pub(crate) fn is_same(&self, other: &Calculation) -> bool {
         self.steps == other.steps && self.within == other.within && self.outside == other.outside
     }
 
-    /// `left op right`; `None` where it must be evaluated row by row.
+    /// `left op right`; `None` if it must be evaluated row by row.
     pub(crate) fn of(table: &Table, op: Comparison, left: &Expr, right: &Expr) -> Option<Self> {
         let (left_expr, right_expr) = (left, right);
         let (mut left, mut right) = match moments(table, left, right) {
@@ -124,7 +124,7 @@ impl Calculation {
     }
 }
 
-/// The numbers for which `number op against` is true, or all others (`true`).
+/// Returns the numbers for which `number op against` is true, or for which it is not (`true`).
 fn within(op: Comparison, against: &Step) -> Option<(Within, bool)> {
     Some(match *against {
         Step::Whole(c) => {
@@ -193,8 +193,8 @@ fn side(table: &Table, expr: &Expr) -> Option<Side> {
     }
 }
 
-/// Two columns of dates, or of timestamps: their keys are days, or nanoseconds, so that one is
-/// earlier than the other where its key is less.
+/// Handles two columns of dates, or of timestamps: their keys are days, or nanoseconds, so one is earlier
+/// than the other if its key is less.
 fn moments(table: &Table, left: &Expr, right: &Expr) -> Option<(Side, Side)> {
     let (Expr::Column(left), Expr::Column(right)) = (left, right) else { return None };
     let kind = |column: usize| table.schema().fields[column].kind;
@@ -207,12 +207,12 @@ fn moments(table: &Table, left: &Expr, right: &Expr) -> Option<(Side, Side)> {
 }
 
 impl Side {
-    /// The value of a column, in this range.
+    /// Makes a side that is a column whose values lie in this range.
     fn column(column: usize, range: Range) -> Option<Side> {
         Side { steps: vec![Step::Column(column)], depth: 1, range }.proven()
     }
 
-    /// The constant that this is, if it is one.
+    /// Returns its constant, if it is one.
     fn constant(&self) -> Option<Step> {
         match self.steps.as_slice() {
             [constant @ (Step::Whole(_) | Step::Float(_))] => Some(constant.clone()),
@@ -230,7 +230,7 @@ impl Side {
         Side { steps: vec![Step::Float(number)], depth: 1, range }.proven()
     }
 
-    /// `None` if a number may lie out of bounds.
+    /// Returns `None` if a number may lie out of bounds.
     fn proven(self) -> Option<Side> {
         let within = match self.range {
             Range::Exact { low, high, scale } => {
@@ -241,7 +241,7 @@ impl Side {
         within.then_some(self)
     }
 
-    /// With `to` decimals, not fewer than it has.
+    /// Rescales to `to` decimals, not fewer than it has.
     fn rescaled(self, to: u8) -> Option<Side> {
         match self.range {
             Range::Exact { scale, .. } if scale < to => {
@@ -252,8 +252,8 @@ impl Side {
         }
     }
 
-    /// As floats. An exact number that was calculated must be whole and exact as a float too; a
-    /// column's or a constant is converted as every comparison of it is.
+    /// Converts to floats. A calculated exact number must be whole and also exact as a float; a column's
+    /// number or a constant is converted as in every comparison of it.
     fn floating(self, table: &Table) -> Option<Side> {
         let Range::Exact { low, high, scale } = self.range else { return Some(self) };
         let near = Range::Float { low: low as f64, high: high as f64 };
@@ -318,7 +318,7 @@ impl Side {
     }
 }
 
-/// The range of a column's numbers; `None` for other types, and for NaN and infinity.
+/// Returns the range of a column's numbers; `None` for other types, and for NaN and infinity.
 fn column_range(table: &Table, column: usize) -> Option<Range> {
     let (low, high) = keys(table, column);
     let float = |key: i128| {
@@ -334,7 +334,7 @@ fn column_range(table: &Table, column: usize) -> Option<Range> {
     Some(range)
 }
 
-/// The least and the greatest key of a column; 0 where it has no value.
+/// Returns the least and the greatest key of a column; 0 if it has no value.
 fn keys(table: &Table, column: usize) -> (i128, i128) {
     let zones = table.columns()[column].segments().iter().map(|segment| segment.zone());
     let (low, high) = zones

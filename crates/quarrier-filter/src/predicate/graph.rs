@@ -1,4 +1,4 @@
-//! The graph of tests.
+//! The graph of tests that all conditions of a scan share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,57 +6,56 @@ use std::sync::Arc;
 use super::{Beginnings, Calculation, Set};
 use crate::{Expr, Keys};
 
-/// The place of a node in its graph; operands have lower ones.
+/// The index of a node in its graph; operands have lower ones.
 pub(crate) type NodeId = usize;
 
-/// Rows.
+/// A set of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Node {
-    /// None of them.
+    /// No rows.
     None,
-    /// All of them.
+    /// All rows.
     All,
-    /// Where the column's value is in the set.
+    /// The rows whose value in a column is in the set.
     Set {
-        /// Which column.
+        /// The column.
         column: usize,
         /// The set of its keys.
         set: Arc<Set>,
     },
-    /// Tests the column's value against keys, one bit for each value of the column.
+    /// The rows whose value in a column is one of the keys, which are stored as one bit for each value.
     Among {
-        /// Which column.
+        /// The column.
         column: usize,
-        /// As bits.
+        /// The keys as bits.
         keys: Arc<Keys>,
     },
-    /// Where a comparison of calculated numbers is true: the place in
-    /// [`Graph::calculations`].
+    /// The rows for which a comparison of calculated numbers is true: the index in [`Graph::calculations`].
     Calculated(usize),
-    /// Where an expression, evaluated row by row, has this outcome.
+    /// The rows for which an expression, evaluated row by row, has this outcome.
     Row {
-        /// The place in [`Graph::rows`].
+        /// The index in [`Graph::rows`].
         test: usize,
-        /// Which.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// Where a condition on a column of text has this outcome: where the column's segment has
-    /// codes, those of the set, and where it has plain text, by the expression.
+    /// The rows for which a condition on a column of strings has this outcome: by the set of codes if the
+    /// column's segment is dictionary-encoded, and by the expression if it has plain strings.
     Mixed {
-        /// Which column.
+        /// The column.
         column: usize,
         /// The set of its codes.
         set: Arc<Set>,
-        /// The place in [`Graph::rows`].
+        /// The index in [`Graph::rows`].
         test: usize,
-        /// Which.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// In all of them; two or more.
+    /// The rows in all of the operands; two or more.
     And(Box<[NodeId]>),
-    /// In one of them; two or more.
+    /// The rows in one of the operands; two or more.
     Or(Box<[NodeId]>),
-    /// Not in it.
+    /// The rows not in the operand.
     Not(NodeId),
 }
 
@@ -67,28 +66,28 @@ pub(crate) enum Outcome {
     True,
     /// FALSE.
     False,
-    /// It has no value.
+    /// No value, because of a fault.
     Fault,
 }
 
 /// An expression that is evaluated row by row.
 #[derive(Debug)]
 pub(crate) struct RowTest {
-    /// A condition.
+    /// The condition.
     pub(crate) expr: Expr,
-    /// The same, if it tests prefixes.
+    /// The same condition, if it tests prefixes.
     pub(crate) beginnings: Option<Beginnings>,
 }
 
-/// Ranges of sets that are to be one, and whether NULL is in one of them.
+/// The ranges of sets to merge, and whether NULL is in one of them.
 type Union = (Vec<(i128, i128)>, bool);
 
 /// All conditions of a scan.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Operands precede the nodes made of them.
+    /// The nodes; operands precede the nodes made of them.
     pub(crate) nodes: Vec<Node>,
-    /// By how many nodes and conditions each is used.
+    /// For each node, the number of nodes and conditions that use it.
     pub(crate) uses: Vec<u32>,
     pub(crate) calculations: Vec<Calculation>,
     pub(crate) rows: Vec<RowTest>,
@@ -113,7 +112,7 @@ impl Graph {
         }
     }
 
-    /// The node, a new one only if there is no equal one.
+    /// Returns the index of the node, and adds the node if there is no equal one.
     fn node(&mut self, node: Node) -> NodeId {
         if let Some(&known) = self.known.get(&node) {
             return known;
@@ -163,7 +162,7 @@ impl Graph {
         self.node(Node::Row { test, outcome })
     }
 
-    /// `set`: the codes of `column` for which `expr` has this outcome.
+    /// Makes a mixed node. `set` are the codes of `column` for which `expr` has this outcome.
     pub(crate) fn mixed(
         &mut self,
         (column, set): (usize, Set),
@@ -195,7 +194,7 @@ impl Graph {
         }
     }
 
-    /// In all of `operands`. Sets of one column become one set.
+    /// Returns the node of the rows in all of `operands`. Sets of one column become one set.
     pub(crate) fn and(&mut self, operands: impl IntoIterator<Item = NodeId>) -> NodeId {
         let mut others = Vec::new();
         let mut sets: Vec<(usize, Set)> = Vec::new();
@@ -231,7 +230,7 @@ impl Graph {
         }
     }
 
-    /// In one of `operands`. Sets of one column become one set.
+    /// Returns the node of the rows in one of `operands`. Sets of one column become one set.
     pub(crate) fn or(&mut self, operands: impl IntoIterator<Item = NodeId>) -> NodeId {
         let mut others = Vec::new();
         let mut sets: Vec<(usize, Union)> = Vec::new();
