@@ -1,8 +1,8 @@
-//! gzip, with an index of points from which it can be unpacked.
+//! gzip, with an index of points at which decompression can begin.
 //!
-//! Deflate can be left anywhere where its decoder is copied: its tables and bits, and the 32 KiB before.
-//! One pass makes the index, verifies every checksum and learns the length. The points grow apart with
-//! the file, so that they take no more than a bound.
+//! Deflate can be resumed anywhere if the state of its decoder is copied: its tables and bits, and the 32 KiB
+//! before. One pass builds the index, verifies every checksum and determines the length. The points grow
+//! apart with the file, so their memory is bounded.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -21,19 +21,19 @@ use crate::around::Around;
 use crate::bytes::u32_le;
 use crate::fault::{damaged, invalid};
 
-/// How far points are from each other at first, in bytes that are unpacked.
+/// The initial distance between points, in decompressed bytes.
 const STEP_BYTES: u64 = 1 << 20;
-/// Points at most, of 43 KB each.
+/// Maximum number of points, of 43 KB each.
 const POINTS_MAX: usize = 1500;
 const INPUT_BYTES: usize = 128 << 10;
 /// The window of output that a decoder can refer to.
 const WINDOW_BYTES: usize = 32 << 10;
-/// Written before it is handed on; a power of two.
+/// Size of the ring that is filled before it is passed on; a power of two.
 const RING_BYTES: usize = 128 << 10;
-/// Names and comments in the header of a member are no longer than this.
+/// Maximum length of names and comments in the header of a member.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// Opens a file, and reads all of it once.
+/// Opens a file, and reads it completely once.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
     let mut walk = Walk::new(Arc::clone(file), 0);
     let mut index = Index { starts: vec![0], points: vec![None], step_bytes: STEP_BYTES };
@@ -65,7 +65,7 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
     Ok(Packed::Anywhere(Arc::new(source), notice))
 }
 
-/// A point where unpacking can begin: the decoder's state there. The start of the file needs none.
+/// A point at which decompression can begin: the decoder's state there. The start of the file needs none.
 struct Point {
     input_at: u64,
     decoder: DecompressorOxide,
@@ -79,7 +79,7 @@ struct Index {
 }
 
 impl Index {
-    /// Adds a point where the walk has gone far enough.
+    /// Adds a point if the walk has advanced far enough.
     fn add(&mut self, walk: &Walk) {
         let last = self.starts.last().copied().unwrap_or(0);
         let Some(point) = walk.point().filter(|_| walk.written - last >= self.step_bytes) else {
@@ -100,7 +100,7 @@ impl Index {
 struct Points {
     file: Arc<dyn Source>,
     points: Vec<Option<Box<Point>>>,
-    /// One for each thread that ever unpacked at the same time.
+    /// One walk for each thread that has decompressed at the same time.
     walks: Mutex<Vec<Walk>>,
 }
 
@@ -124,11 +124,11 @@ impl Unpack for Points {
     }
 }
 
-/// Unpacks a file from some point on.
+/// Decompresses a file from some point on.
 struct Walk {
     file: Arc<dyn Source>,
     input: Vec<u8>,
-    /// The bytes of `input` that are there, those of them that were used, and where it begins.
+    /// The number of bytes in `input`, how many of them were used, and the offset of the first.
     filled: usize,
     used: usize,
     begins_at: u64,
@@ -138,11 +138,11 @@ struct Walk {
     ring_at: usize,
     /// The range of the ring that was written last.
     last: (usize, usize),
-    /// The bytes unpacked since the walk began.
+    /// The bytes decompressed since the walk began.
     written: u64,
     member_bytes: u32,
     checksum: Digest,
-    /// Whether checksums are verified: only from the start of a file they can be.
+    /// Whether to verify checksums: that is possible only from the start of a member.
     verifies: bool,
     notice: Option<String>,
 }
@@ -168,7 +168,7 @@ impl Walk {
         }
     }
 
-    /// Begins again at a point, or at the start.
+    /// Restarts at a point, or at the start.
     fn begin(&mut self, point: Option<&Point>) {
         (self.filled, self.used, self.last, self.written) = (0, 0, (0, 0), 0);
         (self.begins_at, self.is_in_member, self.ring_at) = (0, false, 0);
@@ -183,7 +183,7 @@ impl Walk {
         }
     }
 
-    /// The decoder as it is, where it is inside a member.
+    /// Returns the state of the decoder, if it is inside a member.
     fn point(&self) -> Option<Point> {
         self.is_in_member.then_some(())?;
         let mut window = Box::new([0; WINDOW_BYTES]);
@@ -198,17 +198,17 @@ impl Walk {
         Some(Point { input_at: self.input_at(), decoder: (*self.decoder).clone(), window })
     }
 
-    /// The offset of the next unused byte.
+    /// Returns the offset of the next unused byte.
     fn input_at(&self) -> u64 {
         self.begins_at + self.used as u64
     }
 
-    /// The output of the last call of [`more`](Self::more).
+    /// Returns the output of the last call of [`more`](Self::more).
     fn part(&self) -> &[u8] {
         &self.ring[self.last.0..self.last.1]
     }
 
-    /// Unpacks more, and says how many bytes; none at the end.
+    /// Decompresses more, and returns how many bytes; none at the end.
     fn more(&mut self) -> io::Result<usize> {
         loop {
             if !self.is_in_member && !self.begin_member()? {
@@ -246,7 +246,7 @@ impl Walk {
         }
     }
 
-    /// Reads on; nothing is filled at the end.
+    /// Refills the input; at the end of the file it stays empty.
     fn fill(&mut self) -> io::Result<()> {
         self.begins_at += self.filled as u64;
         (self.used, self.filled) = (0, 0);
@@ -254,7 +254,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The next `bytes` bytes, up to 64; fewer at the end. They are used.
+    /// Consumes the next `bytes` bytes, up to 64; fewer at the end.
     fn take(&mut self, bytes: usize) -> io::Result<([u8; 64], usize)> {
         let mut taken = [0; 64];
         let mut count = 0;
@@ -273,7 +273,7 @@ impl Walk {
         Ok((taken, count))
     }
 
-    /// Skips the header of the next member, if there is one.
+    /// Skips the header of the next member, if there is one. Returns whether there is.
     fn begin_member(&mut self) -> io::Result<bool> {
         let at = self.input_at();
         let (head, count) = self.take(10)?;
@@ -285,7 +285,7 @@ impl Walk {
             if is_first {
                 return Err(invalid("it does not begin as gzip"));
             }
-            // Tapes are filled up with zeros, and other things are passed over by gzip too.
+            // Tapes are padded with zeros. gzip, too, ignores other trailing bytes.
             if head[..count].iter().any(|&byte| byte != 0) {
                 let rest = self.file.length().saturating_sub(at);
                 self.notice = Some(format!(
@@ -336,12 +336,12 @@ impl Walk {
         Err(invalid("a name in a header does not end"))
     }
 
-    /// Compares the trailer of a member with the unpacked bytes.
+    /// Compares the trailer of a member with the decompressed bytes.
     fn end_member(&mut self) -> io::Result<()> {
         self.is_in_member = false;
         let (end, count) = self.take(8)?;
         if !self.verifies {
-            // Later members are verified again.
+            // The checksums of later members can be verified again.
             self.verifies = true;
             return Ok(());
         }
