@@ -1,4 +1,4 @@
-//! All leaves of a file, in order: where bytes are found, inserted and taken out.
+//! All leaves of a file, in order: finds, inserts and removes bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -32,7 +32,7 @@ impl Map {
         Map { keys, leaves, bytes: 0, wipe }
     }
 
-    /// Bytes held.
+    /// Returns the number of held bytes.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.bytes
     }
@@ -45,14 +45,14 @@ impl Map {
         self.keys.iter().copied().zip(self.leaves.iter().map(|leaf| &**leaf))
     }
 
-    /// Bytes of memory taken.
+    /// Returns the bytes of memory taken.
     pub(crate) fn memory_bytes(&self) -> usize {
         let leaves: usize = self.leaves.iter().map(|leaf| leaf.memory_bytes()).sum();
         size_of::<Map>() + 8 * (self.keys.capacity() + self.leaves.capacity()) + leaves
     }
 
-    /// The byte at `offset`, if it is held. Reads mostly go on where the one before ended:
-    /// `guess` is where that was, and is set anew.
+    /// Finds the byte at `offset`, if it is held. Reads mostly continue where the previous one ended: `guess`
+    /// records that place, and is updated.
     #[inline]
     pub(crate) fn find(&self, offset: u64, guess: &AtomicU64) -> Option<Place<'_>> {
         let guessed = guess.load(Relaxed);
@@ -68,7 +68,7 @@ impl Map {
         (skip < bytes.len() as u64).then(|| Place { leaf, run, bytes: &bytes[skip as usize..] })
     }
 
-    /// The last leaf that begins at or before `offset`: number `guess`, the next, or another.
+    /// Returns the last leaf that begins at or before `offset`: number `guess`, the next, or another.
     #[inline]
     fn leaf_upto(&self, offset: u64, guess: usize) -> Option<usize> {
         for guess in [guess, guess + 1] {
@@ -80,7 +80,7 @@ impl Map {
         self.keys.partition_point(|&key| key <= offset).checked_sub(1)
     }
 
-    /// As `leaf_upto` where nothing is known; writes mostly go on at the end.
+    /// As `leaf_upto`, without a guess; writes mostly continue at the end.
     fn leaf_of(&self, offset: u64) -> Option<usize> {
         self.leaf_upto(offset, self.keys.len().saturating_sub(1))
     }
@@ -108,14 +108,14 @@ impl Map {
         }
     }
 
-    /// The leaves that may hold bytes between `from` and `to`, with their keys.
+    /// Returns the leaves that may hold bytes between `from` and `to`, with their keys.
     pub(crate) fn leaves_between(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &Leaf)> {
         let first = self.leaf_of(from).unwrap_or(0);
         let leaves = self.keys[first..].iter().copied().zip(&self.leaves[first..]);
         leaves.take_while(move |&(key, _)| key < to).map(|(key, leaf)| (key, &**leaf))
     }
 
-    /// The offset of the next held byte at or after `offset`.
+    /// Returns the offset of the next held byte at or after `offset`.
     pub(crate) fn next_held(&self, offset: u64) -> Option<u64> {
         let Some(index) = self.leaf_of(offset) else { return self.keys.first().copied() };
         let (key, leaf) = (self.keys[index], &self.leaves[index]);
@@ -129,7 +129,7 @@ impl Map {
         Some(key + leaf.start(run))
     }
 
-    /// Overwrites bytes that are all held.
+    /// Overwrites bytes, all of which are held.
     pub(crate) fn overwrite(&mut self, mut offset: u64, mut data: &[u8], stamp: u64) {
         while !data.is_empty() {
             let Some(index) = self.leaf_of(offset) else { return };
@@ -145,8 +145,8 @@ impl Map {
         }
     }
 
-    /// Adds bytes, none of which is held; the leaves that they fill are stamped as used one after the
-    /// other, from `stamp` on.
+    /// Adds bytes, none of which is held. The leaves that they fill are stamped as used one after the other,
+    /// from `stamp` on.
     pub(crate) fn insert(&mut self, mut offset: u64, mut data: &[u8], mut stamp: u64) {
         self.bytes += data.len() as u64;
         while !data.is_empty() {
@@ -157,7 +157,7 @@ impl Map {
         }
     }
 
-    /// Adds the first of the bytes and returns how many; 0 when it had to make room first.
+    /// Adds the first of the bytes and returns how many; 0 if it had to make space first.
     fn insert_some(&mut self, offset: u64, data: &[u8], stamp: u64) -> usize {
         let Some(index) = self.leaf_of(offset) else {
             return self.insert_in_front(offset, data, stamp);
@@ -231,7 +231,7 @@ impl Map {
         let first = self.leaf_of(from).unwrap_or(0);
         let behind = self.keys.partition_point(|&key| key < to);
         let mut removed = 0;
-        // Leaves within the span go whole, those at its ends in part.
+        // Remove leaves within the span whole, and those at its ends in part.
         let is_within = |keys: &[u64], leaves: &[Box<Leaf>], i: usize| {
             keys[i] >= from && keys[i] + leaves[i].last_end() <= to
         };
@@ -251,7 +251,7 @@ impl Map {
             removed += gone.map(|leaf| leaf.len_bytes() as u64).sum::<u64>();
         }
         self.bytes -= removed;
-        // Bytes taken out of the middle of a run leave two.
+        // Removing bytes from the middle of a run leaves two runs.
         if self.leaves.get(first).is_some_and(|leaf| leaf.runs() > RUNS_MAX) {
             let (key, tail) = self.leaves[first].split();
             self.insert_leaf(first + 1, self.keys[first] + key, tail);
@@ -262,7 +262,7 @@ impl Map {
         removed
     }
 
-    /// Takes out leaves as a whole; `indexes` are in order. Returns how many bytes that were.
+    /// Removes whole leaves; `indexes` are sorted. Returns the number of their bytes.
     pub(crate) fn remove_leaves(&mut self, indexes: &[usize]) -> u64 {
         let before = self.bytes;
         let mut going = indexes.iter().copied().peekable();
@@ -279,8 +279,8 @@ impl Map {
         before - self.bytes
     }
 
-    /// Joins a leaf with the next one where both are small, so that many erasures do not
-    /// leave many leaves of little.
+    /// Joins a leaf with the next one if both are small, so that many erasures do not leave many nearly empty
+    /// leaves.
     fn merge_small(&mut self, index: usize) {
         let (Some(leaf), Some(next)) = (self.leaves.get(index), self.leaves.get(index + 1)) else {
             return;
@@ -297,12 +297,12 @@ impl Map {
         }
     }
 
-    /// Counts all uses as so much later.
+    /// Adds `by` to the times of all uses.
     pub(crate) fn shift_uses(&mut self, by: u64) {
         self.leaves.iter_mut().for_each(|leaf| leaf.shift_uses(by));
     }
 
-    /// Checks what must always hold.
+    /// Checks the invariants.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         assert_eq!(self.keys.len(), self.leaves.len());
