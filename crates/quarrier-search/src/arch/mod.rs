@@ -1,11 +1,11 @@
 //! The packed filter's inner loop: written once over [`Lanes`], compiled for each
 //! instruction set, chosen at run time.
 //!
-//! For K consecutive bytes there are K tables. Each maps a byte value to eight bits, one a
-//! bucket of needles: the bit is set where some needle of the bucket allows that value at
-//! that position. A position passes when one bucket's bit is set in all K tables.
-//! (The Teddy algorithm of Hyperscan, Wang et al., NSDI 2019, with 128-entry tables where the CPU
-//! supports such look-ups.)
+//! K consecutive bytes have K tables. Each maps a byte value to eight bits, one for each bucket of needles:
+//! the bit is set if some needle of the bucket allows that value at that position. A position passes when one
+//! bucket's bit is set in all K tables.
+//! (The Teddy algorithm of Hyperscan, Wang et al., NSDI 2019, with 128-entry tables if the CPU supports such
+//! lookups.)
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -19,32 +19,32 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
-/// For each byte value the buckets that allow it.
+/// For each byte value, the buckets that allow it.
 pub(crate) type ByteSets = [u8; 256];
 
-/// The most consecutive bytes that are looked at.
+/// Maximum number of consecutive bytes to examine.
 pub(crate) const WIDTH_MAX: usize = 6;
 
 /// Bytes that must be readable after the last position filtered.
 pub(crate) const SLACK_BYTES: usize = 64 + WIDTH_MAX;
 
-/// One position's worth of vectors of an instruction set.
+/// The operations of one instruction set on the vectors of 64 positions.
 pub(crate) trait Lanes {
-    /// The form that a table of byte sets takes for this instruction set.
+    /// A table of byte sets in the form that this instruction set needs.
     type Table: Copy;
 
     fn table(sets: &ByteSets) -> Self::Table;
 
-    /// The buckets for each of 64 bytes at `p`, the AND over all tables, as a mask of the
-    /// positions where any bucket is left.
+    /// Returns a mask of the positions, of the 64 bytes at `p`, where any bucket remains after the AND over
+    /// all tables.
     ///
     /// # Safety
-    /// The instruction set is there, and `64 + K - 1` bytes are readable at `p`.
+    /// The instruction set is available, and `64 + K - 1` bytes are readable at `p`.
     unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64;
 }
 
-/// Two tables of half-bytes: a byte passes a bucket when both its halves do, which lets through more
-/// than the byte set itself. For sets of instructions that look bytes up in tables of 16.
+/// Makes two tables of half-bytes: a byte passes a bucket if both its halves do, which accepts more than the
+/// byte set itself. For instruction sets that look bytes up in tables of 16.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn half_byte_tables(sets: &ByteSets) -> [[u8; 16]; 2] {
     let mut tables = [[0; 16]; 2];
@@ -69,7 +69,7 @@ pub(crate) enum Packed {
 }
 
 impl Packed {
-    /// A filter for `sets` (1 to [`WIDTH_MAX`] of them) on `isa`; `None` where the CPU lacks it or it
+    /// Makes a filter for `sets` (1 to [`WIDTH_MAX`] of them) on `isa`; `None` if the CPU lacks it or if it
     /// has no packed filter.
     pub(crate) fn new(isa: Isa, sets: &[ByteSets]) -> Option<Self> {
         if !isa.is_available() || sets.is_empty() || sets.len() > WIDTH_MAX {
@@ -87,16 +87,16 @@ impl Packed {
         None
     }
 
-    /// Sets bit `i % 64` of `masks[i / 64]` where position `from + i` passes, for all of
-    /// `masks`. Positions past the end of `text` never pass.
+    /// Sets bit `i % 64` of `masks[i / 64]` if position `from + i` passes, for all of `masks`. Positions past
+    /// the end of `text` never pass.
     pub(crate) fn run(&self, text: &[u8], from: usize, masks: &mut [u64]) {
         let positions = text.len().saturating_sub(from);
-        // As many words as can be filtered without reading past the text.
+        // The number of words that can be filtered without reading past the text.
         let safe = positions.saturating_sub(SLACK_BYTES - 1).div_ceil(64).min(masks.len());
         let (bulk, tail) = masks.split_at_mut(safe);
         if !bulk.is_empty() {
-            // SAFETY: `safe` words start at positions of which the last has SLACK_BYTES
-            // readable bytes: (safe - 1) * 64 + SLACK_BYTES <= positions.
+            // SAFETY: `bulk` has `safe` words, and `(safe - 1) * 64 + SLACK_BYTES <= positions`, the number
+            // of bytes of `text` from `from` on.
             unsafe { self.run_unchecked(text.as_ptr().add(from), bulk) };
         }
         if !tail.is_empty() {
@@ -113,7 +113,7 @@ impl Packed {
             let bytes = rest.len().min(copy.len());
             copy[..bytes].copy_from_slice(&rest[..bytes]);
             let mut word = [0u64];
-            // SAFETY: the copy has 64 + SLACK_BYTES bytes; one word is asked for.
+            // SAFETY: one word requires SLACK_BYTES readable bytes, and the copy has 64 + SLACK_BYTES.
             unsafe { self.run_unchecked(copy.as_ptr(), &mut word) };
             *mask = word[0] & if rest.len() >= 64 { !0 } else { (1 << rest.len()) - 1 };
         }
@@ -124,14 +124,16 @@ impl Packed {
     unsafe fn run_unchecked(&self, p: *const u8, masks: &mut [u64]) {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         match self {
-            // SAFETY: `new` made the filter, so that all features of `Isa::Avx512` were detected;
-            // the bytes are the caller's promise.
+            // SAFETY: only `new` makes this filter, after it has detected all features of `Isa::Avx512`; the
+            // caller promises the readable bytes.
             #[cfg(target_arch = "x86_64")]
             Packed::Avx512(filter) => unsafe { filter.run(p, masks) },
-            // SAFETY: the same, of `Isa::Avx2`.
+            // SAFETY: only `new` makes this filter, after it has detected all features of `Isa::Avx2`; the
+            // caller promises the readable bytes.
             #[cfg(target_arch = "x86_64")]
             Packed::Avx2(filter) => unsafe { filter.run(p, masks) },
-            // SAFETY: the same, of `Isa::Neon`.
+            // SAFETY: only `new` makes this filter, after it has detected all features of `Isa::Neon`; the
+            // caller promises the readable bytes.
             #[cfg(target_arch = "aarch64")]
             Packed::Neon(filter) => unsafe { filter.run(p, masks) },
         }
@@ -143,21 +145,21 @@ impl Packed {
 #[cfg(target_arch = "x86_64")]
 const AHEAD_BYTES: usize = 4096;
 
-/// Asks for the text that the filter will want soon.
+/// Prefetches the bytes that the filter will need soon.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn fetch_ahead(at: *const u8) {
-    // SAFETY: a prefetch reads nothing and faults nowhere, wherever it points.
+    // SAFETY: a prefetch dereferences nothing, and does not fault on any address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(AHEAD_BYTES).cast()) };
 }
 
-/// Rust has no stable prefetch for this processor, which reads ahead by itself.
+/// Does nothing: Rust has no stable prefetch for this processor, which prefetches by itself.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 fn fetch_ahead(_at: *const u8) {}
 
-/// Makes the facade of an instruction set: a filter of any width, and its loop compiled with
-/// the features named, which are the set's.
+/// Makes the facade of an instruction set: a filter of any width, and its loop compiled with the named
+/// features, which are those of the set.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! facade {
     ($lanes:ty, $isa:ident, $features:literal) => {
@@ -174,7 +176,7 @@ macro_rules! facade {
         }
 
         impl Filter {
-            /// `sets` are 1 to 6.
+            /// Makes a filter for 1 to 6 sets.
             pub(super) fn new(sets: &[ByteSets]) -> Self {
                 let table = |i: usize| <$lanes as Lanes>::table(&sets[i]);
                 match sets.len() {
@@ -191,7 +193,8 @@ macro_rules! facade {
             /// The instruction set is available, and
             /// `(masks.len() - 1) * 64 + SLACK_BYTES` bytes are readable at `p`.
             pub(super) unsafe fn run(&self, p: *const u8, masks: &mut [u64]) {
-                // SAFETY: the caller's promise covers every width.
+                // SAFETY: the caller promises that the instruction set is available, and that the bytes are
+                // readable; neither depends on the width.
                 unsafe {
                     match self {
                         Filter::W1(tables) => fill(tables, p, masks),
@@ -217,7 +220,8 @@ macro_rules! facade {
             for (word, mask) in masks.iter_mut().enumerate() {
                 let at = p.wrapping_add(word * 64);
                 super::fetch_ahead(at);
-                // SAFETY: the caller promised the feature and the readable bytes.
+                // SAFETY: the caller promises the instruction set, and readable bytes up to SLACK_BYTES after
+                // the last word's start, which is at least the `64 + K - 1` that `passing` reads.
                 *mask = unsafe { <$lanes as Lanes>::passing(&tables, at) };
             }
         }
