@@ -1,4 +1,4 @@
-//! Python objects that show their memory: bytes, bytearray, memoryview, mmap, numpy arrays …
+//! Python objects that export their memory: bytes, bytearray, memoryview, mmap, numpy arrays …
 
 use std::mem::MaybeUninit;
 use std::os::raw::c_int;
@@ -18,18 +18,18 @@ pub(crate) struct Buffer<'py> {
 }
 
 impl<'py> Buffer<'py> {
-    /// The bytes of `object`, to be read.
+    /// Borrows the bytes of `object` for reading.
     ///
     /// # Errors
-    /// `TypeError` where it shows no bytes, `BufferLayoutError` if they are not contiguous.
+    /// `TypeError` if it exports no bytes, `BufferLayoutError` if they are not contiguous.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         Self::with_flags(object, ffi::PyBUF_SIMPLE)
     }
 
-    /// The bytes of `object`, to be written to.
+    /// Borrows the bytes of `object` for writing.
     ///
     /// # Errors
-    /// As [`Buffer::of`], and `BufferLayoutError` where they may not be written to.
+    /// As [`Buffer::of`], and `BufferLayoutError` if they are read-only.
     pub(crate) fn writable(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         Self::with_flags(object, ffi::PyBUF_WRITABLE)
     }
@@ -37,48 +37,51 @@ impl<'py> Buffer<'py> {
     fn with_flags(object: &Bound<'py, PyAny>, flags: c_int) -> PyResult<Self> {
         let py = object.py();
         let mut view = Box::new(MaybeUninit::<ffi::Py_buffer>::uninit());
-        // SAFETY: the object is alive, and `view` has room for what is filled in. It is boxed
-        // because exporters may point into it.
+        // SAFETY: `object` is alive, this thread is attached to the interpreter, as `py` shows, and `view`
+        // has space for a Py_buffer. It is boxed because exporters may point into it.
         if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), flags) } != 0 {
             return Err(refused(object, flags));
         }
-        // SAFETY: 0 means that the view was filled in.
+        // SAFETY: the result 0 means that PyObject_GetBuffer has initialised the view; the cast from
+        // `MaybeUninit` keeps size and alignment, and the box is freed as the type that it now has.
         Ok(Buffer { view: unsafe { Box::from_raw(Box::into_raw(view).cast()) }, py })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     ///
-    /// Python code that writes to the same memory at the same time, from another thread,
-    /// makes what is read undefined, as it does for `hashlib` and numpy.
+    /// If Python code on another thread writes to the same memory at the same time, the bytes read are
+    /// undefined, as they are for `hashlib` and numpy.
     pub(crate) fn bytes(&self) -> &[u8] {
         let length = self.length();
         if length == 0 {
             return &[];
         }
-        // SAFETY: a simple view is `len` contiguous bytes from `buf`, which stay where they
-        // are until the view is released.
+        // SAFETY: `length` is not 0, and a simple view is `len` contiguous bytes from `buf`, which neither
+        // move nor disappear until the view is released, when `self` is dropped.
         unsafe { std::slice::from_raw_parts(self.view.buf.cast::<u8>(), length) }
     }
 
-    /// The bytes, to be written to.
+    /// Returns the bytes for writing; an empty slice if they are read-only.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         let length = self.length();
         if length == 0 || self.view.readonly != 0 {
             return &mut [];
         }
-        // SAFETY: as in `bytes`; that they may be written to is asked for and checked.
+        // SAFETY: `length` is not 0, and a simple view is `len` contiguous bytes from `buf`, which neither
+        // move nor disappear until the view is released, when `self` is dropped. `readonly` is 0, so they may
+        // be written, and `&mut self` excludes other slices of this view.
         unsafe { std::slice::from_raw_parts_mut(self.view.buf.cast::<u8>(), length) }
     }
 
-    /// The bytes, which other threads of the interpreter, or processes where memory is shared, may
-    /// change while ours look at them without its lock.
+    /// Returns the bytes, which other threads of the interpreter, or other processes that share the memory,
+    /// may change while our threads read them without the interpreter's lock.
     pub(crate) fn shown(&self) -> ChangingBytes<'_> {
-        // SAFETY: a simple view is `len` contiguous bytes from `buf`, which stay where they are
-        // until the view is released, as `self` is dropped.
+        // SAFETY: a simple view is `len` contiguous bytes from `buf`, within one allocation or mapping, and
+        // they can be read until the view is released, when `self` is dropped. They need not stay the same.
         unsafe { ChangingBytes::new(self.view.buf.cast::<u8>(), self.length()) }
     }
 
-    /// The thread's attachment to the interpreter.
+    /// Returns the thread's attachment to the interpreter.
     pub(crate) fn py(&self) -> Python<'py> {
         self.py
     }
@@ -90,19 +93,19 @@ impl<'py> Buffer<'py> {
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
-        // SAFETY: filled in by PyObject_GetBuffer, released once, by a thread that is attached
+        // SAFETY: PyObject_GetBuffer filled in the view, only `drop` releases it, and this thread is attached
         // to the interpreter, as `py` shows.
         unsafe { ffi::PyBuffer_Release(&raw mut *self.view) };
     }
 }
 
-/// Takes the exporter's error and says what to do about it.
+/// Replaces the exporter's error by one that says what to do.
 fn refused(object: &Bound<'_, PyAny>, flags: c_int) -> PyErr {
     let py = object.py();
     let cause = PyErr::fetch(py);
     let class = object.get_type();
     let class = class.name().map_or_else(|_| "object".to_string(), |name| name.to_string());
-    // SAFETY: the object is alive.
+    // SAFETY: `object` is alive, and this thread is attached to the interpreter, as `py` shows.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return PyTypeError::new_err(format!("a bytes-like object is needed, not '{class}'"));
     }
