@@ -1,4 +1,4 @@
-//! Feeds: where workers get chunks from. One for each way that bytes reach memory.
+//! Feeds, from which workers get chunks: one for each way in which bytes reach memory.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,17 +26,17 @@ pub(super) struct Filled<'a> {
 enum Held<'a> {
     Window(Shown<'a>, Lease<'a, ()>),
     Buffer(Lease<'a, AlignedBuffer>),
-    /// The zeros of holes, which all holes of a run share, and a buffer that bounds how many.
+    /// The zeros of holes, which all holes of a run share, and a buffer that bounds the number of chunks.
     Zeros(
         Arc<AlignedBuffer>,
         #[expect(dead_code, reason = "held for its drop")] Lease<'a, AlignedBuffer>,
     ),
-    /// Bytes that no window can show. They too count against the windows that may exist.
+    /// Bytes that no window can show. They, too, count towards the maximum number of windows.
     Own(AlignedBuffer, #[expect(dead_code, reason = "held for its drop")] Option<Lease<'a, ()>>),
 }
 
 impl<'a> Filled<'a> {
-    /// The piece as workers and sinks see it.
+    /// Returns the piece in the form that workers and sinks get.
     pub(super) fn chunk(&self) -> Chunk<'_> {
         let piece = &self.piece;
         let bytes = (piece.read.end - piece.read.start) as usize;
@@ -60,9 +60,9 @@ impl<'a> Filled<'a> {
         }
     }
 
-    /// Whether bytes went away from a window since it was made and may have been seen as
-    /// zeros. Pages that are gone tear the window. Bytes gone from within the file's last
-    /// page do not, so the chunk's last byte is asked for.
+    /// Returns whether bytes have disappeared from a window since it was made and may have been seen as
+    /// zeros. Missing pages tear the window. Bytes that disappear within the file's last page do not, so the
+    /// chunk's last byte is read.
     pub(super) fn is_torn(&self, source: &dyn Source) -> bool {
         let Held::Window(shown @ Shown::Changing(Region::Window(_), _), _) = &self.held else {
             return false;
@@ -71,7 +71,7 @@ impl<'a> Filled<'a> {
         shown.is_torn() || matches!(source.read_at(last, &mut [0]), Ok(0))
     }
 
-    /// Reads the piece again, by `read_at`, whose error says what is wrong.
+    /// Reads the piece again with `read_at`, whose error says what is wrong.
     pub(super) fn read_again(self, source: &dyn Source) -> Result<Filled<'a>> {
         let mut unreadable = Vec::new();
         let buffer = read_piece(source, &self.piece, &mut unreadable)?;
@@ -82,7 +82,7 @@ impl<'a> Filled<'a> {
         Ok(Filled { piece: self.piece, held: Held::Own(buffer, permit), unreadable })
     }
 
-    /// Why bytes of a window went away that others have already seen as zeros.
+    /// Returns the reason why bytes of a window, which others have already seen as zeros, disappeared.
     pub(super) fn why_torn(self, source: &dyn Source) -> Error {
         let offset = self.piece.read.start;
         match self.read_again(source) {
@@ -106,7 +106,7 @@ fn read_piece(
     Ok(buffer)
 }
 
-/// The next thing a worker gets.
+/// The next item for a worker.
 pub(super) enum Step<'a> {
     Chunk(Filled<'a>),
     Failed(u64, Error),
@@ -125,19 +125,19 @@ impl Step<'_> {
     }
 }
 
-/// Hands out chunks in order; any worker may ask.
+/// Hands out chunks in order; any worker may call it.
 pub(super) trait Feed<'a>: Sync {
-    /// The next chunk, or `None` when there is none.
+    /// Returns the next chunk, or `None` if there is none.
     fn next(&self, recorder: &mut Recorder) -> Option<Step<'a>>;
 
-    /// Ends the run early: waiting threads return with nothing.
+    /// Ends the run early: waiting threads get nothing.
     fn close(&self);
 }
 
-/// The shared cutter, which after an error or the end yields nothing more.
+/// The shared cutter. After an error or the end it yields nothing more.
 pub(super) struct Cutter<'a> {
     pieces: Mutex<(Pieces<'a>, bool)>,
-    /// The zeros that holes show; allocated at the first hole.
+    /// The zeros for holes; allocated at the first hole.
     zeros: OnceLock<Arc<AlignedBuffer>>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Cutter<'a> {
         Cutter { pieces: Mutex::new((pieces, false)), zeros: OnceLock::new() }
     }
 
-    /// So many zeros; the same each time.
+    /// Returns `bytes` zeros; the same buffer each time.
     fn zeros(&self, bytes: usize) -> Arc<AlignedBuffer> {
         Arc::clone(self.zeros.get_or_init(|| Arc::new(AlignedBuffer::new(bytes))))
     }
@@ -180,12 +180,12 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Shows pages of the source where they lie; nothing is copied.
+/// Shows pages of the source in place, without a copy.
 pub(super) struct WindowFeed<'a> {
     pub(super) source: &'a dyn Source,
     pub(super) cutter: Cutter<'a>,
     pub(super) permits: &'a BufferPool<()>,
-    /// Without it, what others may change is read.
+    /// Without it, bytes that others may change are read.
     pub(super) promise: Option<AsData>,
 }
 
@@ -238,7 +238,7 @@ pub(super) struct ReadFeed<'a> {
 impl<'a> Feed<'a> for ReadFeed<'a> {
     fn next(&self, recorder: &mut Recorder) -> Option<Step<'a>> {
         let asked = Instant::now();
-        // The buffer first, then the piece: see the module's comment.
+        // Take the buffer before the piece: see the module's comment.
         let buffer = self.buffers.lend()?;
         recorder.waited(Stage::Read, asked);
         let start = Instant::now();
@@ -250,7 +250,7 @@ impl<'a> Feed<'a> for ReadFeed<'a> {
             Step::Chunk(filled) => {
                 recorder.busy(Stage::Read, start, filled.piece.own.end - filled.piece.own.start);
             }
-            // Later chunks are of no use.
+            // Later chunks are useless.
             Step::Failed(..) => self.cutter.close(),
         }
         Some(step)
@@ -271,7 +271,7 @@ fn fill_piece<'a>(
     let bytes = (piece.read.end - piece.read.start) as usize;
     let mut unreadable = Vec::new();
     if piece.is_hole {
-        // All buffers are as long as each other.
+        // All buffers have the same length.
         let held = Held::Zeros(cutter.zeros(buffer.len()), buffer);
         return Step::Chunk(Filled { piece, held, unreadable });
     }
@@ -292,24 +292,24 @@ pub(super) struct QueueFeed<'a> {
     arrivals: Mutex<Arrivals<'a>>,
 }
 
-/// Buffers that readers have sent, in the order of their completion.
+/// Buffers that readers have sent, in the order of completion.
 struct Arrivals<'a> {
     receiver: Receiver<Step<'a>>,
-    /// Came before its turn.
+    /// Chunks that arrived before their turn.
     early: BTreeMap<u64, Step<'a>>,
     next: u64,
 }
 
 impl<'a> QueueFeed<'a> {
-    /// `count` is the number of buffers and readers together.
+    /// Makes a feed; `count` is the number of buffers and readers together.
     pub(super) fn new(
         source: &'a dyn Source,
         cutter: Cutter<'a>,
         buffers: &'a BufferPool,
         count: usize,
     ) -> Self {
-        // Room for every buffer and every read's error, so that sending never waits: readers
-        // end with their first error, io_uring with those of the reads in flight.
+        // Enough for every buffer and every read's error, so sending never blocks: readers end with their
+        // first error, io_uring with those of the reads in flight.
         let (sender, receiver) = sync_channel(count + 64);
         let arrivals = Arrivals { receiver, early: BTreeMap::new(), next: 0 };
         QueueFeed {
@@ -325,22 +325,22 @@ impl<'a> QueueFeed<'a> {
         &self.cutter
     }
 
-    /// The source again, where nothing was read.
+    /// Returns the source's cutter, if nothing was read.
     pub(super) fn into_cutter(self) -> Cutter<'a> {
         self.cutter
     }
 
-    /// A reader's way to send. To be taken once by each before [`seal`](Self::seal).
+    /// Returns a sender. Each reader takes one before [`seal`](Self::seal).
     pub(super) fn sender(&self) -> Option<SyncSender<Step<'a>>> {
         lock(&self.sender).clone()
     }
 
-    /// Called when all readers have their sender: the queue ends when they are gone.
+    /// Called when all readers have their senders: the queue ends when they are dropped.
     pub(super) fn seal(&self) {
         *lock(&self.sender) = None;
     }
 
-    /// One reader's life: buffer, piece, read, send.
+    /// Runs a reader: buffer, piece, read, send.
     pub(super) fn read(&self, sender: &SyncSender<Step<'a>>, recorder: &mut Recorder) {
         loop {
             let asked = Instant::now();
@@ -376,7 +376,7 @@ impl<'a> QueueFeed<'a> {
     }
 }
 
-/// A buffer that a reader outside this file has filled.
+/// Wraps a buffer that a reader outside this file has filled.
 pub(super) fn filled<'a>(
     piece: Piece,
     buffer: Lease<'a, AlignedBuffer>,
