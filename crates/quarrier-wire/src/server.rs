@@ -1,4 +1,4 @@
-//! The server: listens, lets clients in as far as there is room, and ends without losing anything.
+//! The server: listens, admits clients up to a limit, and shuts down without losing anything.
 
 use std::fmt;
 use std::io;
@@ -19,19 +19,19 @@ use crate::{http, session};
 
 /// The server's settings: addresses, users and limits.
 pub struct Config {
-    /// Where PostgreSQL's protocol is spoken.
+    /// The address for PostgreSQL's protocol.
     pub postgres: SocketAddr,
-    /// Where HTTP is spoken, if anywhere.
+    /// The address for HTTP, if any.
     pub http: Option<SocketAddr>,
     /// The users; without any, everybody on this machine has access.
     pub users: Option<Users>,
     /// The certificate and key of encrypted connections.
     pub tls: Option<Tls>,
-    /// How much there may be of everything.
+    /// Limits on numbers, times and sizes.
     pub limits: Limits,
     /// The board of connections and statements.
     pub board: Arc<Board>,
-    /// Takes a line about what happens: wrong passwords, broken connections, defects.
+    /// Receives log lines: wrong passwords, broken connections, defects.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -57,11 +57,11 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Begins to listen; clients that come wait until [`run`](Self::run).
+    /// Binds the addresses; clients that connect wait until [`run`](Self::run).
     ///
     /// # Errors
-    /// If an address is taken or not of this machine, and where others than this machine could
-    /// come in although no user is named.
+    /// If an address is in use or does not belong to this machine, or if other machines could connect
+    /// although no user is defined.
     pub async fn bind(config: Config, answers: Arc<dyn Answers>) -> io::Result<Self> {
         let Config { postgres, http, users, tls, limits, board, log } = config;
         for address in [Some(postgres), http].into_iter().flatten() {
@@ -100,7 +100,7 @@ impl Server {
         Ok(Server { postgres: listener, http, shared })
     }
 
-    /// Where PostgreSQL's protocol is spoken.
+    /// Returns the address for PostgreSQL's protocol.
     ///
     /// # Errors
     /// The system's error.
@@ -108,7 +108,7 @@ impl Server {
         self.postgres.local_addr()
     }
 
-    /// Where HTTP is spoken.
+    /// Returns the address for HTTP.
     ///
     /// # Errors
     /// The system's error.
@@ -142,7 +142,7 @@ impl Server {
         let grace = shared.limits.grace_time;
         if timeout(grace, all(&mut tasks, &shared)).await.is_err() {
             shared.board.end_all();
-            // They know of the end; a connection that does not leave now is stuck.
+            // They were notified; a connection that does not end now is stuck.
             if timeout(Duration::from_secs(2), all(&mut tasks, &shared)).await.is_err() {
                 tasks.shutdown().await;
             }
@@ -180,13 +180,13 @@ async fn come_in(
         Ok(came) => came,
         Err(error) => {
             (shared.log)(&format!("a connection could not be accepted: {error}"));
-            // Mostly there are no descriptors left; it takes time until there are.
+            // Usually there are no descriptors left; it takes time until some are free.
             sleep(Duration::from_millis(50)).await;
             return;
         }
     };
     add(&shared.board.counts.connections, 1);
-    // Answers are small, and somebody waits for each.
+    // Answers are small, and a client waits for each.
     let _ = stream.set_nodelay(true);
     let place = shared.place();
     if place.is_none() {
@@ -197,7 +197,7 @@ async fn come_in(
         (true, Some(place)) => drop(tasks.spawn(http::serve(stream, peer, shared, place))),
         (false, Some(place)) => drop(tasks.spawn(session::serve(stream, peer, shared, place))),
         (false, None) => drop(tasks.spawn(session::refuse(stream))),
-        // It would take reading the request to say so.
+        // Reporting it would require reading the request.
         (true, None) => drop(stream),
     }
 }
