@@ -21,10 +21,10 @@ pub(crate) use marks::{Ends, MARKED_BYTES_MAX, Marked, Marks};
 pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
 
-/// Bytes that are looked at together.
+/// Number of bytes examined together.
 pub(crate) const AHEAD_BYTES: usize = 64;
 
-/// A short text that is compared with the bytes ahead: up to 64 of them.
+/// A short string to compare with the bytes ahead: up to 64 bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Short {
@@ -33,83 +33,86 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// `None` where it is too long.
+    /// Makes a short string; `None` if it is too long.
     pub(crate) fn new(text: &[u8]) -> Option<Self> {
         let mut bytes = [0; AHEAD_BYTES];
         bytes.get_mut(..text.len())?.copy_from_slice(text);
         Some(Short { bytes, len: text.len() })
     }
 
-    /// The text itself.
+    /// Returns the string.
     pub(crate) fn text(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-/// The first bytes of a string's text.
+/// The first bytes of a string's contents, classified.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text {
-    /// Bit i is set where byte i ends plain text: a quote, a backslash or a control character.
+    /// Bit i is set if byte i ends plain text: a quote, a backslash or a control character.
     pub(crate) stops: u64,
-    /// Bit i is set where byte i is not ASCII.
+    /// Bit i is set if byte i is not ASCII.
     pub(crate) wide: u64,
 }
 
-/// One instruction set's way of looking at the bytes ahead.
+/// The operations of one instruction set on the bytes ahead.
 ///
 /// # Safety
-/// For every function: the instruction set is available. The pointer given to [`look`](Lanes::look)
-/// points to [`AHEAD_BYTES`], and to twice as many if [`text`](Lanes::text) skips some; the bytes stay
-/// there as long as its result is used. [`value`](Lanes::value) gets a pointer to 17 bytes. `skip` is
-/// less than [`AHEAD_BYTES`].
+/// For every function: the instruction set is available. The pointer given to [`look`](Lanes::look) points to
+/// [`AHEAD_BYTES`], and to twice as many if [`text`](Lanes::text) skips some; the bytes stay valid as long as
+/// its result is used. [`value`](Lanes::value) gets a pointer to 17 bytes. `skip` is less than
+/// [`AHEAD_BYTES`].
 pub(crate) trait Lanes: Copy {
-    /// The bytes ahead: loaded once, asked for several things.
+    /// The bytes ahead, loaded once for several tests.
     type Ahead: Copy;
 
     /// Bytes that [`text`](Lanes::text) examines if none is skipped.
     const TEXT_BYTES: usize;
 
-    /// The bytes ahead.
+    /// Loads the bytes ahead.
     unsafe fn look(p: *const u8) -> Self::Ahead;
 
-    /// Whether they start with `text`.
+    /// Returns whether they start with `text`.
     unsafe fn starts_with(ahead: Self::Ahead, text: &Short) -> bool;
 
-    /// Whether the bytes at `p` start with `text`.
+    /// Returns whether the bytes at `p` start with `text`.
     #[inline(always)]
     unsafe fn is_at(p: *const u8, text: &Short) -> bool {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises that the instruction set is available, and that `p` points to
+        // AHEAD_BYTES.
         unsafe { Self::starts_with(Self::look(p), text) }
     }
 
-    /// Bit i is set where byte i at `p` is no decimal digit.
+    /// Bit i is set if byte i at `p` is not a decimal digit.
     #[inline(always)]
     unsafe fn no_digits(p: *const u8) -> u64 {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises that the instruction set is available, and that `p` points to
+        // AHEAD_BYTES; the skip of 0 is less than AHEAD_BYTES.
         unsafe { !Self::digits(Self::look(p), 0) }
     }
 
-    /// Whether [`digits`](Lanes::digits) and [`value`](Lanes::value) are quicker than a loop.
+    /// Whether [`digits`](Lanes::digits) and [`value`](Lanes::value) are faster than a loop.
     const HAS_DIGITS: bool;
 
-    /// Bit i is set where byte `skip` + i of [`AHEAD_BYTES`] is a decimal digit; not beyond.
+    /// Bit i is set if byte `skip` + i of [`AHEAD_BYTES`] is a decimal digit; not beyond.
     unsafe fn digits(ahead: Self::Ahead, skip: usize) -> u64;
 
-    /// The number of `digits` digits at `p`, `whole` of which precede a byte that is skipped (a point).
-    /// At most 16 bytes in all.
+    /// Returns the number with `digits` digits at `p`, of which `whole` precede a byte to skip (a point). At
+    /// most 16 bytes in all.
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64;
 
-    /// The number that the first `len` bytes at `p`, at most 16, are the digits of; `None` where one
-    /// of them is no decimal digit.
+    /// Parses the first `len` bytes at `p`, at most 16, as a number; `None` if one of them is not a decimal
+    /// digit.
     #[inline(always)]
     unsafe fn checked(p: *const u8, len: usize) -> Option<u64> {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises that the instruction set is available, and that `p` points to
+        // AHEAD_BYTES, of which `value` needs 17.
         unsafe {
             let are_digits = Self::no_digits(p).trailing_zeros() as usize >= len;
             if are_digits { Some(Self::value(p, len, len)) } else { None }
         }
     }
 
-    /// Classes of bytes from `skip` on: bit i is byte `skip` + i.
+    /// Classifies the bytes from `skip` on: bit i is byte `skip` + i.
     unsafe fn text(ahead: Self::Ahead, skip: usize) -> Text;
 }
