@@ -20,7 +20,7 @@ use crate::{Error, Filter, Named, Opened, Opener, Result, Sources};
 /// A request to append sources to a table.
 ///
 /// ```
-/// use quarrier::kept::{Kept, KeptLoad};
+/// use quarrier::kept::{DataFolder, KeptLoad};
 /// use quarrier::{Environment, OpenOptions, Opener, Sources};
 ///
 /// # let folder = std::env::temp_dir().join(format!("quarrier-kept-{}", std::process::id()));

@@ -27,7 +27,7 @@ const ROWS_AT_ONCE: usize = 8_192;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use quarrier::kept::{Kept, KeptLoad, Subscribe};
+/// use quarrier::kept::{DataFolder, KeptLoad, Subscribe};
 /// use quarrier_core::source::Memory;
 ///
 /// # let folder = std::env::temp_dir().join(format!("quarrier-subscribe-{}", std::process::id()));
