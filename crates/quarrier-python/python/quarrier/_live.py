@@ -133,8 +133,10 @@ class Subscription:
         return self._answer
 
     def _event(self) -> tuple[str, int | None, dict[str, Any]] | None:
-        """The next event; None where the server has sent all that was wanted. A row that is gone has no
-        mark where the one in its place follows, so that whoever goes on after a break gets both."""
+        """The next event; None if the server has sent everything.
+
+        A removed row has no mark if the row in its place follows, so that a client that continues
+        after a break gets both."""
         answer = self._opened()
         kind, data = "", ""
         mark: int | None = None
