@@ -70,7 +70,6 @@ from quarrier._file import SourceFile, open
 from quarrier._finding import Finding
 from quarrier._fsspec import register_when_imported
 from quarrier._gauge import Reading, gauge
-from quarrier._live import Change, Subscription
 from quarrier._native import (
     CarvedFiles,
     CostModel,
@@ -89,10 +88,11 @@ from quarrier._native import (
     regex,
     search,
 )
-from quarrier._server import Connection, Marks, Writer, connect
 
 if TYPE_CHECKING:
     from quarrier import parallel
+    from quarrier._live import Change, Subscription
+    from quarrier._server import Connection, Marks, Writer, connect
 
 __all__ = [
     "ArrowColumnError",
@@ -173,9 +173,21 @@ register_when_imported()
 
 # Checkers of types do not see it: with it, every name would be there for them.
 if not TYPE_CHECKING:
+    # Modules whose imports take longer than all others together, and the names that they define.
+    _LATER = {
+        "Change": "quarrier._live",
+        "Connection": "quarrier._server",
+        "Marks": "quarrier._server",
+        "Subscription": "quarrier._live",
+        "Writer": "quarrier._server",
+        "connect": "quarrier._server",
+    }
 
     def __getattr__(name: str) -> Any:
-        # Who does not use it should not wait for what it imports.
+        # A program that does not use them should not wait for them.
         if name == "parallel":
             return importlib.import_module("quarrier.parallel")
+        if name in _LATER:
+            value = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+            return value
         raise AttributeError(f"module 'quarrier' has no attribute {name!r}")
