@@ -20,10 +20,3 @@ fn reflected(bytes: &[u8], polynomial: u32) -> [u8; 4] {
     }
     (!crc).to_le_bytes()
 }
-
-/// CRC-64/NVME, little-endian.
-pub(crate) fn crc64(bytes: &[u8]) -> [u8; 8] {
-    let bit = |sum: u64| if sum & 1 == 1 { sum >> 1 ^ 0x9A6C_9329_AC4B_C9B5 } else { sum >> 1 };
-    let byte = |sum: u64, byte: &u8| (0..8).fold(sum ^ u64::from(*byte), |sum, _| bit(sum));
-    (!bytes.iter().fold(u64::MAX, byte)).to_le_bytes()
-}

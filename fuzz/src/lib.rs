@@ -20,7 +20,6 @@ pub mod files;
 pub mod formats;
 pub mod images;
 pub mod journal;
-pub mod kept;
 pub mod log;
 pub mod messages;
 pub mod oracle;
@@ -62,14 +61,13 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 36] = [
+pub const TARGETS: [Target; 35] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
     sparse::TARGET,
     journal::TARGET,
     log::TARGET,
-    kept::TARGET,
     condition::TARGET,
     statement::TARGET,
     messages::TARGET,
