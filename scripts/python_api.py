@@ -79,10 +79,10 @@ def docs_of_rust() -> dict[str, str]:
 
 
 def modules_of(init: ast.Module) -> dict[str, str]:
-    """The module of each name that the package shows."""
+    """The module of each name that the package shows, also of those that it imports later."""
     return {
         alias.asname or alias.name: (node.module or "").removeprefix("quarrier.")
-        for node in init.body
+        for node in ast.walk(init)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quarrier")
         for alias in node.names
     }

@@ -1233,7 +1233,7 @@ bool quarrier_sparse_file_modified(const struct quarrier_sparse_file *file, doub
 bool quarrier_sparse_file_length(const struct quarrier_sparse_file *file, uint64_t *length);
 
 /**
- * Sets the length of the file in bytes. QUARRIER_STATUS_BEYOND_LENGTH where a byte behind it is held.
+ * Sets the length of the file in bytes. QUARRIER_STATUS_BEYOND_LENGTH if the file holds a byte beyond it.
  */
 quarrier_status quarrier_sparse_file_set_length(struct quarrier_sparse_file *file,
                                                 uint64_t length,

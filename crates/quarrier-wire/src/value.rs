@@ -208,7 +208,7 @@ fn text(kind: u32, text: &str) -> Result<Value> {
     })
 }
 
-/// A day without the zone that JDBC's driver writes behind it, which says nothing of a day.
+/// Strips the time zone that the JDBC driver appends to a date; PostgreSQL ignores it, too.
 fn day_of(text: &str) -> &str {
     let Some((day, zone)) = text.split_at_checked(10) else { return text };
     let zone = zone.trim_start();

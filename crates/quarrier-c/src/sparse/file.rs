@@ -173,7 +173,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_length(
     })
 }
 
-/// Sets the length of the file in bytes. QUARRIER_STATUS_BEYOND_LENGTH where a byte behind it is held.
+/// Sets the length of the file in bytes. QUARRIER_STATUS_BEYOND_LENGTH if the file holds a byte beyond it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_set_length(
     file: *mut SparseFile,

@@ -17,7 +17,7 @@ use super::{FloatRange, Packed, PackedFloats, Range, facade};
 
 pub(crate) struct Neon;
 
-/// Bit `i % 8` in byte `i`: what is left of a lane's -1 when lanes are added up to a mask.
+/// Bit `i % 8` in byte `i`: ANDed with lanes of 0 or -1 and added up, they become a bit mask.
 const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
 /// One bit for each of 64 bytes, 0 or -1.

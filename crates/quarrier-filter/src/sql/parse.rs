@@ -127,7 +127,7 @@ pub fn on_a_large_stack<T: Send>(
 /// How an error says that the text is over.
 const THE_END: &str = "found the end";
 
-/// Refuses texts that would cost too much to parse, or could only end in a less helpful message.
+/// Refuses statements that cost too much to parse, or for which the parser has a less helpful error.
 fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     let said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
     let mut open = 0_usize;

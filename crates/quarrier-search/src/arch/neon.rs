@@ -9,7 +9,7 @@ use super::{ByteSets, Lanes, facade, half_byte_tables};
 
 pub(crate) struct Neon;
 
-/// Bit `i % 8` in byte `i`: what is left of a lane's -1 when lanes are added up to a mask.
+/// Bit `i % 8` in byte `i`: ANDed with lanes of 0 or -1 and added up, they become a bit mask.
 const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
 impl Neon {
