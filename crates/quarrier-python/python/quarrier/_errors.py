@@ -332,3 +332,15 @@ class ServerError(QuarrierError):
 
     def __str__(self) -> str:
         return f"{self.args[0]} ({self.hint})" if self.hint else str(self.args[0])
+
+    @classmethod
+    def _of_answer(cls, status: int, reason: str, content: bytes) -> ServerError:
+        """The error that an answer with another status than 200 reports."""
+        # Whoever meets no server needs no JSON.
+        import json
+
+        try:
+            said = json.loads(content)
+            return cls(said["error"], said["code"], said.get("hint"))
+        except (ValueError, KeyError, TypeError):
+            return cls(f"{status} {reason}", "")

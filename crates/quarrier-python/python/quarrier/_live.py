@@ -124,11 +124,7 @@ class Subscription:
             if answer.status != 200:
                 content = answer.read()
                 self.close()
-                try:
-                    said = json.loads(content)
-                    raise ServerError(said["error"], said["code"], said.get("hint"))
-                except (ValueError, KeyError, TypeError):
-                    raise ServerError(f"{answer.status} {answer.reason}", "") from None
+                raise ServerError._of_answer(answer.status, answer.reason, content)
             self._answer = answer
         return self._answer
 

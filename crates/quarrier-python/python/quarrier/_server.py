@@ -203,11 +203,7 @@ class Connection:
         kind = answer.headers.get_content_type()
         if answer.status == 200:
             return kind, content
-        try:
-            said = json.loads(content)
-            raise ServerError(said["error"], said["code"], said.get("hint"))
-        except (ValueError, KeyError, TypeError):
-            raise ServerError(f"{answer.status} {answer.reason}", "") from None
+        raise ServerError._of_answer(answer.status, answer.reason, content)
 
 
 def _seconds(time: str) -> float:
