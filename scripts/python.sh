@@ -50,8 +50,8 @@ case "$*" in
         build
         cd crates/quarrier-python
         failed=0
-        ruff format --check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python ../../fuzz ../../scripts ../../docs/conf.py || failed=1
-        ruff check . ../quarrier-python-sql ../../benchmarks/python ../../examples/python ../../fuzz ../../scripts ../../docs/conf.py || failed=1
+        ruff format --check . ../quarrier-python-sql ../../benchmarks/python ../../examples ../../fuzz ../../scripts ../../docs/conf.py || failed=1
+        ruff check . ../quarrier-python-sql ../../benchmarks/python ../../examples ../../fuzz ../../scripts ../../docs/conf.py || failed=1
         mypy || failed=1
         python -m mypy.stubtest --mypy-config-file pyproject.toml quarrier || failed=1
         exit "$failed"

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ pub struct Config {
     pub users: Option<Users>,
     /// The certificate and key of encrypted connections.
     pub tls: Option<Tls>,
+    /// A folder of pages that HTTP shows at `/pages/NAME`.
+    pub pages: Option<PathBuf>,
     /// Limits on numbers, times and sizes.
     pub limits: Limits,
     /// The board of connections and statements.
@@ -63,7 +66,7 @@ impl Server {
     /// If an address is in use or does not belong to this machine, or if other machines could connect
     /// although no user is defined.
     pub async fn bind(config: Config, answers: Arc<dyn Answers>) -> io::Result<Self> {
-        let Config { postgres, http, users, tls, limits, board, log } = config;
+        let Config { postgres, http, users, tls, pages, limits, board, log } = config;
         for address in [Some(postgres), http].into_iter().flatten() {
             if users.is_none() && !address.ip().is_loopback() {
                 let said = format!(
@@ -94,6 +97,7 @@ impl Server {
             closing: Stop::default(),
             is_local,
             since: Instant::now(),
+            pages,
             held: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
         });

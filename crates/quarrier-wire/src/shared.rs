@@ -1,5 +1,6 @@
 //! State shared by all connections, and its limits.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -63,6 +64,8 @@ pub(crate) struct Shared {
     /// Whether HTTP is spoken on this machine alone.
     pub(crate) is_local: bool,
     pub(crate) since: Instant,
+    /// The folder of the pages that are shown to browsers.
+    pub(crate) pages: Option<PathBuf>,
     /// Bytes of large messages that are held.
     pub(crate) held: AtomicUsize,
     /// Connections that are here or about to come in.

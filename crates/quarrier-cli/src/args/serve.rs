@@ -32,6 +32,8 @@ pub struct Serve {
     pub tls: Option<PathBuf>,
     /// The folder below which statements may read files.
     pub allowed: Option<PathBuf>,
+    /// The folder of pages for browsers.
+    pub pages: Option<PathBuf>,
     /// Bytes of memory that statements may take before they spill to disk.
     pub memory_bytes_max: Option<u64>,
     /// The longest that a statement may take.
@@ -112,6 +114,11 @@ pub(super) fn command() -> Command {
             "Encrypt with tls.crt and tls.key; with ca.crt, clients need a certificate",
         ))
         .arg(file("allow-files", "FOLDER", "Allow statements to read files below FOLDER"))
+        .arg(file(
+            "pages",
+            "FOLDER",
+            "Show FOLDER's pages, such as dashboards, at /pages/NAME.html",
+        ))
         .arg(
             Arg::new("max-connections")
                 .long("max-connections")
@@ -168,6 +175,7 @@ fn parse(matches: &ArgMatches) -> Serve {
         users: path("users"),
         tls: path("tls"),
         allowed: path("allow-files"),
+        pages: path("pages"),
         memory_bytes_max: matches.get_one("max-memory").copied(),
         timeout: matches.get_one("timeout").copied(),
         connections_max: matches.get_one::<u32>("max-connections").map_or(1_000, |n| *n as usize),

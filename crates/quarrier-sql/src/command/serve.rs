@@ -117,6 +117,12 @@ fn config(serve: &Serve, board: Arc<Board>) -> Result<Config> {
         Some(folder) => Some(Tls::read(folder).map_err(|error| wrong(&error.to_string()))?),
         None => None,
     };
+    let pages = match &serve.pages {
+        Some(folder) if !folder.is_dir() => {
+            return Err(wrong(&format!("{}: it is no folder", folder.display())));
+        }
+        pages => pages.clone(),
+    };
     let limits = Limits {
         connections_max: serve.connections_max,
         statement_time: serve.timeout,
@@ -128,6 +134,7 @@ fn config(serve: &Serve, board: Arc<Board>) -> Result<Config> {
         http: serve.http,
         users,
         tls,
+        pages,
         limits,
         board,
         log: Arc::new(move |line| {

@@ -6,6 +6,7 @@ mod ingest;
 mod io;
 mod metrics;
 mod page;
+mod pages;
 mod query;
 mod status;
 mod subscribe;
@@ -127,6 +128,10 @@ async fn routed(
         "/" | "/health" | "/metrics" | "/status" | "/query" | "/subscribe" => {
             Err(not_so(&method, path))
         }
+        other if reads && other.starts_with("/pages/") => {
+            let name = door::decoded(&other["/pages/".len()..]).unwrap_or_default();
+            pages::answered(name, shared.pages.as_ref()).await
+        }
         other => match other.strip_prefix("/tables/") {
             Some(name) if method == Method::POST => {
                 let name = door::decoded(name)
@@ -136,7 +141,7 @@ async fn routed(
             Some(_) => Err(not_so(&method, path)),
             None => Err(Failure::new(
                 "NOT_FOUND",
-                "there are /, /query, /subscribe, /tables/NAME, /metrics, /status and /health",
+                "there are /, /query, /subscribe, /tables/NAME, /pages/NAME, /metrics, /status and /health",
             )),
         },
     }

@@ -5,7 +5,7 @@ use quarrier_wire::{Limits, Users, made_line};
 use serde_json::{Value, json};
 
 use crate::client::{get, http, post};
-use crate::toy::{served, served_to};
+use crate::toy::{served, served_to, served_with};
 
 const ASK: &str = "/query?sql=SELECT+rows+7";
 
@@ -87,6 +87,41 @@ fn messages_are_posted() {
     assert_eq!(post(served.http, "/tables/other", "", "x").0, 404);
     assert_eq!(post(served.http, "/tables/t", "Sequence: 1\r\n", "x").0, 400);
     assert_eq!(post(served.http, "/tables/t", "Content-Encoding: gzip\r\n", "x").0, 400);
+}
+
+#[test]
+fn pages_of_a_folder_are_shown_and_nothing_else_of_it() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("pages");
+    std::fs::create_dir_all(folder.join("below.html")).unwrap();
+    std::fs::write(outer.path().join("secret.html"), "secret").unwrap();
+    std::fs::write(folder.join("a.html"), "<p>ünï").unwrap();
+    std::fs::write(folder.join(".hidden.html"), "secret").unwrap();
+    std::fs::write(folder.join("key.pem"), "secret").unwrap();
+    std::fs::write(folder.join("long.csv"), vec![b'x'; (16 << 20) + 1]).unwrap();
+    std::os::unix::fs::symlink("../secret.html", folder.join("link.html")).unwrap();
+    let served = served_with(None, Limits::default(), Some(folder));
+    assert_eq!(get(served.http, "/pages/a.html", ""), (200, "<p>ünï".to_string()));
+    for (path, wanted) in [
+        ("/pages/", 404),
+        ("/pages/b.html", 404),
+        ("/pages/key.pem", 404),
+        ("/pages/.hidden.html", 404),
+        ("/pages/../secret.html", 404),
+        ("/pages/..%2fsecret.html", 404),
+        ("/pages/%00.html", 404),
+        ("/pages/%ff.html", 404),
+        ("/pages/below.html", 500),
+        ("/pages/link.html", 500),
+        ("/pages/long.csv", 500),
+    ] {
+        let (status, said) = get(served.http, path, "");
+        assert_eq!(status, wanted, "{path}: {said}");
+        assert!(!said.contains("secret\n") && said.starts_with('{'), "{path}: {said}");
+    }
+    assert_eq!(post(served.http, "/pages/a.html", "", "").0, 404);
+    let (status, said) = get(crate::toy::served().http, "/pages/a.html", "");
+    assert!(status == 404 && said.contains("--pages"), "{said}");
 }
 
 #[test]

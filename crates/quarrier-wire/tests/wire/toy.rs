@@ -1,6 +1,7 @@
 //! An engine that knows a few sentences, and a server in front of it.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -259,6 +260,11 @@ pub(crate) fn served() -> Served {
 }
 
 pub(crate) fn served_to(users: Option<Users>, limits: Limits) -> Served {
+    served_with(users, limits, None)
+}
+
+/// Shows the pages of a folder, too.
+pub(crate) fn served_with(users: Option<Users>, limits: Limits, pages: Option<PathBuf>) -> Served {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (toy, board) = (Arc::new(Toy::default()), Arc::new(Board::default()));
@@ -270,6 +276,7 @@ pub(crate) fn served_to(users: Option<Users>, limits: Limits) -> Served {
         http: Some(any),
         users,
         tls: None,
+        pages,
         limits,
         board: Arc::clone(&board),
         log: Arc::new(move |line| lock(&log).push(line.to_string())),

@@ -1,0 +1,106 @@
+//! `/pages/NAME`: files of a folder that its owner shows to browsers, such as a dashboard. They have
+//! the origin of the server, so that a page of theirs may ask and subscribe here.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use hyper::Response;
+use hyper::header::{self, HeaderValue};
+
+use crate::failure::{Failure, Result, state};
+
+use super::body::{self, Body};
+
+/// The most bytes of a file.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Pages may be scripted as their author likes, but reach nothing except this server.
+const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-inline'; \
+                      style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; \
+                      base-uri 'none'; form-action 'self'";
+
+/// The media types of endings; files with another ending are not shown.
+const KINDS: [(&str, &str); 9] = [
+    ("html", "text/html; charset=utf-8"),
+    ("css", "text/css; charset=utf-8"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("json", "application/json"),
+    ("csv", "text/csv; charset=utf-8"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("svg", "image/svg+xml"),
+    ("png", "image/png"),
+    ("ico", "image/x-icon"),
+];
+
+pub(super) async fn answered(name: String, folder: Option<&PathBuf>) -> Result<Response<Body>> {
+    let Some(folder) = folder else {
+        return Err(missing(&name).hint("start the server with --pages FOLDER"));
+    };
+    let Some(kind) = kind_of(&name) else { return Err(missing(&name)) };
+    let path = folder.join(&name);
+    let reading = tokio::task::spawn_blocking(move || read(&path));
+    let content = reading.await.map_err(|_| Failure::new(state::INTERNAL, "the page was lost"))?;
+    let content = content.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => missing(&name),
+        _ => Failure::new(state::SYSTEM, format!("the page '{name}' cannot be read: {error}")),
+    })?;
+    let mut response = Response::new(body::whole(Bytes::from(content)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    Ok(response)
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::new("NOT_FOUND", format!("there is no page '{name}'"))
+}
+
+/// The media type of a file that may be shown: one in the folder itself that is not hidden.
+fn kind_of(name: &str) -> Option<&'static str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if name.starts_with('.') || !name.bytes().all(is_plain) {
+        return None;
+    }
+    let (_, ending) = name.rsplit_once('.')?;
+    KINDS.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known)).map(|(_, kind)| *kind)
+}
+
+/// The bytes of a regular file, not of one that a link names: a link would leave the folder.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let refused = |reason: &str| io::Error::new(io::ErrorKind::InvalidInput, reason.to_string());
+    let named = fs::symlink_metadata(path)?;
+    if !named.is_file() {
+        return Err(refused("it is no regular file"));
+    }
+    let file = File::open(path)?;
+    let opened = file.metadata()?;
+    // The name may have become a link in between.
+    if (opened.dev(), opened.ino()) != (named.dev(), named.ino()) {
+        return Err(refused("it was replaced just now"));
+    }
+    let mut content = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content)?;
+    match content.len() as u64 > FILE_BYTES_MAX {
+        true => Err(refused("it is longer than 16 MiB")),
+        false => Ok(content),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_the_folder_itself_have_a_kind() {
+        assert_eq!(kind_of("a.html"), Some("text/html; charset=utf-8"));
+        assert_eq!(kind_of("trades-2.SVG"), Some("image/svg+xml"));
+        for name in
+            ["", "a", ".html", ".a.html", "../a.html", "a/b.html", "a\\b.html", "a.exe", "a\0.html"]
+        {
+            assert_eq!(kind_of(name), None, "{name}");
+        }
+    }
+}
