@@ -1,9 +1,9 @@
 //! The board of connections and statements: shown by the page, `/metrics` and system tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quarrier_core::sync::lock;
 
@@ -15,6 +15,8 @@ use crate::failure::{Failure, state};
 pub struct Board {
     /// Counters.
     pub counts: Counts,
+    /// Counts of the last seconds, oldest first.
+    past: Mutex<VecDeque<(Instant, [u64; COUNTERS])>>,
     clients: Mutex<BTreeMap<u32, Client>>,
     running: Mutex<BTreeMap<u64, Arc<Running>>>,
     next_client: AtomicU64,
@@ -48,6 +50,47 @@ pub struct Counts {
     pub messages: AtomicU64,
     /// Messages that made no sense.
     pub rejected: AtomicU64,
+}
+
+/// The number of counters.
+const COUNTERS: usize = 12;
+/// Rates are those of so many of the last seconds.
+const RATE_SECONDS: usize = 10;
+
+/// A counter for display.
+#[derive(Debug, Clone, Copy)]
+pub struct Counter {
+    /// Its name, as `/metrics` has it after `quarrier_`.
+    pub name: &'static str,
+    /// Its meaning.
+    pub help: &'static str,
+    /// The total since the start.
+    pub total: u64,
+}
+
+impl Counts {
+    /// All counters as they are now.
+    pub fn all(&self) -> [Counter; COUNTERS] {
+        [
+            ("connections_total", "Connections that came.", &self.connections),
+            ("connections_refused_total", "Connections that were refused.", &self.refused),
+            ("wrong_passwords_total", "Passwords that were wrong.", &self.wrong_passwords),
+            ("http_requests_total", "Requests over HTTP.", &self.requests),
+            ("statements_total", "Statements that were begun.", &self.statements),
+            ("statements_failed_total", "Statements that failed.", &self.failures),
+            ("statements_cancelled_total", "Statements cancelled or too long.", &self.cancelled),
+            ("rows_sent_total", "Rows that were sent.", &self.rows),
+            ("sent_bytes_total", "Bytes that were sent.", &self.bytes_sent),
+            ("received_bytes_total", "Bytes that came.", &self.bytes_received),
+            ("messages_total", "Messages that were taken.", &self.messages),
+            ("messages_rejected_total", "Messages that made no sense.", &self.rejected),
+        ]
+        .map(|(name, help, count)| Counter {
+            name,
+            help,
+            total: count.load(Ordering::Relaxed),
+        })
+    }
 }
 
 /// Adds to a count.
@@ -122,6 +165,31 @@ impl Running {
 const TEXT_CHARS_MAX: usize = 400;
 
 impl Board {
+    /// Notes the counters; called once a second.
+    pub(crate) fn tick(&self) {
+        let now = (Instant::now(), self.counts.all().map(|counter| counter.total));
+        let mut past = lock(&self.past);
+        past.push_back(now);
+        if past.len() > RATE_SECONDS + 1 {
+            past.pop_front();
+        }
+    }
+
+    /// All counters, each with what was added per second in the last ten seconds; before the first second
+    /// is over, with 0.
+    pub fn rates(&self) -> Vec<(Counter, f64)> {
+        let (now, all) = (Instant::now(), self.counts.all());
+        let oldest = lock(&self.past).front().copied();
+        let rate = |place: usize, total: u64| match oldest {
+            Some((then, totals)) if now - then > Duration::ZERO => {
+                total.saturating_sub(totals[place]) as f64 / (now - then).as_secs_f64()
+            }
+            _ => 0.0,
+        };
+        let rates = all.iter().enumerate();
+        rates.map(|(place, counter)| (*counter, rate(place, counter.total))).collect()
+    }
+
     /// The clients that are here.
     pub fn clients(&self) -> Vec<Client> {
         lock(&self.clients).values().cloned().collect()

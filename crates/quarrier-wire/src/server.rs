@@ -126,9 +126,12 @@ impl Server {
         let Server { postgres, http, shared } = self;
         let mut tasks = JoinSet::new();
         tokio::pin!(stop);
+        let mut seconds = tokio::time::interval(Duration::from_secs(1));
+        seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = &mut stop => break,
+                _ = seconds.tick() => shared.board.tick(),
                 came = postgres.accept() => {
                     come_in(came, &shared, &mut tasks, false).await;
                 }

@@ -76,7 +76,7 @@ fn is_old(disk: &dyn Disk, next_name: &str, oldest_us: Option<i64>) -> Result<bo
     Ok(Head::from_bytes(&head[..filled]).is_some_and(|(head, _)| head.made_us < oldest_us))
 }
 
-fn length(disk: &dyn Disk, name: &str) -> Result<u64> {
+pub(super) fn length(disk: &dyn Disk, name: &str) -> Result<u64> {
     let path = disk.path(name);
     let file = disk.open(name, Access::Read).map_err(|e| Error::io(&path, "open it", e))?;
     let file: Arc<dyn DiskFile> = file.into();

@@ -264,13 +264,18 @@ impl Log {
         self.shared.queue.ended()
     }
 
+    /// The folder of the log.
+    pub(super) fn disk(&self) -> &dyn Disk {
+        self.disk.as_ref()
+    }
+
     /// Removes whole segments that need not be kept, as long as a durable checkpoint has all messages with
     /// marks below `checkpoint`. A follower that still needs the removed messages gets [`Error::Gone`].
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn retain(&self, retention: Retention, checkpoint: u64) -> Result<Removed> {
-        retain(self.disk.as_ref(), retention, checkpoint)
+        retain(self.disk(), retention, checkpoint)
     }
 
     /// Writes the waiting batches, notes the end, and frees the space that was not needed.

@@ -78,7 +78,7 @@ impl Served {
     /// If catalogs cannot be made of them.
     pub fn new(serving: Serving) -> crate::Result<Self> {
         let Serving { engine, runtime, board } = serving;
-        let catalogs = Catalogs::new((&tables(&engine), engine.version()), Arc::clone(&board))?;
+        let catalogs = Catalogs::new((&tables(&engine), engine.version()), &board, engine.kept())?;
         Ok(Served {
             engine,
             runtime,
@@ -99,7 +99,8 @@ impl Served {
                 if version == known.version {
                     return Ok(known);
                 }
-                Ok(Arc::new(Catalogs::new((&tables(&engine), version), board)?))
+                let catalogs = Catalogs::new((&tables(&engine), version), &board, engine.kept())?;
+                Ok(Arc::new(catalogs))
             })
             .await?;
         *lock(&self.catalogs) = Arc::clone(&newest);

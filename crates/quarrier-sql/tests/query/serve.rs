@@ -290,6 +290,10 @@ fn psql_describes_tables() {
         "orders\n"
     );
     assert_eq!(served.ask("SELECT \"user\" FROM quarrier.queries"), "ann\n");
+    let rates =
+        "SELECT total > 5 AND per_second >= 0 FROM quarrier.rates WHERE name = 'statements'";
+    assert_eq!(served.ask(rates), "t\n");
+    assert_eq!(served.ask("SELECT count(*) FROM quarrier.log"), "0\n");
 }
 
 #[test]

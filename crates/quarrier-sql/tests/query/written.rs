@@ -101,6 +101,16 @@ fn what_does_not_fit_has_its_code_and_changes_nothing() {
     assert_eq!(served.ask("SELECT count(*) FROM quotes"), "0\n");
 }
 
+#[test]
+fn the_state_of_the_log_is_a_table() {
+    let (_folder, served) = served();
+    let log = "SELECT last_mark, segments, bytes > 0, has_room, stopped IS NULL FROM quarrier.log";
+    assert_eq!(served.ask(log), "0|1|t|t|t\n");
+    served.ask(QUOTES);
+    served.ask("INSERT INTO quotes (id) VALUES (1), (2), (3)");
+    assert_eq!(served.ask(log), "3|1|t|t|t\n");
+}
+
 /// Runs psql with a standard input.
 fn fed(served: &Served, sql: &str, input: &[u8]) -> String {
     let (postgres, _) = served.addresses();

@@ -1,29 +1,13 @@
 //! `/metrics`: figures in Prometheus' text format.
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::shared::Shared;
 
 pub(super) fn text(shared: &Shared) -> String {
-    let counts = &shared.board.counts;
     let mut out = String::new();
-    let grown: [(&str, &str, &AtomicU64); 12] = [
-        ("connections_total", "Connections that came.", &counts.connections),
-        ("connections_refused_total", "Connections that were refused.", &counts.refused),
-        ("wrong_passwords_total", "Passwords that were wrong.", &counts.wrong_passwords),
-        ("http_requests_total", "Requests over HTTP.", &counts.requests),
-        ("statements_total", "Statements that were begun.", &counts.statements),
-        ("statements_failed_total", "Statements that failed.", &counts.failures),
-        ("statements_cancelled_total", "Statements cancelled or too long.", &counts.cancelled),
-        ("rows_sent_total", "Rows that were sent.", &counts.rows),
-        ("sent_bytes_total", "Bytes that were sent.", &counts.bytes_sent),
-        ("received_bytes_total", "Bytes that came.", &counts.bytes_received),
-        ("messages_total", "Messages that were taken.", &counts.messages),
-        ("messages_rejected_total", "Messages that made no sense.", &counts.rejected),
-    ];
-    for (name, help, count) in grown {
-        sample(&mut out, name, help, None, count.load(Ordering::Relaxed) as f64);
+    for counter in shared.board.counts.all() {
+        sample(&mut out, counter.name, counter.help, None, counter.total as f64);
     }
     let clients = shared.board.client_count() as f64;
     sample(&mut out, "connections", "Clients of PostgreSQL's protocol.", None, clients);

@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quarrier_messages::kept::Store;
-pub use quarrier_messages::log::Growth;
 use quarrier_messages::log::Options;
+pub use quarrier_messages::log::{Growth, LogState};
 use quarrier_messages::{Table, Value};
 
 use crate::account::{Stages, Stats, rate};
@@ -147,6 +147,14 @@ impl DataFolder {
     /// only.
     pub fn growth(&self) -> Option<Growth> {
         self.store.growth()
+    }
+
+    /// Returns the state of the log; `None` if the folder is open for reading only.
+    ///
+    /// # Errors
+    /// [`Error::Messages`](crate::Error::Messages) if the folder cannot be listed.
+    pub fn log_state(&self) -> Result<Option<LogState>> {
+        Ok(self.store.log_state()?)
     }
 
     /// Resolves the name of a table: an exact match, or the only table that differs in case alone.

@@ -9,7 +9,7 @@ use super::Store;
 use crate::kept::changes::Changes;
 use crate::kept::index::Extent;
 use crate::kept::snapshot::Making;
-use crate::log::{self, Growth, Log};
+use crate::log::{self, Growth, Log, LogState};
 use crate::{Error, Result, Schema};
 
 /// Bytes of messages to parse at once, unless one batch has more.
@@ -20,6 +20,14 @@ impl Store {
     /// only.
     pub fn growth(&self) -> Option<Growth> {
         self.log.as_ref().map(Log::growth)
+    }
+
+    /// Returns the state of the log; None if the folder is open for reading only.
+    ///
+    /// # Errors
+    /// [`Error::Log`] if the folder cannot be listed.
+    pub fn log_state(&self) -> Result<Option<LogState>> {
+        Ok(self.log.as_ref().map(Log::state).transpose()?)
     }
 
     /// Returns all messages of a table, as [`Store::table`] has them.

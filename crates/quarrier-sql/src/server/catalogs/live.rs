@@ -1,18 +1,22 @@
 //! Tables over the server itself, rebuilt for every query: `quarrier.queries`, `quarrier.connections`,
-//! `quarrier.tables`.
+//! `quarrier.tables`, `quarrier.rates`, `quarrier.log`.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use datafusion::arrow::array::{Float64Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{MemorySchemaProvider, Session, TableProvider};
-use datafusion::common::{Result, TableReference};
+use datafusion::common::{DataFusionError, Result, TableReference};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
+use quarrier::DataFolder;
+use quarrier::kept::LogState;
 use quarrier_wire::{Board, TableInfo};
 
 use crate::at_once::scan_at_once;
@@ -68,100 +72,145 @@ fn schema(fields: &[(&str, DataType)]) -> SchemaRef {
 /// Registers the tables.
 pub(super) fn register(
     context: &SessionContext,
-    board: Arc<Board>,
+    board: &Arc<Board>,
     served: &[TableInfo],
+    kept: Option<&Arc<DataFolder>>,
 ) -> crate::Result<()> {
     let catalog = context.catalog("quarrier").ok_or_else(|| crate::Error::Setup {
         reason: "there is no catalog to put tables in".to_string(),
     })?;
     catalog.register_schema(SCHEMA, Arc::new(MemorySchemaProvider::new()))?;
-    let add = |name: &str, fields: &[(&str, DataType)], make: Make| {
-        let table = Live { schema: schema(fields), make };
-        context.register_table(TableReference::partial(SCHEMA, name), Arc::new(table))
-    };
-    let (text, whole, float) = (DataType::Utf8, DataType::Int64, DataType::Float64);
-    let seen = Arc::clone(&board);
-    add(
-        "queries",
-        &[
-            ("connection", whole.clone()),
-            ("user", text.clone()),
-            ("statement", text.clone()),
-            ("seconds", float.clone()),
-            ("rows", whole.clone()),
-        ],
-        Box::new(move |schema| {
-            let all = seen.running();
-            let rows = all.iter().map(|it| it.rows.load(Ordering::Relaxed) as i64);
-            let columns = (
-                Int64Array::from_iter_values(all.iter().map(|it| i64::from(it.asker.connection))),
-                StringArray::from_iter_values(all.iter().map(|it| &it.asker.user)),
-                StringArray::from_iter_values(all.iter().map(|it| &it.text)),
-                Float64Array::from_iter_values(
-                    all.iter().map(|it| it.since.elapsed().as_secs_f64()),
-                ),
-                Int64Array::from_iter_values(rows),
-            );
-            Ok(RecordBatch::try_new(
-                schema,
-                vec![
-                    Arc::new(columns.0),
-                    Arc::new(columns.1),
-                    Arc::new(columns.2),
-                    Arc::new(columns.3),
-                    Arc::new(columns.4),
-                ],
-            )?)
-        }),
-    )?;
-    let seen = Arc::clone(&board);
-    add(
-        "connections",
-        &[
-            ("connection", whole.clone()),
-            ("user", text.clone()),
-            ("application", text.clone()),
-            ("address", text.clone()),
-            ("seconds", float),
-        ],
-        Box::new(move |schema| {
-            let all = seen.clients();
-            Ok(RecordBatch::try_new(
-                schema,
-                vec![
-                    Arc::new(Int64Array::from_iter_values(
-                        all.iter().map(|it| i64::from(it.asker.connection)),
-                    )),
-                    Arc::new(StringArray::from_iter_values(all.iter().map(|it| &it.asker.user))),
-                    Arc::new(StringArray::from_iter_values(
-                        all.iter().map(|it| &it.asker.application),
-                    )),
-                    Arc::new(StringArray::from_iter_values(all.iter().map(|it| &it.asker.peer))),
-                    Arc::new(Float64Array::from_iter_values(
-                        all.iter().map(|it| it.since.elapsed().as_secs_f64()),
-                    )),
-                ],
-            )?)
-        }),
-    )?;
-    let served = served.to_vec();
-    add(
-        "tables",
-        &[("table_name", text), ("rows", whole.clone()), ("columns", whole)],
-        Box::new(move |schema| {
-            let rows = served.iter().map(|it| it.rows.map(|rows| rows as i64));
-            let columns = served.iter().map(|it| it.columns.fields().len() as i64);
-            Ok(RecordBatch::try_new(
-                schema,
-                vec![
-                    Arc::new(StringArray::from_iter_values(served.iter().map(|it| &it.name))),
-                    Arc::new(Int64Array::from_iter(rows)),
-                    Arc::new(Int64Array::from_iter_values(columns)),
-                ],
-            )?)
-        }),
-    )?;
-    let fields: Vec<(&str, DataType)> = [
+    for (name, table) in [
+        ("queries", queries(Arc::clone(board))),
+        ("connections", connections(Arc::clone(board))),
+        ("tables", tables(served.to_vec())),
+        ("rates", rates(Arc::clone(board))),
+        ("log", log(kept.map(Arc::clone))),
+    ] {
+        context.register_table(TableReference::partial(SCHEMA, name), Arc::new(table))?;
+    }
+    let activity = TableReference::partial("pg_catalog", "pg_stat_activity");
+    context.register_table(activity, Arc::new(activities(Arc::clone(board))))?;
+    Ok(())
+}
+
+/// A column of an item each.
+fn whole<T>(items: &[T], of: impl Fn(&T) -> Option<u64>) -> ArrayRef {
+    let numbers = items.iter().map(|it| of(it).map(|it| i64::try_from(it).unwrap_or(i64::MAX)));
+    Arc::new(Int64Array::from_iter(numbers))
+}
+
+fn float<T>(items: &[T], of: impl Fn(&T) -> f64) -> ArrayRef {
+    Arc::new(Float64Array::from_iter_values(items.iter().map(of)))
+}
+
+fn text<T>(items: &[T], of: impl Fn(&T) -> Option<String>) -> ArrayRef {
+    Arc::new(StringArray::from_iter(items.iter().map(of)))
+}
+
+fn live(
+    fields: &[(&str, DataType)],
+    columns: impl Fn() -> Result<Vec<ArrayRef>> + Send + Sync + 'static,
+) -> Live {
+    let make = move |schema| Ok(RecordBatch::try_new(schema, columns()?)?);
+    Live { schema: schema(fields), make: Box::new(make) }
+}
+
+/// The statements that run.
+fn queries(board: Arc<Board>) -> Live {
+    let fields = [
+        ("connection", DataType::Int64),
+        ("user", DataType::Utf8),
+        ("statement", DataType::Utf8),
+        ("seconds", DataType::Float64),
+        ("rows", DataType::Int64),
+    ];
+    live(&fields, move || {
+        let all = board.running();
+        Ok(vec![
+            whole(&all, |it| Some(u64::from(it.asker.connection))),
+            text(&all, |it| Some(it.asker.user.clone())),
+            text(&all, |it| Some(it.text.clone())),
+            float(&all, |it| it.since.elapsed().as_secs_f64()),
+            whole(&all, |it| Some(it.rows.load(Ordering::Relaxed))),
+        ])
+    })
+}
+
+/// The clients of PostgreSQL's protocol.
+fn connections(board: Arc<Board>) -> Live {
+    let fields = [
+        ("connection", DataType::Int64),
+        ("user", DataType::Utf8),
+        ("application", DataType::Utf8),
+        ("address", DataType::Utf8),
+        ("seconds", DataType::Float64),
+    ];
+    live(&fields, move || {
+        let all = board.clients();
+        Ok(vec![
+            whole(&all, |it| Some(u64::from(it.asker.connection))),
+            text(&all, |it| Some(it.asker.user.clone())),
+            text(&all, |it| Some(it.asker.application.clone())),
+            text(&all, |it| Some(it.asker.peer.clone())),
+            float(&all, |it| it.since.elapsed().as_secs_f64()),
+        ])
+    })
+}
+
+fn tables(served: Vec<TableInfo>) -> Live {
+    let fields =
+        [("table_name", DataType::Utf8), ("rows", DataType::Int64), ("columns", DataType::Int64)];
+    live(&fields, move || {
+        Ok(vec![
+            text(&served, |it| Some(it.name.clone())),
+            whole(&served, |it| it.rows),
+            whole(&served, |it| Some(it.columns.fields().len() as u64)),
+        ])
+    })
+}
+
+/// Counters of the server, and how fast they grew in the last ten seconds.
+fn rates(board: Arc<Board>) -> Live {
+    let fields =
+        [("name", DataType::Utf8), ("total", DataType::Int64), ("per_second", DataType::Float64)];
+    live(&fields, move || {
+        let all = board.rates();
+        Ok(vec![
+            text(&all, |(it, _)| Some(it.name.trim_end_matches("_total").to_string())),
+            whole(&all, |(it, _)| Some(it.total)),
+            float(&all, |(_, rate)| *rate),
+        ])
+    })
+}
+
+/// The log: a row where the server has a data folder.
+fn log(kept: Option<Arc<DataFolder>>) -> Live {
+    let fields = [
+        ("last_mark", DataType::Int64),
+        ("segments", DataType::Int64),
+        ("bytes", DataType::Int64),
+        ("has_room", DataType::Boolean),
+        ("stopped", DataType::Utf8),
+    ];
+    live(&fields, move || {
+        let state = kept.as_ref().map(|kept| kept.log_state()).transpose();
+        let state = state.map_err(|error| DataFusionError::External(Box::new(error)))?.flatten();
+        let all: Vec<LogState> = state.into_iter().collect();
+        let has_room = all.iter().map(|it| Some(it.has_room));
+        Ok(vec![
+            whole(&all, |it| Some(it.last_mark)),
+            whole(&all, |it| Some(it.segments)),
+            whole(&all, |it| Some(it.bytes)),
+            Arc::new(BooleanArray::from_iter(has_room)),
+            text(&all, |it| it.stopped.clone()),
+        ])
+    })
+}
+
+/// The clients, under PostgreSQL's names.
+fn activities(board: Arc<Board>) -> Live {
+    let names = [
         "datid",
         "datname",
         "pid",
@@ -176,19 +225,12 @@ pub(super) fn register(
         "wait_event_type",
         "wait_event",
         "backend_type",
-    ]
-    .map(|name| {
+    ];
+    let fields = names.map(|name| {
         let is_number = matches!(name, "datid" | "pid" | "usesysid");
         (name, if is_number { DataType::Int64 } else { DataType::Utf8 })
-    })
-    .to_vec();
-    let activity =
-        Live { schema: schema(&fields), make: Box::new(move |schema| activity(&board, &schema)) };
-    context.register_table(
-        TableReference::partial("pg_catalog", "pg_stat_activity"),
-        Arc::new(activity),
-    )?;
-    Ok(())
+    });
+    Live { schema: schema(&fields), make: Box::new(move |schema| activity(&board, &schema)) }
 }
 
 /// Clients with their queries, under PostgreSQL's names.
@@ -197,7 +239,7 @@ fn activity(board: &Board, schema: &SchemaRef) -> Result<RecordBatch> {
     let asked = |connection: u32| {
         running.iter().find(|it| it.asker.connection == connection).map(|it| it.text.clone())
     };
-    let columns = schema.fields().iter().map(|field| -> datafusion::arrow::array::ArrayRef {
+    let columns = schema.fields().iter().map(|field| -> ArrayRef {
         match field.name().as_str() {
             "pid" => Arc::new(Int64Array::from_iter_values(
                 clients.iter().map(|it| i64::from(it.asker.connection)),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures::StreamExt;
+use quarrier::DataFolder;
 use quarrier_wire::{
     Asker, Board, Failure, Prepared, Reply, Result, Rows, TableInfo, Value, cast_kinds, kind,
     lists_of_names, literal, parameter_count, plain, said, state, with_parameters,
@@ -42,7 +43,8 @@ pub(super) struct CatalogQuery {
 impl Catalogs {
     pub(super) fn new(
         (served, version): (&[TableInfo], u64),
-        board: Arc<Board>,
+        board: &Arc<Board>,
+        kept: Option<&Arc<DataFolder>>,
     ) -> crate::Result<Self> {
         let config = SessionConfig::new()
             .with_default_catalog_and_schema("quarrier", "pg_catalog")
@@ -54,7 +56,7 @@ impl Catalogs {
             .build_arc()?;
         let context = SessionContext::new_with_config_rt(config, runtime);
         let numbers = tables::register(&context, served)?;
-        live::register(&context, board, served)?;
+        live::register(&context, board, served, kept)?;
         functions::register(&context);
         Ok(Catalogs { context, version, numbers })
     }
