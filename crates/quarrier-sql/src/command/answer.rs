@@ -9,6 +9,7 @@ use quarrier_core::panics;
 use quarrier_report::Manner;
 use quarrier_sql::{Answer, Error, Format, Result, Rows, Statement, Written, write};
 
+use super::pager::Pager;
 use super::target::Target;
 use super::{INCOMPLETE, Session, met, watch};
 
@@ -25,7 +26,7 @@ pub(super) async fn at_once(session: &Session<'_>, text: &str) -> Result<bool> {
     let are_here = rows.are_here();
     let write = written(session, Answer::Rows(rows));
     let written = if are_here { write.await? } else { watch::until(session, write).await? };
-    if session.query.timing {
+    if session.view.is_timed.get() {
         say(written, start.elapsed());
     }
     Ok(true)
@@ -39,9 +40,10 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
         session.count_reading(start);
         met::tell(session)?;
         let is_copy = matches!(answer, Answer::Copy { .. });
-        Ok((written(session, answer).await?, is_copy))
+        let has_rows = matches!(&answer, Answer::Rows(rows) if !rows.schema().fields().is_empty());
+        Ok((written(session, answer).await?, is_copy, has_rows))
     };
-    let (written, is_copy) = watch::until(session, answered).await.inspect_err(|_| {
+    let (written, is_copy, has_rows) = watch::until(session, answered).await.inspect_err(|_| {
         // Its line says enough, of whatever thread a panic was.
         let _ = panics::take();
     })?;
@@ -50,8 +52,11 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
         notes.iter().for_each(|note| complain(note));
         session.worsen(INCOMPLETE);
     }
-    if session.query.timing || (is_copy && !session.query.quiet) {
+    if session.view.is_timed.get() || (is_copy && !session.query.quiet) {
         say(written, start.elapsed());
+    } else if has_rows && session.view.is_counted.get() {
+        // If standard error is closed, nobody is left to read this.
+        let _ = writeln!(std::io::stderr(), "({} {})", written.rows, rows_of(written));
     }
     Ok(())
 }
@@ -65,8 +70,12 @@ async fn run(session: &Session<'_>, statement: &Statement) -> Result<Answer> {
     task.await.map_err(ended)?
 }
 
+fn rows_of(written: Written) -> &'static str {
+    if written.rows == 1 { "row" } else { "rows" }
+}
+
 fn say(written: Written, time: Duration) {
-    let rows = if written.rows == 1 { "row" } else { "rows" };
+    let rows = rows_of(written);
     // If standard error is closed, nobody is left to read this.
     let _ = writeln!(std::io::stderr(), "{} {rows} in {:.6} s", written.rows, time.as_secs_f64());
 }
@@ -82,7 +91,7 @@ async fn written(session: &Session<'_>, answer: Answer) -> Result<Written> {
             let format = format_of(session.query.format);
             let written = match &session.query.output {
                 Some(path) => to_file(&mut rows, path, format).await?,
-                None => to_stdout(&mut rows, format).await?,
+                None => to_stdout(session, &mut rows, format).await?,
             };
             (rows, written)
         }
@@ -110,7 +119,7 @@ async fn to_file(rows: &mut Rows, path: &std::path::Path, format: Format) -> Res
     Ok(written)
 }
 
-async fn to_stdout(rows: &mut Rows, format: Format) -> Result<Written> {
+async fn to_stdout(session: &Session<'_>, rows: &mut Rows, format: Format) -> Result<Written> {
     let stdout = StandardOutput::new();
     let is_for_people = format == Format::Text || !stdout.is_terminal();
     if !is_for_people && matches!(format, Format::Arrow | Format::Parquet) {
@@ -121,14 +130,42 @@ async fn to_stdout(rows: &mut Rows, format: Format) -> Result<Written> {
         let mut nothing = std::io::sink();
         return write(rows, format, "nowhere", &mut nothing).await;
     }
+    if format == Format::Text {
+        return for_people(session, rows, stdout).await;
+    }
     let stdout: Box<dyn Write + Send> = match format {
         Format::Json => stdout.shown(Manner::Json),
         Format::Csv => stdout.shown(Manner::Text),
         // A table's values are escaped one by one.
-        Format::Text | Format::Arrow | Format::Parquet => Box::new(stdout),
+        Format::Text | Format::Records | Format::Arrow | Format::Parquet => Box::new(stdout),
     };
     let mut out = std::io::BufWriter::with_capacity(64 << 10, stdout);
     let written = write(rows, format, "standard output", &mut out).await?;
+    all_well()?;
+    Ok(written)
+}
+
+/// Writes a table, or a line for each value, to a pager if it is larger than the screen.
+async fn for_people(
+    session: &Session<'_>,
+    rows: &mut Rows,
+    stdout: StandardOutput,
+) -> Result<Written> {
+    const NAME: &str = "standard output";
+    let format = if session.view.is_expanded.get() { Format::Records } else { Format::Text };
+    let written = match session.view.page() {
+        Some(screen) => {
+            let mut pager = Pager::new(stdout, screen);
+            let written = write(rows, format, NAME, &mut pager).await?;
+            let ended = pager.end();
+            ended.map_err(|error| Error::Output { name: NAME.to_string(), error })?;
+            written
+        }
+        None => {
+            let mut out = std::io::BufWriter::with_capacity(64 << 10, stdout);
+            write(rows, format, NAME, &mut out).await?
+        }
+    };
     all_well()?;
     Ok(written)
 }

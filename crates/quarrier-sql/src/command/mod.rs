@@ -3,11 +3,13 @@
 mod answer;
 mod concurrent;
 mod met;
+mod pager;
 mod piped;
 mod prompt;
 mod runtime;
 pub(crate) mod serve;
 mod target;
+mod view;
 mod watch;
 
 use std::cell::{Cell, RefCell};
@@ -20,6 +22,7 @@ use quarrier_cli::{Query, QueryAccount, complain, has_failed};
 use quarrier_core::parallel::planned_workers;
 use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory};
 
+use self::view::View;
 use crate::stack::Stack;
 
 /// The exit code of what Ctrl-C ended.
@@ -41,6 +44,7 @@ struct Session<'q> {
     outcome: Cell<u8>,
     /// The cost of the statements so far.
     account: RefCell<QueryAccount>,
+    view: View,
 }
 
 /// Runs the query, and reports errors. Returns the exit code.
@@ -69,7 +73,8 @@ pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
         };
         let engine = Arc::new(Engine::new(options)?);
         let account = RefCell::new(QueryAccount { workers, ..QueryAccount::default() });
-        let session = Session { query, engine, stop, outcome: Cell::new(0), account };
+        let view = View { is_timed: Cell::new(query.timing), ..View::default() };
+        let session = Session { query, engine, stop, outcome: Cell::new(0), account, view };
         let done = session.run().await;
         session.give_account();
         done.map(|()| session.outcome.get())

@@ -213,6 +213,14 @@ impl Engine {
         all.into_iter().cloned().collect()
     }
 
+    /// The names of the columns of a table that is open; empty if it is not.
+    pub async fn columns_of(&self, table: &str) -> Vec<String> {
+        let Ok(table) = self.context.table_provider(TableReference::bare(table)).await else {
+            return Vec::new();
+        };
+        table.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
     /// Rejects and other problems of files loaded since the last call.
     pub fn take_loaded(&self) -> Loaded {
         std::mem::take(&mut lock(&self.state).loaded)

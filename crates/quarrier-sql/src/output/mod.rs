@@ -2,6 +2,7 @@
 
 mod columns;
 mod nested;
+mod records;
 mod text;
 
 use std::io::Write;
@@ -15,6 +16,8 @@ use crate::{Error, Result};
 pub enum Format {
     /// A table for people.
     Text,
+    /// A line for each value, for people.
+    Records,
     /// One object a line.
     Json,
     /// RFC 4180 with a header.
@@ -75,10 +78,11 @@ async fn written(
     name: &str,
     out: &mut (dyn Write + Send),
 ) -> Result<Written> {
-    let is_text = matches!(format, Format::Text | Format::Csv);
+    let is_text = matches!(format, Format::Text | Format::Records | Format::Csv);
     let schema = if is_text { nested::schema(rows.schema()) } else { rows.schema().clone() };
     let mut writer: Box<dyn Batches + Send + '_> = match format {
         Format::Text => Box::new(text::Text::new(&schema, name, out)),
+        Format::Records => Box::new(records::Records::new(&schema, name, out)),
         Format::Json => Box::new(columns::Json::new(name, out)),
         Format::Csv => Box::new(columns::Csv::new(name, out, &schema)?),
         Format::Arrow => Box::new(columns::Arrow::new(name, out, &schema)?),

@@ -134,7 +134,7 @@ impl Batches for Text<'_> {
 }
 
 /// The value on one line, copied only where something in it is escaped.
-fn harmless(value: String) -> String {
+pub(super) fn harmless(value: String) -> String {
     match visible(&value) {
         Cow::Borrowed(_) => value,
         Cow::Owned(escaped) => escaped,

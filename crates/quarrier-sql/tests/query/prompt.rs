@@ -18,12 +18,17 @@ struct Prompt {
 
 impl Prompt {
     fn new(folder: &Folder) -> Self {
+        Prompt::with(folder, "csv")
+    }
+
+    fn with(folder: &Folder, format: &str) -> Self {
         let (keys, its) = terminal();
         let child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
-            .args(["--table", "m=orders.ndjson", "--format", "csv"])
+            .args(["--table", "m=orders.ndjson", "--format", format])
             .current_dir(folder.path(""))
             .env("XDG_STATE_HOME", folder.path("state"))
             .env("TERM", "xterm")
+            .env("PAGER", "sed s/^/paged:/")
             .stdin(Stdio::from(its.try_clone().unwrap()))
             .stdout(Stdio::from(its.try_clone().unwrap()))
             .stderr(Stdio::from(its))
@@ -65,6 +70,7 @@ impl Prompt {
 }
 
 const PROMPT: &str = "quarrier> ";
+const CONTINUED: &str = "       -> ";
 
 #[test]
 fn statements_are_typed_completed_and_remembered() {
@@ -98,5 +104,65 @@ fn statements_are_typed_completed_and_remembered() {
     prompt.until("\n45\r\n");
     prompt.until(PROMPT);
     prompt.typed("\x04");
+    assert_eq!(prompt.ended(), 0);
+}
+
+#[test]
+fn a_statement_goes_on_under_a_prompt_of_its_own_and_rows_are_counted() {
+    let folder = Folder::new();
+    folder.file("orders.ndjson", "{\"qty\":40}\n{\"qty\":2}\n");
+    let mut prompt = Prompt::with(&folder, "text");
+    prompt.until("\\? lists the commands.");
+    prompt.until(PROMPT);
+    prompt.typed("SELECT qty\r");
+    prompt.until(CONTINUED);
+    prompt.typed("FROM m;\r");
+    prompt.until(" 40\r\n");
+    prompt.until("(2 rows)");
+    prompt.until(PROMPT);
+    // Ctrl-C gives it up.
+    prompt.typed("SELECT\r");
+    prompt.until(CONTINUED);
+    prompt.typed("\x03");
+    prompt.until(PROMPT);
+    prompt.typed("SELECT 5 + 2;\r");
+    prompt.until(" 7\r\n");
+    prompt.until("(1 row)");
+    prompt.until(PROMPT);
+    // Columns are completed.
+    prompt.typed("SELECT max(qt\t) + 1 FROM m;\r");
+    prompt.until(" 41\r\n");
+    prompt.until(PROMPT);
+    prompt.typed("\\q\r");
+    assert_eq!(prompt.ended(), 0);
+}
+
+#[test]
+fn lines_with_a_backslash_are_commands_to_the_prompt() {
+    let folder = Folder::new();
+    folder.file("orders.ndjson", "{\"qty\":40}\n");
+    let mut prompt = Prompt::with(&folder, "text");
+    prompt.until(PROMPT);
+    for (typed, shown) in [
+        ("\\?", "leave, as do"),
+        ("\\d", "table_name\r\n"),
+        ("\\d m", "qty "),
+        ("\\x", "One line a value is on."),
+        ("SELECT 5 AS a, 'b' AS long;", "a    | 5\r\nlong | b\r\n"),
+        ("\\x off", "One line a value is off."),
+        ("\\timing", "Timing is on."),
+        ("SELECT 1;", "1 row in "),
+        ("\\timing maybe", "'on' or 'off'"),
+        ("\\copy", "unknown command '\\copy'"),
+        // Wider than the terminal.
+        ("SELECT repeat('x', 100) AS a;", "paged:xxxxxx"),
+        ("\\pager off", "The pager is off."),
+        ("SELECT repeat('y', 100) AS a;", "\nyyyyyy"),
+    ] {
+        prompt.typed(&format!("{typed}\r"));
+        prompt.until(shown);
+        prompt.until(PROMPT);
+    }
+    prompt.typed("quit\r");
     assert_eq!(prompt.ended(), 0);
 }

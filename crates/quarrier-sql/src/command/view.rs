@@ -1,0 +1,32 @@
+//! The settings of the prompt for the output of answers.
+
+use std::cell::Cell;
+
+/// Settings that last from one statement to the next.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    /// Each answer is followed by its number of rows.
+    pub(super) is_counted: Cell<bool>,
+    /// Each answer is followed by its time.
+    pub(super) is_timed: Cell<bool>,
+    /// One line a value, in place of one a row.
+    pub(super) is_expanded: Cell<bool>,
+    /// Answers larger than the screen go to a pager.
+    pub(super) is_paged: Cell<bool>,
+    /// The terminal that an answer should fit; `None` if there is none.
+    pub(super) screen: Cell<Option<Screen>>,
+}
+
+/// The size of a terminal, in cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Screen {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+impl View {
+    /// The screen beyond whose size an answer goes to a pager.
+    pub(super) fn page(&self) -> Option<Screen> {
+        self.screen.get().filter(|_| self.is_paged.get())
+    }
+}
