@@ -87,14 +87,20 @@ def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Sh
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"dtype {kind} holds Python objects, which processes cannot share")
-    sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
-    if any(size < 0 for size in sizes):
-        raise ValueError(f"shape {sizes} has a negative size")
+    sizes = sizes_of(shape)
     nbytes = math.prod(sizes) * kind.itemsize
     if nbytes == 0:
         return np.zeros(sizes, kind).view(SharedArray)
     bytes_of = root_of(SharedRegion(nbytes))
     return np.ndarray(sizes, kind, bytes_of).view(SharedArray)
+
+
+def sizes_of(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """The size of each axis, of a shape as numpy takes them."""
+    sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"shape {sizes} has a negative size")
+    return sizes
 
 
 def root_of(region: SharedRegion) -> Bytes:

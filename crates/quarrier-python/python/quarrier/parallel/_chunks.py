@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy.typing as npt
-
 from quarrier.parallel._options import at_least, count_of
+from quarrier.parallel._outs import Outs
 
 # The temporaries of a kernel over so many bytes stay in the cache of a core, and are not many
 # megabytes in all workers together.
@@ -23,16 +22,16 @@ _CHUNKS_MAX = 1 << 26
 
 
 def rows_of(
-    array: npt.NDArray[Any],
+    outs: Outs,
     kernel: Callable[..., Any],
     chunk: int | None,
     workers: int | Literal["auto"] | None,
 ) -> int:
-    """The indices of a chunk of `array`, that `kernel` fills."""
-    length = len(array)
+    """The indices of a chunk of the arrays that `kernel` fills."""
+    length = len(outs)
     if chunk is not None:
         return max(at_least("chunk", chunk, 1), -(-length // _CHUNKS_MAX))
-    row_bytes = max(1, array.nbytes // length)
+    row_bytes = max(1, outs.nbytes // length)
     # Numba's mark of what it compiled, by which it says the function it was made of.
     is_compiled = hasattr(kernel, "py_func")
     rows = max(1, (_COMPILED_CHUNK_BYTES if is_compiled else _CHUNK_BYTES) // row_bytes)
@@ -46,11 +45,9 @@ def rows_of(
     return rows
 
 
-def together_of(
-    array: npt.NDArray[Any], rows: int, chunks: int, workers: int | Literal["auto"] | None
-) -> int:
+def together_of(outs: Outs, rows: int, chunks: int, workers: int | Literal["auto"] | None) -> int:
     """How many chunks are claimed at once: those of a huge page, so that one worker takes it."""
-    chunk_bytes = max(1, rows * (array.nbytes // len(array)))
+    chunk_bytes = max(1, rows * (outs.nbytes // len(outs)))
     if chunks < 64 * count_of(workers):
         return 1
     return max(1, _HUGE_PAGE_BYTES // chunk_bytes)

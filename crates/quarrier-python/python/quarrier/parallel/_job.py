@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from quarrier.parallel._outs import Outs
+
 Array = npt.NDArray[Any]
 
 
@@ -25,7 +27,7 @@ class Job(Protocol):
         """Runs the kernel over a chunk."""
 
 
-def nothing(value: object, out: Array) -> None:
+def nothing(value: object, out: object) -> None:
     """Refuses what a kernel returns that was to fill `out`; `out` itself, as ufuncs do, is fine."""
     if value is not None and value is not out:
         kind = type(value).__name__
@@ -50,40 +52,39 @@ class _Pieces:
 
 
 class Filling(_Pieces):
-    """`init`: the kernel fills slices of an array."""
+    """`init`: the kernel fills slices of arrays."""
 
-    def __init__(self, kernel: Callable[[Any, int], object], out: Array, rows: int) -> None:
-        super().__init__(len(out), rows)
+    def __init__(self, kernel: Callable[[Any, int], object], outs: Outs, rows: int) -> None:
+        super().__init__(len(outs), rows)
         self._kernel = kernel
-        # A slice of a subclass takes seven times as long to make as one of numpy's own.
-        self._out = np.asarray(out)
+        self._outs = outs
 
     def run(self, index: int) -> None:
         first, last = self.bounds(index)
-        out = self._out[first:last]
+        out = self._outs.at(slice(first, last))
         nothing(self._kernel(out, first), out)
 
 
 class Mapping(_Pieces):
-    """`map`: the kernel makes slices of an array out of slices of others."""
+    """`map`: the kernel makes slices of arrays out of slices of others."""
 
     def __init__(
         self,
         kernel: Callable[..., object],
-        out: Array,
+        outs: Outs,
         inputs: list[Array],
         halo: int,
         rows: int,
     ) -> None:
-        super().__init__(len(out), rows)
+        super().__init__(len(outs), rows)
         self._kernel = kernel
-        self._out = np.asarray(out)
+        self._outs = outs
         self._inputs = [np.asarray(array) for array in inputs]
         self._halo = halo
 
     def run(self, index: int) -> None:
         first, last = self.bounds(index)
-        out = self._out[first:last]
+        out = self._outs.at(slice(first, last))
         if self._halo == 0:
             nothing(self._kernel(out, *[array[first:last] for array in self._inputs]), out)
             return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from typing import Any, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from quarrier.parallel._array import span_of
@@ -17,6 +19,7 @@ class Mapping(NamedTuple):
     last: int
     access: str
     offset: int
+    device: str
     inode: int
     path: str
 
@@ -27,19 +30,47 @@ class MappedFile(NamedTuple):
     descriptor: int
     offset: int
 
+    def close(self) -> None:
+        """Closes the descriptor."""
+        os.close(self.descriptor)
+
+
+class FileSpan(NamedTuple):
+    """The bytes of a file that an array maps."""
+
+    file: tuple[str, int]
+    first: int
+    last: int
+
+
+def mmap_of(array: npt.NDArray[Any]) -> mmap.mmap | None:
+    """The `mmap` that an array is a part of, as those of `np.memmap` are."""
+    below: Any = array
+    while isinstance(below, (np.ndarray, memoryview)):
+        below = below.base if isinstance(below, np.ndarray) else below.obj
+    return below if isinstance(below, mmap.mmap) else None
+
 
 def mapping_of(array: npt.NDArray[Any]) -> Mapping | None:
     """The mapping that holds all of an array, if one alone does. Reads the list of all."""
     first, last = span_of(array)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
-            span, access, offset, _, inode, *path = line.rstrip("\n").split(None, 5)
+            span, access, offset, device, inode, *path = line.rstrip("\n").split(None, 5)
             begin, end = (int(number, 16) for number in span.split("-"))
             if begin <= first and last <= end:
-                return Mapping(
-                    begin, end, access, int(offset, 16), int(inode), path[0] if path else ""
-                )
+                place = (int(offset, 16), device, int(inode))
+                return Mapping(begin, end, access, *place, path[0] if path else "")
     return None
+
+
+def file_span(array: npt.NDArray[Any]) -> FileSpan | None:
+    """The bytes of a file that an array lies in; None where it maps none."""
+    mapping = mapping_of(array)
+    if mapping is None or not mapping.path.startswith("/"):
+        return None
+    first, last = (mapping.offset + address - mapping.first for address in span_of(array))
+    return FileSpan((mapping.device, mapping.inode), first, last)
 
 
 def mapped_file(array: npt.NDArray[Any]) -> MappedFile | None:

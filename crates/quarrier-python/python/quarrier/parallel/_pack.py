@@ -19,9 +19,11 @@ import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
+from quarrier._errors import BufferLayoutError
 from quarrier._native import SharedRegion
 from quarrier.parallel._array import address_of, place_of, root_of, span_of
 from quarrier.parallel._maps import mapped_file
+from quarrier.parallel._outs import Outs
 from quarrier.parallel._wire import DESCRIPTORS_MAX
 
 _APART_BYTES_MIN = 16 << 10
@@ -117,8 +119,10 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, value: Any) -> Any:
         # Not persistent_id(), which is asked of every name and number too.
         kind = type(value)
-        if value is _array_of or value is _region_of:
+        if value is _array_of or value is _region_of or value is _outs_of:
             return NotImplemented
+        if kind is Outs:
+            return _outs_of, ([self._out(array) for array in value.arrays], value.several)
         if kind is SharedRegion and len(self.descriptors) < DESCRIPTORS_MAX:
             known = self.regions.setdefault(value.fileno(), value)
             if known is value and value.fileno() not in self.descriptors:
@@ -131,15 +135,35 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         return super().reducer_override(value)
 
     def _array(self, array: npt.NDArray[Any]) -> Any:
+        handle = self._handle(array, _APART_BYTES_MIN)
+        if handle is not None or array.nbytes < _APART_BYTES_MIN:
+            return handle
+        if array.flags.forc or len(self.descriptors) >= DESCRIPTORS_MAX:
+            return None
+        return self._copy(array)
+
+    def _out(self, array: npt.NDArray[Any]) -> Any:
+        """The handle of an array that workers are to fill."""
+        if array.size == 0:
+            return "empty", array
+        handle = self._handle(array, 0)
+        if handle is None:
+            raise BufferLayoutError(
+                "workers cannot reach out: its file has gone, or is one of too many"
+            )
+        return handle
+
+    def _handle(self, array: npt.NDArray[Any], mapped_bytes_min: int) -> Any:
+        """What finds an array in a region or in a mapped file; None where it lies in neither."""
         layout = (array.shape, array.strides, array.dtype, array.flags.writeable)
         place = place_of(array)
         if place is not None:
             return "shared", place.region, place.offset, layout
-        if array.nbytes < _APART_BYTES_MIN or len(self.descriptors) >= DESCRIPTORS_MAX:
+        if array.nbytes < mapped_bytes_min or len(self.descriptors) >= DESCRIPTORS_MAX:
             return None
         mapped = mapped_file(array)
         if mapped is None:
-            return None if array.flags.forc else self._copy(array)
+            return None
         self.opened.append(mapped.descriptor)
         self.descriptors.append(mapped.descriptor)
         first, last = span_of(array)
@@ -189,6 +213,15 @@ def _array_of(kind: str, *rest: Any) -> npt.NDArray[Any]:
         memory = _map(_arriving.descriptors[index], offset, length, writeable)
         array = np.ndarray(shape, dtype, memory, offset % _PAGE + ahead, strides)
     array.flags.writeable = writeable
+    return array
+
+
+def _outs_of(handles: list[Any], several: bool) -> Outs:
+    return Outs([_out_of(*handle) for handle in handles], several)
+
+
+def _out_of(kind: str, *rest: Any) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] = rest[0] if kind == "empty" else _array_of(kind, *rest)
     return array
 
 
