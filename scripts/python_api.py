@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -142,8 +143,27 @@ def items() -> dict[str, Item]:
     return found
 
 
+def listed(doc: str) -> str:
+    """The sections of a docstring in numpy's form as paragraphs and lists of Markdown."""
+    start, *sections = re.split(r"^(\w+)\n-{3,}\n", doc, flags=re.MULTILINE)
+    parts = [start.strip()]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        if title == "Examples":
+            parts.append(body.strip())
+            continue
+        entries = re.findall(r"^(\S.*)\n((?: +.*\n?)*)", body, flags=re.MULTILINE)
+        lines = [f"**{title}**\n"]
+        for entry, text in entries:
+            name, colon, kind = entry.partition(" : ")
+            shown = f"`{name}` ({kind})" if colon else name
+            lines.append(f"- {shown}: {textwrap.indent(textwrap.dedent(text), '  ').strip()}")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
 def prose(doc: str) -> str:
-    """A docstring as Markdown: examples in fences, links of Rust as code."""
+    """A docstring as Markdown: sections as lists, examples in fences, links of Rust as code."""
+    doc = listed(doc)
     doc = re.sub(r"\[(`[^`]+`)\](?!\()", r"\1", doc).strip()
     doc = re.sub(r"  # doctest: \+\w+", "", doc)
     doc = re.sub(r"^(>>> .*(?:\n\S.*)*)", r"```py\n\1\n```", doc, flags=re.MULTILINE)

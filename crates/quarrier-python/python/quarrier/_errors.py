@@ -6,6 +6,8 @@ is one. Errors of the operating system (a missing file, no rights) are Python's 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 
 class QuarrierError(Exception):
     """The base of all errors of quarrier. The first argument is the message."""
@@ -280,13 +282,18 @@ class RemoteRangesError(RemoteError):
     """The server ignores ranges, and the object is too large to read whole."""
 
 
+# The indices of a chunk; those of a tile, for each axis.
+Where: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
+
+
 class WorkerError(QuarrierError):
     """A worker of `quarrier.parallel` failed at `range` (None if unknown).
 
-    It counts in indices of the first axis, for `scan` in bytes, and is half open.
+    It counts in indices of the first axis, for `scan` in bytes, and is half open. For `stencil` it
+    is a tuple of such ranges, one for each axis.
     """
 
-    def __init__(self, message: str, range: tuple[int, int] | None) -> None:
+    def __init__(self, message: str, range: Where | None) -> None:
         super().__init__(message, range)
         self.range = range
 
@@ -295,7 +302,7 @@ class WorkerDiedError(WorkerError):
     """A worker was killed by `signal`, or exited with `status`; the other of the two is None."""
 
     def __init__(
-        self, message: str, signal: int | None, status: int | None, range: tuple[int, int] | None
+        self, message: str, signal: int | None, status: int | None, range: Where | None
     ) -> None:
         super().__init__(message, range)
         self.args = (message, signal, status, range)

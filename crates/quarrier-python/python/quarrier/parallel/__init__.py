@@ -7,5 +7,6 @@ from quarrier.parallel._init import init
 from quarrier.parallel._map import map
 from quarrier.parallel._pool import Pool, pool
 from quarrier.parallel._scan import scan
+from quarrier.parallel._stencil import stencil
 
-__all__ = ["Pool", "SharedArray", "empty", "init", "map", "pool", "scan"]
+__all__ = ["Pool", "SharedArray", "empty", "init", "map", "pool", "scan", "stencil"]

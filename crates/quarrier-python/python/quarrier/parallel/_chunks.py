@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+from quarrier._errors import PlanError
 from quarrier.parallel._options import at_least, count_of
 from quarrier.parallel._outs import Outs
+from quarrier.parallel._tiles import Budget, Tiles, plan
 
 # The temporaries of a kernel over so many bytes stay in the cache of a core, and are not many
 # megabytes in all workers together.
 _CHUNK_BYTES = 128 << 10
+# A call for a tile costs more, and beginning in other rows again.
+_TILE_BYTES = 512 << 10
 # A kernel that numba compiled has none, and the fewer calls of it the better.
 _COMPILED_CHUNK_BYTES = 1 << 20
 # So many chunks a worker even out what chunks differ in.
@@ -32,9 +37,7 @@ def rows_of(
     if chunk is not None:
         return max(at_least("chunk", chunk, 1), -(-length // _CHUNKS_MAX))
     row_bytes = max(1, outs.nbytes // length)
-    # Numba's mark of what it compiled, by which it says the function it was made of.
-    is_compiled = hasattr(kernel, "py_func")
-    rows = max(1, (_COMPILED_CHUNK_BYTES if is_compiled else _CHUNK_BYTES) // row_bytes)
+    rows = max(1, (_COMPILED_CHUNK_BYTES if is_compiled(kernel) else _CHUNK_BYTES) // row_bytes)
     even = -(-length // (_CHUNKS_A_WORKER_MIN * count_of(workers)))
     rows = max(1, min(rows, even))
     for bytes_of in (_PAGE_BYTES, 64):
@@ -43,6 +46,31 @@ def rows_of(
         if rows > step and step * row_bytes == bytes_of:
             return rows - rows % step
     return rows
+
+
+def tiles_of(
+    outs: Outs,
+    shape: tuple[int, ...],
+    halos: list[int],
+    kernel: Callable[..., Any],
+    sizes: list[int] | None,
+    workers: int | Literal["auto"] | None,
+) -> Tiles:
+    """The tiles of the arrays that `kernel` fills, which have this shape; `sizes` where given."""
+    if sizes is None:
+        element_bytes = max(1, outs.nbytes // math.prod(shape))
+        tiles_min = _CHUNKS_A_WORKER_MIN * count_of(workers)
+        tile_bytes = _COMPILED_CHUNK_BYTES if is_compiled(kernel) else _TILE_BYTES
+        sizes = list(plan(shape, halos, Budget(tile_bytes, element_bytes, tiles_min)))
+    tiles = Tiles(shape, tuple(sizes))
+    if len(tiles) > _CHUNKS_MAX:
+        raise PlanError(f"tile makes {len(tiles)} tiles; at most {_CHUNKS_MAX} are possible")
+    return tiles
+
+
+def is_compiled(kernel: Callable[..., Any]) -> bool:
+    """Whether numba compiled the kernel: by its mark, the function that it was made of."""
+    return hasattr(kernel, "py_func")
 
 
 def together_of(outs: Outs, rows: int, chunks: int, workers: int | Literal["auto"] | None) -> int:

@@ -8,7 +8,7 @@ import pickle
 import signal
 from typing import Any, NamedTuple
 
-from quarrier._errors import KernelError, WorkerDiedError, WorkerTimeoutError
+from quarrier._errors import KernelError, Where, WorkerDiedError, WorkerTimeoutError
 
 _TEXT_BYTES_MAX = 64 << 10
 
@@ -37,7 +37,7 @@ def wrap(error: BaseException) -> tuple[bytes | None, str, str]:
     return _pickled(error), said, text
 
 
-def unwrap(wrapped: tuple[bytes | None, str, str], where: tuple[int, int]) -> BaseException:
+def unwrap(wrapped: tuple[bytes | None, str, str], where: Where) -> BaseException:
     """The exception to raise for what `wrap` made of the one in a worker."""
     pickled, said, text = wrapped
     error: Any = None
@@ -54,16 +54,16 @@ def unwrap(wrapped: tuple[bytes | None, str, str], where: tuple[int, int]) -> Ba
     return found
 
 
-def mark(error: BaseException, where: tuple[int, int]) -> None:
+def mark(error: BaseException, where: Where) -> None:
     """Notes on an exception which indices the kernel was at."""
     try:
         error.quarrier_range = where  # type: ignore[attr-defined]
     except Exception:
         return
-    error.add_note(f"quarrier.parallel: in the kernel at [{where[0]}, {where[1]})")
+    error.add_note(f"quarrier.parallel: in the kernel at {_text_of(where)}")
 
 
-def died(death: Death, where: tuple[int, int] | None, crash: str) -> WorkerDiedError:
+def died(death: Death, where: Where | None, crash: str) -> WorkerDiedError:
     """The exception for a worker that died."""
     if death.signal is not None:
         how = f"was killed by {_name(death.signal)}"
@@ -73,17 +73,24 @@ def died(death: Death, where: tuple[int, int] | None, crash: str) -> WorkerDiedE
         how = f"exited with status {death.status}"
     else:
         how = "ended, and its status is not known"
-    at = "between chunks" if where is None else f"in the kernel at [{where[0]}, {where[1]})"
+    at = "between chunks" if where is None else f"in the kernel at {_text_of(where)}"
     error = WorkerDiedError(f"a worker {how} {at}", death.signal, death.status, where)
     if crash:
         error.__cause__ = WorkerTraceback(crash)
     return error
 
 
-def late(seconds: float, where: tuple[int, int]) -> WorkerTimeoutError:
+def late(seconds: float, where: Where) -> WorkerTimeoutError:
     """The exception for a kernel that took too long."""
-    at = f"[{where[0]}, {where[1]})"
+    at = _text_of(where)
     return WorkerTimeoutError(f"the kernel at {at} took longer than {seconds:g} s", where)
+
+
+def _text_of(where: Where) -> str:
+    first, *rest = where
+    if isinstance(first, int):
+        return f"[{first}, {rest[0]})"
+    return "[" + ", ".join(f"{axis[0]}:{axis[1]}" for axis in (first, *rest)) + "]"
 
 
 def _name(number: int) -> str:

@@ -8,7 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from quarrier._errors import Where
+from quarrier.parallel._edges import Edges
 from quarrier.parallel._outs import Outs
+from quarrier.parallel._tiles import Region, Tiles
 
 Array = npt.NDArray[Any]
 
@@ -20,8 +23,8 @@ class Job(Protocol):
     # Whether `run` has a value that the supervisor wants.
     has_values: bool
 
-    def bounds(self, index: int) -> tuple[int, int]:
-        """The first index, or byte, of a chunk and the one after its last."""
+    def bounds(self, index: int) -> Where:
+        """The first index, or byte, of a chunk and the one after its last; of a tile, by axis."""
 
     def run(self, index: int, *which: Any) -> Any:
         """Runs the kernel over a chunk."""
@@ -92,6 +95,35 @@ class Mapping(_Pieces):
         end = last + self._halo
         slices = [array[begin:end] for array in self._inputs]
         nothing(self._kernel(out, first - begin, *slices), out)
+
+
+class Tiling:
+    """`stencil`: the kernel makes tiles of arrays out of blocks of another."""
+
+    has_values = False
+
+    def __init__(
+        self,
+        kernel: Callable[[Any, Any], object],
+        outs: Outs,
+        array: Array,
+        edges: Edges,
+        tiles: Tiles,
+    ) -> None:
+        self.chunks = len(tiles)
+        self._kernel = kernel
+        self._outs = outs
+        self._array = np.asarray(array)
+        self._edges = edges
+        self._tiles = tiles
+
+    def bounds(self, index: int) -> Region:
+        return self._tiles.region(index)
+
+    def run(self, index: int) -> None:
+        region = self._tiles.region(index)
+        out = self._outs.at(tuple(slice(first, last) for first, last in region))
+        nothing(self._kernel(out, self._edges.block(self._array, region)), out)
 
 
 class Scanning(_Pieces):
