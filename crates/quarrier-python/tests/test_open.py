@@ -52,6 +52,18 @@ def check_like_bytes_io(file: quarrier.SourceFile, data: bytes) -> None:
     assert file.read_at(10, 5) == data[10:15]
 
 
+def test_the_mode_is_that_of_an_opener_of_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+    with quarrier.open(path, "rb") as file:
+        assert (file.mode, file.read(10)) == ("rb", DATA[:10])
+    with quarrier.open(str(path), mode="rb") as file:
+        assert file.read(10) == DATA[:10]
+    for mode in ["r", "wb", "rb+", "ab", ""]:
+        with pytest.raises(ValueError, match="only read, as bytes: give 'rb'"):
+            quarrier.open(path, mode)
+
+
 def test_a_local_file_reads_like_bytes_io(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(DATA)

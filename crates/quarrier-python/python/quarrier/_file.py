@@ -140,6 +140,7 @@ def _reopen(source: str, settings: dict[str, Any], size: int, position: int) -> 
 
 def open(
     source: str | os.PathLike[str],
+    mode: str = "rb",
     *,
     cache: str | os.PathLike[str] | None = None,
     memory: int | str | None = None,
@@ -153,8 +154,11 @@ def open(
     processes. At most `requests` (8) requests are under way at once. Credentials for `s3://` and
     proxies come from the usual environment variables (`AWS_…`, `https_proxy` …).
 
-    Raises FileNotFoundError, PermissionError and other kinds of OSError.
+    `mode` is always `"rb"`; it is there for code that calls `open(path, "rb")`, as openers of other
+    libraries do. Raises FileNotFoundError, PermissionError and other kinds of OSError.
     """
+    if mode not in ("rb", "br"):
+        raise ValueError(f"mode is {mode!r}; a source is only read, as bytes: give 'rb'")
     settings = {
         "cache": None if cache is None else os.fspath(cache),
         "memory": memory,
