@@ -6,7 +6,18 @@ from quarrier.parallel._array import SharedArray, empty
 from quarrier.parallel._init import init
 from quarrier.parallel._map import map
 from quarrier.parallel._pool import Pool, pool
+from quarrier.parallel._reduce import reduce
 from quarrier.parallel._scan import scan
 from quarrier.parallel._stencil import stencil
 
-__all__ = ["Pool", "SharedArray", "empty", "init", "map", "pool", "scan", "stencil"]
+__all__ = [
+    "Pool",
+    "SharedArray",
+    "empty",
+    "init",
+    "map",
+    "pool",
+    "reduce",
+    "scan",
+    "stencil",
+]

@@ -10,13 +10,28 @@ import numpy.typing as npt
 
 
 def as_array(value: Any) -> npt.NDArray[Any]:
-    """An array over what `value` shows: numpy, bytes, memoryview, mmap, Arrow; no copy of these."""
+    """An array over what `value` shows: numpy, bytes, memoryview, mmap, Arrow, DLPack; no copy."""
     _check_missing(value)
     if isinstance(value, np.ndarray):
         return np.ma.getdata(value)
     if isinstance(value, (bytes, bytearray, mmap.mmap)):
         return np.frombuffer(value, np.uint8)
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return np.from_dlpack(value)
     return np.asarray(value)
+
+
+def as_arrays(call: str, values: tuple[Any, ...]) -> list[npt.NDArray[Any]]:
+    """The arrays of a call that cuts them along the first axis."""
+    if not values:
+        raise TypeError(f"{call} takes at least one array")
+    arrays = [as_array(value) for value in values]
+    if any(array.ndim == 0 for array in arrays):
+        raise ValueError("an array without an axis cannot be cut into slices")
+    lengths = [len(array) for array in arrays]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"the arrays differ in length: {', '.join(str(n) for n in lengths)}")
+    return arrays
 
 
 def _check_missing(value: Any) -> None:

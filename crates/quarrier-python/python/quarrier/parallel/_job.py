@@ -97,6 +97,26 @@ class Mapping(_Pieces):
         nothing(self._kernel(out, first - begin, *slices), out)
 
 
+class Reducing(_Pieces):
+    """`reduce`: the kernel makes a value of slices of arrays."""
+
+    has_values = True
+
+    def __init__(
+        self, kernel: Callable[..., Any], inputs: list[Array], halo: int, rows: int
+    ) -> None:
+        super().__init__(len(inputs[0]), rows)
+        self._kernel = kernel
+        self._inputs = [np.asarray(array) for array in inputs]
+        self._halo = halo
+
+    def run(self, index: int) -> Any:
+        first, last = self.bounds(index)
+        begin = max(0, first - self._halo)
+        lead = [first - begin] if self._halo else []
+        return self._kernel(*lead, *[array[begin : last + self._halo] for array in self._inputs])
+
+
 class Tiling:
     """`stencil`: the kernel makes tiles of arrays out of blocks of another."""
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from quarrier.parallel._array import SharedArray, empty
 from quarrier.parallel._chunks import rows_of, together_of
-from quarrier.parallel._inputs import as_array
+from quarrier.parallel._inputs import as_arrays
 from quarrier.parallel._job import Mapping
 from quarrier.parallel._nested import in_worker
 from quarrier.parallel._options import Options, at_least
@@ -89,8 +89,7 @@ def map(
     options = Options(workers, mode, on_error, timeout, progress)
     options.check()
     halo = at_least("halo", halo, 0)
-    inputs = [as_array(array) for array in arrays]
-    _check(inputs)
+    inputs = as_arrays("map", arrays)
     if out is None:
         results = Results.new(empty(inputs[0].shape, _kind_of(inputs) if dtype is None else dtype))
     else:
@@ -123,16 +122,6 @@ def _kind_of(inputs: list[npt.NDArray[Any]]) -> np.dtype[Any]:
     if first.names is not None and all(array.dtype == first for array in inputs):
         return first
     return np.result_type(*inputs)
-
-
-def _check(inputs: list[npt.NDArray[Any]]) -> None:
-    if not inputs:
-        raise TypeError("map takes at least one array")
-    if any(array.ndim == 0 for array in inputs):
-        raise ValueError("an array without an axis cannot be cut into slices")
-    lengths = [len(array) for array in inputs]
-    if len(set(lengths)) > 1:
-        raise ValueError(f"the arrays differ in length: {', '.join(str(n) for n in lengths)}")
 
 
 def _check_out(out: Any, inputs: list[npt.NDArray[Any]], dtype: npt.DTypeLike | None) -> None:
