@@ -8,14 +8,17 @@ from quarrier.parallel._map import map
 from quarrier.parallel._pool import Pool, pool
 from quarrier.parallel._reduce import reduce
 from quarrier.parallel._scan import scan
+from quarrier.parallel._state import PerWorker, per_worker
 from quarrier.parallel._stencil import stencil
 
 __all__ = [
+    "PerWorker",
     "Pool",
     "SharedArray",
     "empty",
     "init",
     "map",
+    "per_worker",
     "pool",
     "reduce",
     "scan",

@@ -1,0 +1,71 @@
+"""Values that each worker makes once and keeps: a model, an open file, a connection."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class _Made(threading.local):
+    """What this thread has made, by the identity of who asked; a forked child has nothing."""
+
+    def __init__(self) -> None:
+        self.values: dict[bytes, Any] = {}
+        self.process = os.getpid()
+
+
+_made = _Made()
+
+
+class PerWorker(Generic[T]):
+    """The result of `per_worker`: called in a kernel, it returns the value of that worker."""
+
+    def __init__(self, make: Callable[[], T], identity: bytes) -> None:
+        self._make = make
+        self._identity = identity
+
+    def __call__(self) -> T:
+        """The value of this worker, made by its first call."""
+        if _made.process != os.getpid():
+            _made.values, _made.process = {}, os.getpid()
+        if self._identity not in _made.values:
+            _made.values[self._identity] = self._make()
+        value: T = _made.values[self._identity]
+        return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker of a pool knows its value again in the next call.
+        return PerWorker, (self._make, self._identity)
+
+
+def per_worker(make: Callable[[], T]) -> PerWorker[T]:
+    """A value that each worker makes for itself, once: a model, an open file, a connection.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the value, without arguments, when a kernel first asks for it in a worker. It runs
+        again in each worker: a process, or with `mode="thread"` a thread. What it raises is an
+        exception of the kernel.
+
+    Returns
+    -------
+    callable
+        A kernel calls it to get the value of its worker. Workers of `pool` keep the value between
+        calls, until the pool ends; workers that a call starts end with it. Processes end without
+        cleaning up: what must be written out, a kernel writes out itself.
+
+    Examples
+    --------
+    >>> import numpy as np, quarrier.parallel as parallel
+    >>> table = parallel.per_worker(lambda: np.arange(256)[::-1].astype("u1"))
+    >>> def invert(out, values):
+    ...     out[:] = table()[values]
+    >>> parallel.map(invert, bytes([0, 1, 255]), workers=2).tolist()
+    [255, 254, 0]
+    """
+    return PerWorker(make, os.urandom(16))

@@ -1,0 +1,61 @@
+"""`per_worker`: values that a worker makes once."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from quarrier import parallel
+
+
+@pytest.fixture(params=["forked", "pooled", "thread"])
+def way(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    if request.param == "pooled":
+        with parallel.pool(workers=2):
+            yield {}
+    else:
+        yield {"workers": 2, "mode": "thread" if request.param == "thread" else "process"}
+
+
+def test_a_worker_makes_its_value_once(way: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    def worker() -> tuple[int, int]:
+        return os.getpid(), threading.get_ident()
+
+    def make() -> tuple[int, int]:
+        with (tmp_path / "made").open("a") as file:
+            file.write(f"{worker()}\n")
+        return worker()
+
+    made = parallel.per_worker(make)
+    other = parallel.per_worker(lambda: "other")
+    assert made() == worker()
+
+    def check(out: Any, start: int) -> None:
+        assert made() == worker() and other() == "other"
+        time.sleep(0.001)
+        out[:] = 1
+
+    for _ in range(3):
+        parallel.init(40, "u1", check, chunk=1, **way)
+    times = Counter((tmp_path / "made").read_text().splitlines())
+    assert times.pop(str(worker())) == 1
+    # A thread may be given the number of one that has ended.
+    assert "mode" in way or set(times.values()) == {1}
+    # Those of a pool live as long as the pool.
+    assert sum(times.values()) <= (2 if not way else 6)
+
+
+def test_what_making_a_value_raises_is_an_exception_of_the_kernel() -> None:
+    def make() -> None:
+        raise LookupError("no model")
+
+    state = parallel.per_worker(make)
+    with pytest.raises(LookupError, match="no model"):
+        parallel.init(4, "u1", lambda out, start: state(), workers=2)
