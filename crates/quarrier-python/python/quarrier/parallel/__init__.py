@@ -10,6 +10,7 @@ from quarrier.parallel._reduce import reduce
 from quarrier.parallel._scan import scan
 from quarrier.parallel._state import PerWorker, per_worker
 from quarrier.parallel._stencil import stencil
+from quarrier.parallel._submit import submit
 
 __all__ = [
     "PerWorker",
@@ -23,4 +24,5 @@ __all__ = [
     "reduce",
     "scan",
     "stencil",
+    "submit",
 ]

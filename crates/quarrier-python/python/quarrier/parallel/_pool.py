@@ -20,7 +20,9 @@ class Pool:
 
     def __init__(self, count: int) -> None:
         self.crew = Crew(count)
+        # Held by the call that uses the workers, and after the end.
         self.busy = threading.Lock()
+        self.has_ended = False
         self._process = os.getpid()
 
     @property
@@ -39,10 +41,14 @@ class Pool:
                 raise
 
     def close(self) -> None:
-        """Ends the workers."""
+        """Ends the workers, when a call that another thread makes has ended."""
+        if not self.is_mine():
+            return
+        if not self.has_ended:
+            self.busy.acquire()
+            self.has_ended = True
         with signals_held():
-            if self.is_mine():
-                self.crew.close()
+            self.crew.close()
 
     def is_mine(self) -> bool:
         """Whether this process made it; a forked child has no workers."""
@@ -55,7 +61,9 @@ _current: contextvars.ContextVar[Pool | None] = contextvars.ContextVar("pool", d
 def current_pool() -> Pool | None:
     """The innermost pool around the caller."""
     found = _current.get()
-    return found if found is not None and found.is_mine() else None
+    if found is None or found.has_ended or not found.is_mine():
+        return None
+    return found
 
 
 @contextlib.contextmanager
