@@ -181,6 +181,45 @@ with quarrier.open(sys.argv[1]) as file:
         subprocess.run(command, check=True, timeout=60)
 
 
+@pytest.mark.parametrize("kind", ["local", "remote"])
+def test_many_ranges_are_read_at_once(kind: str, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    ranges = [(rng.randrange(3_100_000), rng.choice([0, 1, 100, 70_000])) for _ in range(100)]
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+    with RangeServer({"file": DATA}) as server:
+        with quarrier.open(path if kind == "local" else server.url("file")) as file:
+            file.seek(7)
+            found = file.read_ranges(ranges)
+            assert found == [DATA[offset : offset + length] for offset, length in ranges]
+            assert file.read_ranges(iter(ranges[:1])) == found[:1]
+            assert file.read_ranges([]) == []
+            assert file.tell() == 7
+            for wrong in [(-1, 5), (5, -1)]:
+                with pytest.raises(ValueError, match="negative"):
+                    file.read_ranges([wrong])
+        with pytest.raises(ValueError, match="closed"):
+            file.read_ranges(ranges)
+
+
+def test_ranges_of_a_remote_file_take_few_requests_side_by_side() -> None:
+    near = [(1_000 * number + 200_000, 100) for number in range(100)]
+    far = [(at, 100) for at in range(1_000_000, 3_000_000, 400_000)]
+    with RangeServer({"file": DATA}, latency_seconds=0.05) as server:
+        with quarrier.open(server.url("file"), memory="1M") as file:
+            server.take_tally()
+            found = file.read_ranges(far + near)
+        assert found == [DATA[offset : offset + length] for offset, length in far + near]
+        assert server.take_tally().requests <= 12
+
+
+def test_a_range_that_cannot_be_read_fails_the_call() -> None:
+    with RangeServer({"file": DATA}) as server, quarrier.open(server.url("file")) as file:
+        server.files["file"] = memoryview(DATA[:-1])
+        with pytest.raises(quarrier.RemoteChangedError):
+            file.read_ranges([(at, 100) for at in range(500_000, 3_000_000, 500_000)])
+
+
 def test_a_pickled_file_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(DATA)
