@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -96,3 +97,73 @@ def test_a_pickled_cache_begins_anew() -> None:
 
     cache = SparseCache(4096, bytes, 100)
     assert pickle.loads(pickle.dumps(cache)).size == 100
+
+
+def test_the_file_system_reads_urls_and_paths(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "file"
+    path.parent.mkdir()
+    path.write_bytes(DATA)
+    with RangeServer({"file": DATA}) as server:
+        for name in (server.url("file"), str(path)):
+            with fsspec.open(f"quarrier://{name}") as file:
+                assert isinstance(file, quarrier.SourceFile)
+                file.seek(1_000)
+                assert file.read(10) == DATA[1_000:1_010]
+            files, found = fsspec.core.url_to_fs(f"quarrier://{name}")
+            assert found == name
+            assert files.info(name) == {"name": name, "size": len(DATA), "type": "file"}
+            assert files.cat_file(name, 5, 15) == DATA[5:15]
+            assert files.cat_file(name, -10) == DATA[-10:]
+            assert files.cat_file(name, 15, 5) == b""
+            assert files.ls(name, detail=False) == [name]
+            assert files.exists(name) and not files.exists(f"{name}.no")
+            assert pickle.loads(pickle.dumps(files)).size(name) == len(DATA)
+            with pytest.raises(FileNotFoundError):
+                files.open(f"{name}.no")
+            with pytest.raises(ValueError, match="only read"):
+                files.open(name, "wb")
+    files = fsspec.filesystem("quarrier")
+    assert files.ls(tmp_path) == [{"name": str(path.parent), "size": 0, "type": "directory"}]
+    assert files.find(f"quarrier://{tmp_path}") == [str(path)]
+    assert files.glob(f"{tmp_path}/*/f*") == [str(path)]
+
+
+def test_the_file_system_reads_many_ranges_with_few_requests() -> None:
+    ranges = [(number * 1_000, number * 1_000 + 100) for number in range(2_000, 0, -20)]
+    starts, ends = (list(bounds) for bounds in zip(*ranges, strict=True))
+    with RangeServer({"file": DATA, "other": DATA[::-1]}, latency_seconds=0.02) as server:
+        files = fsspec.filesystem("quarrier", memory="64M")
+        one, other, none = (server.url(name) for name in ("file", "other", "none"))
+        for url, data in [(one, DATA), (other, DATA[::-1])]:
+            found = files.cat_ranges([url] * len(ranges), starts, ends)
+            assert found == [data[start:end] for start, end in ranges]
+            assert server.take_tally().requests < len(ranges) / 2
+            # It is still open.
+            assert files.cat_file(url, *ranges[0]) == found[0]
+            assert server.take_tally().requests == 0
+        found = files.cat_ranges([one, none, other], 0, [5, 5, -len(DATA) + 5])
+        assert (found[0], found[2]) == (DATA[:5], DATA[::-1][:5])
+        assert isinstance(found[1], FileNotFoundError)
+        with pytest.raises(FileNotFoundError):
+            files.cat_ranges([none], 0, 5, on_error="raise")
+        with pytest.raises(ValueError, match="2 paths, 1 starts"):
+            files.cat_ranges([one, other], [0], 5)
+
+
+def test_a_changed_object_is_opened_again() -> None:
+    with RangeServer({"file": DATA}) as server:
+        files = fsspec.filesystem("quarrier", memory="32M")
+        assert files.cat_file(server.url("file"), 2_000_000, 2_000_010) == DATA[2_000_000:2_000_010]
+        server.files["file"] = memoryview(DATA[:-5])
+        assert files.cat_file(server.url("file"), 1_000_000, 1_000_010) == DATA[1_000_000:1_000_010]
+        assert files.size(server.url("file")) == len(DATA) - 5
+
+
+def test_fsspec_finds_the_file_system_by_itself() -> None:
+    script = """
+import fsspec, sys
+assert "quarrier" not in sys.modules
+assert fsspec.get_filesystem_class("quarrier").__module__ == "quarrier.compat.filesystem"
+assert fsspec.caching.caches["quarrier"].__module__ == "quarrier.compat.fsspec"
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

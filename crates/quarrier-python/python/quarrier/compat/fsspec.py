@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fsspec.caching import BaseCache, register_cache
+from fsspec.registry import register_implementation
 
 from quarrier._native import CostModel, ReadAhead, SparseFile
 
@@ -78,3 +79,5 @@ class SparseCache(BaseCache):  # type: ignore[misc]
 
 
 register_cache(SparseCache, clobber=True)
+# Imported when it is first used.
+register_implementation("quarrier", "quarrier.compat.filesystem.SourceFileSystem", clobber=True)

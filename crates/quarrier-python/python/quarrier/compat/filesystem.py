@@ -1,0 +1,179 @@
+"""Sources as a file system of fsspec: `fsspec.open("quarrier://https://example.org/big.tif")`.
+
+Behind `quarrier://` stands whatever `quarrier.open` opens: a path, a URL, an image. fsspec finds it
+by itself where the package is installed; `import quarrier` registers it too.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from fsspec.spec import AbstractFileSystem
+from fsspec.utils import stringify_path
+
+from quarrier._errors import RemoteChangedError
+from quarrier._file import SourceFile
+from quarrier._file import open as open_file
+
+if TYPE_CHECKING:
+
+    class _Kept(type):
+        """fsspec has no types; checkers are to know that its classes keep their instances."""
+
+        def __init__(cls, *args: Any, **kwargs: Any) -> None: ...
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any: ...
+
+else:
+    _Kept = type(AbstractFileSystem)
+
+T = TypeVar("T")
+
+# So many remote files stay open between calls: opening one costs a request.
+_HELD_MAX = 16
+
+
+class SourceFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore[misc]
+    """A read-only file system of sources, with the options of `quarrier.open`.
+
+    Local folders can be listed; URLs cannot.
+    """
+
+    protocol = "quarrier"
+    root_marker = ""
+
+    def __init__(
+        self,
+        cache: str | os.PathLike[str] | None = None,
+        memory: int | str | None = None,
+        requests: int | Literal["auto"] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._settings: dict[str, Any] = {"cache": cache, "memory": memory, "requests": requests}
+        self._held: OrderedDict[str, SourceFile] = OrderedDict()
+        self._lock_held = threading.Lock()
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(each) for each in path]
+        text: str = stringify_path(path)
+        for start in ("quarrier://", "quarrier::"):
+            text = text.removeprefix(start)
+        # The end of a URL may have a meaning.
+        return text if "://" in text else text.rstrip("/") or "/"
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> SourceFile:
+        return open_file(path, mode, **self._settings)
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """The size of a source; of a local folder, that it is one."""
+        path = self._strip_protocol(path)
+        if _is_folder(path):
+            return {"name": path, "size": 0, "type": "directory"}
+        return {"name": path, "size": self._with(path, _size_of), "type": "file"}
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        """What is in a local folder; of a source, itself."""
+        path = self._strip_protocol(path)
+        if not _is_folder(path):
+            found = [self.info(path)]
+        else:
+            found = [_entry(path, name) for name in sorted(os.listdir(path))]
+        return found if detail else [each["name"] for each in found]
+
+    def cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **_: Any
+    ) -> bytes:
+        """The bytes of a source from `start` to `end`; negative ones count from its end."""
+
+        def read(file: SourceFile) -> bytes:
+            offset, length = _range_of(file, start, end)
+            return file.read_at(offset, length)
+
+        return self._with(self._strip_protocol(path), read)
+
+    def cat_ranges(
+        self,
+        paths: list[str],
+        starts: Any,
+        ends: Any,
+        max_gap: int | None = None,
+        on_error: str = "return",
+        **_: Any,
+    ) -> list[Any]:
+        """Many ranges; those of one source are fetched side by side, `max_gap` has no meaning."""
+        starts = starts if isinstance(starts, list) else [starts] * len(paths)
+        ends = ends if isinstance(ends, list) else [ends] * len(paths)
+        if not len(paths) == len(starts) == len(ends):
+            raise ValueError(f"{len(paths)} paths, {len(starts)} starts and {len(ends)} ends")
+        numbers: dict[str, list[int]] = {}
+        for number, path in enumerate(paths):
+            numbers.setdefault(self._strip_protocol(path), []).append(number)
+        found: list[Any] = [None] * len(paths)
+        for path, own in numbers.items():
+            spans = [(starts[number], ends[number]) for number in own]
+            try:
+                values: list[Any] = self._with(path, functools.partial(_read, spans=spans))
+            except Exception as error:
+                if on_error != "return":
+                    raise
+                values = [error] * len(own)
+            for number, value in zip(own, values, strict=True):
+                found[number] = value
+        return found
+
+    def _with(self, path: str, read: Callable[[SourceFile], T]) -> T:
+        """The result of `read` for a source, which stays open if it is remote."""
+        with self._lock_held:
+            file = self._held.pop(path, None)
+        if file is not None:
+            try:
+                value = read(file)
+            except RemoteChangedError:
+                # The object of now is another one; only its own bytes count.
+                file = None
+            else:
+                self._hold(path, file)
+                return value
+        file = self._open(path)
+        value = read(file)
+        if file.counters() is not None:
+            self._hold(path, file)
+        return value
+
+    def _hold(self, path: str, file: SourceFile) -> None:
+        with self._lock_held:
+            self._held[path] = file
+            while len(self._held) > _HELD_MAX:
+                self._held.popitem(last=False)
+
+
+def _is_folder(path: str) -> bool:
+    return "://" not in path and os.path.isdir(path)
+
+
+def _entry(folder: str, name: str) -> dict[str, Any]:
+    path = os.path.join(folder, name)
+    if os.path.isdir(path):
+        return {"name": path, "size": 0, "type": "directory"}
+    # As it lies on the disk: to open each as an image would take long.
+    return {"name": path, "size": os.lstat(path).st_size, "type": "file"}
+
+
+def _size_of(file: SourceFile) -> int:
+    return file.size
+
+
+def _read(file: SourceFile, spans: list[tuple[int | None, int | None]]) -> list[bytes]:
+    return file.read_ranges([_range_of(file, *span) for span in spans])
+
+
+def _range_of(file: SourceFile, start: int | None, end: int | None) -> tuple[int, int]:
+    first, last, _ = slice(start, end).indices(file.size)
+    return first, max(0, last - first)
