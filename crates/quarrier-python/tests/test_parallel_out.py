@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -161,6 +162,19 @@ def test_several_results_are_filled_at_once(
     found = parallel.init(1_000, None, both, out=tuple(outs), chunk=30, **options)
     assert isinstance(found, tuple)
     assert (outs[0] == values).all() and (outs[1] == 1).all()
+
+
+def test_a_kernel_of_numba_fills_several_results() -> None:
+    @numba.njit  # type: ignore[untyped-decorator]
+    def both(out: Any, values: Any) -> None:
+        for index in range(len(values)):
+            out[0][index] = values[index] // 7
+            out[1][index] = values[index] % 7
+
+    values = np.arange(1_000)
+    outs = [parallel.empty(1_000, "i8"), parallel.empty(1_000, "u1")]
+    parallel.map(both, values, out=outs, workers=2, mode="thread")
+    assert (outs[0] == values // 7).all() and (outs[1] == values % 7).all()
 
 
 def test_one_of_several_results_may_be_an_array_that_is_read() -> None:

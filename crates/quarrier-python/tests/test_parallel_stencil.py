@@ -8,6 +8,7 @@ import signal
 import threading
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow
@@ -298,8 +299,6 @@ def test_progress_counts_elements() -> None:
 
 
 def test_a_kernel_of_numba_gets_blocks_of_one_layout() -> None:
-    numba = pytest.importorskip("numba")
-
     @numba.njit  # type: ignore[untyped-decorator]
     def blur(out: Any, block: Any) -> None:
         for i in range(out.shape[0]):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from quarrier._errors import PlanError
 from quarrier.parallel._options import at_least, count_of
-from quarrier.parallel._outs import Outs
+from quarrier.parallel._outs import Outs, is_compiled
 from quarrier.parallel._tiles import Budget, Tiles, plan
 
 # The temporaries of a kernel over so many bytes stay in the cache of a core, and are not many
@@ -66,11 +66,6 @@ def tiles_of(
     if len(tiles) > _CHUNKS_MAX:
         raise PlanError(f"tile makes {len(tiles)} tiles; at most {_CHUNKS_MAX} are possible")
     return tiles
-
-
-def is_compiled(kernel: Callable[..., Any]) -> bool:
-    """Whether numba compiled the kernel: by its mark, the function that it was made of."""
-    return hasattr(kernel, "py_func")
 
 
 def together_of(outs: Outs, rows: int, chunks: int, workers: int | Literal["auto"] | None) -> int:

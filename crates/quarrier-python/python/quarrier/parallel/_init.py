@@ -86,7 +86,7 @@ def init(
     if results.targets[0].ndim == 0:
         raise ValueError("the array needs an axis to be cut along; its shape is ()")
     if not results.is_empty():
-        outs = results.outs()
+        outs = results.outs(kernel)
         rows = rows_of(outs, kernel, chunk, workers)
         job = Filling(kernel, outs, rows)
         perform(

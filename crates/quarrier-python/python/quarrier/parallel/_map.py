@@ -77,8 +77,8 @@ def map(
     the call fails; any other is written at the end, if nothing failed (with `mode="thread"` it is
     filled in place). An `out` that overlaps an array is written at the end too, unless it is that
     array and each index depends on itself alone: kernels see the arrays as they were. With several
-    results, `out=[first, second]`, kernels get a list of slices in the place of `out`. Masked
-    values and NULLs are refused.
+    results, `out=[first, second]`, kernels get a list of slices in the place of `out` (those that
+    numba compiled, a tuple). Masked values and NULLs are refused.
 
     >>> import numpy as np, quarrier.parallel as parallel
     >>> def mean(out, first, second):
@@ -101,7 +101,7 @@ def map(
             lambda target: any(disturbs(target, array, sees_more) for array in inputs),
         )
     if not results.is_empty():
-        outs = results.outs()
+        outs = results.outs(kernel)
         rows = rows_of(outs, kernel, chunk, workers)
         job = Mapping(kernel, outs, inputs, halo, rows)
         perform(

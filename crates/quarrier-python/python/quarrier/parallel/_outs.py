@@ -24,10 +24,12 @@ _OVERLAP_WORK_MAX = 100_000
 class Outs:
     """The arrays that a job fills. Pickled, they are handles: a worker never fills a copy."""
 
-    def __init__(self, arrays: list[Array], several: bool) -> None:
+    def __init__(self, arrays: list[Array], several: bool, as_tuple: bool = False) -> None:
         # A slice of a subclass takes seven times as long to make as one of numpy's own.
         self.arrays = [np.asarray(array) for array in arrays]
         self.several = several
+        # Numba has no lists of arrays.
+        self.as_tuple = as_tuple
 
     def __len__(self) -> int:
         return len(self.arrays[0])
@@ -39,9 +41,10 @@ class Outs:
 
     def at(self, key: Any) -> Any:
         """What a kernel gets: the slice of the array, or a list of those of several."""
-        if self.several:
-            return [array[key] for array in self.arrays]
-        return self.arrays[0][key]
+        if not self.several:
+            return self.arrays[0][key]
+        slices = [array[key] for array in self.arrays]
+        return tuple(slices) if self.as_tuple else slices
 
 
 class Results:
@@ -73,9 +76,9 @@ class Results:
         ]
         return Results(out, arrays, targets)
 
-    def outs(self) -> Outs:
-        """The targets, for a job."""
-        return Outs(self.targets, self.several)
+    def outs(self, kernel: Callable[..., object]) -> Outs:
+        """The targets, for a job of this kernel."""
+        return Outs(self.targets, self.several, is_compiled(kernel))
 
     def is_empty(self) -> bool:
         """Whether there is nothing to fill."""
@@ -90,6 +93,11 @@ class Results:
             if mapped is not None:
                 mapped.flush()
         return self._given
+
+
+def is_compiled(kernel: Callable[..., object]) -> bool:
+    """Whether numba compiled the kernel: by its mark, the function that it was made of."""
+    return hasattr(kernel, "py_func")
 
 
 def outs_of(out: Any) -> list[Array]:

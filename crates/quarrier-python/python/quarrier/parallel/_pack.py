@@ -122,7 +122,8 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         if value is _array_of or value is _region_of or value is _outs_of:
             return NotImplemented
         if kind is Outs:
-            return _outs_of, ([self._out(array) for array in value.arrays], value.several)
+            handles = [self._out(array) for array in value.arrays]
+            return _outs_of, (handles, value.several, value.as_tuple)
         if kind is SharedRegion and len(self.descriptors) < DESCRIPTORS_MAX:
             known = self.regions.setdefault(value.fileno(), value)
             if known is value and value.fileno() not in self.descriptors:
@@ -216,8 +217,8 @@ def _array_of(kind: str, *rest: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _outs_of(handles: list[Any], several: bool) -> Outs:
-    return Outs([_out_of(*handle) for handle in handles], several)
+def _outs_of(handles: list[Any], several: bool, as_tuple: bool) -> Outs:
+    return Outs([_out_of(*handle) for handle in handles], several, as_tuple)
 
 
 def _out_of(kind: str, *rest: Any) -> npt.NDArray[Any]:

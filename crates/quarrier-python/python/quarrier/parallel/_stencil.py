@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from quarrier.parallel._array import SharedArray, empty
-from quarrier.parallel._chunks import is_compiled, tiles_of
+from quarrier.parallel._chunks import tiles_of
 from quarrier.parallel._edges import Axis, EdgeMode, Edges, constant_of, modes_of
 from quarrier.parallel._inputs import as_array
 from quarrier.parallel._job import Tiling
 from quarrier.parallel._nested import in_worker
 from quarrier.parallel._options import Options
-from quarrier.parallel._outs import Filled, Results, disturbs, outs_of
+from quarrier.parallel._outs import Filled, Results, disturbs, is_compiled, outs_of
 from quarrier.parallel._perform import perform
 from quarrier.parallel._progress import Wanted
 from quarrier.parallel._tiles import per_axis
@@ -163,7 +163,7 @@ def stencil(
         in_place = worker_mode == "thread" or in_worker()
         results = Results.into(out, in_place, lambda target: disturbs(target, values, sees_more))
     if not results.is_empty():
-        outs = results.outs()
+        outs = results.outs(kernel)
         sizes = None if tile is None else per_axis("tile", tile, values.ndim, 1)
         tiles = tiles_of(outs, values.shape, halos, kernel, sizes, workers)
         edges = Edges(
