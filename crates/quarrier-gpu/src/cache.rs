@@ -1,12 +1,12 @@
-//! Compiled kernels on disk, for drivers that keep none themselves.
+//! Compiled kernels on disk, for drivers that cache none themselves.
 //!
 //! ```text
 //!  quarrier-kernel 1 <bytes of the key> <bytes of the text> <checksum of both>\n key text
 //! ```
 //!
-//! The file contains the key, which is everything that the text was made from: a file with another key
-//! is ignored, as is one that is torn or was changed. A file is written beside its place and moved
-//! there. No failure here is an error: the kernel is compiled instead.
+//! The key is everything that the text was made from. A reader ignores a file that is torn, was
+//! changed or has another key. A writer writes a temporary file and renames it into place. No
+//! failure here is an error: the driver compiles the kernel instead.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use crate::error::Result;
 
 /// The first line of a file; the number changes with the layout.
 const MAGIC: &str = "quarrier-kernel 1";
-/// No kernel comes near; a larger file is not ours.
+/// Larger than any kernel: the cache does not read a larger file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// A folder of compiled kernels.
@@ -27,7 +27,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache in a folder that nobody else writes to; the folder is created on first use.
+    /// A cache in a folder that only this user writes to; the first write creates the folder.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Cache { folder: folder.into() }
     }
@@ -42,7 +42,7 @@ impl Cache {
             return Ok(text);
         }
         let text = make()?;
-        // A cache that cannot be written costs time, and nothing else.
+        // A cache that cannot be written only costs time.
         let _ = self.write(&path, key, &text);
         Ok(text)
     }
@@ -69,7 +69,7 @@ fn head(key: &str, text: &str) -> String {
     format!("{MAGIC} {} {} {:016x}\n", key.len(), text.len(), hash(&[key, text]))
 }
 
-/// The text of a file that is whole and has this key.
+/// Reads the text of a file that is intact and has this key.
 fn read(path: &Path, key: &str) -> Option<String> {
     let mut content = String::new();
     fs::File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_string(&mut content).ok()?;
@@ -78,7 +78,7 @@ fn read(path: &Path, key: &str) -> Option<String> {
     (content.strip_suffix(rest)? == head(key, text)).then(|| text.to_string())
 }
 
-/// For the user alone, as compiled code should be.
+/// Creates the folder for this user only, since the process runs the code in it.
 fn make_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -86,7 +86,8 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// FNV-1a: names files and finds torn ones. Who changes them on purpose can change it too.
+/// FNV-1a: names files and detects torn ones. It is no defence against a deliberate change, since
+/// anybody can compute it.
 fn hash(parts: &[&str]) -> u64 {
     let bytes = parts.iter().flat_map(|part| part.bytes());
     bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| {

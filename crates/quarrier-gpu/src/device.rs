@@ -19,7 +19,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device by any driver: how tests make devices that fail.
+    /// A device by any driver, so that tests can make devices that fail.
     pub fn by(driver: Box<dyn Driver>) -> Self {
         Device { shared: Arc::new(Shared::new(driver)) }
     }
@@ -29,8 +29,8 @@ impl Device {
         self.shared.driver.facts()
     }
 
-    /// The kernels of a program, in its order. Compiling takes from milliseconds to seconds; what
-    /// was compiled stays for as long as the device is held.
+    /// Compiles the kernels of a program and returns them in its order. Compiling takes
+    /// milliseconds to seconds; the device keeps compiled kernels as long as it lives.
     ///
     /// # Errors
     /// [`Error::Compile`] with the compiler's log.
@@ -42,17 +42,18 @@ impl Device {
         Ok(program.kernels.iter().zip(raw).map(kernel).collect())
     }
 
-    /// A buffer of `bytes` bytes, and 64 more that kernels may read; with anything in it.
+    /// Allocates a buffer of `bytes` bytes, followed by 64 more that kernels may read. The contents
+    /// are undefined.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn buffer(&self, bytes: usize) -> Result<Buffer> {
-        // Drivers copy and clear whole words.
+        // Drivers copy and clear whole 32-bit words.
         let raw = self.shared.driver.allocate(bytes.next_multiple_of(4) + PADDING_BYTES)?;
         Ok(Buffer::new(Arc::clone(&self.shared), raw, bytes))
     }
 
-    /// `bytes` zeroed bytes of the host's memory.
+    /// Allocates `bytes` zeroed bytes of pinned host memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

@@ -1,4 +1,4 @@
-//! The operations that a driver must provide, and no more: a third driver should be one file.
+//! The operations that a driver must provide, and no others: a third driver should be one file.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -16,23 +16,23 @@ pub enum Dialect {
     OpenCl,
     /// CUDA C.
     Cuda,
-    /// C, for the CPU: what benchmarks compare with.
+    /// C, for the CPU: benchmarks compare devices with it.
     C,
 }
 
 /// The ways to reach devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DriverName {
-    /// Any vendor's devices, and CPUs.
+    /// Devices of any vendor, and CPUs.
     OpenCl,
-    /// NVIDIA's.
+    /// Devices of NVIDIA.
     Cuda,
-    /// One that this crate does not know, such as a test's.
+    /// A driver that this crate does not know, such as a test's.
     Other,
 }
 
 impl DriverName {
-    /// As in accounts: `opencl`, `cuda`.
+    /// The name in reports: `opencl`, `cuda`.
     pub fn name(self) -> &'static str {
         match self {
             DriverName::OpenCl => "opencl",
@@ -56,9 +56,9 @@ pub enum Kind {
 /// The properties of a device.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// As its driver calls it.
+    /// The device's name, as its driver reports it.
     pub name: String,
-    /// How it is reached.
+    /// The driver API that reaches it.
     pub driver: DriverName,
     /// The driver's own version.
     pub version: String,
@@ -70,9 +70,9 @@ pub struct Facts {
     pub memory_bytes: u64,
     /// Memory that the work items of a group share, in bytes.
     pub local_bytes: u64,
-    /// Work items in a group at most.
+    /// Maximum number of work items in a group.
     pub items_max: u32,
-    /// Whether it works on the host's memory, so that nothing has to be copied.
+    /// Whether the device works in host memory, so that nothing has to be copied.
     pub is_unified: bool,
 }
 
@@ -91,7 +91,7 @@ pub enum RawArgument {
     Number(u32),
 }
 
-/// One thing to do, in order, without waiting for the one before.
+/// One command of a queue: commands run in order, and the host does not wait between them.
 #[derive(Debug)]
 pub enum Step<'s> {
     /// Host to device.
@@ -132,7 +132,8 @@ pub enum Step<'s> {
         /// How many, from its start; a multiple of four.
         bytes: usize,
     },
-    /// Lets a unified device see pinned memory, which the host leaves alone until it is hidden.
+    /// Lets a unified device see pinned memory. The host must not touch it until
+    /// [`Hide`](Self::Hide).
     Show {
         /// The result of [`Driver::pin`].
         pinned: Raw,
@@ -155,19 +156,19 @@ pub enum Step<'s> {
     },
 }
 
-/// From when to when, since the job was submitted.
+/// The interval of some steps of a job, measured from its submission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Begin of the first step of its kind.
+    /// Start of the first step.
     pub start: Duration,
-    /// End of the last.
+    /// End of the last step.
     pub end: Duration,
-    /// Time of these steps together.
+    /// Sum of the durations of the steps.
     pub busy: Duration,
 }
 
 impl Moment {
-    /// Takes in one more step.
+    /// Adds one step.
     pub fn add(&mut self, start: Duration, end: Duration) {
         let is_first = self.busy.is_zero() && self.end.is_zero();
         self.start = if is_first { start } else { self.start.min(start) };
@@ -187,13 +188,13 @@ pub struct Times {
     pub collect: Moment,
 }
 
-/// An opened device, as low as a driver can be: handles in, handles out.
+/// The interface of a driver to one opened device, in terms of raw handles.
 ///
 /// All other code uses [`Device`](crate::Device), which keeps the objects behind the handles alive.
 ///
 /// # Safety
-/// `pin` returns exclusive memory, valid until `unpin`. After `collect` the device touches no memory of
-/// the host that was named in steps.
+/// `pin` returns memory that nobody else has and that stays valid until `unpin`. After `collect`
+/// the device accesses none of the host memory that the steps named.
 pub unsafe trait Driver: Send + Sync {
     /// The device's properties. They never change.
     fn facts(&self) -> &Facts;
@@ -201,65 +202,70 @@ pub unsafe trait Driver: Send + Sync {
     /// The language of its kernels.
     fn dialect(&self) -> Dialect;
 
-    /// Compiles `source` and returns a handle for each of `kernels`, which live as long as this.
+    /// Compiles `source` and returns a handle for each of `kernels`; the handles are valid as long
+    /// as the driver lives.
     ///
     /// # Errors
-    /// [`Error::Compile`](crate::Error::Compile) with the compiler's words.
+    /// [`Error::Compile`](crate::Error::Compile) with the compiler's log.
     fn compile(&self, source: &str, kernels: &[&str]) -> Result<Vec<Raw>>;
 
-    /// A buffer of `bytes` bytes with anything in it.
+    /// Allocates a buffer of `bytes` bytes with undefined contents.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     fn allocate(&self, bytes: usize) -> Result<Raw>;
 
-    /// Gives a buffer back.
+    /// Frees a buffer.
     ///
     /// # Safety
-    /// It was allocated here, and no job uses it.
+    /// [`allocate`](Self::allocate) of this driver returned it, and no job uses it.
     unsafe fn free(&self, buffer: Raw);
 
-    /// Memory of the host that the device reads fast, or as its own; zeroed.
+    /// Allocates zeroed host memory that the device reads fast or works in directly.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     fn pin(&self, bytes: usize) -> Result<(NonNull<u8>, Raw)>;
 
-    /// Gives pinned memory back.
+    /// Frees pinned memory.
     ///
     /// # Safety
-    /// It was pinned here, and nobody uses it.
+    /// [`pin`](Self::pin) of this driver returned it, and nobody uses it.
     unsafe fn unpin(&self, start: NonNull<u8>, pinned: Raw);
 
-    /// A queue: its jobs run one after the other, beside those of other queues.
+    /// Opens a queue. Its jobs run one after the other, and concurrently with those of other
+    /// queues.
     ///
     /// # Errors
     /// [`Error::Failed`](crate::Error::Failed).
     fn open_queue(&self) -> Result<Raw>;
 
-    /// Ends a queue.
+    /// Closes a queue.
     ///
     /// # Safety
-    /// It was opened here, and no job of it is under way.
+    /// [`open_queue`](Self::open_queue) of this driver returned it, it is not used afterwards, and
+    /// none of its jobs is running.
     unsafe fn close_queue(&self, queue: Raw);
 
     /// Starts the steps of a job, and returns at once.
     ///
     /// # Errors
-    /// As the driver has it. Some steps may have been started: [`collect`](Self::collect) waits
-    /// for them.
+    /// The error of the first step that fails to start. Earlier steps may be running: call
+    /// [`collect`](Self::collect), which waits for them.
     ///
     /// # Safety
-    /// All handles are this driver's, host memory lies where steps say until `collect` returns,
+    /// All handles are this driver's. The host memory named in the steps stays valid until
+    /// `collect` returns: readable where the device reads, and exclusive where it writes. Copies
     /// and kernels stay within their buffers. One thread at a time uses a queue.
     unsafe fn submit(&self, queue: Raw, steps: &[Step<'_>]) -> Result<()>;
 
-    /// Waits until all that was submitted is done or has failed.
+    /// Waits until every submitted step has finished or failed.
     ///
     /// # Errors
-    /// When a step failed; nothing is under way then either.
+    /// The error of a step that failed; no step is running then, either.
     ///
     /// # Safety
-    /// The queue was opened here; one thread at a time uses it.
+    /// [`open_queue`](Self::open_queue) of this driver returned the queue, and one thread at a time
+    /// uses it.
     unsafe fn collect(&self, queue: Raw) -> Result<Times>;
 }

@@ -15,7 +15,7 @@ pub enum Error {
         /// The compiler's log.
         log: String,
     },
-    /// A buffer or the host's pinned memory cannot be had.
+    /// The driver cannot allocate a buffer or pinned host memory.
     OutOfMemory {
         /// The device's name.
         device: String,
@@ -29,7 +29,7 @@ pub enum Error {
         /// The operation, and the driver's name of the failure.
         what: String,
     },
-    /// A kernel's arguments are not those of its table: a mistake of the caller's.
+    /// The arguments do not match the kernel's table of parameters: a mistake of the caller.
     Arguments(String),
 }
 

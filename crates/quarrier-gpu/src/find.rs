@@ -1,4 +1,4 @@
-//! Which devices there are, and which are meant.
+//! Searches for devices, and chooses the requested ones.
 
 use std::str::FromStr;
 
@@ -8,26 +8,28 @@ use crate::driver::{Driver, DriverName, Kind};
 use crate::error::{Error, Result};
 use crate::{cuda, opencl};
 
-/// All devices, the fastest kind first. A device that two drivers reach is there once, by OpenCL.
+/// Returns all devices, the fastest type first. A device that both drivers reach is listed once, by
+/// OpenCL.
 ///
-/// Opens each of them, which takes up to a second with some drivers.
+/// Opens each device, which takes up to a second with some drivers.
 pub fn find() -> Vec<Device> {
     find_with(None)
 }
 
-/// As [`find`]; kernels for drivers that keep none themselves are kept in `cache`.
+/// Searches as [`find`] does, and uses `cache` for drivers that cache no kernels themselves.
 pub fn find_with(cache: Option<&Cache>) -> Vec<Device> {
     let mut devices: Vec<Device> =
         drivers(DriverName::OpenCl).into_iter().map(Device::by).collect();
     let known: Vec<String> = devices.iter().map(|device| device.facts().name.clone()).collect();
     let by_cuda = cuda::find(cache).into_iter().map(Device::by);
     devices.extend(by_cuda.filter(|device| !known.contains(&device.facts().name)));
-    // The order within a kind stays the drivers'.
+    // The sort is stable: within a type the order is the drivers'.
     devices.sort_by_key(|device| device.facts().kind);
     devices
 }
 
-/// The devices of one driver API, each with a driver of its own; [`Device::by`] makes a [`Device`] of it.
+/// Returns the devices of one driver API, each with a driver of its own; [`Device::by`] makes a
+/// [`Device`] of one.
 pub fn drivers(by: DriverName) -> Vec<Box<dyn Driver>> {
     match by {
         DriverName::OpenCl => opencl::find(),
@@ -39,7 +41,7 @@ pub fn drivers(by: DriverName) -> Vec<Box<dyn Driver>> {
 /// The devices that `--device` requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The fastest, as far as the machine's profile says.
+    /// The fastest device, according to the machine profile.
     #[default]
     Auto,
     /// The CPU alone.
@@ -51,9 +53,9 @@ pub enum DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// The requested devices of `all`, with their numbers: none for [`DeviceChoice::Auto`] and
-    /// [`DeviceChoice::Cpu`]. [`DeviceChoice::All`] takes a CPU under OpenCL only if there is no other device, because
-    /// it would compete with the CPU workers.
+    /// Returns the requested devices of `all`, with their numbers; none for [`DeviceChoice::Auto`]
+    /// and [`DeviceChoice::Cpu`]. [`DeviceChoice::All`] takes a CPU under OpenCL only if there is
+    /// no other device, because it would compete with the CPU workers.
     ///
     /// # Errors
     /// [`Error::NoDevice`] if the device does not exist; the error lists those that do.

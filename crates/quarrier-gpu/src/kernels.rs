@@ -3,7 +3,7 @@
 use crate::program::Parameter::{In, Number, Out};
 use crate::program::{Constant, Program, Signature};
 
-/// Finds needles in a chunk; see `kernels/search.cl`, and `quarrier-search`, which builds its
+/// Searches a chunk for needles; see `kernels/search.cl`, and `quarrier-search`, which builds its
 /// tables.
 pub const SEARCH: Program = Program {
     name: "search",
@@ -40,8 +40,9 @@ pub const SEARCH: Program = Program {
 /// Words of the search kernel's bitmap in local memory, as a power of two: 32 KiB.
 pub const BITMAP_BITS: u32 = 13;
 
-/// Findings of a chunk after which the search kernel gives up counting: the host does the chunk
-/// another way. Far below what 32 bits count, since every work item may add one more.
+/// The number of findings of a chunk at which the search kernel stops counting; the host then
+/// searches the chunk on the CPU. Far below the range of 32 bits, since every work item may add one
+/// more.
 pub const FLOOD: u32 = 1 << 20;
 
 /// The constants of [`SEARCH`].
@@ -79,8 +80,9 @@ pub const FILTER: Program = Program {
 /// Words of 32 rows in a segment of the filter kernel.
 pub const SEGMENT_WORDS: u32 = 2048;
 
-/// The maximum of nodes of all conditions, and of conditions, for one launch of the filter kernel. It
-/// is compiled for the smallest of these that suffices. Each work item has as many words of its own.
+/// The maximum number of conditions, and of nodes of all conditions, in a launch of the filter
+/// kernel. The kernel is compiled for the smallest sufficient size, since each work item holds as
+/// many words.
 pub const FILTER_SIZES: [u32; 2] = [32, 256];
 
 /// The constants of [`FILTER`] for one of [`FILTER_SIZES`].
@@ -117,5 +119,5 @@ pub const GAUGE_F64: Program = Program {
 
 const CALCULATE: &[crate::Parameter] = &[Out("out", "u32"), Number("rounds")];
 
-/// Multiplications with an addition that a work item of the gauge's kernels does in a round.
+/// Multiply-adds that a work item of the gauge's kernels executes in a round.
 pub const GAUGE_STEPS: u32 = 64;

@@ -1,4 +1,4 @@
-//! Memory: of the device, and of the host where the device reads it fast.
+//! Device memory, and pinned host memory.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -30,7 +30,8 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: allocated by this driver, and jobs borrow buffers until they are done.
+        // SAFETY: `allocate` of this driver returned the handle, and this value frees it once. No
+        // job uses the buffer, since a job borrows its buffers until `collect` has returned.
         unsafe { self.device.driver.free(self.raw) }
     }
 }
@@ -41,7 +42,7 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// Memory of the host that a device copies from and to without a detour, or works on as its own.
+/// Pinned host memory: the device copies to and from it directly, or works in it.
 pub struct Pinned {
     device: Arc<Shared>,
     raw: Raw,
@@ -49,13 +50,13 @@ pub struct Pinned {
     bytes: usize,
 }
 
-// SAFETY: it owns its memory, as a `Box<[u8]>` does.
+// SAFETY: this value alone owns its memory, as a `Box<[u8]>` does, and the driver is `Send + Sync`.
 unsafe impl Send for Pinned {}
-// SAFETY: shared access is only through `&[u8]`.
+// SAFETY: a shared reference only gives `&[u8]`, and the driver is `Sync`.
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
-    /// `bytes` of them can be seen; behind them lies what kernels may read past the end.
+    /// `bytes` of the memory are visible; kernels may read the padding after them.
     pub(crate) fn new(device: Arc<Shared>, raw: Raw, start: NonNull<u8>, bytes: usize) -> Self {
         device.remember(start, raw);
         Pinned { device, raw, start, bytes }
@@ -66,15 +67,21 @@ impl Deref for Pinned {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the driver gave at least `bytes` zeroed bytes here, for this value alone. While
-        // the device sees them a job borrows them, and it only reads.
+        // SAFETY: by the contract of `Driver::pin` the memory at `start` has at least `bytes`
+        // initialised (zeroed) bytes, which are valid until `unpin` in `drop` and which nobody else
+        // has. Writing needs `&mut self`, which the lifetime of the slice excludes. While a job
+        // shows the memory to the device, the job borrows it, and kernels only read their input. A
+        // `u8` is aligned anywhere.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }
 
 impl DerefMut for Pinned {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
+        // SAFETY: by the contract of `Driver::pin` the memory at `start` has at least `bytes`
+        // initialised (zeroed) bytes, which are valid until `unpin` in `drop` and which nobody else
+        // has. `&mut self` lives as long as the slice, so there is no other reference, and no job
+        // borrows the memory. A `u8` is aligned anywhere.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }
@@ -82,7 +89,9 @@ impl DerefMut for Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         self.device.forget(self.start);
-        // SAFETY: pinned by this driver; jobs borrow what they read until they are done.
+        // SAFETY: `pin` of this driver returned `start` and `raw`, and this value unpins them once.
+        // Nobody uses the memory: slices of it borrow this value, and a job borrows its input until
+        // it has ended.
         unsafe { self.device.driver.unpin(self.start, self.raw) }
     }
 }
@@ -93,7 +102,8 @@ impl fmt::Debug for Pinned {
     }
 }
 
-// SAFETY: `start` and `bytes` never change, and the memory is this value's own until it is dropped.
+// SAFETY: `start` and `bytes` never change, and the driver gave the memory to this value alone,
+// until `drop` unpins it.
 unsafe impl HostMemory for Pinned {
     fn start(&self) -> NonNull<u8> {
         self.start

@@ -1,11 +1,11 @@
-//! Kernels as text, and the table of their parameters.
+//! Kernels as source text, and the tables of their parameters.
 
 use std::fmt::Write;
 
 use crate::driver::Dialect;
 
-/// A kernel's parameters, in order. The text of the kernel's signature is generated from them, and
-/// arguments are bound by the same names.
+/// A kernel's parameters, in order. The kernel's signature is generated from them, and arguments
+/// are bound by the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     /// An array that the kernel reads: name, type of an element.
@@ -42,7 +42,7 @@ pub struct Signature {
     pub parameters: &'static [Parameter],
 }
 
-/// A number that the text uses by name and that is known before it is compiled.
+/// A constant that the text uses by name and that is known before it is compiled.
 pub type Constant = (&'static str, u32);
 
 /// Kernels that are compiled together.
@@ -57,7 +57,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The whole text as a compiler of `dialect` takes it.
+    /// Returns the complete source text for a compiler of `dialect`.
     pub fn source(&self, dialect: Dialect, constants: &[Constant]) -> String {
         let mut source = String::new();
         for (name, value) in constants {

@@ -115,8 +115,8 @@ impl<'j> Job<'j> {
         Job::default()
     }
 
-    /// Sets the bytes of the host that kernels of this job read. The queue copies them to a buffer of its
-    /// own, or uses them in place if the device works on the host's memory and they begin where a
+    /// Sets the host bytes that kernels of this job read. The queue copies them to its own buffer,
+    /// or uses them in place if the device works in host memory and they begin where a
     /// [`Pinned`](crate::Pinned) does.
     pub fn input(&mut self, bytes: &'j [u8]) {
         self.input = Some(bytes);
@@ -249,14 +249,15 @@ impl Queue {
         if let (None, Some(pinned)) = (copied, input) {
             steps.push(Step::Hide { pinned });
         }
-        // SAFETY: the handles are this driver's: the kernels' device was checked above, `step` has checked
-        // that of the buffers to copy, this queue owns `stage`, and `pinned_at` knows this device's pinned
-        // memory only. The caller of `Job::launch` answers for the buffers that it binds, and has promised
-        // that kernels stay within them. The job borrows the buffers, and the host's memory, until `collect`
-        // has returned. `&mut self` keeps other threads off the queue.
+        // SAFETY: all handles are this driver's: the loop above checked the device of the kernels,
+        // `step` checked the device of the buffers to copy and that the copies fit, this queue owns
+        // `stage`, and `pinned_at` only knows pinned memory of this device. The caller of
+        // `Job::launch` vouches for the buffers that it binds and that kernels stay within them.
+        // The job borrows the buffers and the host memory, exclusively where the device writes,
+        // until `collect` has returned. `&mut self` keeps other threads off the queue.
         let submitted = unsafe { self.shared.driver.submit(self.raw, &steps) };
-        // SAFETY: `self.raw` was opened by this driver, and `&mut self` keeps other threads off the queue.
-        // Called even if `submit` failed, since the steps that it started must end, too.
+        // SAFETY: this driver opened `self.raw`, and `&mut self` keeps other threads off the queue.
+        // The call follows even if `submit` failed, since the steps that it started must end, too.
         let collected = unsafe { self.shared.driver.collect(self.raw) };
         submitted.and(collected)
     }

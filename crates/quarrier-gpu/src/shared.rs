@@ -12,9 +12,9 @@ use crate::error::Result;
 /// A driver, with its compiled kernels and pinned memory.
 pub(crate) struct Shared {
     pub(crate) driver: Box<dyn Driver>,
-    /// Kernels by their whole text: one that was compiled once is not compiled again.
+    /// Kernels by their complete source text, so that each is compiled once.
     compiled: Mutex<HashMap<String, Vec<Raw>>>,
-    /// Pinned memory that exists, by its first byte.
+    /// Pinned memory, by the address of its first byte.
     pinned: Mutex<HashMap<usize, Raw>>,
 }
 
@@ -24,7 +24,7 @@ impl Shared {
         Shared { driver, compiled, pinned }
     }
 
-    /// The kernels `names` of `source`, compiled now unless they were before.
+    /// Returns the kernels `names` of `source`, and compiles it the first time.
     pub(crate) fn compile(&self, source: String, names: &[&str]) -> Result<Vec<Raw>> {
         let mut compiled = lock(&self.compiled);
         if let Some(raw) = compiled.get(&source) {
@@ -43,7 +43,7 @@ impl Shared {
         lock(&self.pinned).remove(&start.addr().get());
     }
 
-    /// The pinned memory that begins where `bytes` do.
+    /// Returns the pinned memory that begins where `bytes` does.
     pub(crate) fn pinned_at(&self, bytes: &[u8]) -> Option<Raw> {
         lock(&self.pinned).get(&bytes.as_ptr().addr()).copied()
     }

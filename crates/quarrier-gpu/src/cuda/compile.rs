@@ -1,4 +1,4 @@
-//! NVRTC: from a kernel's text to PTX. Needs no device.
+//! NVRTC: compiles a kernel's text to PTX. Needs no device.
 
 use cudarc::nvrtc::{CompileError, CompileOptions, compile_ptx_with_opts, sys};
 
@@ -8,15 +8,16 @@ use crate::error::{Error, Result};
 use crate::program::{Constant, Program};
 
 pub(super) fn is_available() -> bool {
-    // SAFETY: loading the library runs its initialisers, as it does for every user of it.
+    // SAFETY: the call has no condition on its arguments. It loads NVRTC and runs the library's
+    // initialisers, as every process that links NVRTC does.
     unsafe { sys::is_culib_present() }
 }
 
-/// Compiles a program for compute capability `architecture` (75, 80, 90 …), to PTX, or returns it from
-/// `cache`. Works without a device.
+/// Compiles a program for compute capability `architecture` (75, 80, 90 …), to PTX, or returns it
+/// from `cache`. Works without a device.
 ///
 /// # Errors
-/// [`Error::NoDevice`] where NVRTC is not on this machine, [`Error::Compile`] with its words.
+/// [`Error::NoDevice`] if NVRTC is not installed, [`Error::Compile`] with its log.
 pub fn compile_to_ptx(
     program: &Program,
     constants: &[Constant],
@@ -59,7 +60,8 @@ fn compile(source: &str, option: &str, what: &str) -> Result<String> {
 /// The compiler's own version.
 fn version() -> Option<(i32, i32)> {
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: the library is there, and both numbers can be written.
+    // SAFETY: NVRTC is loaded, since the callers check `is_available` first. Both pointers come
+    // from `&raw mut` of live local variables, so each is aligned and valid for writing an `i32`.
     let result = unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
     result.result().ok().map(|()| (major, minor))
 }

@@ -29,13 +29,14 @@ pub(super) struct Cuda {
     cache: Option<Cache>,
 }
 
-// SAFETY: contexts, modules and streams may be used from any thread that has set the context,
-// which every method does.
+// SAFETY: the driver API is thread-safe, and its handles may be used from any thread on which the
+// context is current: every method that uses one calls `enter` first. Locks guard the other state.
 unsafe impl Send for Cuda {}
-// SAFETY: as above.
+// SAFETY: the driver API allows concurrent calls from several threads. `modules` is behind a lock,
+// and no other field changes after `open`.
 unsafe impl Sync for Cuda {}
 
-/// A stream, and marks between the parts of the job under way in it.
+/// A stream, and the events that separate the parts of its current job.
 struct Open {
     stream: sys::CUstream,
     marks: Mutex<Vec<(Part, sys::CUevent)>>,
@@ -59,7 +60,7 @@ impl Cuda {
             }
         };
         let device = result::device::get(ordinal).map_err(failed("cannot be opened"))?;
-        // SAFETY: the device was just given to us.
+        // SAFETY: `device` is a valid handle, since `cuDeviceGet` just returned it.
         let number = |attribute| unsafe { result::device::get_attribute(device, attribute) };
         let number = |attribute| number(attribute).unwrap_or(0).max(0) as u32;
         let major = number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
@@ -70,13 +71,14 @@ impl Cuda {
             version: format!("CUDA, compute capability {major}.{minor}"),
             kind: Kind::Gpu,
             units: number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT).max(1),
-            // SAFETY: as above.
+            // SAFETY: `device` is a valid handle, since `cuDeviceGet` just returned it.
             memory_bytes: unsafe { result::device::total_mem(device) }.unwrap_or(0) as u64,
             local_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK).into(),
             items_max: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK).max(1),
             is_unified: false,
         };
-        // SAFETY: as above; released when this value is dropped.
+        // SAFETY: `device` is a valid handle, since `cuDeviceGet` just returned it. `drop` releases
+        // the context once.
         let context = unsafe { result::primary_ctx::retain(device) }
             .map_err(failed("has no context for us"))?;
         let architecture = 10 * major + minor;
@@ -85,7 +87,7 @@ impl Cuda {
 
     /// Makes this device's context the calling thread's own.
     fn enter(&self) -> Result<()> {
-        // SAFETY: the context is retained as long as this value lives.
+        // SAFETY: `open` retained the context, and only `drop` releases it.
         unsafe { result::ctx::set_current(self.context) }.map_err(self.failed("cannot be used"))
     }
 
@@ -105,7 +107,8 @@ impl Cuda {
             .iter()
             .map(|name| {
                 let text = CString::new(*name).unwrap_or_default();
-                // SAFETY: the module was just loaded.
+                // SAFETY: `compile`, the only caller, just loaded the module, and only `drop`
+                // unloads it.
                 let function = unsafe { result::module::get_function(module, text) };
                 function.map(raw).map_err(self.failed("a kernel is missing"))
             })
@@ -115,7 +118,10 @@ impl Cuda {
     /// # Safety
     /// As [`Driver::submit`].
     unsafe fn start(&self, stream: sys::CUstream, step: &Step<'_>) -> Result<()> {
-        // SAFETY: the caller answers for handles, host memory and the kernel's reach.
+        // SAFETY: the caller of `submit` vouches for the handles and for the ranges in the buffers.
+        // `from` is valid for reading `bytes` bytes and `to` for writing them until `collect`
+        // returns, and nobody else touches the bytes at `to` until then, because the job borrows
+        // them exclusively.
         let (what, result) = unsafe {
             match *step {
                 Step::Write { to, at, from, bytes } => {
@@ -135,7 +141,7 @@ impl Cuda {
                 Step::Zero { buffer, bytes } => {
                     ("cannot clear a buffer", result::memset_d8_async(buffer, 0, bytes, stream))
                 }
-                // The device is never unified, so nothing has to be handed over.
+                // The device is never unified, so the host need not hand memory over.
                 Step::Show { .. } | Step::Hide { .. } => return Ok(()),
                 Step::Launch { kernel, arguments, groups, items } => {
                     ("cannot run a kernel", launch(stream, kernel, arguments, groups, items))
@@ -149,7 +155,8 @@ impl Cuda {
         let kind = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
         let event = result::event::create(kind).map_err(self.failed("cannot mark the time"))?;
         lock(&open.marks).push((part, event));
-        // SAFETY: event and stream are alive.
+        // SAFETY: the event was just created and is destroyed only by `collect`. The stream lives
+        // until `close_queue`.
         unsafe { result::event::record(event, open.stream) }
             .map_err(self.failed("cannot mark the time"))
     }
@@ -172,7 +179,9 @@ unsafe fn launch(
         })
         .collect();
     let function = with_exposed_provenance_mut(kernel as usize);
-    // SAFETY: values point to what the kernel's parameters are, and are copied by the call.
+    // SAFETY: `function` is a handle that `compile` returned, and `stream` is alive. Each pointer
+    // in `values` points into `arguments`, to a device address or a `u32`, as the kernel's
+    // signature has them in this order. The call copies the values before it returns.
     unsafe {
         result::launch_kernel(function, (groups, 1, 1), (items, 1, 1), 0, stream, &mut values)
     }
@@ -190,11 +199,12 @@ fn part_of(step: &Step<'_>) -> Part {
     }
 }
 
-/// The times of the parts, from the marks after each.
+/// Returns the times of the parts, from the events recorded after each.
 fn times(marks: &[(Part, sys::CUevent)]) -> Times {
     let mut times = Times::default();
     let Some((_, first)) = marks.first() else { return times };
-    // SAFETY: both events were recorded in the same stream, which is finished.
+    // SAFETY: `mark` created both events and recorded them in the same stream. `collect` destroys
+    // them only after this call.
     let since = |event| unsafe { result::event::elapsed(*first, event) };
     let since = |event| Duration::from_secs_f32(since(event).unwrap_or(0.0).max(0.0) / 1e3);
     let mut before = Duration::ZERO;
@@ -213,7 +223,8 @@ fn times(marks: &[(Part, sys::CUevent)]) -> Times {
     times
 }
 
-// SAFETY: `pin` gives memory of an allocation of its own; `collect` waits for the stream.
+// SAFETY: `pin` returns a new allocation of `cuMemHostAlloc`, which nobody else has and only
+// `unpin` frees. `collect` synchronises the stream, after which no step of the job is running.
 unsafe impl Driver for Cuda {
     fn facts(&self) -> &Facts {
         &self.facts
@@ -230,7 +241,8 @@ unsafe impl Driver for Cuda {
             device: self.facts.name.clone(),
             log: "NVRTC gave a text with a zero in it".to_string(),
         })?;
-        // SAFETY: the image is a text that ends with a zero, as the call expects of PTX.
+        // SAFETY: the image is a `CString`, and `cuModuleLoadData` takes PTX as a string that ends
+        // in NUL. The call copies it.
         let module = unsafe { result::module::load_data(image.as_ptr().cast()) }
             .map_err(self.failed("cannot load a program"))?;
         lock(&self.modules).push(module);
@@ -239,35 +251,40 @@ unsafe impl Driver for Cuda {
 
     fn allocate(&self, bytes: usize) -> Result<Raw> {
         self.enter()?;
-        // SAFETY: nothing is read from it before it is written.
+        // SAFETY: the memory is not initialised; only kernels and copies on the device see it, and
+        // for them any byte is a valid value.
         unsafe { result::malloc_sync(bytes) }.map_err(self.failed("cannot allocate a buffer"))
     }
 
     unsafe fn free(&self, buffer: Raw) {
         if self.enter().is_ok() {
-            // SAFETY: the caller says that it is ours and unused.
+            // SAFETY: the caller vouches that `allocate` returned the buffer and that no job uses
+            // it.
             let _ = unsafe { result::free_sync(buffer) };
         }
     }
 
     fn pin(&self, bytes: usize) -> Result<(NonNull<u8>, Raw)> {
         self.enter()?;
-        // Not write-combined: workers on the CPU read it too, and that would be slow.
-        // SAFETY: cleared below, before anybody reads it.
+        // Not write-combined, since CPU workers read this memory too, and reads of write-combined
+        // memory are slow. SAFETY: the memory is not initialised; it is zeroed below before anybody
+        // reads it.
         let start =
             unsafe { result::malloc_host(bytes, 0) }.map_err(self.failed("cannot pin memory"))?;
         let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| Error::OutOfMemory {
             device: self.facts.name.clone(),
             what: "pinned memory was given nowhere".to_string(),
         })?;
-        // SAFETY: so many bytes were just allocated.
+        // SAFETY: `malloc_host` just allocated `bytes` bytes at `start`, which is not null, and
+        // nobody else has the pointer.
         unsafe { start.write_bytes(0, bytes) };
         Ok((start, raw(start.as_ptr())))
     }
 
     unsafe fn unpin(&self, start: NonNull<u8>, _pinned: Raw) {
         if self.enter().is_ok() {
-            // SAFETY: the caller says that it is ours and unused.
+            // SAFETY: the caller vouches that `pin` returned `start` and that nobody uses the
+            // memory.
             let _ = unsafe { result::free_host(start.as_ptr().cast()) };
         }
     }
@@ -280,21 +297,25 @@ unsafe impl Driver for Cuda {
     }
 
     unsafe fn close_queue(&self, queue: Raw) {
-        // SAFETY: the caller says that `open_queue` made it and that nothing is under way.
+        // SAFETY: the caller vouches that `open_queue` made this handle from `Box::into_raw` and
+        // exposed its provenance, that it is closed once, and that no job is running, so no
+        // reference to it exists.
         let open = unsafe { Box::from_raw(with_exposed_provenance_mut::<Open>(queue as usize)) };
         if self.enter().is_ok() {
-            // SAFETY: as above.
+            // SAFETY: `open_queue` created the stream, and this is the only place that destroys it.
             let _ = unsafe { result::stream::destroy(open.stream) };
         }
     }
 
     unsafe fn submit(&self, queue: Raw, steps: &[Step<'_>]) -> Result<()> {
         self.enter()?;
-        // SAFETY: the caller says that `open_queue` made it.
+        // SAFETY: the caller vouches that `open_queue` made this handle from a `Box` and that it is
+        // not closed, so the pointer is aligned and the value alive. Only shared references to it
+        // exist.
         let open = unsafe { &*with_exposed_provenance_mut::<Open>(queue as usize) };
         self.mark(open, Part::Begin)?;
         for (index, step) in steps.iter().enumerate() {
-            // SAFETY: the caller answers for the steps.
+            // SAFETY: the contract of `start` is that of `submit`, which the caller keeps.
             unsafe { self.start(open.stream, step) }?;
             let part = part_of(step);
             if steps.get(index + 1).is_none_or(|next| part_of(next) != part) {
@@ -306,21 +327,25 @@ unsafe impl Driver for Cuda {
 
     unsafe fn collect(&self, queue: Raw) -> Result<Times> {
         self.enter()?;
-        // SAFETY: the caller says that `open_queue` made it.
+        // SAFETY: the caller vouches that `open_queue` made this handle from a `Box` and that it is
+        // not closed, so the pointer is aligned and the value alive. Only shared references to it
+        // exist.
         let open = unsafe { &*with_exposed_provenance_mut::<Open>(queue as usize) };
         let marks = std::mem::take(&mut *lock(&open.marks));
-        // The last mark sleeps until it is reached; waiting for the stream would spin.
+        // The event was created to block, so this thread sleeps; synchronising the stream would
+        // spin.
         let waited = match marks.last() {
-            // SAFETY: recorded in this stream.
+            // SAFETY: `mark` created the event, and it is destroyed only below.
             Some((_, last)) => unsafe { result::event::synchronize(*last) },
             None => Ok(()),
         };
-        // SAFETY: the stream is alive. Steps behind the last mark, of a job that failed half-way,
-        // are waited for here.
+        // SAFETY: the stream lives until `close_queue`. This call also waits for the steps after
+        // the last event, which exist when `submit` failed half-way.
         let finished = unsafe { result::stream::synchronize(open.stream) };
         let times = times(&marks);
         for (_, event) in marks {
-            // SAFETY: made by `mark`, and destroyed once.
+            // SAFETY: `mark` created the event, and taking it from `marks` means that it is
+            // destroyed once.
             let _ = unsafe { result::event::destroy(event) };
         }
         waited.and(finished).map(|()| times).map_err(self.failed("a job failed"))
@@ -331,11 +356,12 @@ impl Drop for Cuda {
     fn drop(&mut self) {
         if self.enter().is_ok() {
             for module in lock(&self.modules).drain(..) {
-                // SAFETY: loaded by `compile`, and unloaded once; its kernels hold the device.
+                // SAFETY: `compile` loaded the module, and draining the list unloads it once. Every
+                // kernel, buffer and queue holds the driver, so none of them exists any more.
                 let _ = unsafe { result::module::unload(module) };
             }
         }
-        // SAFETY: retained by `open`, and released once.
+        // SAFETY: `open` retained this device's primary context, and it is released once, here.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }
 }

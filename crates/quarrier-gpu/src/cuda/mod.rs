@@ -1,7 +1,7 @@
-//! CUDA: NVIDIA's devices, through the driver and the run-time compiler that the machine has.
+//! CUDA: NVIDIA's devices, through the driver and the run-time compiler installed on the machine.
 //!
-//! Compiled everywhere, since both libraries are loaded when devices are searched for; without them
-//! there is no device.
+//! Every build has this module, since it loads both libraries only when it searches for devices.
+//! Without them it finds none.
 
 mod compile;
 mod device;
@@ -13,11 +13,12 @@ use cudarc::driver::{result, sys};
 use crate::cache::Cache;
 use crate::driver::Driver;
 
-/// All devices, where the driver and the compiler are both there. What is compiled is kept in
+/// Returns all devices, or none if the driver or the compiler is missing. Compiled kernels go to
 /// `cache`.
 pub(crate) fn find(cache: Option<&Cache>) -> Vec<Box<dyn Driver>> {
-    // Asked first, since every other call panics without the libraries.
-    // SAFETY: loading NVIDIA's library runs its initialisers, as it does for every user of it.
+    // Comes first, because without the libraries every other call panics. SAFETY: the call has no
+    // condition on its arguments. It loads NVIDIA's library and runs its initialisers, as every
+    // process that links the library does.
     let is_there = unsafe { sys::is_culib_present() } && compile::is_available();
     if !is_there || result::init().is_err() {
         return Vec::new();

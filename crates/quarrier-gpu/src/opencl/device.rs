@@ -34,15 +34,16 @@ use super::names::failure;
 use crate::driver::{Dialect, Driver, Facts, Raw, RawArgument, Step, Times};
 use crate::error::{Error, Result};
 
-/// An opened device: a context of its own.
+/// An opened device, in its own context.
 pub(super) struct OpenCl {
     id: cl_device_id,
     context: cl_context,
     facts: Facts,
-    /// For commands outside of jobs: mapping pinned memory for the first time.
+    /// For commands outside jobs: mapping and unmapping pinned memory.
     queue: cl_command_queue,
     programs: Mutex<Vec<(cl_program, Vec<cl_kernel>)>>,
-    /// Arguments are a kernel's state, so they are set and the kernel enqueued in one go.
+    /// Serialises setting a kernel's arguments and enqueuing it, since arguments are state of the
+    /// kernel.
     binding: Mutex<()>,
     pinned: Mutex<HashMap<Raw, PinnedMemory>>,
 }
@@ -51,17 +52,18 @@ pub(super) struct OpenCl {
 struct PinnedMemory {
     start: NonNull<u8>,
     bytes: usize,
-    /// Where the memory is ours and the device works on it.
+    /// The layout of the allocation, if this crate allocated the memory and the device works in it.
     layout: Option<Layout>,
 }
 
-// SAFETY: OpenCL's objects may be used from any thread; what may not be used by two at once, a
-// kernel's arguments, is behind a lock.
+// SAFETY: OpenCL 1.2 makes every call thread-safe except `clSetKernelArg` on the same kernel, and
+// `binding` serialises that. Locks guard the maps, and `start` in them is only an address.
 unsafe impl Send for OpenCl {}
-// SAFETY: as above.
+// SAFETY: OpenCL 1.2 makes every call thread-safe except `clSetKernelArg` on the same kernel, and
+// `binding` serialises that. The fields outside locks do not change after `open`.
 unsafe impl Sync for OpenCl {}
 
-/// A queue, and the events in flight in it.
+/// A queue, and the events of its running commands.
 struct Open {
     queue: cl_command_queue,
     under_way: Mutex<Vec<(Part, cl_event)>>,
@@ -81,11 +83,13 @@ impl OpenCl {
         let failed = |what| move |code| failure(&facts::of(id).name, what, code);
         let context = create_context(&[id], null(), None, null_mut())
             .map_err(failed("cannot make a context"))?;
-        // SAFETY: context and device were just given to us.
+        // SAFETY: the loader just returned `id`, and `create_context` just returned `context` for
+        // it.
         let queue = match unsafe { create_command_queue(context, id, 0) } {
             Ok(queue) => queue,
             Err(code) => {
-                // SAFETY: nothing uses the context.
+                // SAFETY: `create_context` returned the context, nothing uses it, and it is
+                // released once.
                 let _ = unsafe { release_context(context) };
                 return Err(failed("cannot make a queue")(code));
             }
@@ -126,11 +130,13 @@ impl OpenCl {
         Ok(kernels)
     }
 
-    /// Maps pinned memory for the host; it stays there unless a job shows it to the device.
+    /// Maps pinned memory for the host; it stays mapped unless a job shows it to the device.
     fn map(&self, memory: cl_mem, bytes: usize) -> Result<NonNull<u8>> {
         let mut mapped = null_mut();
         let flags = CL_MAP_READ | CL_MAP_WRITE;
-        // SAFETY: the memory has so many bytes and is not mapped yet.
+        // SAFETY: `memory` is a live buffer of this context with at least `bytes` bytes, and it is
+        // not mapped yet. `mapped` is valid for writing a pointer, and the blocking call has
+        // written it on return. The wait list is empty: 0 events, null.
         let event = unsafe {
             let wait = CL_BLOCKING;
             enqueue_map_buffer(self.queue, memory, wait, flags, 0, bytes, &mut mapped, 0, null())
@@ -143,7 +149,7 @@ impl OpenCl {
         })
     }
 
-    /// The host's own memory, which the device works on.
+    /// Allocates host memory that the device works in.
     fn pin_shared(&self, bytes: usize) -> Result<(NonNull<u8>, Raw)> {
         let out = || Error::OutOfMemory {
             device: self.facts.name.clone(),
@@ -151,21 +157,25 @@ impl OpenCl {
         };
         let size = bytes.next_multiple_of(PAGE_BYTES);
         let layout = Layout::from_size_align(size, PAGE_BYTES).map_err(|_| out())?;
-        // SAFETY: the layout has a size: one page at least, since kernels may read further.
+        // SAFETY: the layout's size is not 0: `Device::pinned` asks for padding too, so it is at
+        // least a page.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(out)?;
         let flags = CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR;
         let free = |error| {
-            // SAFETY: allocated above, and nobody knows of it.
+            // SAFETY: `alloc_zeroed` returned `start` for this layout. The callers of `free` have
+            // no buffer over it any more, and nobody else has the pointer.
             unsafe { dealloc(start.as_ptr(), layout) };
             error
         };
-        // SAFETY: the memory lives until `unpin` has released the buffer.
+        // SAFETY: the context is alive. `start` points to `size` bytes, which stay allocated until
+        // `unpin` has released the buffer.
         let memory = unsafe { create_buffer(self.context, flags, size, start.as_ptr().cast()) }
             .map_err(self.failed("cannot share memory"))
             .map_err(free)?;
         let mapped = self.map(memory, size);
         if mapped.as_ref().ok() != Some(&start) {
-            // SAFETY: nothing uses it.
+            // SAFETY: `create_buffer` returned the handle, nothing uses it, and it is released
+            // once.
             let _ = unsafe { release_mem_object(memory) };
             let moved = || Error::Failed {
                 device: self.facts.name.clone(),
@@ -178,22 +188,25 @@ impl OpenCl {
         Ok((start, raw(memory)))
     }
 
-    /// Memory of the driver's that its copies need no detour for.
+    /// Allocates pinned memory of the driver, which it copies from and to directly.
     fn pin_for_copies(&self, bytes: usize) -> Result<(NonNull<u8>, Raw)> {
         let flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
-        // SAFETY: the context is alive; no memory of ours is given.
+        // SAFETY: the context is alive, and a null host pointer is allowed without
+        // `CL_MEM_USE_HOST_PTR`.
         let memory = unsafe { create_buffer(self.context, flags, bytes, null_mut()) }
             .map_err(self.failed("cannot pin memory"))?;
         match self.map(memory, bytes) {
             Ok(start) => {
-                // SAFETY: mapped for writing, with so many bytes.
+                // SAFETY: `map` returned `start`, a mapping of `bytes` bytes for reading and
+                // writing, and nobody else has the pointer yet.
                 unsafe { start.write_bytes(0, bytes) };
                 let pinned = PinnedMemory { start, bytes, layout: None };
                 lock(&self.pinned).insert(raw(memory), pinned);
                 Ok((start, raw(memory)))
             }
             Err(error) => {
-                // SAFETY: nothing uses it.
+                // SAFETY: `create_buffer` returned the handle, nothing uses it, and it is released
+                // once.
                 let _ = unsafe { release_mem_object(memory) };
                 Err(error)
             }
@@ -206,7 +219,11 @@ impl OpenCl {
     /// As [`Driver::submit`].
     unsafe fn enqueue(&self, queue: cl_command_queue, step: &Step<'_>) -> Result<cl_event> {
         let later = CL_NON_BLOCKING;
-        // SAFETY: the caller answers for handles, host memory and the kernel's reach.
+        // SAFETY: the caller of `submit` vouches for the handles and for the ranges in the buffers.
+        // `from` stays valid for reading `bytes` bytes, and `to` for exclusive writing, until
+        // `collect` returns. `ZERO` is static and its 4 bytes are the pattern's size. The start of
+        // a pinned buffer is the address at which `pin` mapped it. Wait lists are empty: 0 events,
+        // null.
         let (what, event) = unsafe {
             match *step {
                 Step::Write { to, at, from, bytes } => (
@@ -257,7 +274,7 @@ impl OpenCl {
                     let bytes = self.pinned_start(pinned)?.bytes;
                     let flags = CL_MAP_READ | CL_MAP_WRITE;
                     let memory = pointer(pinned);
-                    // The address was found when the memory was pinned, and does not change.
+                    // `pin` checked or stored the address; mapping again returns the same one.
                     let mut same = null_mut();
                     let event = enqueue_map_buffer(
                         queue,
@@ -303,7 +320,9 @@ impl OpenCl {
         let _alone = lock(&self.binding);
         for (index, argument) in arguments.iter().enumerate() {
             let index = index as u32;
-            // SAFETY: the kernel is alive, and sizes are those of the values.
+            // SAFETY: the kernel is a handle that `compile` returned, alive as long as this value,
+            // and `binding` keeps other threads from setting its arguments. `value` points to a
+            // live local or element of the size given, which the call copies.
             unsafe {
                 match argument {
                     RawArgument::Buffer(raw) => {
@@ -317,7 +336,9 @@ impl OpenCl {
                 }
             }
         }
-        // SAFETY: all arguments are set; the caller answers for what the kernel does.
+        // SAFETY: the loop set every argument and the lock still protects them. `global` and
+        // `local` are one-dimensional, as `1` says. The caller of `submit` vouches that the kernel
+        // stays within its buffers.
         unsafe { enqueue_nd_range_kernel(queue, kernel, 1, null(), &global, &local, 0, null()) }
     }
 }
@@ -326,12 +347,13 @@ static ZERO: u32 = 0;
 
 fn release_kernels(kernels: &[cl_kernel]) {
     for &kernel in kernels {
-        // SAFETY: made by `create_kernel`, and released once.
+        // SAFETY: `create_kernel` returned the handle, and its owner releases it once.
         let _ = unsafe { release_kernel(kernel) };
     }
 }
 
-// SAFETY: `pin` gives memory of an allocation or mapping of its own; `collect` finishes the queue.
+// SAFETY: `pin` returns a new allocation or mapping, which nobody else has and which stays valid
+// until `unpin`. `collect` calls `finish`, after which no command of the queue is running.
 unsafe impl Driver for OpenCl {
     fn facts(&self) -> &Facts {
         &self.facts
@@ -352,7 +374,8 @@ unsafe impl Driver for OpenCl {
                 Ok(handles)
             }
             Err(error) => {
-                // SAFETY: nothing uses the program.
+                // SAFETY: `create_program_with_source` returned the handle, its kernels are
+                // released, and it is released once.
                 let _ = unsafe { release_program(program) };
                 Err(error)
             }
@@ -360,14 +383,16 @@ unsafe impl Driver for OpenCl {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Raw> {
-        // SAFETY: the context is alive; no memory of ours is given.
+        // SAFETY: the context is alive, and a null host pointer is allowed without
+        // `CL_MEM_USE_HOST_PTR`.
         unsafe { create_buffer(self.context, CL_MEM_READ_WRITE, bytes, null_mut()) }
             .map(raw)
             .map_err(|code| failure(&self.facts.name, &format!("a buffer of {bytes} bytes"), code))
     }
 
     unsafe fn free(&self, buffer: Raw) {
-        // SAFETY: the caller says that it is ours and unused. What fails was no buffer any more.
+        // SAFETY: the caller vouches that `allocate` returned the handle, and that no job uses the
+        // buffer.
         let _ = unsafe { release_mem_object(pointer(buffer)) };
     }
 
@@ -378,7 +403,10 @@ unsafe impl Driver for OpenCl {
     unsafe fn unpin(&self, start: NonNull<u8>, pinned: Raw) {
         let memory: cl_mem = pointer(pinned);
         let known = lock(&self.pinned).remove(&pinned);
-        // SAFETY: it is mapped since it was pinned; the caller says that nobody uses it.
+        // SAFETY: `pin` mapped the memory at `start`, jobs map it again at their end, and the
+        // caller vouches that nobody uses it. `finish` waits for the unmapping, so the buffer is
+        // released before its memory. `known.layout` is the layout with which `pin_shared`
+        // allocated `start`.
         unsafe {
             let host: *mut c_void = start.as_ptr().cast();
             if let Ok(event) = enqueue_unmap_mem_object(self.queue, memory, host, 0, null()) {
@@ -393,7 +421,7 @@ unsafe impl Driver for OpenCl {
     }
 
     fn open_queue(&self) -> Result<Raw> {
-        // SAFETY: context and device are alive.
+        // SAFETY: `open` created the context for this device, and only `drop` releases it.
         let queue =
             unsafe { create_command_queue(self.context, self.id, CL_QUEUE_PROFILING_ENABLE) }
                 .map_err(self.failed("cannot make a queue"))?;
@@ -402,18 +430,22 @@ unsafe impl Driver for OpenCl {
     }
 
     unsafe fn close_queue(&self, queue: Raw) {
-        // SAFETY: the caller says that `open_queue` made it and that nothing is under way.
+        // SAFETY: the caller vouches that `open_queue` made this handle from `Box::into_raw` and
+        // exposed its provenance, that it is closed once, and that no job is running, so no
+        // reference to it exists.
         let open = unsafe { Box::from_raw(pointer::<Open>(queue)) };
-        // SAFETY: as above.
+        // SAFETY: `open_queue` created the queue, and this is the only place that releases it.
         let _ = unsafe { release_command_queue(open.queue) };
     }
 
     unsafe fn submit(&self, queue: Raw, steps: &[Step<'_>]) -> Result<()> {
-        // SAFETY: the caller says that `open_queue` made it.
+        // SAFETY: the caller vouches that `open_queue` made this handle from a `Box` and that it is
+        // not closed, so the pointer is aligned and the value alive. Only shared references to it
+        // exist.
         let open = unsafe { &*pointer::<Open>(queue) };
         let mut under_way = lock(&open.under_way);
         for step in steps {
-            // SAFETY: the caller answers for the steps.
+            // SAFETY: the contract of `enqueue` is that of `submit`, which the caller keeps.
             let event = unsafe { self.enqueue(open.queue, step) }?;
             under_way.push((Part::of(step), event));
         }
@@ -421,7 +453,9 @@ unsafe impl Driver for OpenCl {
     }
 
     unsafe fn collect(&self, queue: Raw) -> Result<Times> {
-        // SAFETY: the caller says that `open_queue` made it.
+        // SAFETY: the caller vouches that `open_queue` made this handle from a `Box` and that it is
+        // not closed, so the pointer is aligned and the value alive. Only shared references to it
+        // exist.
         let open = unsafe { &*pointer::<Open>(queue) };
         let finished = finish(open.queue).map_err(self.failed("cannot finish a job"));
         let done = std::mem::take(&mut *lock(&open.under_way));
@@ -435,10 +469,12 @@ impl Drop for OpenCl {
     fn drop(&mut self) {
         for (program, kernels) in lock(&self.programs).drain(..) {
             release_kernels(&kernels);
-            // SAFETY: made by `create_program_with_source`, and released once.
+            // SAFETY: `create_program_with_source` returned the handle, its kernels are released
+            // above, and draining the list releases it once.
             let _ = unsafe { release_program(program) };
         }
-        // SAFETY: all that was made in the context is gone: buffers and queues hold the device.
+        // SAFETY: `open` created the queue and the context, and they are released once, here.
+        // Buffers, pinned memory and queues hold this driver, so none of them exists any more.
         unsafe {
             let _ = release_command_queue(self.queue);
             let _ = release_context(self.context);

@@ -1,4 +1,4 @@
-//! The times that events record of a job.
+//! The times of a job's commands, as their events record them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use cl3::types::cl_event;
 
 use crate::driver::{Step, Times};
 
-/// Which part of a job a step belongs to.
+/// The part of a job that a step belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Copy,
@@ -29,12 +29,12 @@ impl Part {
 }
 
 pub(super) fn release(event: cl_event) {
-    // SAFETY: given by a call that enqueued something, and released once.
+    // SAFETY: an enqueueing call returned the event, and the owner releases it once.
     let _ = unsafe { release_event(event) };
 }
 
-/// When the parts of a finished job ran, counted from when its first step was enqueued; or the
-/// code with which one of them failed.
+/// Returns the times of the parts of a finished job, measured from when its first step was
+/// enqueued, or the error code of a step that failed.
 pub(super) fn times(done: &[(Part, cl_event)]) -> std::result::Result<Times, i32> {
     let mut times = Times::default();
     let Some((_, first)) = done.first() else { return Ok(times) };

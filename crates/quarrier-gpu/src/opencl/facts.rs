@@ -9,7 +9,7 @@ use cl3::types::cl_device_id;
 
 use crate::driver::{DriverName, Facts, Kind};
 
-/// The properties, as far as the driver reports them.
+/// Queries the properties; 0 or empty where the driver reports none.
 pub(super) fn of(id: cl_device_id) -> Facts {
     let kinds = number(id, CL_DEVICE_TYPE);
     let kind = if kinds & CL_DEVICE_TYPE_GPU != 0 {

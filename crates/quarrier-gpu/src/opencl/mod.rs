@@ -1,4 +1,4 @@
-//! OpenCL: any vendor's devices, through the loader that the machine has, or none.
+//! OpenCL: any vendor's devices, through the loader installed on the machine.
 
 mod device;
 mod events;
@@ -13,12 +13,12 @@ use quarrier_core::sync::lock;
 
 use crate::driver::Driver;
 
-/// All devices of all platforms. No loader, no platform and no device are the same: nothing.
+/// Returns all devices of all platforms; none if there is no loader, platform or device.
 pub(crate) fn find() -> Vec<Box<dyn Driver>> {
-    // Two threads that ask PoCL 3.1 first, at the same time, end the process.
+    // PoCL 3.1 ends the process if two threads make its first query at the same time.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = lock(&ONE_AT_A_TIME);
-    // Without a loader this is an error like any other.
+    // A missing loader is an error like any other.
     let platforms = get_platform_ids().unwrap_or_default();
     platforms
         .into_iter()

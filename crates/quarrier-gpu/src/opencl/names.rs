@@ -1,4 +1,4 @@
-//! Errors in OpenCL's own words.
+//! Names of OpenCL's error codes.
 
 use cl3::error_codes::{
     CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, error_text,

@@ -1,4 +1,4 @@
-//! Compiled kernels on disk: cached ones are found, damaged ones are compiled again.
+//! The cache of compiled kernels: finds stored ones, and compiles damaged ones again.
 
 use std::cell::Cell;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use quarrier_gpu::kernels::{FILTER, filter_constants};
 use quarrier_gpu::{Cache, Error, compile_to_ptx};
 
-/// A folder that is not there yet.
+/// Returns a folder that does not exist yet.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("quarrier-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);

@@ -1,4 +1,4 @@
-//! Which devices are meant.
+//! Which devices a request selects.
 
 use quarrier_gpu::{DeviceChoice, Error};
 

@@ -1,4 +1,4 @@
-//! Copies, in all the ways there are.
+//! Every kind of copy.
 
 use quarrier_gpu::{Error, Job};
 
@@ -61,7 +61,7 @@ fn pinned_memory_is_memory() {
     job.read(&buffer, &mut back);
     queue.run(job).unwrap();
     assert_eq!(back, *pinned);
-    // It can be written again afterwards, and lent as a buffer of the pipeline.
+    // The memory is writable again afterwards, and can serve as a buffer of the pipeline.
     pinned[0] = 6;
     let mut lent = quarrier_core::region::AlignedBuffer::lent(Box::new(pinned));
     lent[1] = 7;

@@ -1,4 +1,4 @@
-//! Devices: they carry out jobs; having none is normal.
+//! Devices run jobs; a machine without a device is normal.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod cache;
@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 use quarrier_gpu::Device;
 
-/// The first device of this machine. Without one, no driver may be installed: then the tests assert
-/// that none is found.
+/// Returns the first device of this machine. Without one no driver may be installed: the tests then
+/// assert that none is found.
 pub(crate) fn device() -> Option<&'static Device> {
     static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
     DEVICE

@@ -1,4 +1,4 @@
-//! Kernels as text: the same table for signature and arguments.
+//! Kernels as source text: signature and arguments come from the same table.
 
 use quarrier_gpu::kernels::{GAUGE, GAUGE_F64, SEARCH, SEARCH_CONSTANTS};
 use quarrier_gpu::{Dialect, Parameter, Program, Signature};
@@ -52,7 +52,7 @@ fn arguments_are_checked_against_the_table() {
     assert!(kernel.bind().number("counts", 1).is_err());
     assert!(kernel.bind().buffer("count", &buffer).is_err());
     assert!(kernel.bind().number("from", 1).is_err());
-    // Bound in any order, and run.
+    // Arguments bind in any order, and the kernel runs.
     let mut queue = device.queue().unwrap();
     let from: Vec<u8> = (0..10u32).flat_map(u32::to_ne_bytes).collect();
     let mut to = [0u8; 40];

@@ -1,4 +1,4 @@
-//! Every kernel is valid CUDA, too, which NVIDIA's compiler verifies where it is installed.
+//! NVIDIA's compiler, where it is installed, accepts every kernel as CUDA.
 
 use quarrier_gpu::kernels::{
     FILTER, FILTER_SIZES, GAUGE, GAUGE_F64, SEARCH, SEARCH_CONSTANTS, filter_constants,
@@ -16,7 +16,7 @@ fn all_kernels_compile_for_three_generations() {
                 Ok(ptx) => program.kernels.iter().for_each(|kernel| {
                     assert!(ptx.contains(&format!(".entry {}(", kernel.name)), "{}", kernel.name);
                 }),
-                // Without the compiler, the text at least is whole.
+                // Without the compiler, check at least that the text is complete.
                 Err(Error::NoDevice(_)) => {
                     let source = program.source(Dialect::Cuda, constants);
                     assert!(
