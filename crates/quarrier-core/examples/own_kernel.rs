@@ -1,5 +1,5 @@
-//! A kernel of your own: how much each MiB of a file tells, by the entropy of its bytes.
-//! Text lies around 4 bits a byte, programs around 6, compressed and encrypted data near 8.
+//! A kernel of your own: the entropy of each MiB of a file. Text has around 4 bits per byte,
+//! programs around 6, compressed and encrypted data nearly 8.
 //!
 //! ```text
 //!  file ─→ 2 readers ─→ 6 buffers ─→ 3 workers ─→ sink
@@ -23,25 +23,25 @@ use quarrier_core::source::{Source, open};
 
 const MIB: u64 = 1 << 20;
 
-/// How often each byte value occurs.
+/// The number of occurrences of each byte value.
 type Histogram = [u64; 256];
 
 /// Counts the bytes of each MiB.
 struct Count;
 
 impl Kernel for Count {
-    /// Number of the MiB, and the bytes of it that one chunk had.
+    /// Number of the MiB, and the histogram of its bytes in one chunk.
     type Output = Vec<(u64, Histogram)>;
 
     fn need(&self) -> Need {
-        // A byte counts by itself: nothing around it must be seen. Zeros count as well, so
-        // holes of sparse files must not be skipped (which is the default).
+        // The kernel looks at each byte alone, so it needs no context. It counts zeros too, so it
+        // leaves `skip_zeros` off, as it is by default, and sees the holes of sparse files.
         Need::default()
     }
 
     fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, Self::Output>) {
-        // Chunks may be cut anywhere, so no result may depend on where: what a chunk owns
-        // is sorted into the MiBs of the file, and the sink adds up what comes in parts.
+        // The pipeline may cut chunks anywhere, so no result may depend on the cuts: the kernel
+        // assigns the owned bytes to the MiBs of the file, and the sink adds up the parts of a MiB.
         let mut offset = chunk.offset + chunk.own.start as u64;
         let mut rest = chunk.owned();
         while !rest.is_empty() {
@@ -57,7 +57,7 @@ impl Kernel for Count {
     }
 }
 
-/// Bits a byte that a perfect code for these bytes would take: 0 to 8.
+/// Returns the entropy in bits per byte: 0 to 8.
 fn entropy(histogram: &Histogram) -> f64 {
     let all = histogram.iter().sum::<u64>() as f64;
     let shares = histogram.iter().filter(|&&count| count > 0).map(|&count| count as f64 / all);
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).map_or_else(|| own_source.into(), PathBuf::from);
     let source: Box<dyn Source> = open(&path)?;
 
-    // Each of these may be left out; then it is planned.
+    // Every setting is optional; the pipeline plans the others.
     let pipeline = Pipeline::new(&*source).readers(2).buffers(6).buffer_bytes(256 << 10).workers(3);
     let mut mibs: BTreeMap<u64, Histogram> = BTreeMap::new();
     let run = pipeline.run(&Count, &mut |_: &Chunk<'_>, parts: &mut Vec<(u64, Histogram)>| {

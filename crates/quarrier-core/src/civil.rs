@@ -1,8 +1,8 @@
-//! Days and times of day: the Gregorian calendar, carried on to both sides, in days and nanoseconds
-//! from 1970-01-01.
+//! Dates and times of day: the proleptic Gregorian calendar, in days and nanoseconds since
+//! 1970-01-01.
 //!
-//! By Howard Hinnant's algorithms. Years begin in March here, so that the day that leap years add is
-//! the last one; 400 years have 146,097 days.
+//! Howard Hinnant's algorithms. Years begin in March here, so that a leap day is the last day of
+//! its year; 400 years have 146,097 days.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ pub const DAY_NS: i64 = 24 * HOUR_NS;
 const EPOCH: i64 = 719_468;
 /// Days of 400 years.
 const ERA: i64 = 146_097;
-/// No year beyond has a day of 32 bits.
+/// The day number of a later year does not fit 32 bits.
 const YEAR_MAX: i64 = 6_000_000;
 
-/// The day of a date, counted from 1970-01-01; `None` if there is no such date, and where 32 bits
-/// do not hold the day.
+/// Returns the day of a date, counted from 1970-01-01; `None` if the date does not exist or its day
+/// does not fit 32 bits.
 #[inline]
 pub fn day(year: i64, month: i64, day: i64) -> Option<i32> {
     if !(-YEAR_MAX..=YEAR_MAX).contains(&year) || !(1..=12).contains(&month) {
@@ -39,7 +39,7 @@ pub fn day(year: i64, month: i64, day: i64) -> Option<i32> {
     i32::try_from(days - EPOCH).ok()
 }
 
-/// Year, month and day of a day counted from 1970-01-01.
+/// Returns year, month and day of a day counted from 1970-01-01.
 #[inline]
 pub fn date(day: i64) -> (i64, i64, i64) {
     let days = day.saturating_add(EPOCH);
@@ -52,7 +52,7 @@ pub fn date(day: i64) -> (i64, i64, i64) {
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// How many days a month has, from 28 to 31.
+/// Returns the number of days of a month, 28 to 31.
 #[inline]
 pub fn days_of_month(year: i64, month: i64) -> i64 {
     match month {
@@ -63,21 +63,21 @@ pub fn days_of_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// The day and time of day of a timestamp.
+/// Splits a timestamp into day and time of day.
 #[inline]
 pub fn split(timestamp: i64) -> (i32, i64) {
     (timestamp.div_euclid(DAY_NS) as i32, timestamp.rem_euclid(DAY_NS))
 }
 
-/// The timestamp of a day and a time of day, which may lie outside of it. `None` outside of the 64 bits
-/// of nanoseconds: about before 1677-09-21 and after 2262-04-11.
+/// Returns the timestamp of a day and a time of day, which may be negative or exceed a day. `None`
+/// if it does not fit 64 bits of nanoseconds: before about 1677-09-21 and after about 2262-04-11.
 #[inline]
 pub fn join(day: i32, time: i64) -> Option<i64> {
-    // Both terms can be out of range while their sum is not.
+    // Both terms can be out of range although their sum is not.
     i64::try_from(i128::from(day) * i128::from(DAY_NS) + i128::from(time)).ok()
 }
 
-/// The timestamp at which a day begins, if it fits 64 bits of nanoseconds.
+/// Returns the timestamp at which a day begins, if it fits 64 bits of nanoseconds.
 #[inline]
 pub fn midnight(day: i32) -> Option<i64> {
     i64::from(day).checked_mul(DAY_NS)
@@ -92,7 +92,7 @@ pub fn write_date(day: i64, out: &mut impl fmt::Write) -> fmt::Result {
     write!(out, "{year:04}-{month:02}-{day:02}")
 }
 
-/// Writes a time of day as `12:34:56`, with as many decimals as are not zero.
+/// Writes a time of day as `12:34:56`, with decimals up to the last that is not zero.
 ///
 /// # Errors
 /// The errors of `out`.
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Year, month and day by the oracle.
+    /// Returns year, month and day, by the oracle.
     fn expected(day: i64) -> Option<(i64, i64, i64)> {
         let from_year_one = i32::try_from(day + 719_163).ok()?;
         let date = NaiveDate::from_num_days_from_ce_opt(from_year_one)?;

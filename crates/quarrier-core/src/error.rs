@@ -17,7 +17,7 @@ pub enum Error {
         /// The operating system's answer.
         error: io::Error,
     },
-    /// The path is something that holds no bytes to read, such as a folder.
+    /// The path is not a file with bytes at offsets, but a folder, for example.
     NotReadable {
         /// The path as given.
         source_name: String,
@@ -33,11 +33,11 @@ pub enum Error {
         /// The offset at which no more bytes came.
         ended_at: u64,
     },
-    /// A size, range or count that cannot be used.
+    /// A size, range or count is invalid.
     BadPlan(String),
-    /// A kernel panicked; the work of the others was given up.
+    /// A kernel panicked; the other workers stopped.
     Panicked {
-        /// The indexes that it was to fill.
+        /// The indexes that the kernel was to fill.
         range: Range<usize>,
         /// The panic's message.
         message: String,
@@ -48,7 +48,7 @@ pub enum Error {
         asked_bytes: u64,
         /// The memory left, in bytes.
         left_bytes: u64,
-        /// The limit that leaves no more, for example a cgroup.
+        /// The tightest limit, for example a cgroup.
         limited_by: &'static str,
     },
 }
@@ -87,7 +87,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The system's words without Rust's `(os error N)` tail.
+/// Returns the system's message without Rust's `(os error N)` tail.
 pub(crate) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.rfind(" (os error ") {

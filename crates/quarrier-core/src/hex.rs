@@ -1,14 +1,14 @@
-//! Bytes as hexadecimal digits: written, and read with wildcards.
+//! Hexadecimal digits: encodes bytes, and parses them with wildcards.
 
 use std::fmt;
 
-/// Why a text is not bytes in hexadecimal.
+/// Why a string is not hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HexError {
-    /// A character that is not a digit, `?` or a separator, and its place, counted from 1.
+    /// A character that is not a digit, `?` or a separator, and its position, counted from 1.
     Character(char, usize),
-    /// A separator between the two digits of a byte, and its place, counted from 1.
+    /// A separator between the two digits of a byte, and its position, counted from 1.
     CutInTwo(usize),
     /// The last byte has one digit.
     OddDigits,
@@ -37,12 +37,12 @@ pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Reads bytes as `FF D8 ?? 4?`: value and mask of each, the mask's bits set where the value's count.
-/// `??` is any byte, `?A` and `A?` are half of one. Blanks, commas and colons between bytes are
-/// ignored. No bytes at all are fine.
+/// Parses bytes such as `FF D8 ?? 4?` into a value and a mask for each; the mask has the bits that
+/// count. `??` is any byte, and in `?A` and `A?` half a byte is free. Blanks, commas and colons
+/// between bytes are ignored. An empty string is valid.
 ///
 /// # Errors
-/// For other characters, and for bytes that are not two adjacent digits.
+/// Other characters, and bytes that are not two adjacent digits.
 pub fn parse_masked(text: &str) -> Result<Vec<(u8, u8)>, HexError> {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     let mut high = None;

@@ -1,7 +1,7 @@
-//! Instruction sets that loops are compiled for, and which of them this CPU has.
+//! The instruction sets for which loops are compiled, and which of them this CPU supports.
 
-/// The features of each set, for a macro that names or detects them, so that detection and use cannot
-/// differ.
+/// The features of each set. The macros that enable and that detect them share these lists, so that
+/// use and detection cannot differ.
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx512 {
     ($with:ident) => {
@@ -40,11 +40,12 @@ macro_rules! detected {
     };
 }
 
-/// An instruction set that loops are compiled for beside the portable ones.
+/// An instruction set for which loops are compiled, besides the portable one.
 ///
-/// A name stands for the same features everywhere, in kernels as in engines' names and `explain`.
-/// Functions that are compiled with some of them say so at compile time, by [`has`](Isa::has), and
-/// are called only where [`is_available`](Isa::is_available) found all of the set's.
+/// A name stands for the same features everywhere: in kernels, in engines' names and in `explain`.
+/// A function that enables some of the features asserts at compile time, by [`has`](Isa::has), that
+/// its set contains them, and is called only if [`is_available`](Isa::is_available) detected the
+/// whole set.
 ///
 /// ```
 /// use quarrier_core::isa::Isa;
@@ -55,14 +56,14 @@ macro_rules! detected {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isa {
-    /// AVX-512 as Ice Lake and Zen 4 have it: 64 bytes at a time, with F, BW, DQ, VL, VBMI, VBMI2
-    /// and VPOPCNTDQ, and all of [`Avx2`](Isa::Avx2).
+    /// AVX-512 as in Ice Lake and Zen 4, with vectors of 64 bytes: F, BW, DQ, VL, VBMI, VBMI2 and
+    /// VPOPCNTDQ, and all of [`Avx2`](Isa::Avx2).
     Avx512,
-    /// AVX2 as Haswell and Zen have it: 32 bytes at a time, with BMI1, BMI2 and POPCNT.
+    /// AVX2 as in Haswell and Zen, with vectors of 32 bytes: with BMI1, BMI2 and POPCNT.
     Avx2,
-    /// NEON as all 64-bit Arm processors that run Linux have it: 16 bytes at a time.
+    /// NEON as in every 64-bit Arm processor that runs Linux, with vectors of 16 bytes.
     Neon,
-    /// No more than the compiler may take for granted.
+    /// Only the baseline of the compiler's target.
     Portable,
 }
 
@@ -70,7 +71,7 @@ impl Isa {
     /// All of them, best first.
     pub const ALL: [Isa; 4] = [Isa::Avx512, Isa::Avx2, Isa::Neon, Isa::Portable];
 
-    /// `avx512`, `avx2`, `neon` or `portable`.
+    /// Returns `avx512`, `avx2`, `neon` or `portable`.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Avx512 => "avx512",
@@ -80,7 +81,7 @@ impl Isa {
         }
     }
 
-    /// Whether this CPU has all of its features.
+    /// Whether this CPU has all features of the set.
     #[cfg(target_arch = "x86_64")]
     pub fn is_available(self) -> bool {
         match self {
@@ -91,7 +92,7 @@ impl Isa {
         }
     }
 
-    /// Whether this CPU has all of its features.
+    /// Whether this CPU has all features of the set.
     #[cfg(target_arch = "aarch64")]
     pub fn is_available(self) -> bool {
         match self {
@@ -101,29 +102,29 @@ impl Isa {
         }
     }
 
-    /// Whether this CPU has all of its features.
+    /// Whether this CPU has all features of the set.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub fn is_available(self) -> bool {
         self == Isa::Portable
     }
 
-    /// The sets that this CPU supports, best first.
+    /// Returns the sets that this CPU supports, best first.
     pub fn available() -> impl Iterator<Item = Isa> {
         Isa::ALL.into_iter().filter(|isa| isa.is_available())
     }
 
-    /// The best that this CPU has.
+    /// Returns the best set that this CPU supports.
     pub fn best() -> Isa {
         Isa::available().next().unwrap_or(Isa::Portable)
     }
 
-    /// This set if the CPU supports it, else the best one that it supports: always an available one.
+    /// Returns this set if the CPU supports it, else the best set that it supports.
     #[must_use]
     pub fn or_best(self) -> Isa {
         if self.is_available() { self } else { Isa::best() }
     }
 
-    /// Its features, as `target_feature` names them.
+    /// Returns the set's features, by their names in `target_feature`.
     pub const fn features(self) -> &'static [&'static str] {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -136,8 +137,8 @@ impl Isa {
         }
     }
 
-    /// Whether all `features`, with commas between them as in `target_feature(enable = …)`, are
-    /// among its own.
+    /// Whether the set contains all of `features`, a list separated by commas as in
+    /// `target_feature(enable = …)`.
     pub const fn has(self, features: &str) -> bool {
         let text = features.as_bytes();
         let (mut start, mut at) = (0, 0);
@@ -153,7 +154,7 @@ impl Isa {
         true
     }
 
-    /// Whether `text[start..end]` is one of its features.
+    /// Whether the set contains the feature `text[start..end]`.
     const fn has_one(self, text: &[u8], start: usize, end: usize) -> bool {
         let all = self.features();
         let mut which = 0;

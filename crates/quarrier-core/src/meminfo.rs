@@ -5,12 +5,13 @@ use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
-/// Bytes of a line of `/proc/meminfo`, such as `MemAvailable`; `None` if there is no such line.
+/// Returns the bytes of an entry of `/proc/meminfo`, such as `MemAvailable`; `None` if there is
+/// none.
 pub fn read_bytes(name: &str) -> Option<u64> {
     line_bytes(&fs::read_to_string("/proc/meminfo").ok()?, name)
 }
 
-/// The bytes in the first line `name: 123 kB` of one of the kernel's text files, whose kB have 1024
+/// Returns the bytes of the first line `name: 123 kB` in a text of the kernel, whose kB have 1024
 /// bytes.
 pub fn line_bytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -18,8 +19,9 @@ pub fn line_bytes(text: &str, name: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Bytes that this process can still allocate: the minimum of the machine's available memory and the
-/// room that cgroups and the limits of addresses and data leave. `None` if none of these is known.
+/// Returns the number of bytes that this process can still allocate: the minimum of the machine's
+/// available memory, the room in its cgroups, and its limits on address space and data. `None` if
+/// none of these is known.
 pub fn usable_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let left_of = |limit: Resource, taken: &str| {
@@ -29,7 +31,8 @@ pub fn usable_bytes() -> Option<u64> {
     [read_bytes("MemAvailable"), cgroup_bytes(), addresses, data].into_iter().flatten().min()
 }
 
-/// The most addresses or data of this process, in bytes; `None` if there is no such limit.
+/// Returns the limit on this process's address space or data in bytes; `None` if there is no such
+/// limit.
 pub fn address_bytes_max() -> Option<u64> {
     [Resource::As, Resource::Data].into_iter().filter_map(limit_bytes).min()
 }
@@ -38,12 +41,12 @@ fn limit_bytes(resource: Resource) -> Option<u64> {
     getrlimit(resource).current
 }
 
-/// Half of a limit where nobody says how much of it is taken.
+/// Returns half of a limit if the usage is unknown.
 fn remaining(limit_bytes: u64, taken_bytes: Option<u64>) -> u64 {
     limit_bytes.saturating_sub(taken_bytes.unwrap_or(limit_bytes / 2))
 }
 
-/// Bytes that the process's cgroups leave, in either version of them; `None` if they limit nothing.
+/// Returns the bytes left in the process's cgroups, version 1 or 2; `None` if they have no limit.
 pub fn cgroup_bytes() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     cgroup(&groups, Path::new("/sys/fs/cgroup"))
@@ -66,7 +69,7 @@ fn cgroup(groups: &str, root: &Path) -> Option<u64> {
     rooms.min()
 }
 
-/// The least room of a group and those above it, up to the root that can be seen.
+/// Returns the least room of a group and its ancestors, up to the visible root.
 fn least(root: &Path, path: &str, limit: &str, usage: &str) -> Option<u64> {
     let path = root.join(path.trim_start_matches('/'));
     let groups = path.ancestors().take_while(|group| group.starts_with(root));
@@ -74,19 +77,19 @@ fn least(root: &Path, path: &str, limit: &str, usage: &str) -> Option<u64> {
         fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
     };
     let room = |group: &Path| {
-        // "max" is no number, and no limit.
+        // "max" does not parse as a number, and means no limit.
         let (limit, usage) = (number(group, limit)?, number(group, usage)?);
         Some(limit.saturating_sub(usage).saturating_add(cached(group)))
     };
     groups.filter_map(room).min()
 }
 
-/// Bytes of files that a group holds in the page cache and can do without.
+/// Returns the bytes of a group's page cache that the kernel can reclaim.
 fn cached(group: &Path) -> u64 {
     let text = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
     let values = text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;
-        // Version 1 has sums of the groups below beside them: "total_inactive_file".
+        // Version 1 also lists sums that include subgroups, as "total_inactive_file".
         ["inactive_file", "active_file"].contains(&name).then(|| value.parse::<u64>().ok())?
     });
     values.sum()

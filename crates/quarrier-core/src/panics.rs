@@ -1,4 +1,4 @@
-//! Panics, where they end: a program says one line of them, and never succeeds.
+//! Panics at the edge of a program: it reports each in one line and exits with an error.
 //!
 //! ```text
 //!  any thread panics ─→ hook: nothing is printed, the place is kept
@@ -17,7 +17,7 @@ static LEFT: Mutex<Option<Panicked>> = Mutex::new(None);
 /// A panicked thread, shown as a sentence without the panic's message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panicked {
-    /// File and line in the sources, where the program [watches](watch).
+    /// File and line in the sources, if the program [watches](watch).
     place: Option<String>,
 }
 
@@ -30,9 +30,9 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
-/// Makes this process print nothing from now on when a thread panics; [`take`] returns the panic. For
-/// programs, which must then check for panics they do not expect. Panics for which `is_expected`
-/// returns true on their thread are dropped: the code there turns them into errors.
+/// Stops this process from printing panics of its threads; [`take`] returns the panic instead. For
+/// programs, which must then check for unexpected panics. The hook drops a panic if `is_expected`
+/// returns true on its thread, since the code there turns it into an error.
 pub fn watch(is_expected: fn() -> bool) {
     std::panic::set_hook(Box::new(move |info| {
         if !is_expected() {
@@ -42,7 +42,8 @@ pub fn watch(is_expected: fn() -> bool) {
     }));
 }
 
-/// The first panic of any thread since the last call; `None` if there was none, or without [`watch`].
+/// Returns the first panic of any thread since the last call; `None` without one, or without
+/// [`watch`].
 pub fn take() -> Option<Panicked> {
     lock(&LEFT).take()
 }
@@ -50,17 +51,17 @@ pub fn take() -> Option<Panicked> {
 /// Runs `work` and turns a panic into an error.
 ///
 /// # Errors
-/// If it did; [`take`] has nothing of it any more.
+/// The panic, if `work` panicked; [`take`] does not return it again.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| taken())
 }
 
-/// The panic that was caught; call it only where there was one.
+/// Returns the panic just caught; call it only after one.
 pub fn taken() -> Panicked {
     take().unwrap_or(Panicked { place: None })
 }
 
-/// Crate, file and line, without the folder in which the sources lay.
+/// Returns crate, file and line, without the folder of the sources at build time.
 fn place(info: &PanicHookInfo<'_>) -> Option<String> {
     let location = info.location()?;
     let file = location.file();

@@ -1,8 +1,8 @@
-//! Sizes and offsets as people write them: one grammar for options, files and arguments.
+//! Sizes and offsets in text form: one grammar for options, files and arguments.
 
 use std::fmt;
 
-/// Units in capitals, with their bytes. A letter alone is a power of 1024, as `KiB` is.
+/// Units in capitals, with their bytes. A single letter is a power of 1024, as `KiB` is.
 const UNITS: [(&str, u64); 14] = [
     ("", 1),
     ("B", 1),
@@ -20,13 +20,13 @@ const UNITS: [(&str, u64); 14] = [
     ("TB", 1_000_000_000_000),
 ];
 
-/// Why a text is not a size.
+/// Why a string is not a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SizeError {
-    /// It has another form.
+    /// It does not have the form of a size.
     NotASize(String),
-    /// It is more than 64 bits hold.
+    /// It does not fit 64 bits.
     TooLarge(String),
 }
 

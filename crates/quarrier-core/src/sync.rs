@@ -1,21 +1,21 @@
-//! Locks that outlive a panic.
+//! Locks that ignore poisoning.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Locks `mutex`, also where a thread panicked that held it.
+/// Locks `mutex`, even if a thread panicked while it held the lock.
 ///
-/// For data that every holder leaves consistent at each step, so that a panic in one thread does not
-/// become one in all the others: the thread that started them gets the first one.
+/// For data that every holder leaves consistent at each step. A panic in one thread then does not
+/// spread to all the others: the thread that started them gets the first one.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for `changed` with the lock given back, also where a thread panicked meanwhile.
+/// Releases the lock and waits for `changed`, even if another holder panicked meanwhile.
 pub fn wait<'mutex, T>(changed: &Condvar, held: MutexGuard<'mutex, T>) -> MutexGuard<'mutex, T> {
     changed.wait(held).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The data of `mutex`, also where a thread panicked that held it.
+/// Returns the data of `mutex`, even if a thread panicked while it held the lock.
 pub fn into_inner<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

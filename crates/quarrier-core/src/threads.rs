@@ -1,8 +1,8 @@
 //! Threads: the only place where they are created.
 //!
-//! A system may refuse a thread (limits on processes or memory, a full cgroup). The functions of the
-//! standard library that panic then are disallowed in this workspace; these here return an error, or
-//! let fewer threads do the same work.
+//! A system may refuse a thread (limits on processes or memory, a full cgroup). This workspace
+//! disallows the functions of the standard library that panic then; the functions here return an
+//! error, or let fewer threads do the same work.
 
 #![allow(clippy::disallowed_methods, reason = "here they are called with care")]
 
@@ -10,16 +10,16 @@ use std::io;
 use std::panic::resume_unwind;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, scope};
 
-/// Runs `work` for every member of a team, each on a thread of its own, the first on the caller's: a
-/// team of one starts no thread. Returns the results, the first member's first.
+/// Runs `work` for every member of a team, each on its own thread and the first on the caller's: a
+/// team of one starts no thread. Returns the results in the order of the members.
 ///
-/// If the system refuses a thread, its member and those after it are dropped without running. So `work`
-/// must be shared: each member takes the next piece until none is left.
+/// If the system refuses a thread, its member and those after it are dropped without running. So
+/// `work` must be shared: each member takes the next piece until none is left.
 ///
-/// Costs about 30 µs a thread.
+/// Costs about 30 µs per thread.
 ///
 /// # Panics
-/// When a member panics, after all others have ended.
+/// If a member panics, after all others have ended.
 pub fn team<M: Send, R: Send>(
     members: impl IntoIterator<Item = M>,
     work: impl Fn(M) -> R + Sync,
@@ -41,10 +41,10 @@ pub fn team<M: Send, R: Send>(
     })
 }
 
-/// The result of a thread.
+/// Waits for a thread and returns its result.
 ///
 /// # Panics
-/// When the thread panicked.
+/// If the thread panicked.
 pub fn joined<R>(thread: ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -41,45 +41,45 @@ use crate::region::HUGE_PAGE_BYTES;
 use crate::sync::{into_inner, lock};
 use crate::threads;
 
-/// How an array is cut, and how many work on it.
+/// How to cut an array, and how many workers to use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Elements a chunk; 0: planned. (Chunks of 2 MiB of a long array, so that no huge page
-    /// is touched by two workers; of a short one, a few for each worker.)
+    /// Elements per chunk; 0: planned. (Chunks of 2 MiB for a long array, so that no two workers
+    /// touch the same huge page; a few chunks per worker for a short one.)
     pub chunk: usize,
-    /// Threads that run the kernel, the caller's among them; 0: as [`available_workers`] says.
+    /// Threads that run the kernel, including the caller's; 0: [`available_workers`].
     pub workers: usize,
 }
 
 /// The inputs that a kernel of [`map`] sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Slices<'a, A, const N: usize> {
-    /// Index in the whole arrays of the first element to be filled.
+    /// Index in the whole arrays of the first element to fill.
     pub start: usize,
-    /// Elements in front of it that are seen: the halo, less where the arrays begin.
+    /// Number of visible elements before it: the halo, or fewer at the start of the arrays.
     pub lead: usize,
-    /// For each input, the elements to fill, with the halo on both sides where the arrays have it.
+    /// For each input, the elements to fill, and the halo on both sides as far as the array has it.
     pub arrays: [&'a [A]; N],
 }
 
-/// How many workers this process has CPUs for, by affinity and cgroup quota.
+/// Returns the number of CPUs that this process may use, by affinity and cgroup quota.
 pub fn available_workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The number of workers for a requested number, everywhere: 0 means [`available_workers`].
+/// Resolves a requested number of workers: 0 means [`available_workers`].
 pub fn planned_workers(asked: usize) -> usize {
     if asked == 0 { available_workers() } else { asked }
 }
 
 /// Lets workers fill `out`: `kernel(part, start)` fills the part that begins at index `start`.
-/// Every index lies in exactly one part.
+/// Every index belongs to exactly one part.
 ///
-/// Costs about 30 µs a thread beside the kernel's time.
+/// Costs about 30 µs per thread besides the kernel's time.
 ///
 /// # Errors
-/// [`Error::Panicked`] when the kernel panics. The others finish the chunk they are at and stop;
-/// what `out` holds then is not to be used. [`Error::BadPlan`] for more than 4096 workers.
+/// [`Error::Panicked`] if the kernel panics: the other workers finish their current chunk and stop,
+/// and the contents of `out` are undefined. [`Error::BadPlan`] for more than 4096 workers.
 pub fn init<T: Send>(
     out: &mut [T],
     cut: Cut,
@@ -91,11 +91,11 @@ pub fn init<T: Send>(
     claims.end()
 }
 
-/// Lets workers fill `out` from `inputs` of the same length: `kernel(part, slices)` fills a part
-/// of `out`, and sees the same part of each input and up to `halo` elements on both sides of it.
+/// Lets workers fill `out` from `inputs` of the same length: `kernel(part, slices)` fills a part of
+/// `out`, and sees the same part of each input and up to `halo` elements on both sides of it.
 ///
 /// # Errors
-/// As [`init`], and [`Error::BadPlan`] when an input is longer or shorter than `out`.
+/// The errors of [`init`], and [`Error::BadPlan`] if an input does not have the length of `out`.
 pub fn map<A: Sync, T: Send, const N: usize>(
     inputs: [&[A]; N],
     out: &mut [T],
@@ -118,7 +118,7 @@ pub fn map<A: Sync, T: Send, const N: usize>(
     })
 }
 
-/// Elements per chunk, and a number of workers of which none stays idle.
+/// Returns the elements per chunk, and a number of workers with a chunk for each.
 fn plan<T>(out: &[T], cut: Cut) -> Result<(usize, usize)> {
     let workers = planned_workers(cut.workers);
     if workers > 4096 {
@@ -128,7 +128,7 @@ fn plan<T>(out: &[T], cut: Cut) -> Result<(usize, usize)> {
         0 => {
             let of = |bytes: usize| (bytes / size_of::<T>().max(1)).max(1);
             let (line, page) = (of(64), of(HUGE_PAGE_BYTES));
-            // Uneven work balances with a few chunks for each; a cache line is not shared.
+            // A few chunks per worker balance uneven work; no two workers share a cache line.
             (out.len() / (4 * workers)).next_multiple_of(line).clamp(line, page)
         }
         chunk => chunk,
@@ -136,7 +136,7 @@ fn plan<T>(out: &[T], cut: Cut) -> Result<(usize, usize)> {
     Ok((chunk, workers.min(out.len().div_ceil(chunk))))
 }
 
-/// The elements left to fill. A lock is enough: it is held for some 20 ns per chunk.
+/// The elements left to fill. A lock suffices: a worker holds it for some 20 ns per chunk.
 struct Claims<'a, T> {
     chunk: usize,
     state: Mutex<State<'a, T>>,
@@ -166,11 +166,12 @@ impl<'a, T> Claims<'a, T> {
         Some((part, start))
     }
 
-    /// One worker's life.
+    /// Runs a worker until no elements are left.
     fn work(&self, kernel: &(impl Fn(&mut [T], usize) + Sync)) {
         while let Some((part, start)) = self.claim() {
             let range = start..start + part.len();
-            // Nobody sees a state that the kernel left broken: `init` returns an error.
+            // `init` returns an error after a panic, so the caller does not use the elements left
+            // half filled.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| kernel(part, start))) {
                 let mut state = self.state();
                 state.left = <&mut [T]>::default().chunks_mut(1);

@@ -1,12 +1,12 @@
-//! Chunks, as workers see them: bytes with their place in the source.
+//! Chunks, as workers see them: bytes with their offset in the source.
 
 use std::ops::Range;
 
 /// A piece of a source in memory.
 ///
-/// `data` holds the owned positions and, around them, what the kernel asked to see. Each
-/// position of the searched range is owned by exactly one chunk, so a result belongs to the
-/// chunk that owns the position where it *starts*.
+/// `data` has the owned positions and the context that the kernel requested around them. Exactly
+/// one chunk owns each position of the searched range, so a result belongs to the chunk that owns
+/// the position where it *starts*.
 #[derive(Debug, Clone)]
 pub struct Chunk<'a> {
     /// 0, 1, 2 … in the order of the source.
@@ -24,9 +24,9 @@ pub struct Chunk<'a> {
     /// Whether the source, a stream, had no more bytes available when the chunk was cut; results held
     /// back for more input must then be emitted.
     pub at_pause: bool,
-    /// Whether `data` lies in a hole of the source, so that all of it is zero.
+    /// Whether `data` lies in a hole of the source, where all bytes are zero.
     pub is_hole: bool,
-    /// Ranges of the source within `data` that could not be read and are zero here.
+    /// Ranges of the source within `data` that could not be read; they are zero here.
     pub unreadable: &'a [Range<u64>],
 }
 
@@ -36,7 +36,7 @@ impl<'a> Chunk<'a> {
         &self.data[self.own.clone()]
     }
 
-    /// A chunk that is a whole source in memory.
+    /// Makes a chunk of a whole source in memory.
     pub fn whole(data: &'a [u8]) -> Self {
         Chunk {
             index: 0,

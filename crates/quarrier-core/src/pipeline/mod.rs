@@ -1,9 +1,9 @@
-//! The pipeline: a feed fills buffers or shows windows, M workers run a kernel over them,
-//! a sink takes the results in the order of the source.
+//! The pipeline: a feed fills buffers or maps windows, M workers run a kernel over them, and a sink
+//! takes the results in the order of the source.
 //!
-//! This replaces the "agents" of older carvers. A worker that holds a chunk number also holds the
-//! buffer for it, taken first: so the lowest chunk in flight can always be finished, and the pipeline
-//! cannot lock up, whatever the number of buffers.
+//! It replaces the "agents" of older carvers. A worker takes a buffer before it takes a chunk
+//! number, so the lowest chunk in flight always has a buffer and can be finished: the pipeline
+//! cannot deadlock with any number of buffers.
 
 mod chunk;
 mod feed;
@@ -33,28 +33,28 @@ pub use turnstile::Emitter;
 
 use std::ops::ControlFlow;
 
-/// The context that a kernel must see around the positions that a chunk owns.
+/// The context that a kernel needs around the positions that a chunk owns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Need {
-    /// Bytes before the first owned position, where the source has them.
+    /// Bytes before the first owned position, as far as the source has them.
     pub before_bytes: usize,
     /// Bytes after the last owned position: for patterns of at most L bytes, L - 1.
     pub after_bytes: usize,
-    /// True where the kernel finds nothing in zeros surrounded by zeros, so that holes of
-    /// sparse sources can be skipped (but for `before_bytes` and `after_bytes` at their edges).
+    /// Whether the kernel finds nothing in zeros surrounded by zeros, so that the pipeline can skip
+    /// the holes of sparse sources (except `before_bytes` and `after_bytes` at their edges).
     pub skip_zeros: bool,
 }
 
-/// Work on a chunk, in place. One kernel value serves all workers at once.
+/// Work on chunks, in place. All workers share one kernel value.
 pub trait Kernel: Sync {
-    /// The result of a chunk. Values are reused: the sink empties them.
+    /// The result of a chunk. The pipeline reuses the values: the sink empties them.
     type Output: Default + Send;
 
     /// The context that a chunk must show around its owned positions. Called once, before the start.
     fn need(&self) -> Need;
 
-    /// The name of a worker in the account: `worker 1` for number 0. Names that end in a number are
-    /// listed beside others of their kind.
+    /// The name of a worker in reports: `worker 1` for number 0. Workers whose names differ only in
+    /// a final number are listed together.
     fn worker_name(&self, worker: usize) -> String {
         format!("worker {}", worker + 1)
     }
@@ -68,10 +68,10 @@ pub trait Kernel: Sync {
 ///
 /// Any closure `FnMut(&Chunk, &mut Output)` is a sink that never stops.
 pub trait Sink<O>: Send {
-    /// Takes (and empties) `output`. The chunk's bytes can still be seen. It may be called
-    /// more than once for a chunk with very many results, then with consecutive parts.
+    /// Takes (and empties) `output`. The chunk's bytes are still visible. A chunk with very many
+    /// results may come in several calls, with consecutive parts of its results.
     ///
-    /// `Break` ends the run early: nothing more is read.
+    /// `Break` ends the run early: the pipeline reads no more.
     fn take(&mut self, chunk: &Chunk<'_>, output: &mut O) -> ControlFlow<()>;
 }
 

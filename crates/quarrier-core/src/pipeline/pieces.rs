@@ -9,7 +9,7 @@ use crate::source::Source;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// One piece of work, before its bytes are there.
+/// A piece of work whose bytes are not read yet.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     pub(super) index: u64,
@@ -19,9 +19,9 @@ pub(super) struct Piece {
     pub(super) read: Range<u64>,
     pub(super) at_start: bool,
     pub(super) at_end: bool,
-    /// The stream had no more bytes available.
+    /// Whether the stream had no more bytes available.
     pub(super) at_pause: bool,
-    /// Wholly inside a hole: zeros, nothing to read.
+    /// Whether the piece lies in a hole: zeros, nothing to read.
     pub(super) is_hole: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Pieces<'a> {
     piece_bytes: u64,
     next_index: u64,
     at: u64,
-    /// The stretch that pieces are cut from at present, and whether it is a hole.
+    /// The current stretch, which pieces are cut from, and whether it is a hole.
     stretch: (Range<u64>, bool),
     skipped_bytes: u64,
 }
@@ -57,23 +57,23 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Positions passed over because they lie in holes.
+    /// Returns the number of positions skipped because they lie in holes.
     pub(super) fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
 
-    /// The index that the next piece will have.
+    /// Returns the index of the next piece.
     pub(super) fn next_index(&self) -> u64 {
         self.next_index
     }
 
-    /// The next piece, or `None` at the end of the range.
+    /// Returns the next piece, or `None` at the end of the range.
     pub(super) fn next(&mut self) -> Result<Option<Piece>> {
         if self.at >= self.stretch.0.end && !self.next_stretch()? {
             return Ok(None);
         }
         let (stretch, is_hole) = (self.stretch.0.clone(), self.stretch.1);
-        // Pieces end at multiples of their size, so that windows fall on large pages.
+        // Pieces end at multiples of their size, so that windows align with large pages.
         let boundary = (self.at / self.piece_bytes + 1).saturating_mul(self.piece_bytes);
         let own = self.at..boundary.min(stretch.end);
         self.at = own.end;
@@ -92,15 +92,15 @@ impl<'a> Pieces<'a> {
         Ok(Some(piece))
     }
 
-    /// Moves on to the next stretch: data with the positions that see it, or a hole none of whose
-    /// positions sees data. False at the end.
+    /// Moves on to the next stretch: data and the positions whose context reaches it, or a hole
+    /// whose positions see no data. Returns false at the end.
     fn next_stretch(&mut self) -> Result<bool> {
         let end = self.range.end;
         if self.at >= end {
             return Ok(false);
         }
         let (before, after) = (self.need.before_bytes as u64, self.need.after_bytes as u64);
-        // Data before the position can still be visible from it.
+        // Data before the position may still be part of its context.
         let sight = if self.need.skip_zeros {
             self.at.saturating_sub(before).max(self.range.start)
         } else {
@@ -129,7 +129,8 @@ impl<'a> Pieces<'a> {
         Ok(true)
     }
 
-    /// Where reading begins for a piece that owns positions from `own_start` on.
+    /// Returns the offset at which reading begins for a piece whose first owned position is
+    /// `own_start`.
     fn read_start(&self, own_start: u64) -> u64 {
         let first = own_start.saturating_sub(self.need.before_bytes as u64);
         (first - first % PAGE).max(self.range.start)

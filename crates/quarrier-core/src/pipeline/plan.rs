@@ -1,4 +1,4 @@
-//! Plans a run: the user's settings, and choices for all that are unset.
+//! Plans a run: takes the user's settings, and chooses the others.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -12,8 +12,8 @@ use crate::source::Source;
 /// How bytes reach memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Windows on pages of the page cache, or slices of memory: nothing is copied. Of what others
-    /// may change, only where [`Pipeline::show_changing`] allows it.
+    /// Windows onto the page cache, or slices of memory, without a copy. Bytes that others may
+    /// change are shown only with [`Pipeline::show_changing`].
     Window,
     /// Workers read with `pread` into buffers of their own.
     Read,
@@ -24,7 +24,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// The name used on the command line and in accounts.
+    /// Returns the name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Access::Window => "window",
@@ -35,10 +35,10 @@ impl Access {
     }
 }
 
-/// Where buffers come from: given a size in bytes, a buffer of at least that.
+/// Allocates buffers: takes a size in bytes and returns a buffer of at least that size.
 pub(super) type Memory<'a> = &'a (dyn Fn(usize) -> Option<AlignedBuffer> + Sync);
 
-/// A run to start: a source and settings. Unset ones are planned.
+/// A run to start: a source and settings. The plan chooses the settings that are not set.
 #[derive(Clone)]
 pub struct Pipeline<'a> {
     pub(super) source: &'a dyn Source,
@@ -63,32 +63,32 @@ pub struct Plan {
     pub readers: usize,
     /// Threads that run the kernel.
     pub workers: usize,
-    /// Buffers or windows that exist at once.
+    /// Maximum number of buffers or windows.
     pub buffers: usize,
-    /// Owned positions a chunk at most.
+    /// Maximum number of owned positions per chunk.
     pub buffer_bytes: usize,
     /// Why this access was chosen.
     pub reason: &'static str,
-    /// The measured rate by which readers and buffers were chosen, and where it was measured.
+    /// The measured rate that decided readers and buffers, and where it was measured.
     pub by: Option<(AccessRate, String)>,
 }
 
-/// The most that one buffer may own, so that indexes within a chunk fit 32 bits.
+/// The maximum number of bytes that a buffer owns, so that indexes within a chunk fit 32 bits.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
-/// The most buffers or windows.
+/// The maximum number of buffers or windows.
 const BUFFERS_MAX: usize = 4096;
-/// The largest window: big enough that mapping costs nothing, and a few of them stay small
-/// beside the memory of any machine. (1 GiB in the page cache, 2 threads, Zen 4: windows of
-/// 1 MiB 16 GB/s, 4 MiB 30, 16 MiB 32, the whole file mapped at once 31.)
+/// The largest window: large enough that the cost of mapping vanishes, and small enough that a few
+/// of them fit any machine. (1 GiB in the page cache, 2 threads, Zen 4: windows of 1 MiB 16 GB/s, 4
+/// MiB 30, 16 MiB 32, the whole file mapped at once 31.)
 const WINDOW_BYTES: usize = 16 << 20;
-/// The default buffer for reading: the best of 64 KiB to 64 MiB for page-cached files.
+/// The default size of a read buffer: the fastest of 64 KiB to 64 MiB for page-cached files.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Why data in memory is read (copied) nevertheless.
+/// The reason for copying data that is in memory.
 const CHANGING: &str = "others may change the source while it is looked at";
 
 impl<'a> Pipeline<'a> {
-    /// A run over the whole of `source`.
+    /// Makes a run over the whole of `source`.
     pub fn new(source: &'a dyn Source) -> Self {
         Pipeline {
             source,
@@ -105,43 +105,44 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Threads that run the kernel; 0: one a CPU, as if it is not set.
+    /// Sets the number of threads that run the kernel; 0: one per CPU, the default.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = (workers > 0).then_some(workers);
         self
     }
 
-    /// Threads that only read ([`Access::Queue`]); 0: planned.
+    /// Sets the number of threads that only read ([`Access::Queue`]); 0: planned.
     #[must_use]
     pub fn readers(mut self, readers: usize) -> Self {
         self.readers = (readers > 0).then_some(readers);
         self
     }
 
-    /// Buffers or windows that exist at once; 0: planned.
+    /// Sets the maximum number of buffers or windows; 0: planned.
     #[must_use]
     pub fn buffers(mut self, buffers: usize) -> Self {
         self.buffers = (buffers > 0).then_some(buffers);
         self
     }
 
-    /// Positions that a chunk owns at most, in bytes; 0: planned.
+    /// Sets the maximum number of positions that a chunk owns, in bytes; 0: planned.
     #[must_use]
     pub fn buffer_bytes(mut self, bytes: usize) -> Self {
         self.buffer_bytes = (bytes > 0).then_some(bytes);
         self
     }
 
-    /// How bytes reach memory.
+    /// Sets how bytes reach memory.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = Some(access);
         self
     }
 
-    /// Lets kernel and sink see, without a copy, bytes that others may change: pages of a file, an
-    /// array of another thread. They must tolerate changes, see [`AsData`]. Otherwise they see copies.
+    /// Lets kernel and sink see bytes that others may change, without a copy: pages of a file, an
+    /// array of another thread. Both must tolerate changes, see [`AsData`]. By default they see
+    /// copies.
     #[must_use]
     pub fn show_changing(mut self, promise: AsData) -> Self {
         self.promise = Some(promise);
@@ -155,8 +156,8 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// The measured rates of the source. A run that must fetch its bytes uses the best of these
-    /// combinations, unless readers, buffers or sizes are set.
+    /// Sets the measured rates of the source. A run that has to read its bytes uses the best of
+    /// these combinations, unless readers, buffers or sizes are set.
     #[must_use]
     pub fn rates(mut self, rates: Rates) -> Self {
         self.rates = Some(rates);
@@ -170,15 +171,15 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// Takes buffers from `memory`, which is given a size in bytes; if it has none, of the
-    /// pipeline's own. Where windows are shown there are no buffers.
+    /// Takes buffers from `memory`, which receives a size in bytes, or from the pipeline itself if
+    /// `memory` returns `None`. Windows need no buffers.
     #[must_use]
     pub fn memory(mut self, memory: &'a (dyn Fn(usize) -> Option<AlignedBuffer> + Sync)) -> Self {
         self.memory = Some(memory);
         self
     }
 
-    /// The plan that a run with this need would follow.
+    /// Returns the plan for a run with this need.
     ///
     /// # Errors
     /// [`Error::BadPlan`] if a setting cannot be met.
@@ -214,7 +215,7 @@ impl<'a> Pipeline<'a> {
             Access::Window => WINDOW_BYTES,
             _ => by.as_ref().map_or(BUFFER_BYTES, |(asked, _)| asked.block_bytes),
         };
-        // Small sources are still shared out among the workers.
+        // Even a small source is divided among the workers.
         let share = (length / (16 * workers as u64)).min(default_bytes as u64) as usize;
         let share = (share & !(64 * 1024 - 1)).max(64 * 1024);
         let buffer_bytes = self.buffer_bytes.unwrap_or(share);
@@ -235,7 +236,7 @@ impl<'a> Pipeline<'a> {
             Access::Queue => workers + 2 * readers + 2,
             Access::Uring => workers + in_flight.unwrap_or(16),
         };
-        // Fewer than there are workers will do: the others wait.
+        // Fewer buffers than workers suffice: workers without one wait.
         let fit = match access {
             Access::Window => BUFFERS_MAX as u64,
             _ => (memory_bytes() / 2 / buffer_bytes as u64).clamp(2, BUFFERS_MAX as u64),
@@ -256,14 +257,14 @@ impl<'a> Pipeline<'a> {
         Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason, by })
     }
 
-    /// Whether windows of the source may be shown, if it has any.
+    /// Whether the run may show windows of the source, if the source has any.
     fn may_show(&self) -> bool {
         let first = || self.source.window(0..self.source.length().min(1));
         let is_changing = || matches!(first(), Some(Ok(Region::Changing(_) | Region::Window(_))));
         self.promise.is_some() || !is_changing()
     }
 
-    /// The best way to ask the source, where it must be asked.
+    /// Returns the fastest measured combination, if the run issues reads.
     fn asked(&self, access: Access) -> Option<(AccessRate, String)> {
         if !matches!(access, Access::Queue | Access::Uring) {
             return None;
@@ -273,14 +274,14 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// The machine's memory.
+/// Returns the machine's memory in bytes.
 fn memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     (info.totalram as u64).saturating_mul(u64::from(info.mem_unit).max(1))
 }
 
 impl std::fmt::Display for Plan {
-    /// One line: the components of the run, and why.
+    /// Writes one line: the components of the run, and why.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let access = self.access.name();
         write!(f, "{access} ({}), {} workers, ", self.reason, self.workers)?;
@@ -299,7 +300,7 @@ impl std::fmt::Display for Plan {
 }
 
 impl Plan {
-    /// Bytes that a buffer must hold: the owned ones and their surroundings, in whole pages.
+    /// Returns the size of a buffer: the owned bytes and their context, in whole pages.
     pub(super) fn capacity_bytes(&self, need: Need) -> usize {
         let around = need.before_bytes + need.after_bytes + 2 * PAGE_BYTES;
         (self.buffer_bytes + around).next_multiple_of(PAGE_BYTES)

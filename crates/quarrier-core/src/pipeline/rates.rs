@@ -1,4 +1,4 @@
-//! How fast a source delivers bytes, by size and number of requests: the ground for a plan.
+//! Measured throughput of a source by request size and queue depth, from which runs are planned.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,16 +8,16 @@ use crate::region::AlignedBuffer;
 use crate::source::{Source, read_full_at};
 use crate::threads;
 
-/// Measured rates of a source, or of the disk on which it lies.
+/// Measured rates of a source, or of the disk that has it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rates {
-    /// The rate of each combination of request size and depth that was tried.
+    /// The rate of each measured combination of request size and queue depth.
     pub asked: Vec<AccessRate>,
     /// Where the rates were measured, as plans name it.
     pub of: String,
 }
 
-/// The rate of a source read in order with one size and number of requests.
+/// The rate of sequential reading with one request size and queue depth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AccessRate {
     /// Bytes per request.
@@ -28,15 +28,15 @@ pub struct AccessRate {
     pub bytes_per_second: f64,
 }
 
-/// Rates within this share of the best count as equal: measurements are no more exact.
+/// Rates within this share of the best count as equal: measurements are not more exact.
 const ALIKE: f64 = 0.97;
-/// A source is probed for at most this long, and on at most this part of the bytes to read.
+/// A probe takes at most this long and at most this share of the bytes to read.
 const PROBE_TIME: Duration = Duration::from_secs(1);
 const PROBE_PART: u64 = 16;
-/// One combination is tried for this long if possible, with at least this many rounds of requests.
+/// A trial of one combination aims at this time, with at least this many rounds of requests.
 const TRIAL_TIME: Duration = Duration::from_millis(60);
 const TRIAL_ROUNDS: u64 = 2;
-/// Smaller reads end before their rates would be known.
+/// Shorter reads end before a probe would know the rates.
 const PROBED_BYTES_MIN: u64 = 256 << 20;
 const BLOCK_BYTES: usize = 1 << 20;
 /// The request sizes that a plan may choose.
@@ -45,9 +45,9 @@ const UNDER_WAY_BYTES_MAX: u64 = 256 << 20;
 const IN_FLIGHT_MAX: usize = 32;
 
 impl Rates {
-    /// The combination with nearly the highest rate and the fewest bytes in flight. Requests below 1 MiB are ruled
-    /// out because they cost workers too much time, requests above 16 MiB or more than 256 MiB in flight because
-    /// they cost too much memory.
+    /// Returns the combination with nearly the highest rate and the fewest bytes in flight. It
+    /// excludes requests below 1 MiB, which cost workers too much time, and requests above 16 MiB
+    /// or more than 256 MiB in flight, which cost too much memory.
     pub fn best(&self) -> Option<AccessRate> {
         let fits = |asked: &&AccessRate| {
             BLOCKS_BYTES.contains(&asked.block_bytes)
@@ -60,9 +60,9 @@ impl Rates {
         alike.min_by_key(|asked| (asked.bytes_under_way(), asked.in_flight)).copied()
     }
 
-    /// Tries the source out: reads the first bytes of `range` in several ways, for a second at
-    /// most, and at most a 16th of them. `None` where there are too few to be worth that (under
-    /// 256 MiB), and if they cannot be read.
+    /// Measures the source: reads the first bytes of `range` in several ways, for a second at most,
+    /// and at most a 16th of them. `None` for a range under 256 MiB, which is too short to be worth
+    /// it, and if the bytes cannot be read.
     pub fn probe(source: &dyn Source, range: Range<u64>) -> Option<Self> {
         let length = range.end.saturating_sub(range.start);
         if length < PROBED_BYTES_MIN {
@@ -86,20 +86,20 @@ impl Rates {
 }
 
 impl AccessRate {
-    /// Bytes in flight at once.
+    /// Returns the bytes in flight at once.
     pub fn bytes_under_way(&self) -> u64 {
         (self.block_bytes as u64).saturating_mul(self.in_flight as u64)
     }
 
-    /// Requests to keep in flight: twice as many as gave nearly the highest rate, since a disk can be
-    /// slower at another moment than when it was measured.
+    /// Returns the number of requests to keep in flight: twice as many as gave nearly the highest
+    /// rate, since a disk can be slower than when it was measured.
     pub(super) fn with_room(&self) -> usize {
         let fit = UNDER_WAY_BYTES_MAX as usize / self.block_bytes.max(1);
         (2 * self.in_flight).min(fit.min(IN_FLIGHT_MAX)).max(self.in_flight)
     }
 }
 
-/// A source while it is tried out, each byte once.
+/// A probe of a source; it reads each byte once.
 struct Probe<'a> {
     source: &'a dyn Source,
     at: u64,
@@ -109,7 +109,7 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// Doubles the number of requests in flight, as long as the rate grows.
+    /// Doubles the number of requests in flight as long as the rate grows.
     fn more_at_once(&mut self, block_bytes: usize) {
         let mut in_flight = 1;
         let mut in_vain = 0;
@@ -122,14 +122,14 @@ impl Probe<'_> {
         }
     }
 
-    /// Tries one way; `None` where time or bytes do not suffice.
+    /// Measures one combination; `None` if time or bytes do not suffice.
     fn ask(&mut self, block_bytes: usize, in_flight: usize) -> Option<f64> {
         let block = block_bytes as u64;
         let least = TRIAL_ROUNDS * in_flight as u64 * block;
         if self.at + least > self.end || Instant::now() >= self.until {
             return None;
         }
-        // Trials that are still to come have their share of the bytes.
+        // Later trials need bytes, too: take a quarter of the rest, unless the minimum is more.
         let end = (self.at + least.max((self.end - self.at) / 4)).min(self.end);
         let (next, given) = (AtomicU64::new(self.at), AtomicU64::new(0));
         let started = Instant::now();

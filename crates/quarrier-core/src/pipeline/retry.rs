@@ -1,4 +1,4 @@
-//! Reading that gets over bad sectors.
+//! Reads past bad sectors.
 
 use std::io;
 use std::ops::Range;
@@ -6,15 +6,15 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::source::Source;
 
-/// How much is read sector by sector after an error before large reads are tried again.
+/// Bytes to read sector by sector after an error, before trying large reads again.
 const CAREFUL_BYTES: u64 = 64 * 1024;
 
-/// Fills `buffer` from `offset`. Sectors that cannot be read become zeros and are added to
-/// `unreadable`; everything around them is read.
+/// Fills `buffer` from `offset`. Unreadable sectors become zeros and are added to `unreadable`;
+/// everything around them is read.
 ///
 /// # Errors
-/// [`Error::Shrank`] when the source ends before the buffer is full, [`Error::Io`] when the
-/// device is gone.
+/// [`Error::Shrank`] if the source ends before the buffer is full, [`Error::Io`] if the device is
+/// gone.
 pub(super) fn fill(
     source: &dyn Source,
     offset: u64,
@@ -55,7 +55,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Whether an error speaks of the source as a whole rather than of a sector.
+/// Whether an error concerns the whole source rather than a sector.
 fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{
         ConnectionAborted, NotConnected, NotFound, PermissionDenied, StaleNetworkFileHandle,
@@ -69,7 +69,7 @@ fn is_gone(error: &io::Error) -> bool {
     ];
     match error.raw_os_error() {
         Some(code) => GONE.iter().any(|gone| gone.raw_os_error() == code),
-        // A source that is not the system's says it by the kind.
+        // A source that is not a file of the system reports it by the error's kind.
         None => matches!(
             error.kind(),
             ConnectionAborted | NotConnected | NotFound | PermissionDenied | StaleNetworkFileHandle
@@ -77,7 +77,7 @@ fn is_gone(error: &io::Error) -> bool {
     }
 }
 
-/// Adds a range to a sorted list, joining it with the last where they touch.
+/// Adds a range to a sorted list, joined with the last one if they touch.
 pub(super) fn push_merged(list: &mut Vec<Range<u64>>, range: Range<u64>) {
     match list.last_mut() {
         Some(last) if range.start <= last.end => last.end = last.end.max(range.end),

@@ -1,4 +1,4 @@
-//! Runs a pipeline: spawns readers and workers, waits for them, gives the account.
+//! Runs a pipeline: starts readers and workers, waits for them, and returns the account.
 
 use std::io::Read;
 use std::ops::Range;
@@ -19,15 +19,15 @@ use crate::source::Source;
 use crate::sync::{into_inner, lock};
 use crate::threads;
 
-/// The account of a run.
+/// The account of a run: its plan, amounts, times and unreadable ranges.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// The plan that was carried out.
+    /// The plan that the run followed.
     pub plan: Plan,
-    /// Bytes that were worked on.
+    /// Bytes that the kernel worked on.
     pub bytes: u64,
-    /// Bytes of holes that were passed over as zeros.
+    /// Bytes of holes that were skipped as zeros.
     pub hole_bytes: u64,
     /// Time from start to end.
     pub elapsed: Duration,
@@ -35,14 +35,14 @@ pub struct Run {
     pub timeline: Timeline,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
-    /// Whether the sink or the stop flag ended it early.
+    /// Whether the sink or the stop flag ended the run early.
     pub stopped: bool,
-    /// Everything before this offset was handed to the sink.
+    /// The sink has received everything before this offset.
     pub position: u64,
 }
 
 impl Run {
-    /// The account of work that ran to its end without a pipeline, as `plan` says.
+    /// Makes the account of completed work that ran without a pipeline, with `plan` as its plan.
     pub fn of(plan: Plan, bytes: u64, elapsed: Duration, timeline: Timeline) -> Self {
         Run {
             plan,
@@ -61,11 +61,11 @@ impl Pipeline<'_> {
     /// Runs `kernel` over the source and gives its results to `sink` in order.
     ///
     /// # Errors
-    /// [`Error::BadPlan`] before anything is read; [`Error::Shrank`] or [`Error::Io`] when
-    /// the source fails as a whole. Results before the failure have been given to the sink.
+    /// [`Error::BadPlan`] before anything is read; [`Error::Shrank`] or [`Error::Io`] if the source
+    /// fails as a whole, after the sink has received all results before the failure.
     ///
     /// # Panics
-    /// When kernel or sink panic, after all threads have ended.
+    /// If kernel or sink panics, after all threads have ended.
     pub fn run<K: Kernel>(&self, kernel: &K, sink: &mut dyn Sink<K::Output>) -> Result<Run> {
         let need = kernel.need();
         let plan = self.plan(need)?;
@@ -81,7 +81,7 @@ impl Pipeline<'_> {
         let (range, lost) = apart(range, self.source, need);
         let epoch = Instant::now();
         let timeline = Mutex::new(Timeline::default());
-        // Declared before whatever borrows from them.
+        // Declared before the values that borrow from them, so dropped after them.
         let (permits, buffers) = pools(&plan, need, self.memory);
         let turnstile = Turnstile::new(sink, range.start, Some(self.source));
         let crew =
@@ -105,7 +105,8 @@ impl Pipeline<'_> {
                 if crew.work_queue(&feed, &turnstile, &plan) {
                     feed.cutter().skipped_bytes()
                 } else {
-                    // No thread to read with: nothing was read yet, and whoever works reads too.
+                    // The system refused every reader, so nothing was read yet: workers read for
+                    // themselves.
                     let cutter = feed.into_cutter();
                     let feed = ReadFeed { source: self.source, cutter, buffers: &buffers };
                     crew.work(&feed, &turnstile, plan.workers);
@@ -118,12 +119,12 @@ impl Pipeline<'_> {
     }
 }
 
-/// Runs `kernel` over a stream, such as standard input, whose length is not known.
+/// Runs `kernel` over a stream of unknown length, such as standard input.
 ///
-/// `workers`, `buffers` and `buffer_bytes` are 0 where they are to be planned.
+/// `workers`, `buffers` and `buffer_bytes` of 0 are planned.
 ///
 /// # Errors
-/// [`Error::Io`] when the stream fails, after the sink has received all results before the failure.
+/// [`Error::Io`] if the stream fails, after the sink has received all results before the failure.
 pub(super) fn run_stream<K: Kernel>(
     name: &str,
     reader: &mut (dyn Read + Send),
@@ -147,7 +148,7 @@ pub(super) fn run_stream<K: Kernel>(
     finish(plan, turnstile.into_end(), 0, epoch, timeline, wishes.stop)
 }
 
-/// Permits for windows, or buffers, whichever the plan uses.
+/// Makes permits for windows, or buffers, whichever the plan uses.
 fn pools(plan: &Plan, need: Need, memory: Option<Memory<'_>>) -> (BufferPool<()>, BufferPool) {
     let count = plan.buffers.max(1);
     if plan.access == Access::Window {
@@ -159,11 +160,11 @@ fn pools(plan: &Plan, need: Need, memory: Option<Memory<'_>>) -> (BufferPool<()>
     (BufferPool::new(Vec::new()), BufferPool::new(buffers))
 }
 
-/// How far into bytes that cannot be read they are tried all the same.
+/// Bytes to try after the end of the readable bytes, although they should be unreadable.
 const LOST_TRIED_BYTES: u64 = 1 << 20;
 
-/// Splits `range` into the part worth reading and the rest, which is known to be unreadable. The last
-/// readable bytes look the same as if all were tried.
+/// Splits `range` into the part worth reading and the rest, which is known to be unreadable. The
+/// first part is long enough that the last readable bytes have their full context.
 fn apart(range: Range<u64>, source: &dyn Source, need: Need) -> (Range<u64>, Range<u64>) {
     let sight = need.before_bytes as u64 + need.after_bytes as u64 + LOST_TRIED_BYTES;
     let tried = source.readable_end().saturating_add(sight).clamp(range.start, range.end);
@@ -195,7 +196,7 @@ fn finish(
     stop: Option<&AtomicBool>,
 ) -> Result<Run> {
     let is_stopped = stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-    // A source may stop waiting when the run is to end; that is no failure.
+    // A source that gave up because the run is to stop has not failed.
     if let Some(error) = end.error.filter(|error| !(is_stopped && is_given_up(error))) {
         return Err(error);
     }
@@ -217,7 +218,7 @@ fn is_given_up(error: &Error) -> bool {
 
 /// State that all threads of a run share.
 struct Crew<'c, K> {
-    /// For reading a torn window again; a stream has none.
+    /// Needed to read a torn window again; a stream has none.
     source: Option<&'c dyn Source>,
     kernel: &'c K,
     stop: Option<&'c AtomicBool>,
@@ -226,7 +227,7 @@ struct Crew<'c, K> {
 }
 
 impl<K: Kernel> Crew<'_, K> {
-    /// Lets `workers` work, one of them on this thread; returns when all are done.
+    /// Runs `workers` workers, one of them on this thread, and returns when all are done.
     fn work<'a>(
         &self,
         feed: &dyn Feed<'a>,
@@ -241,15 +242,16 @@ impl<K: Kernel> Crew<'_, K> {
         });
     }
 
-    /// As [`work`](Self::work), with readers on threads of their own. Does nothing and returns false
-    /// where the system has no thread for any of them.
+    /// As [`work`](Self::work), with readers on their own threads. Does nothing and returns false
+    /// if the system refuses a thread for every reader.
     fn work_queue<'a>(
         &self,
         feed: &QueueFeed<'a>,
         turnstile: &Turnstile<'a, '_, K::Output>,
         plan: &Plan,
     ) -> bool {
-        // All senders exist before the first reader runs, so that the queue ends with them.
+        // All senders exist before the first reader runs, so the queue ends when the last one is
+        // dropped.
         let senders: Vec<_> = (0..plan.readers.max(1)).filter_map(|_| feed.sender()).collect();
         feed.seal();
         std::thread::scope(|scope| {
@@ -289,7 +291,7 @@ impl<K: Kernel> Crew<'_, K> {
         turnstile.is_closed() || self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// One worker's life: take a chunk, work on it, hand in the results.
+    /// Runs a worker: takes a chunk, runs the kernel on it, submits the results, and repeats.
     fn worker<'a>(
         &self,
         number: usize,
@@ -334,8 +336,8 @@ impl<K: Kernel> Crew<'_, K> {
         let Some(source) = self.source.filter(|&source| filled.is_torn(source)) else {
             return (Done::Worked(filled, emitted.output), emitted.notes);
         };
-        // The file changed under the window. Reading it reports how; if all of it can be read after
-        // all, the work is repeated on the bytes read.
+        // The file changed under the window. Reading it gives the error; if the read succeeds after
+        // all, the kernel runs again on the bytes read.
         if emitted.is_flushed {
             return (Done::Failed(filled.why_torn(source)), Vec::new());
         }
@@ -364,13 +366,14 @@ impl<O: Default + Send> Drop for CloseOnPanic<'_, '_, '_, O> {
     }
 }
 
-/// A stream's need is the same as a source's, but zeros are never skipped.
+/// A stream runs with the same settings as a source, but it has no holes to skip.
 impl Pipeline<'_> {
-    /// Runs `kernel` over a stream, such as standard input, whose length is not known.
-    /// Uses this pipeline's settings of workers, buffers, buffer size and stop flag.
+    /// Runs `kernel` over a stream of unknown length, such as standard input, with this pipeline's
+    /// workers, buffers, buffer size and stop flag.
     ///
     /// # Errors
-    /// [`Error::Io`] when the stream fails, after the sink has received all results before the failure.
+    /// [`Error::Io`] if the stream fails, after the sink has received all results before the
+    /// failure.
     pub fn run_stream<K: Kernel>(
         &self,
         name: &str,
@@ -381,7 +384,7 @@ impl Pipeline<'_> {
         run_stream(name, reader, self, kernel, sink)
     }
 
-    /// The plan for the context that `kernel` needs, for callers that want to see it before the run.
+    /// Returns the plan for `kernel`, for callers that want to see it before the run.
     pub fn plan_for<K: Kernel>(&self, kernel: &K) -> Result<Plan> {
         let need: Need = kernel.need();
         self.plan(need)

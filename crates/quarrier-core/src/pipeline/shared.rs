@@ -1,4 +1,4 @@
-//! A feed for workers of other processes: readers fill slots of memory that all share.
+//! A feed for workers in other processes: readers fill slots of memory that all of them share.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,7 @@ use crate::source::Source;
 use crate::sync::{lock, wait};
 use crate::threads;
 
-/// The most that a slot may show.
+/// The maximum number of visible bytes of a slot.
 const SLOT_BYTES_MAX: usize = 1 << 30;
 
 /// Cuts a source into chunks and reads them into the slots of a [`SharedRegion`], for workers in other
@@ -68,16 +68,16 @@ pub struct Slot {
 pub enum Delivery {
     /// A chunk. Its slot is the caller's until it is released.
     Chunk(Slot),
-    /// Nothing came in the time given.
+    /// No chunk arrived in time.
     NotYet,
     /// All chunks were delivered, or the feed was closed.
     Ended,
 }
 
-/// A range that could not be read and is zeros in the slots that show it.
+/// A range that could not be read; slots with a part of it have zeros there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Where, in the source.
+    /// The range in the source.
     pub range: Range<u64>,
     /// The system's error message.
     pub reason: String,
@@ -86,7 +86,7 @@ pub struct Unreadable {
 #[derive(Default)]
 struct Readers {
     threads: Vec<JoinHandle<()>>,
-    /// The owning process; a forked child owns none of them.
+    /// The process that owns the threads; a forked child owns none of them.
     process: u32,
 }
 
@@ -113,11 +113,11 @@ struct State {
 }
 
 impl SharedFeed {
-    /// A feed of chunks that own `chunk_bytes` each and show `overlap_bytes` more, through
-    /// `buffers` slots. A chunk size that is a multiple of [`PAGE_BYTES`] is read fastest.
+    /// Makes a feed of chunks that own `chunk_bytes` each and show `overlap_bytes` more, in
+    /// `buffers` slots. Chunk sizes that are multiples of [`PAGE_BYTES`] are read fastest.
     ///
     /// # Errors
-    /// [`Error::BadPlan`] when sizes or counts cannot be used, and as [`SharedRegion::new`].
+    /// [`Error::BadPlan`] for invalid sizes or counts, and the errors of [`SharedRegion::new`].
     pub fn new(
         source: Box<dyn Source>,
         chunk_bytes: usize,
@@ -158,22 +158,22 @@ impl SharedFeed {
         Ok(SharedFeed { shared: Arc::new(shared), readers: Mutex::default() })
     }
 
-    /// The memory that holds the slots.
+    /// Returns the memory that holds the slots.
     pub fn region(&self) -> &Arc<SharedRegion> {
         &self.shared.region
     }
 
-    /// From one slot to the next, in bytes; a multiple of [`PAGE_BYTES`].
+    /// Returns the distance between slots in bytes; a multiple of [`PAGE_BYTES`].
     pub fn stride_bytes(&self) -> usize {
         self.shared.stride_bytes
     }
 
-    /// Length of the source in bytes.
+    /// Returns the length of the source in bytes.
     pub fn length(&self) -> u64 {
         self.shared.source.length()
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub fn chunks(&self) -> u64 {
         self.shared.chunks
     }
@@ -181,8 +181,8 @@ impl SharedFeed {
     /// Starts `readers` threads (at least one) that fill free slots.
     ///
     /// # Errors
-    /// [`Error::BadPlan`] when the feed was started before or is closed, or when the readers are
-    /// too many, [`Error::Io`] when the system gives no thread.
+    /// [`Error::BadPlan`] if the feed was started before or is closed, or for too many readers,
+    /// [`Error::Io`] if the system refuses a thread.
     pub fn start(&self, readers: usize) -> Result<()> {
         let mut started = lock(&self.readers);
         if !started.threads.is_empty() || self.shared.state().is_closed {
@@ -196,7 +196,7 @@ impl SharedFeed {
             let shared = Arc::clone(&self.shared);
             match threads::alone("quarrier reader", move || shared.read()) {
                 Ok(thread) => started.threads.push(thread),
-                // Fewer read as much.
+                // Fewer readers read everything, too.
                 Err(_) if !started.threads.is_empty() => break,
                 Err(error) => {
                     let name = self.shared.source.name();
@@ -207,10 +207,10 @@ impl SharedFeed {
         Ok(())
     }
 
-    /// The next chunk, in whatever order they come; waits for `patience` at most.
+    /// Returns a finished chunk, not necessarily the next in the source; waits for `patience` at most.
     ///
     /// # Errors
-    /// [`Error::Shrank`] or [`Error::Io`] when the source cannot be read on, once.
+    /// [`Error::Shrank`] or [`Error::Io`] if the source cannot be read further, once.
     pub fn next(&self, patience: Duration) -> Result<Delivery> {
         let until = Instant::now() + patience;
         let mut state = self.shared.state();
@@ -237,10 +237,10 @@ impl SharedFeed {
         }
     }
 
-    /// Gives a slot back, to be filled again.
+    /// Returns a slot, to be filled again.
     ///
     /// # Errors
-    /// [`Error::BadPlan`] when the slot is not the caller's.
+    /// [`Error::BadPlan`] if the slot is not the caller's.
     pub fn release(&self, slot: usize) -> Result<()> {
         let mut state = self.shared.state();
         match state.lent.get_mut(slot) {
@@ -252,12 +252,12 @@ impl SharedFeed {
         Ok(())
     }
 
-    /// Ranges that could not be read so far, in order, joined where they touch.
+    /// Returns the unreadable ranges so far, in order, joined if they touch.
     pub fn problems(&self) -> Vec<Unreadable> {
         let mut problems = self.shared.state().problems.clone();
         problems.sort_by_key(|problem| problem.range.start);
         problems.dedup_by(|next, last| {
-            // Two chunks that both show a bad sector both list it.
+            // Two chunks that show the same bad sector both list it.
             let touches = next.range.start <= last.range.end && next.reason == last.reason;
             if touches {
                 last.range.end = last.range.end.max(next.range.end);
@@ -270,7 +270,7 @@ impl SharedFeed {
     /// Ends the feed and waits for its threads, which finish their current read. A thread that waits in
     /// [`next`](Self::next) gets [`Delivery::Ended`].
     pub fn close(&self) {
-        // In a forked child the locks may be held by threads that it does not have.
+        // In a forked child, threads that it does not have may hold the locks.
         if let Ok(readers) = self.readers.try_lock()
             && !readers.threads.is_empty()
             && readers.process != std::process::id()
@@ -281,7 +281,7 @@ impl SharedFeed {
         self.shared.state().is_closed = true;
         self.shared.changed.notify_all();
         for thread in readers.threads.drain(..) {
-            // A reader's panic was caught and reported.
+            // The reader caught and reported its panic.
             let _ = thread.join();
         }
     }
@@ -291,7 +291,7 @@ impl Drop for SharedFeed {
     fn drop(&mut self) {
         self.close();
         let readers = self.readers.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // Left only in a forked child: threads of another process.
+        // Left only in a forked child: the threads belong to another process.
         readers.threads.drain(..).for_each(std::mem::forget);
     }
 }
@@ -301,7 +301,7 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// One reader's life.
+    /// Runs a reader until no chunk is left.
     fn read(&self) {
         while let Some((slot, chunk)) = self.claim() {
             let filled = catch_unwind(AssertUnwindSafe(|| self.fill(slot, chunk)));
@@ -325,8 +325,8 @@ impl Shared {
         }
     }
 
-    /// Waits for a free slot, and takes it for the next chunk: the slot first, so that the lowest
-    /// chunk that was not delivered always has one.
+    /// Waits for a free slot and takes it for the next chunk. The slot comes first, so that the
+    /// lowest chunk not yet delivered always has one.
     fn claim(&self) -> Option<(usize, u64)> {
         let mut state = self.state();
         loop {
@@ -351,9 +351,11 @@ impl Shared {
             owned_bytes: self.chunk_bytes.min(left) as usize,
             visible_bytes: (self.chunk_bytes + self.overlap_bytes).min(left) as usize,
         };
-        // SAFETY: the slot lies in the region, for `slot` is below the number of slots and shows at
-        // most a stride. It is this reader's alone until it is delivered, and comes back when the
-        // workers that see it are done with it.
+        // SAFETY: `slot` is below the number of slots and `visible_bytes` is at most the stride, so
+        // the slice lies within the mapping, which `self.region` keeps alive; its bytes are
+        // initialised, and a `u8` is aligned anywhere. `claim` gives a slot to one reader, and it
+        // is free again only after the holder of the delivered slot has released it, so nobody else
+        // accesses its bytes.
         let bytes = unsafe {
             let start = self.region.as_ptr().add(slot * self.stride_bytes);
             std::slice::from_raw_parts_mut(start.as_ptr(), filled.visible_bytes)

@@ -1,4 +1,4 @@
-//! The feed of a stream, such as standard input: no length, no offsets.
+//! The feed of a stream, such as standard input, which has no length and no offsets.
 
 use std::io::{ErrorKind, Read};
 use std::sync::Mutex;
@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::region::BufferPool;
 use crate::sync::lock;
 
-/// How long bytes wait in a buffer for more, where a stream trickles.
+/// How long bytes wait in a buffer for more, if a stream delivers them slowly.
 const HELD_MAX: Duration = Duration::from_millis(100);
 
-/// One reads at a time; the tail of each buffer is carried over as the head of the next.
+/// One worker reads at a time; it copies the tail of each buffer to the head of the next one.
 pub(super) struct StreamFeed<'a> {
     name: String,
     before_bytes: u64,
@@ -29,7 +29,7 @@ pub(super) struct StreamFeed<'a> {
 
 struct StreamState<'a> {
     reader: &'a mut (dyn Read + Send),
-    /// Bytes seen that later positions still need; its first byte lies at `carry_offset`.
+    /// Bytes that later positions still need; the first one is at `carry_offset`.
     carry: Vec<u8>,
     carry_offset: u64,
     /// First position that no chunk owns yet.
@@ -38,11 +38,11 @@ struct StreamState<'a> {
     flow: Flow,
 }
 
-/// Whether more is to come.
+/// Whether more bytes may follow.
 enum Flow {
     Open,
     Ended,
-    /// Holds the error until all that came before it is handed out.
+    /// Holds the error until all earlier chunks are handed out.
     Failed(Option<Error>),
 }
 
@@ -77,16 +77,16 @@ impl<'a> StreamFeed<'a> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Fills `buffer` with the carried-over bytes and new ones. `None` if they are not enough for
-    /// another position, or if the run is to stop. If the reader answers [`ErrorKind::WouldBlock`], it
-    /// has no bytes for now, and the bytes so far go out at once; likewise if a stream always has a few
-    /// more bytes but takes long to fill the buffer.
+    /// Fills `buffer` with the carried bytes and new ones. `None` if they do not suffice for
+    /// another position, or if the run is to stop. If the reader returns [`ErrorKind::WouldBlock`],
+    /// it has no bytes for now, and the bytes so far go out at once; so do those of a stream that
+    /// delivers a few bytes at a time and takes long to fill the buffer.
     fn fill(&self, state: &mut StreamState<'a>, buffer: &mut [u8]) -> Option<Piece> {
         let offset = state.carry_offset;
         let mut filled = state.carry.len();
         buffer[..filled].copy_from_slice(&state.carry);
         let own_end_max = state.own_start + self.own_bytes;
-        // Reads one byte more than it shows, to know whether the stream ends there.
+        // Reads a byte more than it shows, to learn whether the stream ends there.
         let wanted = (own_end_max + self.after_bytes + 1 - offset) as usize;
         let first = state.own_start + self.after_bytes;
         let can_go = |filled: usize| offset + filled as u64 > first;

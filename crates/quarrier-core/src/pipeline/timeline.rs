@@ -1,29 +1,29 @@
-//! A timeline of which thread was busy when: recorded cheaply while the pipeline runs, drawn
+//! A timeline of when each thread was busy: cheap to record while the pipeline runs, drawn
 //! afterwards.
 
 use std::time::{Duration, Instant};
 
-/// The three stages that a chunk passes, and what work on a device consists of.
+/// The three stages of a chunk, and the parts of work on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Bytes come into memory.
+    /// Bytes are read into memory.
     Read,
     /// The kernel runs.
     Work,
-    /// Results are put in order and handed on.
+    /// Results are put in order and passed on.
     Sink,
-    /// A part of the work: bytes go to a device.
+    /// A part of the work: bytes are copied to a device.
     Copy,
-    /// A part of the work: the device's kernel runs.
+    /// A part of the work: the device runs its kernel.
     Kernel,
-    /// A part of the work: fetching a device's findings.
+    /// A part of the work: the host fetches a device's findings.
     Collect,
 }
 
 impl Stage {
-    /// All stages in the order of flow.
+    /// The stages in the order of flow.
     pub const ALL: [Stage; 3] = [Stage::Read, Stage::Work, Stage::Sink];
-    /// The stages with those of devices, in the order of flow.
+    /// The stages, including those of devices, in the order of flow.
     pub const WITH_DEVICE: [Stage; 6] =
         [Stage::Read, Stage::Copy, Stage::Kernel, Stage::Collect, Stage::Work, Stage::Sink];
 
@@ -39,28 +39,28 @@ impl Stage {
         }
     }
 
-    /// Whether its bytes are those worked on: each byte counts in one of these stages.
+    /// Whether its bytes count as worked on: each byte counts in exactly one of these stages.
     pub fn is_work(self) -> bool {
         matches!(self, Stage::Work | Stage::Kernel)
     }
 }
 
-/// A stretch of time in which one agent was in one stage.
+/// A span of time that one agent spent in one stage.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     /// The stage.
     pub stage: Stage,
-    /// Begin, since the start of the run.
+    /// Start of the span, since the start of the run.
     pub start: Duration,
-    /// End, since the start of the run.
+    /// End of the span, since the start of the run.
     pub end: Duration,
-    /// Busy time in between: less than the span where neighbours were merged.
+    /// Busy time within the span: less than its length if spans were merged.
     pub busy: Duration,
     /// Source bytes handled.
     pub bytes: u64,
 }
 
-/// Time that a stage's agents together were busy, and waited for others.
+/// The time that all agents of a stage were busy, and the time they waited for others.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StageLoad {
     /// Time at work.
@@ -69,16 +69,16 @@ pub struct StageLoad {
     pub waiting: Duration,
 }
 
-/// The work of all agents over the run.
+/// What each agent did, over the whole run.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// One list a thread, each in order of time, with the thread's name.
+    /// A list of spans per thread, in order of time, with the thread's name.
     pub agents: Vec<(String, Vec<Span>)>,
     loads: [StageLoad; 6],
 }
 
 impl Timeline {
-    /// A timeline of agents from their own accounts, for work that ran without a pipeline.
+    /// Makes a timeline from the agents' own accounts, for work that ran without a pipeline.
     pub fn of(agents: Vec<(String, Vec<Span>)>) -> Self {
         let mut loads = [StageLoad::default(); 6];
         for span in agents.iter().flat_map(|(_, spans)| spans) {
@@ -87,8 +87,8 @@ impl Timeline {
         Timeline { agents, loads }
     }
 
-    /// The load of a stage, all agents together. That of [`Stage::Work`] contains its parts on
-    /// devices.
+    /// Returns the load of a stage, all agents together. The load of [`Stage::Work`] includes its
+    /// parts on devices.
     pub fn load(&self, stage: Stage) -> StageLoad {
         let mut load = self.load_alone(stage);
         if stage == Stage::Work {
@@ -100,7 +100,7 @@ impl Timeline {
         load
     }
 
-    /// The load of a stage, of [`Stage::Work`] without its parts on devices.
+    /// Returns the load of a stage; that of [`Stage::Work`] excludes its parts on devices.
     pub fn load_alone(&self, stage: Stage) -> StageLoad {
         self.loads[stage as usize]
     }
@@ -120,17 +120,17 @@ impl Timeline {
     }
 }
 
-/// Spans kept for one agent; past that, neighbours of a stage are merged.
+/// Maximum number of spans per agent; beyond it, adjacent spans of a stage are merged.
 const SPANS_MAX: usize = 4096;
 
-/// One agent's record.
+/// The record of one agent.
 #[derive(Debug)]
 pub(super) struct Recorder {
     name: String,
     epoch: Instant,
     spans: Vec<Span>,
     loads: [StageLoad; 6],
-    /// Spans shorter than this are merged with the one before; doubles when room runs out.
+    /// Spans shorter than this are merged with the previous one; doubles when the list is full.
     resolution: Duration,
 }
 
@@ -145,12 +145,12 @@ impl Recorder {
         }
     }
 
-    /// Notes that this agent was busy in `stage` from `start` until now.
+    /// Records that this agent was busy in `stage` from `start` until now.
     pub(super) fn busy(&mut self, stage: Stage, start: Instant, bytes: u64) {
         self.busy_until(stage, start, Instant::now(), bytes);
     }
 
-    /// Notes that this agent was busy in `stage` from `start` to `end`.
+    /// Records that this agent was busy in `stage` from `start` to `end`.
     pub(super) fn busy_until(&mut self, stage: Stage, start: Instant, end: Instant, bytes: u64) {
         let busy = end - start;
         self.loads[stage as usize].busy += busy;
@@ -158,7 +158,7 @@ impl Recorder {
         self.push(span);
     }
 
-    /// Notes that this agent waited, to be counted with `stage`, from `start` until now.
+    /// Records that this agent waited from `start` until now, as part of `stage`.
     pub(super) fn waited(&mut self, stage: Stage, start: Instant) {
         self.loads[stage as usize].waiting += start.elapsed();
     }
@@ -178,7 +178,7 @@ impl Recorder {
         self.spans.push(span);
     }
 
-    /// Makes room by merging spans that are close together, ever more coarsely.
+    /// Makes room by merging spans that are close together, more coarsely each time.
     fn coarsen(&mut self) {
         while self.spans.len() > SPANS_MAX / 2 {
             self.resolution *= 2;

@@ -1,4 +1,4 @@
-//! The kernel that only reads: its rate is the ceiling for all others.
+//! A kernel that only reads: no other kernel can be faster.
 
 use super::{Chunk, Emitter, Kernel, Need};
 
@@ -18,8 +18,8 @@ impl Kernel for Touch {
     }
 }
 
-/// Sums bytes in four independent lanes of 16-bit halves, so that the additions never limit the rate:
-/// 255 additions of two bytes fit 16 bits.
+/// Sums bytes in four independent lanes of 16-bit halves, so that the additions never limit the
+/// rate. A half holds 255 additions of two bytes.
 fn sum(bytes: &[u8]) -> u64 {
     const HALVES: u64 = 0x00FF_00FF_00FF_00FF;
     let mut total = 0u64;

@@ -1,7 +1,8 @@
-//! Puts results in the order of the source, in whatever order workers finish.
+//! Passes results to the sink in the order of the source, whatever the order in which workers
+//! finish.
 //!
-//! There is no thread of its own for this: the worker that finishes the chunk that is next
-//! in order hands it to the sink, and after it all that have been waiting for it.
+//! It has no thread: the worker that finishes the next chunk in order passes it to the sink, and
+//! then all finished chunks that follow it.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -16,7 +17,7 @@ use crate::error::Error;
 use crate::source::Source;
 use crate::sync::{into_inner, lock, wait};
 
-/// A finished chunk, or why it could not be had.
+/// A finished chunk, or the error in its place.
 pub(super) enum Done<'a, O> {
     Worked(Filled<'a>, O),
     Failed(Error),
@@ -25,7 +26,7 @@ pub(super) enum Done<'a, O> {
 struct Order<'a, O> {
     next: u64,
     pending: BTreeMap<u64, Done<'a, O>>,
-    /// Someone is at the sink.
+    /// Whether a thread is at the sink.
     taken: bool,
 }
 
@@ -34,14 +35,14 @@ struct Exit<'s, O> {
     end: End,
 }
 
-/// How the run ended, as the sink's side saw it.
+/// How the run ended, as seen by the sink.
 #[derive(Default)]
 pub(super) struct End {
     pub(super) error: Option<Error>,
     pub(super) stopped_by_sink: bool,
     pub(super) unreadable: Vec<Range<u64>>,
     pub(super) bytes: u64,
-    /// All positions before this one were handed to the sink.
+    /// The sink has received all positions before this one.
     pub(super) position: u64,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Turnstile<'a, 's, O> {
     moved: Condvar,
     exit: Mutex<Exit<'s, O>>,
     spare: Mutex<Vec<O>>,
-    /// For looking whether a window is whole; a stream has none.
+    /// Needed to check whether a window is torn; a stream has none.
     source: Option<&'s dyn Source>,
     closed: std::sync::atomic::AtomicBool,
 }
@@ -72,7 +73,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
         }
     }
 
-    /// Whether the sink wants no more, or an error ended the run.
+    /// Whether the sink wants no more results, or an error ended the run.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(std::sync::atomic::Ordering::Acquire)
     }
@@ -81,7 +82,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
         lock(&self.spare).pop().unwrap_or_default()
     }
 
-    /// Hands in a finished chunk; if it is the next in order, passes it and its successors on.
+    /// Submits a finished chunk; if it is the next in order, passes it and its successors on.
     pub(super) fn submit(&self, index: u64, done: Done<'a, O>, recorder: &mut Recorder) {
         let mut order = lock(&self.order);
         order.pending.insert(index, done);
@@ -96,7 +97,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
         }
     }
 
-    /// Passes on everything that is in order. The caller has set `taken`.
+    /// Passes on every chunk that is in order. The caller has set `taken`.
     fn drain(&self, recorder: &mut Recorder) {
         loop {
             let mut order = lock(&self.order);
@@ -112,14 +113,15 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
             let (bytes, held) = self.pass(done);
             recorder.busy(Stage::Sink, start, bytes);
             lock(&self.order).next += 1;
-            // Giving a window back takes a while; it belongs to reading, and to no lock.
+            // Unmapping a window takes a while: count it as reading, and do it outside the lock.
             let start = Instant::now();
             drop(held);
             recorder.busy(Stage::Read, start, 0);
         }
     }
 
-    /// Gives one finished chunk to the sink; returns its owned bytes and what held them.
+    /// Gives one finished chunk to the sink; returns its owned bytes and the memory that holds
+    /// them.
     fn pass(&self, done: Done<'a, O>) -> (u64, Option<Filled<'a>>) {
         let mut exit = lock(&self.exit);
         if self.is_closed() {
@@ -145,7 +147,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
                     self.close();
                 }
                 lock(&self.spare).push(output);
-                // The sink may have looked at bytes that went away after the kernel was done.
+                // The sink may have read bytes that disappeared after the kernel was done.
                 if let Some(source) = self.source.filter(|&source| filled.is_torn(source)) {
                     exit.end.error = Some(filled.why_torn(source));
                     self.close();
@@ -156,17 +158,17 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
         }
     }
 
-    /// Ends the run: results submitted from now on are dropped, and nobody waits.
+    /// Ends the run: drops results submitted from now on, and wakes all waiting threads.
     pub(super) fn close(&self) {
-        // Under the lock, so that nobody falls asleep between looking at `closed` and waiting.
+        // Under the lock, so that no thread checks `closed` and then misses the wake-up.
         let order = lock(&self.order);
         self.closed.store(true, std::sync::atomic::Ordering::Release);
         drop(order);
         self.moved.notify_all();
     }
 
-    /// Waits until chunk `index` is the next in order, then gives a part of its results to
-    /// the sink. The chunk itself is submitted later as usual.
+    /// Waits until chunk `index` is the next in order, then gives a part of its results to the
+    /// sink. The worker submits the chunk itself later, as usual.
     fn pass_part(&self, index: u64, chunk: &Chunk<'_>, output: &mut O) {
         let mut order = lock(&self.order);
         while (order.next != index || order.taken) && !self.is_closed() {
@@ -183,7 +185,7 @@ impl<'a, 's, O: Default + Send> Turnstile<'a, 's, O> {
             self.close();
         }
         drop(exit);
-        // Nobody else can be next: the order waits for this very chunk.
+        // No other chunk can be next: the order waits for this one.
         lock(&self.order).taken = false;
     }
 
@@ -201,7 +203,7 @@ pub struct Emitter<'e, O> {
     notes: Vec<Note>,
 }
 
-/// A kernel's record of its own time.
+/// A time that a kernel recorded itself.
 pub(super) struct Note {
     pub(super) stage: Stage,
     pub(super) start: Instant,
@@ -209,10 +211,10 @@ pub(super) struct Note {
     pub(super) bytes: u64,
 }
 
-/// The results that a kernel leaves at its end.
+/// The results that a kernel leaves when it returns.
 pub(super) struct Emitted<O> {
     pub(super) output: O,
-    /// Parts of it have been handed on.
+    /// Whether parts of it have been passed on.
     pub(super) is_flushed: bool,
     pub(super) notes: Vec<Note>,
 }
@@ -245,7 +247,7 @@ impl<'e, O: Default + Send> Emitter<'e, O> {
         Emitted { output, is_flushed: flushed, notes }
     }
 
-    /// An emitter that only collects, for running a kernel over one chunk by hand.
+    /// Makes an emitter that only collects, to run a kernel over one chunk by hand.
     pub fn collecting() -> Self {
         Emitter::collecting_as(0)
     }
@@ -256,30 +258,31 @@ impl<'e, O: Default + Send> Emitter<'e, O> {
         Emitter { output, flushed: false, gate: None, worker, notes }
     }
 
-    /// The number of the calling worker, from 0, by which it can find state of its own.
+    /// Returns the number of the calling worker, from 0, as an index to its own state.
     pub fn worker(&self) -> usize {
         self.worker
     }
 
-    /// Says what part of the work was done when. A kernel that says so once for a chunk does it
-    /// for all its work on it; of one that says nothing all time is [`Stage::Work`].
+    /// Records that the worker spent `start` to `end` in `stage`. A kernel that records anything
+    /// for a chunk must record all its work on it; without a record, all time counts as
+    /// [`Stage::Work`].
     pub fn note(&mut self, stage: Stage, start: Instant, end: Instant, bytes: u64) {
         self.notes.push(Note { stage, start, end, bytes });
     }
 
-    /// Ends a collecting emitter.
+    /// Ends a collecting emitter and returns the results.
     pub fn into_output(self) -> O {
         self.output
     }
 
-    /// Where results go.
+    /// Returns the place for results.
     pub fn output(&mut self) -> &mut O {
         &mut self.output
     }
 
-    /// Hands the output to the sink now, so that it needs no more room. Call it when a chunk yields
-    /// very many results, once all results so far are in order and none to come belongs before them.
-    /// Waits for earlier chunks.
+    /// Passes the output to the sink now, to free its memory. Call it if a chunk yields very many
+    /// results, once all results so far are in order and no later result belongs before them. Waits
+    /// for earlier chunks.
     pub fn flush(&mut self, chunk: &Chunk<'_>) {
         if let Some(gate) = &self.gate {
             (gate.pass)(chunk, &mut self.output);
@@ -287,12 +290,12 @@ impl<'e, O: Default + Send> Emitter<'e, O> {
         }
     }
 
-    /// Whether results can be handed on in parts; a collecting emitter keeps them all.
+    /// Whether results can be passed on in parts; a collecting emitter keeps them all.
     pub fn can_flush(&self) -> bool {
         self.gate.is_some()
     }
 
-    /// Whether no further results are wanted, so that work may end early.
+    /// Whether no more results are wanted, so that the kernel may return early.
     pub fn is_closed(&self) -> bool {
         self.gate.as_ref().is_some_and(|gate| (gate.is_closed)())
     }

@@ -1,7 +1,7 @@
 //! A reader that keeps many reads in flight through io_uring.
 //!
-//! One thread suffices for a device with deep queues. Where the kernel or a container
-//! refuses io_uring, the caller falls back to plain reads.
+//! One thread suffices for a device with deep queues. If the kernel or a container refuses
+//! io_uring, the caller falls back to plain reads.
 
 use std::os::fd::AsRawFd;
 use std::sync::mpsc::SyncSender;
@@ -16,18 +16,18 @@ use super::timeline::{Recorder, Stage};
 use crate::region::{AlignedBuffer, Lease, PAGE_BYTES};
 use crate::source::Source;
 
-/// Reads in flight at most.
+/// Maximum number of reads in flight.
 const DEPTH: usize = 32;
 
-/// A read that the kernel is working on.
+/// A read in flight.
 struct Flight<'a> {
     piece: Piece,
     buffer: Lease<'a, AlignedBuffer>,
     started: Instant,
 }
 
-/// Reads under way, and the buffers that the kernel writes to meanwhile. No buffer leaves before
-/// its read has ended, however this value goes: when it is dropped, it waits.
+/// Reads in flight, and the buffers that the kernel writes to meanwhile. No buffer leaves this
+/// value before its read has completed: dropping the value waits for all of them.
 struct Flights<'a> {
     ring: IoUring,
     file: types::Fd,
@@ -36,21 +36,21 @@ struct Flights<'a> {
 }
 
 impl<'a> Flights<'a> {
-    /// `None` where io_uring cannot be used.
+    /// Returns `None` if io_uring cannot be used.
     fn of(source: &'a dyn Source) -> Option<Self> {
         let file = types::Fd(source.descriptor()?.as_raw_fd());
         let ring = IoUring::new(DEPTH as u32).ok()?;
         Some(Flights { ring, file, slots: [const { None }; DEPTH], in_flight: 0 })
     }
 
-    /// A place for one more read, where there may be one.
+    /// Returns a free slot, if there is one.
     fn free(&self) -> Option<usize> {
         self.slots.iter().position(Option::is_none)
     }
 
-    /// Asks the kernel for a piece, in a place that is free.
+    /// Starts reading a piece, in a free slot.
     fn start(&mut self, slot: usize, piece: Piece, mut buffer: Lease<'a, AlignedBuffer>) {
-        // Whole pages are asked for, as O_DIRECT wants it; the buffer has room for them.
+        // O_DIRECT needs reads of whole pages; the buffer has room for them.
         let bytes = ((piece.read.end - piece.read.start) as usize)
             .next_multiple_of(PAGE_BYTES)
             .min(buffer.len());
@@ -60,8 +60,10 @@ impl<'a> Flights<'a> {
             .user_data(slot as u64);
         self.slots[slot] = Some(Flight { piece, buffer, started: Instant::now() });
         self.in_flight += 1;
-        // SAFETY: the buffer has as many bytes. It stays in `slots`, where nobody touches it, until
-        // `landed` has seen the read end; dropping `self` waits for that too, so unwinding does.
+        // SAFETY: the entry's pointer is valid for writing `bytes` bytes, at most the buffer's
+        // length. The buffer stays in `slots`, where nobody accesses it, until `landed` has seen
+        // its read complete; dropping `self` waits for that, so unwinding does, too. The source is
+        // borrowed for `'a` and keeps the descriptor open.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.submit(0);
         }
@@ -71,13 +73,14 @@ impl<'a> Flights<'a> {
     fn submit(&mut self, ended: usize) {
         while let Err(error) = self.ring.submit_and_wait(ended) {
             if error.kind() != std::io::ErrorKind::Interrupted {
-                // Nothing sane is left to do: buffers may be written to at any time.
+                // Unwinding would free buffers to which the kernel may still write.
                 std::process::abort();
             }
         }
     }
 
-    /// Waits until at least one read has ended, and returns the results. Some must be in flight.
+    /// Waits until at least one read has completed, and returns the results. Some must be in
+    /// flight.
     fn landed(&mut self) -> Vec<(Flight<'a>, i32)> {
         self.submit(1);
         let slots = &mut self.slots;
@@ -99,7 +102,7 @@ impl Drop for Flights<'_> {
     }
 }
 
-/// Reads all pieces of the feed. False, with nothing read, where io_uring cannot be used.
+/// Reads all pieces of the feed. Returns false, with nothing read, if io_uring cannot be used.
 pub(super) fn read<'a>(
     feed: &QueueFeed<'a>,
     sender: &SyncSender<Step<'a>>,
@@ -109,7 +112,7 @@ pub(super) fn read<'a>(
     let mut more = true;
     loop {
         while more && let Some(slot) = flights.free() {
-            // With reads under way, a missing buffer is no reason to wait.
+            // While reads are in flight, do not wait for a free buffer.
             let asked = Instant::now();
             let is_idle = flights.in_flight == 0;
             let lease = if is_idle { feed.buffers().lend() } else { feed.buffers().try_lend() };
@@ -146,7 +149,7 @@ pub(super) fn read<'a>(
     }
 }
 
-/// Turns a completion into a chunk; short or failed reads are repeated by `read_at`.
+/// Turns a completion into a chunk; `read_at` repeats short or failed reads.
 fn complete<'a>(
     feed: &QueueFeed<'a>,
     flight: Flight<'a>,

@@ -12,18 +12,18 @@ use super::large::{LARGE_PAGE_BYTES, give_pages_back, prefer_large_pages};
 /// 2.6 GB/s where file offset and buffer differ modulo 64, 15 GB/s where both are aligned).
 pub const PAGE_BYTES: usize = 4096;
 
-/// Memory of this process that another component allocated, such as the driver of a GPU, which copies
-/// faster from its own.
+/// Memory of this process that another component allocated, such as the driver of a GPU, which
+/// copies faster from its own memory.
 ///
 /// # Safety
 ///
-/// From `start` on there are `bytes` initialised bytes, aligned to [`PAGE_BYTES`], always the same
-/// ones, which only the owner of the value reads or writes while it lives.
+/// At `start` there are `bytes` initialised bytes, aligned to [`PAGE_BYTES`]. `start` and `bytes`
+/// never change, and only the owner of the value accesses the bytes while it lives.
 pub unsafe trait HostMemory: Send + Sync {
-    /// The first byte.
+    /// Returns the address of the first byte.
     fn start(&self) -> NonNull<u8>;
 
-    /// How many there are.
+    /// Returns the number of bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -41,9 +41,9 @@ impl std::fmt::Debug for AlignedBuffer {
     }
 }
 
-// SAFETY: the buffer owns its memory, as a `Box<[u8]>` does.
+// SAFETY: this value owns its memory, as a `Box<[u8]>` does; the owner of lent memory is `Send`.
 unsafe impl Send for AlignedBuffer {}
-// SAFETY: shared access is only through `&[u8]`.
+// SAFETY: a shared reference only gives `&[u8]`; the owner of lent memory is `Sync`.
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
@@ -53,18 +53,18 @@ impl AlignedBuffer {
     /// When `bytes` exceeds the address space.
     pub fn new(bytes: usize) -> Self {
         let layout = Self::layout(bytes);
-        // SAFETY: the layout has a size of at least one page.
+        // SAFETY: the layout's size is at least a page, so it is not 0.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         AlignedBuffer { start, bytes, lent: None }
     }
 
-    /// `count` buffers of `bytes` zeroed bytes each, side by side: on large pages where the system
-    /// has them, and together take 1 MiB and more.
+    /// Allocates `count` adjacent buffers of `bytes` zeroed bytes each. If they take 1 MiB or more
+    /// in all, they lie on large pages where the system has them.
     ///
-    /// A request past the page cache then is of one piece in memory, where it would be of a piece a
-    /// page, and of several requests for some devices: reads of 1 MiB, one after the other, went at
-    /// 1.3 to 2.1 GB/s instead of 0.8 to 0.9 (a virtio disk that takes 254 pieces).
+    /// A direct read then has one physical range, instead of a range per page, which some devices
+    /// split into several requests: reads of 1 MiB, one after the other, ran at 1.3 to 2.1 GB/s
+    /// instead of 0.8 to 0.9 (a virtio disk that takes 254 segments).
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -76,7 +76,8 @@ impl AlignedBuffer {
             return (0..count).map(|_| Self::new(bytes)).collect();
         };
         let row = Arc::new(Row::new(row_bytes));
-        // SAFETY: a place of the row, which has `count` times `each` bytes or more.
+        // SAFETY: `index` is below `count`, and the row has at least `count * each` bytes, so the
+        // pointer stays within its allocation.
         let start = |index: usize| unsafe { row.start.add(index * each) };
         (0..count)
             .map(|index| Place { start: start(index), bytes, _row: Arc::clone(&row) })
@@ -84,7 +85,7 @@ impl AlignedBuffer {
             .collect()
     }
 
-    /// A buffer in borrowed memory, with its current contents.
+    /// Makes a buffer of borrowed memory, with its current contents.
     pub fn lent(memory: Box<dyn HostMemory>) -> Self {
         AlignedBuffer { start: memory.start(), bytes: memory.bytes(), lent: Some(memory) }
     }
@@ -105,14 +106,16 @@ impl Row {
     fn new(bytes: usize) -> Row {
         let layout = Layout::from_size_align(bytes, LARGE_PAGE_BYTES)
             .expect("buffers fit the address space");
-        // SAFETY: the layout has a size.
+        // SAFETY: the layout's size is not 0: it is `row_bytes`, at least `LARGE_PAGE_BYTES / 2`.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        // SAFETY: so many bytes were allocated, and nobody has written to them.
+        // SAFETY: `alloc` just returned `bytes` bytes at `start`; only this function has the
+        // pointer, and it has written nothing there yet.
         unsafe { give_pages_back(start.as_ptr(), bytes) };
-        // Before the first touch, which makes the pages.
+        // Comes before the first touch, which allocates the pages.
         prefer_large_pages(start.as_ptr(), bytes);
-        // SAFETY: so many bytes were allocated.
+        // SAFETY: `start` is valid for writing `bytes` bytes: `alloc` just returned it for this
+        // size.
         unsafe { start.write_bytes(0, bytes) };
         Row { start, layout }
     }
@@ -120,14 +123,15 @@ impl Row {
 
 impl Drop for Row {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with the same layout; the last place is gone.
+        // SAFETY: `new` allocated `start` with this layout. Each place holds the row by an `Arc`,
+        // so no place is left, and the row is freed once.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
-// SAFETY: the row is memory of its own, which only its places lead to.
+// SAFETY: the row owns its allocation, and only its places give access to it.
 unsafe impl Send for Row {}
-// SAFETY: the row itself gives no access.
+// SAFETY: the row itself gives no access to its bytes.
 unsafe impl Sync for Row {}
 
 /// A buffer's part of a row.
@@ -137,13 +141,14 @@ struct Place {
     _row: Arc<Row>,
 }
 
-// SAFETY: a place is memory that it alone leads to, as a `Box<[u8]>` does.
+// SAFETY: only this place gives access to its part of the row, as a `Box<[u8]>` does.
 unsafe impl Send for Place {}
-// SAFETY: it gives no access by itself.
+// SAFETY: a shared reference to a place gives no access to its bytes, only their address.
 unsafe impl Sync for Place {}
 
-// SAFETY: the row was zeroed and lives as long as its places, which do not overlap and begin on whole
-// pages.
+// SAFETY: `Row::new` zeroed the row, and the `Arc` keeps it alive as long as the place. Places
+// begin at multiples of `each`, a multiple of `PAGE_BYTES` and at least `bytes`, in a row aligned
+// to `LARGE_PAGE_BYTES`: they are aligned and do not overlap. `start` and `bytes` never change.
 unsafe impl HostMemory for Place {
     fn start(&self) -> NonNull<u8> {
         self.start
@@ -158,14 +163,18 @@ impl Deref for AlignedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` points to `bytes` initialised bytes that this or what it holds owns.
+        // SAFETY: `start` points to `bytes` initialised bytes, which `new` zeroed or `HostMemory`
+        // guarantees, and which stay allocated while `self` or `lent` lives. Writing needs `&mut
+        // self`, which the slice's lifetime excludes. A `u8` is aligned anywhere.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }
 
 impl DerefMut for AlignedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and `&mut self` makes the access exclusive.
+        // SAFETY: `start` points to `bytes` initialised bytes, which `new` zeroed or `HostMemory`
+        // guarantees, and which stay allocated while `self` or `lent` lives. `&mut self` lives as
+        // long as the slice, so there is no other reference. A `u8` is aligned anywhere.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }
@@ -173,7 +182,8 @@ impl DerefMut for AlignedBuffer {
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
         if self.lent.is_none() {
-            // SAFETY: allocated in `new` with the same layout, and not freed before.
+            // SAFETY: memory that is not lent comes from `new`, which allocated it with the layout
+            // of the same `bytes`, and it is freed once, here.
             unsafe { dealloc(self.start.as_ptr(), Self::layout(self.bytes)) }
         }
     }

@@ -19,13 +19,13 @@ use std::ptr::NonNull;
 pub struct AsData(());
 
 impl AsData {
-    /// Promises that bytes are data, and no more than that, wherever they are handed on.
+    /// Promises to treat bytes as data only, and to pass them only to code that does.
     ///
     /// # Safety
     /// For all bytes that this value shows:
-    /// 1. no `str` refers to them, checked or not: text is copied, then checked;
+    /// 1. no `str` refers to them, checked or not: code copies text before it validates it;
     /// 2. no `unsafe` code relies on two loads of a byte giving the same value;
-    /// 3. they are passed to no code that may do either.
+    /// 3. no code receives them that may do either.
     pub unsafe fn promised() -> Self {
         AsData(())
     }
@@ -39,17 +39,18 @@ pub struct ChangingBytes<'a> {
     owner: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: nothing is tied to a thread; that others write to the bytes is what the type is for.
+// SAFETY: the bytes are not tied to a thread. Writes by others are what this type allows for.
 unsafe impl Send for ChangingBytes<'_> {}
-// SAFETY: as above.
+// SAFETY: a shared reference only copies bytes out, or shows them to code that promised to tolerate
+// changes.
 unsafe impl Sync for ChangingBytes<'_> {}
 
 impl<'a> ChangingBytes<'a> {
-    /// The `length` bytes from `base` on.
+    /// Makes a view of the `length` bytes at `base`.
     ///
     /// # Safety
-    /// They lie within one allocation or mapping and can be read as long as `'a` lasts. They need
-    /// not stay the same.
+    /// The bytes lie within one allocation or mapping and are readable as long as `'a` lasts. They
+    /// may change.
     pub unsafe fn new(base: *const u8, length: usize) -> Self {
         // An empty slice may have a null address.
         let base = if length == 0 { NonNull::dangling().as_ptr() } else { base };
@@ -69,7 +70,8 @@ impl<'a> ChangingBytes<'a> {
     /// A part of the bytes; `None` if `range` is out of bounds.
     pub fn get(self, range: Range<usize>) -> Option<Self> {
         let is_within = range.start <= range.end && range.end <= self.length;
-        // SAFETY: the part lies within bytes that can be read as long as `'a` lasts.
+        // SAFETY: `start <= end <= length`, so the part lies within the bytes, for which the caller
+        // of `new` vouched for `'a`.
         is_within.then(|| unsafe { Self::new(self.base.add(range.start), range.len()) })
     }
 
@@ -77,16 +79,19 @@ impl<'a> ChangingBytes<'a> {
     pub fn copy_to(self, offset: usize, target: &mut [u8]) -> usize {
         let offset = offset.min(self.length);
         let count = target.len().min(self.length - offset);
-        // SAFETY: the bytes from `offset` on can be read, `target` is written to by nobody else,
-        // and overlaps nothing that others can reach.
+        // SAFETY: `offset + count <= length`, so the source is readable. `target` is valid for
+        // writing `count` bytes, and as an exclusive reference it overlaps no memory that others
+        // access.
         unsafe { self.base.add(offset).copy_to_nonoverlapping(target.as_mut_ptr(), count) };
         count
     }
 
     /// The bytes in place.
     pub fn as_data(self, _: AsData) -> &'a [u8] {
-        // SAFETY: they can be read as long as `'a` lasts; that they may change is answered for by
-        // whoever made the promise.
+        // SAFETY: the caller of `new` vouched that the bytes are readable for `'a`, and `base` is
+        // not null, since `new` replaces it for an empty slice. They may change: the caller of
+        // `AsData::promised` vouched that the readers tolerate it, with the reservation in the
+        // module's comment.
         unsafe { std::slice::from_raw_parts(self.base, self.length) }
     }
 }
@@ -98,7 +103,7 @@ mod tests {
     #[test]
     fn parts_and_copies_stay_within_the_bytes() {
         let text = b"changing";
-        // SAFETY: `text` outlives the value.
+        // SAFETY: `text` is a live slice of this length, and outlives the value.
         let bytes = unsafe { ChangingBytes::new(text.as_ptr(), text.len()) };
         let mut copy = [0; 5];
         assert_eq!((bytes.copy_to(0, &mut copy), &copy), (5, b"chang"));

@@ -1,25 +1,26 @@
-//! Memory that was freed.
+//! Memory that was freed, and is to return to the system.
 
-/// Returns freed memory to the system: glibc keeps memory between blocks in use, up to a third of a
-/// table just built. Call it after work that freed much, because it walks the whole heap. Does nothing
-/// without glibc.
+/// Returns freed memory to the system. Without it, glibc keeps free memory between blocks in use:
+/// up to a third of a table just built. Call it after work that freed much, because it walks the
+/// whole heap. Does nothing without glibc.
 pub fn give_back_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: takes no pointer, and is safe to call from any thread.
+    // SAFETY: `malloc_trim` takes a number and no pointer, and locks each arena that it trims.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Makes the process return freed blocks of 64 KiB and more at once, and threads share two heaps: its
-/// memory stays near what is in use, and allocation is slower. For programs with little memory, before
-/// they start threads. Does nothing without glibc.
+/// Makes the process return freed blocks of 64 KiB and more at once, and limits it to two malloc
+/// arenas: its memory stays near the amount in use, and allocation is slower. For programs with
+/// little memory, before they start threads. Does nothing without glibc.
 pub fn stay_small() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const GIVEN_BACK_BYTES: libc::c_int = 64 << 10;
         const HEAPS: libc::c_int = 2;
-        // SAFETY: takes no pointer; these settings may be made at any time.
+        // SAFETY: `mallopt` takes two numbers and no pointer, and sets its parameters under the
+        // allocator's own lock.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, GIVEN_BACK_BYTES);
             libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * GIVEN_BACK_BYTES);

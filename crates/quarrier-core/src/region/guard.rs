@@ -1,10 +1,10 @@
-//! Keeps a page of a mapped file that cannot be read from killing the process.
+//! Keeps an unreadable page of a mapped file from killing the process.
 //!
-//! The kernel sends SIGBUS to a thread that touches a mapped page beyond the file's end or
-//! on a failing disk. The handler here looks the address up among the windows that exist,
-//! marks the window as torn, puts zero pages in place of the rest of the window, and
-//! returns, so that the load is repeated and finds zeros. An address that is not ours goes
-//! on to the handler that was installed before (Rust's own, or the program's).
+//! The kernel sends SIGBUS to a thread that touches a mapped page beyond the file's end or on a
+//! failing disk. The handler here looks the address up among the live windows, marks the window as
+//! torn, maps zero pages over the rest of the window, and returns, so that the load repeats and
+//! reads zeros. For any other address it restores the handler that was installed before (Rust's
+//! own, or the program's).
 //!
 //! The handler runs at any instruction of any thread, so it uses only atomics, `mmap` and
 //! `sigaction`, all async-signal-safe.
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::PAGE_BYTES;
 
-/// How many windows can exist at once in a process.
+/// Maximum number of windows of a process at once.
 const SLOTS: usize = 256;
 
 struct Slot {
@@ -37,8 +37,8 @@ pub(super) struct Guarded {
     slot: usize,
 }
 
-/// Watches `bytes` bytes at address `start`. `None` when all slots are taken or the
-/// handler cannot be installed.
+/// Watches `bytes` bytes at address `start`. `None` if all slots are taken or the handler cannot be
+/// installed.
 pub(super) fn watch(start: usize, bytes: usize) -> Option<Guarded> {
     install()?;
     for (index, slot) in WATCHED.iter().enumerate() {
@@ -57,7 +57,7 @@ impl Guarded {
         WATCHED[self.slot].torn.load(Ordering::Acquire)
     }
 
-    /// Ends the watch. To be called once, before the range is unmapped.
+    /// Ends the watch. Call it once, before unmapping the range.
     pub(super) fn release(&self) {
         WATCHED[self.slot].start.store(0, Ordering::Release);
     }
@@ -67,37 +67,43 @@ impl Guarded {
 fn install() -> Option<()> {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     let done = *INSTALLED.get_or_init(|| {
-        // SAFETY: `sigaction` is plain data, for which zeros are a valid value.
+        // SAFETY: `sigaction` is a C struct of integers and a signal set, for which zeros are
+        // valid.
         let mut previous: libc::sigaction = unsafe { std::mem::zeroed() };
-        // SAFETY: with a null new action, the call only reports the current one.
+        // SAFETY: a null new action makes the call only report the current one, into a live local
+        // variable.
         if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &mut previous) } != 0 {
             return false;
         }
         let _ = PREVIOUS.set(previous);
-        // SAFETY: zeros are valid, see above.
+        // SAFETY: `sigaction` is a C struct of integers and a signal set, for which zeros are
+        // valid.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_sigbus as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: the handler has the signature that SA_SIGINFO asks for and does only what
-        // a signal handler may do.
+        // SAFETY: `action` is initialised, and a null old action is allowed. The handler has the
+        // signature that SA_SIGINFO requires, and calls only async-signal-safe functions.
         unsafe { libc::sigaction(libc::SIGBUS, &action, ptr::null_mut()) == 0 }
     });
     done.then_some(())
 }
 
 extern "C" fn on_sigbus(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid siginfo for SA_SIGINFO handlers; SIGBUS fills si_addr.
+    // SAFETY: the kernel passes a valid `siginfo_t` to SA_SIGINFO handlers, and fills `si_addr` for
+    // SIGBUS.
     let address = unsafe { (*info).si_addr() } as usize;
     if !replace_page(address) {
-        // Not ours: restore the earlier handler and return; the load faults again and meets it.
+        // Not an address of ours: restore the earlier handler and return. The load faults again and
+        // reaches it.
         if let Some(previous) = PREVIOUS.get() {
-            // SAFETY: `previous` was filled by sigaction itself.
+            // SAFETY: `sigaction` itself filled `previous`, which is never changed afterwards; a
+            // null old action is allowed.
             unsafe { libc::sigaction(signal, previous, ptr::null_mut()) };
         }
     }
 }
 
-/// Puts zero pages from `address` to the end of its window. False when no window holds it.
+/// Maps zero pages from `address` to the end of its window. Returns false if no window has it.
 fn replace_page(address: usize) -> bool {
     for slot in &WATCHED {
         let start = slot.start.load(Ordering::Acquire);
@@ -107,11 +113,12 @@ fn replace_page(address: usize) -> bool {
         }
         slot.torn.store(true, Ordering::Release);
         let page = address & !(PAGE_BYTES - 1);
-        // SAFETY: errno belongs to the interrupted code and must be kept.
+        // SAFETY: the C library returns the address of this thread's errno, valid for reading.
         let errno = unsafe { *libc::__errno_location() };
-        // SAFETY: the range lies inside a mapping that its `MappedWindow` owns and keeps
-        // alive while a thread reads it; replacing pages of it by zero pages keeps every
-        // slice of it valid.
+        // SAFETY: the faulting thread reads the window through its `MappedWindow`, so the window's
+        // mapping lives, and `page..end` lies within it. Zero pages are readable, as the pages that
+        // they replace, so every pointer into the window stays valid; its bytes may change, as
+        // `ChangingBytes` says.
         let mapped = unsafe {
             libc::mmap(
                 page as *mut libc::c_void,
@@ -122,7 +129,8 @@ fn replace_page(address: usize) -> bool {
                 0,
             )
         };
-        // SAFETY: as above.
+        // SAFETY: the C library returns the address of this thread's errno, valid for writing. The
+        // interrupted code keeps its value.
         unsafe { *libc::__errno_location() = errno };
         return mapped != libc::MAP_FAILED;
     }

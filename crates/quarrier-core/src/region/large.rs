@@ -1,13 +1,13 @@
-//! Memory that is looked up at random.
+//! Advice on large pages, for memory that is accessed at random.
 
 use super::PAGE_BYTES;
 
 /// The size of a large page; other sizes are not requested.
 pub(super) const LARGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Asks the system to keep `bytes` bytes at `start` on large pages, where whole ones fit, when
-/// they are touched for the first time. Look-ups all over a few megabytes then find their pages'
-/// addresses in the processor's own table. Advice: nothing but speed depends on it.
+/// Asks the system to back `bytes` bytes at `start` with large pages, where whole ones fit, when
+/// they are first touched. Random lookups in a few megabytes then hit the TLB. The advice affects
+/// nothing but speed.
 pub fn prefer_large_pages(start: *const u8, bytes: usize) {
     let first = start.addr().next_multiple_of(PAGE_BYTES);
     let end = (start.addr() + bytes) / PAGE_BYTES * PAGE_BYTES;
@@ -17,25 +17,25 @@ pub fn prefer_large_pages(start: *const u8, bytes: usize) {
     #[cfg(target_os = "linux")]
     {
         let at = start.wrapping_add(first - start.addr()).cast_mut().cast();
-        // SAFETY: this advice changes no byte, wherever it points; where nothing is mapped the
-        // system refuses it.
+        // SAFETY: `MADV_HUGEPAGE` changes no byte and no access right, whatever the range; the
+        // kernel returns an error if nothing is mapped there.
         let _ = unsafe { rustix::mm::madvise(at, end - first, rustix::mm::Advice::LinuxHugepage) };
     }
 }
 
-/// Lets the system take back the pages of `bytes` bytes at `start`; the next access maps new ones. An
-/// allocator often returns memory used before, on the small pages that it had then.
+/// Lets the system reclaim the pages of `bytes` bytes at `start`; the next access maps new ones.
+/// Allocators often return memory that was used before, on the small pages that it had then.
 ///
 /// # Safety
-/// The bytes are the caller's alone, and nobody relies on their values.
+/// The bytes belong to one allocation that only the caller has, and nobody relies on their values.
 pub(super) unsafe fn give_pages_back(start: *mut u8, bytes: usize) {
     let first = start.addr().next_multiple_of(PAGE_BYTES);
     let end = (start.addr() + bytes) / PAGE_BYTES * PAGE_BYTES;
     #[cfg(target_os = "linux")]
     if end > first {
         let at = start.wrapping_add(first - start.addr()).cast();
-        // SAFETY: whole pages of the caller's memory, whose bytes may change. Where the system
-        // refuses, they stay as they are.
+        // SAFETY: the range has only whole pages within the caller's bytes, whose values nobody
+        // relies on: they turn into zeros. If the kernel refuses, they stay as they are.
         let _ = unsafe { rustix::mm::madvise(at, end - first, rustix::mm::Advice::LinuxDontNeed) };
     }
 }

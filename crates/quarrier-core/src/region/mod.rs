@@ -1,5 +1,5 @@
-//! Bytes in memory with a place in a source: borrowed, mapped, or in a buffer of the pool; memory
-//! that others change; and memory that processes share.
+//! Memory regions of a source: borrowed, mapped, or in a buffer of the pool; memory that others
+//! change; and memory that processes share.
 
 mod aligned;
 mod changing;
@@ -22,10 +22,10 @@ pub use relocations::give_back_relocations;
 #[cfg(target_os = "linux")]
 pub use shared::{Backing, HUGE_PAGE_BYTES, SharedRegion};
 
-/// Bytes of a source in memory, however they came there.
+/// Bytes of a source in memory, and how they got there.
 #[derive(Debug)]
 pub enum Region<'a> {
-    /// A slice of a source that is in memory as a whole.
+    /// A slice of a source that lies in memory.
     Borrowed(&'a [u8]),
     /// Bytes that others may write to.
     Changing(ChangingBytes<'a>),
@@ -34,7 +34,7 @@ pub enum Region<'a> {
 }
 
 impl<'a> Region<'a> {
-    /// The region as it may be shown: where others may change it, only by a promise.
+    /// Returns the region in a form that may be shown; bytes that others may change need a promise.
     pub fn shown(self, promise: Option<AsData>) -> Option<Shown<'a>> {
         match (self, promise) {
             (Region::Borrowed(bytes), _) => Some(Shown::Steady(bytes)),
@@ -43,7 +43,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The bytes, for code that treats them as data only.
+    /// Returns the bytes, for code that treats them as data only.
     pub fn as_data(&self, promise: AsData) -> &[u8] {
         match self {
             Region::Borrowed(bytes) => bytes,
@@ -52,9 +52,9 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Whether bytes of this region could not be read since it was made and show as zeros
-    /// instead: the file shrank or its disk failed. Such a region must be read again by
-    /// [`Source::read_at`](crate::source::Source::read_at), which says why.
+    /// Whether bytes of this region became unreadable since it was made and show as zeros: the file
+    /// shrank or its disk failed. Read such a region again by
+    /// [`Source::read_at`](crate::source::Source::read_at), which reports the cause.
     pub fn is_torn(&self) -> bool {
         matches!(self, Region::Window(window) if window.is_torn())
     }

@@ -1,4 +1,4 @@
-//! A bounded pool of buffers; taking one waits until one is free.
+//! A bounded pool of buffers; a thread that takes one waits until one is free.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex};
 use super::AlignedBuffer;
 use crate::sync::{lock, wait};
 
-/// N things that are lent and come back: buffers, or permits to hold a window.
+/// A fixed set of items to lend: buffers, or permits to hold a window.
 #[derive(Debug)]
 pub struct BufferPool<T = AlignedBuffer> {
     free: Mutex<(Vec<T>, bool)>,
@@ -14,12 +14,12 @@ pub struct BufferPool<T = AlignedBuffer> {
 }
 
 impl<T> BufferPool<T> {
-    /// A pool of the given things.
+    /// Makes a pool of these items.
     pub fn new(things: Vec<T>) -> Self {
         BufferPool { free: Mutex::new((things, false)), returned: Condvar::new() }
     }
 
-    /// Waits for a free one. `None` after [`close`](BufferPool::close).
+    /// Waits for a free item. Returns `None` after [`close`](BufferPool::close).
     pub fn lend(&self) -> Option<Lease<'_, T>> {
         let mut free = lock(&self.free);
         loop {
@@ -33,7 +33,7 @@ impl<T> BufferPool<T> {
         }
     }
 
-    /// Lends one if one is free, without waiting.
+    /// Lends a free item without waiting.
     pub fn try_lend(&self) -> Option<Lease<'_, T>> {
         let mut free = lock(&self.free);
         if free.1 {
@@ -42,14 +42,14 @@ impl<T> BufferPool<T> {
         free.0.pop().map(|thing| Lease { pool: self, thing: Some(thing) })
     }
 
-    /// Wakes all waiting threads, with nothing; lends no buffer from now on.
+    /// Wakes all waiting threads with `None`; the pool lends no item from now on.
     pub fn close(&self) {
         lock(&self.free).1 = true;
         self.returned.notify_all();
     }
 }
 
-/// A thing on loan. Dropping it gives it back.
+/// A borrowed item. Dropping it returns it to the pool.
 #[derive(Debug)]
 pub struct Lease<'a, T = AlignedBuffer> {
     pool: &'a BufferPool<T>,

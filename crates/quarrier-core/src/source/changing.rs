@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::Source;
 use crate::region::{ChangingBytes, Region};
 
-/// A source over memory that others may write to meanwhile, such as an array of another thread. Runs
-/// that treat bytes as data only see them in place, others see copies.
+/// A source over memory that others may write to during a run, such as an array of another thread.
+/// Runs that treat bytes as data only see them in place, others see copies.
 #[derive(Debug, Clone)]
 pub struct ChangingMemory<'a> {
     name: String,

@@ -21,7 +21,7 @@ pub struct FileSource {
     length: u64,
     sector_bytes: usize,
     is_regular: bool,
-    /// The same file opened with `O_DIRECT`, for aligned reads past the page cache.
+    /// The same file opened with `O_DIRECT`, for aligned reads that bypass the page cache.
     direct: Option<File>,
 }
 
@@ -29,11 +29,11 @@ impl FileSource {
     /// Opens `path`, a regular file or block device.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be opened, [`Error::NotReadable`] when it is a folder
-    /// or another thing without bytes at offsets (use standard input for pipes).
+    /// [`Error::Io`] if it cannot be opened, [`Error::NotReadable`] if it is a folder or has no
+    /// bytes at offsets (use standard input for pipes).
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        // Opened without blocking, so that a named pipe is refused instead of waited for.
+        // Opens without blocking, so that a named pipe is refused rather than waited for.
         let file = super::open_in_order(path).map_err(|error| Error::io(&name, "open", error))?;
         FileSource::from_file(name, file)
     }
@@ -88,7 +88,7 @@ impl FileSource {
     /// Opens `path` so that aligned reads bypass the page cache (`O_DIRECT`).
     ///
     /// # Errors
-    /// As [`FileSource::open`]; also when the file system cannot do it.
+    /// As [`FileSource::open`], and if the file system does not support it.
     pub fn open_direct(path: &Path) -> Result<Self> {
         let mut source = FileSource::open(path)?;
         let flags =
@@ -100,13 +100,13 @@ impl FileSource {
     }
 }
 
-/// A block device's length: where its end can be sought to, which the kernel answers for
-/// every block driver (the same figure as the `BLKGETSIZE64` ioctl).
+/// Returns a block device's length: the offset of its end by `lseek`, which every block driver
+/// supports (the same number as the `BLKGETSIZE64` ioctl).
 fn device_length(file: &File) -> io::Result<u64> {
     Ok(rustix::fs::seek(file, SeekFrom::End(0))?)
 }
 
-/// The logical sector size by the `BLKSSZGET` ioctl.
+/// Returns the logical sector size, by the `BLKSSZGET` ioctl.
 fn device_sector_bytes(file: &File) -> io::Result<usize> {
     let bytes = rustix::fs::ioctl_blksszget(file)?;
     Ok((bytes as usize).clamp(512, 1 << 16))
@@ -145,13 +145,13 @@ impl Source for FileSource {
         }
         let start = match rustix::fs::seek(&self.file, SeekFrom::Data(offset)) {
             Ok(start) => start,
-            // Only a hole follows, or the file shrank and ends before here: report data, so that the
-            // reader learns of it.
+            // Only a hole follows, or the file shrank and ends before here: report data, so that
+            // the reader notices.
             Err(rustix::io::Errno::NXIO) => {
                 let is_shorter = self.file.metadata()?.len() < self.length;
                 return Ok(is_shorter.then_some(offset..self.length));
             }
-            // A file system without extents holds data everywhere.
+            // A file system that does not report extents counts as data everywhere.
             Err(_) => return Ok(Some(offset..self.length)),
         };
         let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start)).unwrap_or(self.length);
@@ -179,8 +179,8 @@ impl Source for FileSource {
     }
 }
 
-/// The share of a file that lies in the page cache, estimated from 64 probes with
-/// `preadv2(RWF_NOWAIT)`, which answers without touching the disk.
+/// Estimates the share of a file in the page cache by 64 probes with `preadv2(RWF_NOWAIT)`, which
+/// returns without touching the disk.
 fn resident_share(file: &File, length: u64) -> f64 {
     const PROBES: u64 = 64;
     if length == 0 {
@@ -189,7 +189,7 @@ fn resident_share(file: &File, length: u64) -> f64 {
     let (mut present, mut asked) = (0u64, 0u64);
     for probe in 0..PROBES {
         let offset = (u128::from(length - 1) * u128::from(probe) / u128::from(PROBES)) as u64;
-        // A hole is never in the way: it is resident by nature or costs nothing.
+        // A hole counts as resident: reading it costs no disk access.
         let mut byte = [0u8; 1];
         let mut buffers = [io::IoSliceMut::new(&mut byte)];
         asked += 1;

@@ -1,4 +1,4 @@
-//! Bytes that are in memory already.
+//! Sources over bytes in memory.
 
 use std::io;
 use std::ops::Range;

@@ -35,34 +35,34 @@ pub trait Source: Send + Sync {
     /// Length in bytes when the source was opened.
     fn length(&self) -> u64;
 
-    /// Reads at `offset` into `buffer` and returns how many bytes were read.
+    /// Reads at `offset` into `buffer` and returns the number of bytes read.
     ///
     /// # Errors
     /// The operating system's error; the caller retries in units of
-    /// [`sector_bytes`](Source::sector_bytes). A source that is gone as a whole, so that no other range
-    /// is worth trying, returns an error of the system that says so (`ENODEV`, `ESTALE`, …)
-    /// or, without one, by its kind: `NotConnected`, `ConnectionAborted`, `NotFound`,
+    /// [`sector_bytes`](Source::sector_bytes). A source that is gone as a whole, so that no other
+    /// range is worth trying, returns a system error that says so (`ENODEV`, `ESTALE`, …) or,
+    /// without one, one of the kinds `NotConnected`, `ConnectionAborted`, `NotFound`,
     /// `PermissionDenied`, `StaleNetworkFileHandle`.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// The first range of stored data at or after `offset`, or `None` when only zeros
-    /// (holes) follow. The default knows of no holes.
+    /// Returns the first range of stored data at or after `offset`, or `None` if only zeros (holes)
+    /// follow. The default implementation knows of no holes.
     ///
     /// # Errors
-    /// The operating system's error when it is asked for extents.
+    /// The operating system's error when asked for extents.
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         Ok((offset < self.length()).then(|| offset..self.length()))
     }
 
-    /// The end of the readable bytes, if that was seen when the source was opened: an image may claim a
-    /// greater length than its files have. Reads from this offset on need not be tried.
+    /// Returns the end of the readable bytes, if it was known when the source was opened: an image
+    /// may claim a greater length than its files have. Reads from this offset on fail.
     fn readable_end(&self) -> u64 {
         self.length()
     }
 
-    /// The bytes of `range` without a copy, if the source can show them.
+    /// Returns the bytes of `range` without a copy, if the source can show them.
     ///
-    /// `None` means that the bytes must be read. `range` must lie within the length.
+    /// `None` means that the caller must read the bytes. `range` must lie within the length.
     fn window(&self, range: Range<u64>) -> Option<io::Result<Region<'_>>> {
         let _ = range;
         None
@@ -73,26 +73,26 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Whether most of a read is work of the CPU, such as to unpack bytes: then each worker had better
-    /// read for itself than wait for a few readers.
+    /// Whether most of a read is CPU work, such as decompression: then each worker should read for
+    /// itself, rather than wait for a few readers.
     fn is_packed(&self) -> bool {
         false
     }
 
-    /// The smallest unit that a failing read is retried in, in bytes.
+    /// Returns the smallest unit in which to retry a failed read, in bytes.
     fn sector_bytes(&self) -> usize {
         512
     }
 
-    /// The file descriptor and the offset of the source's first byte in it, for readers
-    /// that go to the kernel themselves (io_uring).
+    /// Returns the file descriptor, for readers that call the kernel themselves (io_uring). Offsets
+    /// in it are those of the source.
     #[cfg(unix)]
     fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         None
     }
 }
 
-/// A source behind a pointer is that source.
+/// Implements [`Source`] for a pointer to a source.
 macro_rules! behind {
     ($pointer:ident) => {
         impl<S: Source + ?Sized> Source for $pointer<S> {
@@ -143,7 +143,7 @@ macro_rules! behind {
 behind!(Arc);
 behind!(Box);
 
-/// Reads until `buffer` is full or no byte is left, and returns how many were read.
+/// Reads until `buffer` is full or no byte is left, and returns the number of bytes read.
 ///
 /// # Errors
 /// The first error that is not an interruption.
@@ -160,11 +160,11 @@ pub fn read_full_at(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> io::
     Ok(filled)
 }
 
-/// The `length` bytes from `offset` on. Nothing is reserved for more than the source has.
+/// Returns the `length` bytes from `offset` on. Allocates no more than the source has.
 ///
 /// # Errors
-/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) where not all of them are there, and what
-/// [`read_full_at`] fails with.
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the source ends before, and the errors of
+/// [`read_full_at`].
 pub fn read_exact_at(source: &dyn Source, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     let is_there = offset.checked_add(length).is_some_and(|end| end <= source.length());
     let length = usize::try_from(length).ok().filter(|_| is_there);

@@ -20,9 +20,9 @@ pub fn open(path: &Path) -> Result<Box<dyn Source>> {
     Ok(Box::new(FileSource::open(path)?))
 }
 
-/// Opens a file that is read from its start, without waiting: a named pipe is open at once, whether or
-/// not anybody writes to it. Read it by way of [`Polled`](super::Polled), which says when nothing has
-/// come.
+/// Opens a file to be read from its start, without blocking: a named pipe opens at once, whether or
+/// not anybody writes to it. Read it through [`Polled`](super::Polled), which reports when no bytes
+/// are available.
 ///
 /// # Errors
 /// The system's error.
@@ -32,7 +32,7 @@ pub fn open_in_order(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// As [`open`], past the page cache.
+/// As [`open`], but bypasses the page cache.
 ///
 /// # Errors
 /// As [`FileSource::open_direct`].

@@ -1,15 +1,15 @@
-//! A stream that can be waited for without being at its mercy.
+//! A stream whose reads return even if it delivers nothing.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long nothing may come before the reader says so.
+/// How long the reader waits for bytes before it reports that there are none.
 const IDLE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A reader that answers [`io::ErrorKind::WouldBlock`] if no bytes arrive for a tenth of a second, so
-/// that the pipeline can emit what it has, or stop.
+/// A reader that returns [`io::ErrorKind::WouldBlock`] if no bytes arrive for a tenth of a second,
+/// so that the pipeline can emit its results so far, or stop.
 #[derive(Debug)]
 pub struct Polled<R>(R);
 
@@ -26,7 +26,7 @@ impl<R: Read + AsFd> Read for Polled<R> {
         match poll(&mut waited_for, Some(&IDLE)) {
             Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
             Err(rustix::io::Errno::INTR) => Err(io::ErrorKind::Interrupted.into()),
-            // If polling fails, reading reports why.
+            // If polling fails, the read reports why.
             Ok(_) | Err(_) => self.0.read(buffer),
         }
     }

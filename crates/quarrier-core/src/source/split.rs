@@ -1,4 +1,4 @@
-//! One source out of several that follow each other: `image.001`, `image.002`, …
+//! One source made of consecutive parts: `image.001`, `image.002`, …
 
 use std::io;
 use std::ops::Range;
@@ -29,7 +29,7 @@ impl SplitSource {
     /// Joins `parts` in the order given.
     ///
     /// # Errors
-    /// [`Error::BadPlan`] when the lengths together exceed 2^63 - 1 bytes.
+    /// [`Error::BadPlan`] if the lengths together exceed 2^63 - 1 bytes.
     pub fn new(name: impl Into<String>, parts: Vec<Box<dyn Source>>) -> Result<Self> {
         let name = name.into();
         let mut length = 0u64;
@@ -60,7 +60,7 @@ impl SplitSource {
         SplitSource::new(first.display().to_string(), parts)
     }
 
-    /// The paths that [`open`](Self::open) would join to `first`, in order.
+    /// Returns the paths that [`open`](Self::open) would join to `first`, in order.
     pub fn parts_from(first: &Path) -> Vec<std::path::PathBuf> {
         let mut paths = vec![first.to_path_buf()];
         let text = first.as_os_str().to_string_lossy().into_owned();
@@ -78,7 +78,7 @@ impl SplitSource {
         paths
     }
 
-    /// Whether `path` is named as the first part of a split image.
+    /// Whether `path` has the name of the first part of a split image.
     pub fn is_first_part(path: &Path) -> bool {
         let text = path.as_os_str().to_string_lossy();
         matches!(split_number(&text), Some((_, digits)) if matches!(digits.trim_start_matches('0'), "" | "1"))
@@ -89,7 +89,7 @@ impl SplitSource {
     }
 }
 
-/// Splits `image.001` into `image.` and `001` where the ending is three or more digits.
+/// Splits `image.001` into `image.` and `001`, if the extension is three or more digits.
 fn split_number(text: &str) -> Option<(&str, &str)> {
     let dot = text.rfind('.')?;
     let digits = &text[dot + 1..];
@@ -110,7 +110,8 @@ impl Source for SplitSource {
         if offset >= self.length || buffer.is_empty() {
             return Ok(0);
         }
-        // Empty parts share their start with the next; the last that starts here has bytes.
+        // Empty parts share their start with the next part; the last part that starts here has
+        // bytes.
         let (start, part) = &self.parts[self.part_at(offset)];
         part.read_at(offset - start, buffer)
     }

@@ -1,4 +1,4 @@
-//! The account of a run: its plan, its timeline, its errors as text.
+//! The account of a run: its plan, its timeline, its error messages.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn bytes_in(run: &Run, stage: Stage) -> u64 {
     spans.filter(|span| span.stage == stage).map(|span| span.bytes).sum()
 }
 
-/// One list of spans an agent, in order, that add up to the loads and to the bytes.
+/// Checks that each agent has an ordered list of spans, which add up to the loads and the bytes.
 fn check_timeline(run: &Run) {
     let names: Vec<&str> = run.timeline.agents.iter().map(|(name, _)| name.as_str()).collect();
     let of = |role: &str| names.iter().filter(|name| name.starts_with(role)).count();
@@ -35,7 +35,7 @@ fn check_timeline(run: &Run) {
         }
     }
     if run.plan.access != Access::Uring {
-        // No agent is at work and waiting at once. (io_uring has many reads in flight.)
+        // No agent works and waits at the same time. (io_uring has many reads in flight.)
         let agents = run.timeline.agents.len() as u32;
         let loads = Stage::ALL.map(|stage| run.timeline.load(stage));
         let sum: Duration = loads.iter().map(|load| load.busy + load.waiting).sum();
@@ -62,7 +62,7 @@ fn the_load_shows_who_is_slow() {
     let bytes = noise(40_000);
     let delay = Duration::from_millis(5);
     let source = SlowSource::new(bytes.clone(), move |_| delay);
-    // With one buffer, no read begins before the worker is done with the one before.
+    // With one buffer, no read begins before the worker has finished the previous chunk.
     let pipeline = Pipeline::new(&source).access(Access::Queue).readers(1).workers(1).buffers(1);
     let run = check_whole(&pipeline.buffer_bytes(2_000), &bytes, Need::default());
     check_timeline(&run);
@@ -157,7 +157,7 @@ fn errors_say_what_where_and_what_to_try() {
     );
 }
 
-/// Past the page cache only whole pages are read; the rest comes the usual way.
+/// Direct reads cover only whole pages; the rest goes through the page cache.
 #[test]
 fn direct_reads_yield_the_same_bytes() {
     let bytes = noise(300_001);

@@ -1,4 +1,4 @@
-//! Common parts of the tests: bytes to search, kernels that record exactly what they see, and checks of
+//! Common parts of the tests: bytes to search, kernels that record what they see, and checks of
 //! these records.
 
 use std::io::Write;
@@ -14,17 +14,17 @@ use quarrier_core::region::AsData;
 use quarrier_core::source::FileSource;
 use tempfile::NamedTempFile;
 
-/// Every way that bytes reach memory.
+/// Every way to bring bytes into memory.
 pub(crate) const ACCESSES: [Access; 4] =
     [Access::Window, Access::Read, Access::Queue, Access::Uring];
 
-/// The promise of these tests' kernels and sinks, which compare and count bytes.
+/// The promise of these tests' kernels and sinks: they only compare and count bytes.
 pub(crate) fn as_data() -> AsData {
-    // SAFETY: no text is made of bytes here, and no unsafe code looks at them.
+    // SAFETY: these tests make no text of the bytes, and have no unsafe code that reads them.
     unsafe { AsData::promised() }
 }
 
-/// Bytes without a pattern (xorshift), none of them zero.
+/// Returns bytes without a pattern (xorshift), none of them zero.
 pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = || {
@@ -36,13 +36,13 @@ pub(crate) fn noise(length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// A number that looks random but is the same in every run, below `limit`.
+/// Returns a number below `limit` that looks random but is the same in every run.
 pub(crate) fn scatter(index: u64, limit: u64) -> u64 {
     let mixed = (index ^ index >> 31).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (mixed ^ mixed >> 29) % limit
 }
 
-/// Checks that `rule` holds for that many random inputs.
+/// Checks that `rule` holds for `cases` random inputs.
 pub(crate) fn for_all<S: Strategy>(cases: u32, inputs: S, rule: impl Fn(S::Value)) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let tried = TestRunner::new(config).run(&inputs, |input| {
@@ -62,8 +62,8 @@ pub(crate) fn open_temp(file: &NamedTempFile) -> FileSource {
     FileSource::open(file.path()).unwrap()
 }
 
-/// Runs `task` on a thread of its own and fails when it takes longer than a minute, so that
-/// a deadlock is a failed test rather than a test that never ends.
+/// Runs `task` on its own thread and fails if it takes longer than a minute, so that a deadlock is
+/// a failed test rather than a test that never ends.
 pub(crate) fn without_hanging<T: Send + 'static>(task: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -83,14 +83,14 @@ pub(crate) struct Seen {
     pub(crate) index: u64,
     pub(crate) own: Range<u64>,
     pub(crate) shown: Range<u64>,
-    /// Whether every byte shown is the byte that belongs there.
+    /// Whether the chunk showed the expected bytes.
     pub(crate) is_true: bool,
     pub(crate) at_start: bool,
     pub(crate) at_end: bool,
     pub(crate) unreadable: Vec<Range<u64>>,
 }
 
-/// Records the chunks, and whether the bytes are those `expected` of the source.
+/// Records the chunks, and whether their bytes are those `expected` of the source.
 pub(crate) struct Census<'e> {
     pub(crate) expected: &'e [u8],
     pub(crate) need: Need,
@@ -129,8 +129,8 @@ where
     (run, all)
 }
 
-/// Checks the promise made to every kernel: chunks come in order, own every position of `range` exactly
-/// once, show true bytes, and as much context as requested.
+/// Checks the promise to every kernel: chunks come in order, own every position of `range` exactly
+/// once, show the right bytes, and as much context as requested.
 pub(crate) fn check_census(seen: &[Seen], range: Range<u64>, need: Need) {
     let mut at = range.start;
     for (index, chunk) in seen.iter().enumerate() {
@@ -154,7 +154,7 @@ pub(crate) fn check_chunk(chunk: &Seen, range: &Range<u64>, need: Need) {
     assert_eq!(chunk.at_end, chunk.shown.end == range.end, "{chunk:?}");
 }
 
-/// Runs the census over a whole source that has the bytes `expected`.
+/// Runs the census over a whole source with the bytes `expected`.
 pub(crate) fn check_whole(pipeline: &Pipeline<'_>, expected: &[u8], need: Need) -> Run {
     let (run, seen) = collect(pipeline, &Census { expected, need });
     let run = run.unwrap();
@@ -165,15 +165,15 @@ pub(crate) fn check_whole(pipeline: &Pipeline<'_>, expected: &[u8], need: Need) 
     run
 }
 
-/// Yields, for every owned position, its offset and the sum of the bytes from `before` ahead of it to
-/// `after` past it: a result that no cutting may change.
+/// Yields, for every owned position, its offset and the sum of the bytes from `before` bytes before
+/// it to `after` bytes after it: a result that does not depend on the cuts.
 pub(crate) struct Neighbours {
     pub(crate) before: usize,
     pub(crate) after: usize,
 }
 
 impl Neighbours {
-    /// The expected result of the kernel for `data` at offset 0: the same, without a pipeline.
+    /// Returns the expected results for `data` at offset 0, computed without a pipeline.
     pub(crate) fn oracle(&self, data: &[u8]) -> Vec<(u64, u64)> {
         (0..data.len()).map(|position| (position as u64, self.sum(data, position))).collect()
     }

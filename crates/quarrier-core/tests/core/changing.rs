@@ -1,4 +1,4 @@
-//! Sources that others change while they are looked at: only who promises to bear that sees it.
+//! Sources that change during a run: only code that promised to tolerate it sees the changes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use quarrier_core::source::{ChangingMemory, Memory, Source, SplitSource, read_ex
 use crate::census::{ACCESSES, as_data, noise, open_temp, temp_file};
 use crate::region::slots;
 
-/// Changes the bytes that it sees, in the file itself, and yields whether it saw the change.
+/// Changes the bytes that it sees in the file itself, and yields whether it saw the change.
 struct Overwrites {
     path: PathBuf,
 }
@@ -34,7 +34,7 @@ impl Kernel for Overwrites {
     }
 }
 
-/// Whether kernel or sink saw bytes change.
+/// Whether the kernel or the sink saw bytes change.
 fn sees_changes(pipeline: &Pipeline<'_>, path: &Path) -> bool {
     let mut is_seen = false;
     let mut sink = |chunk: &Chunk<'_>, seen: &mut Vec<bool>| {
@@ -90,7 +90,7 @@ fn the_plan_says_why_resident_bytes_are_read() {
     }
 }
 
-/// Remembers the addresses of its bytes.
+/// Records the addresses of its bytes.
 struct Where;
 
 impl Kernel for Where {
@@ -107,7 +107,8 @@ impl Kernel for Where {
 fn memory_that_others_change_is_shown_by_promise_and_else_copied() {
     let bytes: Vec<AtomicU8> = noise(200_000).into_iter().map(AtomicU8::new).collect();
     let start = bytes.as_ptr().addr();
-    // SAFETY: `bytes` outlives it, and an atomic byte is a byte.
+    // SAFETY: `bytes` outlives `changing` and is a live array of this length; an `AtomicU8` has the
+    // layout of a `u8`.
     let changing = unsafe { ChangingBytes::new(bytes.as_ptr().cast(), bytes.len()) };
     let source = ChangingMemory::new("memory", changing);
     assert_eq!(read_exact_at(&source, 10, 199_990).unwrap(), noise(200_000)[10..]);

@@ -1,4 +1,4 @@
-//! Sources that read badly: bad sectors, devices that go away, short and interrupted reads.
+//! Sources that fail to read: bad sectors, devices that disappear, short and interrupted reads.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::census::{
 };
 use crate::faults::{FailingSource, GoneSource, InterruptedSource, ShortReadSource};
 
-/// The ranges of these sectors within a source of `length` bytes, neighbours joined.
+/// Returns the ranges of these sectors in a source of `length` bytes, adjacent ones joined.
 fn ranges(bad_sectors: &[u64], sector_bytes: usize, length: u64) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::new();
     for sector in bad_sectors {
@@ -26,14 +26,14 @@ fn ranges(bad_sectors: &[u64], sector_bytes: usize, length: u64) -> Vec<Range<u6
     joined
 }
 
-/// The parts of `ranges` within `part`.
+/// Returns the parts of `ranges` within `part`.
 fn clip(ranges: &[Range<u64>], part: &Range<u64>) -> Vec<Range<u64>> {
     let clipped = ranges.iter().map(|r| r.start.max(part.start)..r.end.min(part.end));
     clipped.filter(|r| r.start < r.end).collect()
 }
 
-/// Everything but the bad sectors is read; they are zero, and listed: in each chunk that
-/// shows them, and in the account.
+/// Checks that everything but the bad sectors is read; these are zero, and listed in each chunk
+/// that shows them and in the account.
 fn check_bad_sectors(
     length: usize,
     sector_bytes: usize,
@@ -78,7 +78,7 @@ fn bad_sectors_of_any_pattern_are_listed_exactly() {
     for_all(48, input, |((bad, sector_bytes, before_bytes, after_bytes), buffer_bytes, access)| {
         let bad: Vec<u64> = Vec::from_iter(bad);
         let need = Need { before_bytes, after_bytes, skip_zeros: false };
-        // The last sector is cut short by the end of the source.
+        // The end of the source cuts the last sector short.
         check_bad_sectors(400 * sector_bytes - 100, sector_bytes, &bad, need, |pipeline| {
             pipeline.access(ACCESSES[access]).buffer_bytes(buffer_bytes).workers(2)
         });
@@ -110,7 +110,7 @@ fn a_device_that_goes_away_is_an_error_that_says_so() {
             assert!(text.ends_with("No such device"), "{text}");
             let Error::Io { error, .. } = error else { panic!("{error:?}") };
             assert_eq!(error.raw_os_error(), Some(19));
-            // The bytes read before the source went away were passed on, in order.
+            // The sink received the bytes from before the source disappeared, in order.
             let mut at = 0;
             for chunk in &seen {
                 assert_eq!(chunk.own.start, at);

@@ -1,4 +1,4 @@
-//! Defects of older carvers' systems of agents and buffers, each as a test that must never fail here.
+//! Defects of older carvers' agents and buffers, each as a test that must never fail here.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -86,7 +86,7 @@ fn first_and_last_position_are_seen() {
     }
 }
 
-/// Half a needle at the end, where the buffer still holds the other half from before.
+/// Half a needle at the end, where the buffer still has the other half from an earlier chunk.
 #[test]
 fn short_last_read_leaves_no_stale_bytes() {
     const BUFFER_BYTES: usize = 4_096;
@@ -97,7 +97,7 @@ fn short_last_read_leaves_no_stale_bytes() {
     let file = temp_file(&bytes);
     check_found(&open_temp(&file), BUFFER_BYTES, &expected);
     check_found(&ShortReadSource::new(bytes.clone(), 1_000), BUFFER_BYTES, &expected);
-    // The same for whatever bytes there are, with the one buffer used again and again.
+    // The same for random bytes, with a single buffer that is used again and again.
     let unused = Memory::new("unused", b"");
     let pipeline = Pipeline::new(&unused).workers(1).buffers(1);
     let mut found = Vec::new();
@@ -109,7 +109,7 @@ fn short_last_read_leaves_no_stale_bytes() {
     assert_eq!(found, expected);
 }
 
-/// Takes a while that has nothing to do with the order, then yields all owned offsets.
+/// Takes a while, in no relation to the order, then yields all owned offsets.
 struct Dawdles;
 
 impl Kernel for Dawdles {
@@ -140,7 +140,7 @@ fn offsets_are_right_whoever_finishes_first() {
     }
 }
 
-/// Looks at its bytes twice, with a pause in between in which others read and work.
+/// Reads its bytes twice, with a pause in between in which others read and work.
 #[derive(Default)]
 struct LooksTwice {
     changes: AtomicUsize,
@@ -177,7 +177,7 @@ fn results_are_not_overwritten_while_read() {
             let run = pipeline.buffers(buffers).buffer_bytes(5_000).run(
                 &kernel,
                 &mut |chunk: &Chunk<'_>, part: &mut Vec<u64>| {
-                    // The bytes are those of this chunk until the sink is done with them.
+                    // The bytes stay those of this chunk until the sink is done with them.
                     let start = chunk.offset as usize;
                     assert!(chunk.data == &bytes[start..start + chunk.data.len()]);
                     assert_eq!(std::mem::take(part), [sum(chunk.data)]);
@@ -190,7 +190,7 @@ fn results_are_not_overwritten_while_read() {
     }
 }
 
-/// Records the threads that worked; works long enough that there is something for all.
+/// Records the threads that worked; works long enough that every thread gets a chunk.
 #[derive(Default)]
 struct WhoWorks {
     threads: Mutex<BTreeSet<String>>,
@@ -220,17 +220,17 @@ fn every_worker_gets_work() {
     }
 }
 
-/// CPU time that this process has used, all threads together.
+/// Returns the CPU time of this process, all threads together.
 fn process_cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a valid timespec, which the call fills.
+    // SAFETY: `time` is a live `timespec`, valid for the call to write.
     let rc = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     assert_eq!(rc, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Measured in a process of its own, where no other test uses the CPU: this test starts
-/// itself again, with a variable set.
+/// Measures in a separate process, where no other test uses the CPU: the test starts itself again,
+/// with a variable set.
 #[test]
 fn three_idle_threads_do_not_spin() {
     const ALONE: &str = "QUARRIER_TEST_RUNS_ALONE";

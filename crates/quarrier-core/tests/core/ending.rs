@@ -1,5 +1,4 @@
-//! How runs end before their time: by a flag, by the sink, by a panic; and that they never
-//! hang instead.
+//! Runs that end early: by a flag, by the sink, by a panic; they must never hang.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -19,7 +18,7 @@ const NEIGHBOURS: Neighbours = Neighbours { before: 2, after: 5 };
 
 type Sums = Vec<(u64, u64)>;
 
-/// Takes results until a number of chunks is there, then raises a flag or breaks.
+/// Takes results until it has a number of chunks, then raises a flag or breaks.
 struct Until<'f> {
     chunks_left: usize,
     flag: Option<&'f AtomicBool>,
@@ -117,7 +116,7 @@ fn break_from_the_sink_ends_the_run_and_is_the_last_call() {
     }
 }
 
-/// Hands on one offset at a time.
+/// Passes on one offset at a time.
 struct OneByOne;
 
 impl Kernel for OneByOne {
@@ -159,7 +158,7 @@ fn break_and_stop_between_flushes_do_not_hang() {
     }
 }
 
-/// Panics at one chunk; others hand on results in parts, so that some wait for it.
+/// Panics at one chunk; the others flush their results, so that some wait for it.
 struct Panics;
 
 impl Kernel for Panics {
@@ -215,7 +214,7 @@ fn a_panic_of_the_sink_ends_the_run_as_a_panic() {
     }
 }
 
-/// A source with a defect.
+/// A source whose reads panic.
 struct PanickingSource;
 
 impl Source for PanickingSource {
@@ -261,10 +260,10 @@ fn one_buffer_and_eight_workers_do_not_lock_up() {
     }
 }
 
-/// A pipe with short reads, the rest of which panics.
+/// A pipe with short reads that panics after a number of bytes.
 struct PanickingPipe {
     pipe: std::os::fd::OwnedFd,
-    /// Whether io_uring read before, judged by the place of the next read.
+    /// Whether the reads so far went through io_uring, judged by the offset of the next read.
     is_ring: AtomicBool,
     has_panicked: AtomicBool,
 }
@@ -288,7 +287,7 @@ impl Source for PanickingPipe {
     }
 }
 
-/// The kernel writes to the buffers of reads under way as long as they last.
+/// The kernel writes to the buffers of reads in flight until they complete.
 #[test]
 fn a_panic_of_the_source_waits_for_reads_under_way() {
     let (pipe, mut writer) = io::pipe().unwrap();

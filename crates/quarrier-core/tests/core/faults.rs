@@ -1,6 +1,6 @@
 //! Sources that misbehave, each in one way.
 //!
-//! None of them shows windows or has a descriptor, so that every access must read them.
+//! None of them has windows or a descriptor, so every kind of access must read them.
 
 use std::io;
 use std::ops::Range;
@@ -21,7 +21,7 @@ fn copy_at(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> usize {
     count
 }
 
-/// A disk with bad sectors: a read that touches one fails with EIO, whole.
+/// A disk with bad sectors: any read that touches one fails with EIO.
 pub(crate) struct FailingSource {
     bytes: Vec<u8>,
     sector_bytes: usize,
@@ -67,7 +67,7 @@ impl GoneSource {
         GoneSource { bytes, reads_left: AtomicU64::new(after_reads), kind: None }
     }
 
-    /// One that is not the system's and says so by the kind of its error.
+    /// A source that is not the system's: it reports its disappearance by the kind of its error.
     pub(crate) fn saying(self, kind: io::ErrorKind) -> Self {
         GoneSource { kind: Some(kind), ..self }
     }
@@ -142,7 +142,7 @@ impl<D: Fn(u64) -> Duration + Send + Sync> Source for SlowSource<D> {
     }
 }
 
-/// Ends before the length it had when it was opened.
+/// Ends before the length that it had when it was opened.
 pub(crate) struct ShrinkingSource {
     bytes: Vec<u8>,
     opened_bytes: u64,
@@ -168,7 +168,7 @@ impl Source for ShrinkingSource {
     }
 }
 
-/// Data in some extents and holes elsewhere; counts the bytes that are fetched.
+/// Data in some extents and holes elsewhere; counts the bytes read.
 pub(crate) struct SparseSource {
     bytes: Vec<u8>,
     extents: Vec<Range<u64>>,

@@ -1,5 +1,4 @@
-//! Holes of sparse sources: skipped if zeros do not matter, synthesised if they do, and never
-//! fetched.
+//! Holes of sparse sources: skipped if zeros do not matter, synthesised if they do, and never read.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -14,7 +13,7 @@ use crate::census::{
 };
 use crate::faults::SparseSource;
 
-/// Sorted, disjoint extents, from lengths of hole, data, hole, data …
+/// Returns sorted, disjoint extents, from lengths of hole, data, hole, data …
 fn extents(lengths: &[(u64, u64)]) -> Vec<Range<u64>> {
     let mut at = 0;
     let mut extents = Vec::new();
@@ -25,7 +24,7 @@ fn extents(lengths: &[(u64, u64)]) -> Vec<Range<u64>> {
     extents
 }
 
-/// Runs with holes skipped, and checks that every position that sees data is owned, once and in order.
+/// Runs with holes skipped, and checks that every position that sees data is owned once, in order.
 fn check_skipping(
     source: &SparseSource,
     extents: &[Range<u64>],

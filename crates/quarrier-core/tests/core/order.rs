@@ -134,7 +134,7 @@ fn no_more_chunks_exist_at_once_than_there_are_buffers() {
     for access in ACCESSES {
         check_bound(&Memory::new("memory", &bytes[..]), access);
         check_bound(&open_temp(&file), access);
-        // Without windows, and as one hole: the bytes need buffers.
+        // Sources without windows, and one that is a single hole: both need buffers.
         check_bound(&SlowSource::new(bytes.clone(), |_| Duration::ZERO), access);
         let hole = tempfile::NamedTempFile::new().unwrap();
         hole.as_file().set_len(400 * 4096).unwrap();

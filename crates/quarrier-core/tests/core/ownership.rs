@@ -10,7 +10,7 @@ use crate::census::{
     ACCESSES, Census, check_census, check_whole, collect, for_all, noise, open_temp, temp_file,
 };
 
-/// A way to cut: the user's settings, and the kernel's needs.
+/// A way to cut: the user's settings, and the kernel's need.
 #[derive(Debug, Clone)]
 struct Cut {
     range: Range<u64>,
@@ -23,7 +23,7 @@ struct Cut {
 
 const SOURCE_BYTES: u64 = 3_000_001;
 
-/// Keeps a case to a few hundred chunks, so that one byte a chunk can be tried too.
+/// Limits a case to a few hundred chunks, so that chunks of one byte can be tried, too.
 const CHUNKS_MAX: u64 = 200;
 
 fn cuts() -> impl Strategy<Value = Cut> {

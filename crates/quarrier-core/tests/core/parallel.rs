@@ -1,4 +1,4 @@
-//! Workers that fill one array: whatever the cut, the array is what one loop would make of it.
+//! Workers that fill one array: with any cut, the array is the one that a single loop makes.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ fn window_sums(inputs: [&[u8]; 2], halo: usize) -> Vec<u64> {
     (0..inputs[0].len()).map(|at| sum(inputs[0], at) + 1_000_000 * sum(inputs[1], at)).collect()
 }
 
-/// The same by workers, who see their chunk and the halo only.
+/// Computes the same with workers, which see only their chunk and the halo.
 fn by_workers(inputs: [&[u8]; 2], halo: usize, cut: Cut) -> Vec<u64> {
     let mut out = vec![u64::MAX; inputs[0].len()];
     parallel::map(inputs, &mut out, halo, cut, |part, slices| {
@@ -110,7 +110,8 @@ fn whoever_is_free_claims_the_next_chunk() {
 #[test]
 fn a_panic_reaches_the_caller_with_its_indexes_and_the_others_stop() {
     without_hanging(|| {
-        // So many chunks of nothing that the end is never reached, unless the others stop.
+        // So many empty chunks that no worker would ever reach the end; the panic must stop the
+        // others.
         let mut out = vec![(); 1 << 60];
         let cut = Cut { chunk: 10, workers: 3 };
         let ended = parallel::init(&mut out, cut, |_, start| {

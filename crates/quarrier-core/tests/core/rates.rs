@@ -1,4 +1,4 @@
-//! Plans by the measured rates of a source.
+//! Plans from the measured rates of a source.
 
 use std::io;
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use quarrier_core::pipeline::{Access, AccessRate, Need, Pipeline, Rates};
 use quarrier_core::source::Source;
 
-/// A source that answers each request after a delay, and remembers the requests.
+/// A source that answers each request after a delay, and records the requests.
 struct Slow {
     length: u64,
     wait: Duration,
@@ -66,7 +66,7 @@ fn a_run_that_must_fetch_its_bytes_uses_the_best_rate() {
     let measured = rates(&[(2 * MIB, 6, 1e9), (MIB, 2, 1e8)]);
     let plan = Pipeline::new(&source).workers(3).rates(measured.clone());
     let plan = plan.plan(Need::default()).unwrap();
-    // Twice as many requests: a disk can be slower at another moment.
+    // Twice as many requests: a disk can be slower than when it was measured.
     assert_eq!((plan.access, plan.readers, plan.buffer_bytes), (Access::Queue, 12, 2 * MIB));
     assert!(plan.buffers > plan.readers + plan.workers);
     assert!(plan.to_string().contains("the test gave 1000 MB/s with 6 requests of 2048 KiB"));

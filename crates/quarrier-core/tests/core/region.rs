@@ -11,10 +11,11 @@ use quarrier_core::source::Source;
 
 use crate::census::{as_data, check_whole, noise, open_temp, temp_file, without_hanging};
 
-/// The guard's slots belong to the process: a test that takes them all excludes tests that need some.
+/// The guard's slots belong to the process: a test that takes them all excludes tests that need
+/// some.
 static SLOTS: RwLock<()> = RwLock::new(());
 
-/// To be held by tests that fail where windows cannot be had.
+/// Held by tests that fail if no window is available.
 pub(crate) fn slots() -> RwLockReadGuard<'static, ()> {
     SLOTS.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -33,7 +34,7 @@ fn buffers_are_zero_and_aligned_to_pages_whatever_their_size() {
 
 #[test]
 fn buffers_side_by_side_are_as_others_and_each_its_own() {
-    // Together less than half a large page, half of one, one, and several that end within one.
+    // In all less than half a large page, half of one, one, and several that end within one.
     let whole = 1 << 20;
     for (count, bytes) in [(0, 10), (3, 0), (3, 5_000), (1, whole), (2, whole), (5, whole + 1)] {
         let mut buffers = AlignedBuffer::side_by_side(count, bytes);
@@ -43,7 +44,7 @@ fn buffers_side_by_side_are_as_others_and_each_its_own() {
             assert!(buffer.iter().all(|byte| *byte == 0), "{count} of {bytes}");
             buffer.fill(index as u8 + 1);
         }
-        // The last that is left has its bytes still.
+        // The last remaining buffer still has its bytes.
         let last = buffers.pop();
         drop(buffers);
         assert!(last.is_none_or(|last| last.iter().all(|byte| *byte == count as u8)));
@@ -52,7 +53,7 @@ fn buffers_side_by_side_are_as_others_and_each_its_own() {
 
 #[test]
 fn addresses_stay_when_the_lists_of_them_are_given_back() {
-    // Each is an address that the loader has set.
+    // Each element is an address, so the loader relocates it.
     static NAMES: [&str; 3] = ["one", "two", "three"];
     static WORKS: [fn(usize) -> usize; 2] = [usize::swap_bytes, usize::reverse_bits];
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! The feed for workers of other processes: every chunk once, in slots that nobody else has.
+//! The feed for workers in other processes: every chunk once, in slots that nobody else has.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +13,12 @@ use crate::faults::{FailingSource, GoneSource, ShortReadSource};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The bytes of a slot that was delivered and not yet released.
+/// Returns the bytes of a slot that was delivered and not yet released.
 fn shown<'a>(feed: &'a SharedFeed, slot: &Slot) -> &'a [u8] {
     let start = slot.slot * feed.stride_bytes();
     assert!(start + slot.visible_bytes <= feed.region().len());
-    // SAFETY: within the region, and the reader keeps off until the slot is released.
+    // SAFETY: the slot lies within the region, and its bytes are initialised. No reader writes to
+    // it until it is released, which the caller does only after it has read the slice.
     unsafe {
         let start = feed.region().as_ptr().add(start);
         std::slice::from_raw_parts(start.as_ptr(), slot.visible_bytes)
@@ -28,7 +29,7 @@ fn feed(source: impl Source + 'static, chunk: usize, overlap: usize, buffers: us
     SharedFeed::new(Box::new(source), chunk, overlap, buffers).unwrap()
 }
 
-/// All chunks by offset, while all slots but one are held.
+/// Returns all chunks by offset, while it holds all slots but one.
 fn drain(feed: &SharedFeed, held_max: usize) -> Result<BTreeMap<u64, (usize, Vec<u8>)>, Error> {
     let mut chunks = BTreeMap::new();
     let mut held = Vec::new();

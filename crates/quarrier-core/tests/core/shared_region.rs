@@ -1,4 +1,4 @@
-//! Shared memory: zeros, aligned, seen by all holders, gone with the last, never SIGBUS.
+//! Shared memory: zeroed, aligned, visible to all holders, gone with the last one, without SIGBUS.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::Command;
@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use quarrier_core::Error;
 use quarrier_core::region::{Backing, HUGE_PAGE_BYTES, PAGE_BYTES, SharedRegion};
 
-/// The region's memory, mapped a second time.
+/// Maps the region's memory a second time.
 fn again(region: &SharedRegion, bytes: usize) -> Result<SharedRegion, Error> {
     let file: OwnedFd = region.as_fd().try_clone_to_owned().unwrap();
-    // SAFETY: nobody makes the file shorter; writers and readers of these tests take turns.
+    // SAFETY: no holder makes the file shorter. The tests write through one region only while no
+    // slice of another one is alive.
     unsafe { SharedRegion::try_from_fd(file, bytes) }
 }
 
@@ -85,12 +86,12 @@ fn a_descriptor_is_refused_where_a_store_could_kill_the_process() {
     let region = SharedRegion::new(8_192).unwrap();
     assert!(message(again(&region, 8_193)).contains("8192 bytes"));
     let null = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
-    // SAFETY: refused.
+    // SAFETY: the call must refuse this descriptor, so it makes no region.
     let made = unsafe { SharedRegion::try_from_fd(null, 1) };
     assert!(matches!(made, Err(Error::NotReadable { .. })));
     let Ok(file) = tempfile::tempfile_in("/dev/shm") else { return };
     file.set_len(4_096).unwrap();
-    // SAFETY: refused.
+    // SAFETY: the call must refuse this descriptor, so it makes no region.
     assert!(message(unsafe { SharedRegion::try_from_fd(file.into(), 4_096) }).contains("full"));
 }
 
@@ -116,7 +117,7 @@ fn a_counter_counts_for_all_holders_and_lies_within_the_region() {
             let start = &start;
             scope.spawn(move || {
                 start.wait();
-                // SAFETY: no slice of these regions is made.
+                // SAFETY: this test makes no slice of these regions.
                 let counter = unsafe { holder.counter(16) }.unwrap();
                 for _ in 0..EACH {
                     counter.fetch_add(1, Ordering::SeqCst);
@@ -124,7 +125,7 @@ fn a_counter_counts_for_all_holders_and_lies_within_the_region() {
             });
         }
     });
-    // SAFETY: no slice of these regions is made.
+    // SAFETY: this test makes no slice of these regions.
     unsafe {
         assert_eq!(other.counter(16).unwrap().load(Ordering::SeqCst), 4 * EACH);
         for offset in [4, 17, 24, 1 << 40, usize::MAX - 7] {
@@ -147,7 +148,7 @@ fn populating_any_range_leaves_the_bytes_as_they_are() {
 
 #[test]
 fn a_thousand_regions_leave_no_descriptor_and_no_mapping() {
-    // Other tests of this process make regions too, so a process of its own counts.
+    // Other tests of this process make regions too, so a separate process counts.
     let found = run_alone("shared_region::alone_leaks", &[]);
     assert!(found.contains("1 passed"), "{found}");
 }
@@ -166,7 +167,7 @@ fn a_shm_folder_of_a_megabyte_does_not_matter() {
     assert!(found.contains("1 passed"), "{found}");
 }
 
-/// Runs one of the tests below in a process of its own, within another command.
+/// Runs one of the tests below in a separate process, started through another command.
 fn run_alone(test: &str, around: &[&str]) -> String {
     let me = std::env::current_exe().unwrap();
     let mut words: Vec<&std::ffi::OsStr> = around.iter().map(AsRef::as_ref).collect();

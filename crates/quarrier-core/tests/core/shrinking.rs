@@ -1,5 +1,5 @@
-//! Sources that end before the length they had when they were opened: an error that says
-//! where, never a signal and never zeros taken for data.
+//! Sources that end before the length that they had when they were opened: the result is an error
+//! with the offset, never a signal and never zeros in place of data.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn a_source_that_shrinks_is_an_error_with_the_offset_where_it_ended() {
                 let (run, seen) = collect(&pipeline, &census);
                 let what = format!("{access:?}, ends at {ends_at}, buffers of {buffer_bytes}");
                 check_shrank(run, 300_000, ends_at as u64, &what);
-                // All chunks that were whole came before the error.
+                // The sink received every complete chunk before the error.
                 let whole = ends_at as u64 / buffer_bytes as u64;
                 assert_eq!(seen.len() as u64, whole, "{what}");
                 assert!(seen.iter().all(|chunk| chunk.is_true), "{what}");
@@ -117,7 +117,7 @@ fn a_file_truncated_under_a_window_is_an_error_and_no_signal() {
     }
 }
 
-/// No signal comes for bytes that vanish from a file's last page: they turn into zeros.
+/// Bytes that disappear from a file's last page cause no signal: they turn into zeros.
 #[test]
 fn a_file_truncated_within_its_last_page_is_an_error() {
     let _slots = slots();
@@ -126,7 +126,7 @@ fn a_file_truncated_within_its_last_page_is_an_error() {
     check_truncated_under_windows(100, 1, 65_536);
 }
 
-/// Looks at the whole chunk long after the file was cut down under it.
+/// The sink reads the whole chunk long after the file was truncated.
 #[test]
 fn a_file_truncated_before_the_sink_looks_at_the_chunk_is_an_error() {
     let _slots = slots();
@@ -147,7 +147,7 @@ fn a_file_truncated_before_the_sink_looks_at_the_chunk_is_an_error() {
     check_shrank(run, 100_000, 10_000, "cut down while the sink looked");
 }
 
-/// The many reads that fail at once must not fill the queue and lock the reader in.
+/// The many reads that fail at once must not fill the queue and block the reader.
 #[test]
 fn a_file_truncated_under_io_uring_is_an_error_and_does_not_hang() {
     for access in [Access::Uring, Access::Queue, Access::Read] {
@@ -164,7 +164,7 @@ fn a_file_truncated_under_io_uring_is_an_error_and_does_not_hang() {
     }
 }
 
-/// Cuts the file down in the first chunk and is in no hurry.
+/// Truncates the file in the first chunk, then pauses.
 struct Pause {
     path: PathBuf,
     is_done: AtomicBool,

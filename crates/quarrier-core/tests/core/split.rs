@@ -1,4 +1,4 @@
-//! Split images: parts that follow each other are one source.
+//! Split images: consecutive parts are one source.
 
 use std::path::Path;
 

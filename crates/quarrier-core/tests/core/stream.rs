@@ -1,5 +1,5 @@
-//! Streams: no length, no offsets, bytes in odd pieces. The results are those of the same bytes in
-//! memory.
+//! Streams: no length, no offsets, bytes in odd pieces. The results equal those of the same bytes
+//! in memory.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -14,8 +14,8 @@ use crate::census::{
     Census, Neighbours, check_census, check_chunk, collect, for_all, noise, without_hanging,
 };
 
-/// A stream that gives bytes in odd pieces, is interrupted now and then, and may fail at
-/// its end instead of ending.
+/// A stream that delivers bytes in odd pieces, is interrupted now and then, and may fail at its
+/// end.
 struct OddPieces<'b> {
     bytes: &'b [u8],
     reads: usize,
@@ -65,7 +65,7 @@ fn a_stream_yields_what_memory_yields() {
     let input = (size, around(), around(), 1usize..=4, 1usize..=6, 0usize..30_000);
     let all = noise(100_000);
     for_all(60, input, |(buffer_bytes, before, after, workers, buffers, length)| {
-        // A few hundred chunks at most, but always more than one where that is possible.
+        // A few hundred chunks at most, but more than one if possible.
         let bytes = &all[..usize::min(length, buffer_bytes * 300)];
         let nothing = Memory::new("unused", b"");
         let pipeline =
@@ -99,7 +99,7 @@ fn results_of_a_stream_are_those_of_memory_for_every_buffer_size() {
     }
 }
 
-/// Yields the offsets of positions that are known to be the source's last.
+/// Yields the offsets of positions that the kernel knows to be the source's last.
 struct LastPosition;
 
 impl Kernel for LastPosition {
@@ -157,7 +157,8 @@ fn what_a_stream_gave_before_it_failed_is_handed_on() {
         let mut at = 0;
         for chunk in &seen {
             assert_eq!(chunk.own.start, at);
-            // The stream has no known end, so no chunk may take the last byte seen for it.
+            // A stream's end is unknown, so no chunk may treat the last byte read so far as the
+            // end.
             check_chunk(chunk, &(0..u64::MAX), Need { after_bytes: 0, ..need });
             assert!(chunk.shown.end >= chunk.own.end + after_bytes as u64);
             at = chunk.own.end;
@@ -191,7 +192,7 @@ fn a_stream_ends_early_when_asked_to() {
     assert!(!stream.bytes.is_empty(), "the rest of the stream is left unread");
 }
 
-/// A sink that wants one chunk.
+/// A sink that wants one chunk only.
 struct TakesOne(u64);
 
 impl Sink<Vec<(u64, u64)>> for TakesOne {
@@ -222,7 +223,7 @@ fn a_stream_ends_when_the_sink_has_enough() {
     });
 }
 
-/// A stream that has nothing for now before each of its parts.
+/// A stream that has no bytes available before each of its parts.
 struct Pausing<'b> {
     parts: &'b [&'b [u8]],
     has_paused: bool,

@@ -1,4 +1,4 @@
-//! The file behind a shared region: created here, or received from another process.
+//! The file of a shared region: created here, or received from another process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,17 +8,17 @@ use rustix::fs::{FsWord, MemfdFlags, SealFlags};
 use super::{HUGE_PAGE_BYTES, huge, mapped_bytes};
 use crate::region::PAGE_BYTES;
 
-/// The kind of file behind a shared region.
+/// The type of file that backs a shared region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
-    /// A file without a name in a `tmpfs` of the process's own that has huge pages.
+    /// An unnamed file in the process's private `tmpfs`, which has huge pages.
     HugeTmpfs,
-    /// A memfd, its length sealed.
+    /// A memfd with a sealed length.
     Memfd,
 }
 
 impl Backing {
-    /// The name in messages and in Python.
+    /// Returns the name in messages and in Python.
     pub fn name(self) -> &'static str {
         match self {
             Backing::HugeTmpfs => "huge tmpfs",
@@ -27,10 +27,10 @@ impl Backing {
     }
 }
 
-/// Files of this kind of file system are memory; a memfd is one too.
+/// The type of a file system whose files live in memory, which includes memfds.
 const TMPFS: FsWord = 0x0102_1994;
 
-/// A file of `bytes` zeros in whole pages, and the size of these.
+/// Makes a file of `bytes` zeros in whole pages; returns their size, too.
 pub(super) fn make(bytes: usize) -> io::Result<(OwnedFd, Backing, usize)> {
     if bytes >= HUGE_PAGE_BYTES
         && let Some(file) = huge::file()
@@ -46,7 +46,7 @@ pub(super) fn make(bytes: usize) -> io::Result<(OwnedFd, Backing, usize)> {
     Ok((file, Backing::Memfd, page_bytes))
 }
 
-/// The kind of `file`, or why it cannot be a region of `bytes`.
+/// Returns the type of `file` and its page size, or why it cannot be a region of `bytes`.
 pub(super) fn recognise(file: &OwnedFd, bytes: usize) -> Result<(Backing, usize), String> {
     let look = || -> io::Result<_> {
         let seals = rustix::fs::fcntl_get_seals(file).unwrap_or(SealFlags::empty());
@@ -58,7 +58,7 @@ pub(super) fn recognise(file: &OwnedFd, bytes: usize) -> Result<(Backing, usize)
     if fs.f_type != TMPFS {
         return Err("the descriptor is not that of shared memory".to_string());
     }
-    // A limit of its own is what makes a file system run full.
+    // Only a file system with a limit of its own can run full.
     if fs.f_blocks != 0 {
         return Err(
             "lies in a file system that may run full, as /dev/shm does; hand over a memfd \
@@ -76,7 +76,7 @@ pub(super) fn recognise(file: &OwnedFd, bytes: usize) -> Result<(Backing, usize)
     Ok((if is_memfd { Backing::Memfd } else { Backing::HugeTmpfs }, page_bytes))
 }
 
-/// The pages that a file of a `tmpfs` gets: it says so by its preferred block.
+/// Returns the page size of a `tmpfs` file, which reports it as its preferred block size.
 pub(super) fn page_bytes(file: &OwnedFd) -> io::Result<usize> {
     let block_bytes = rustix::fs::fstat(file)?.st_blksize;
     let is_huge = usize::try_from(block_bytes).is_ok_and(|bytes| bytes >= HUGE_PAGE_BYTES);

@@ -1,9 +1,9 @@
-//! A `tmpfs` of the process's own whose files have huge pages; it is mounted nowhere.
+//! A private `tmpfs` of the process whose files have huge pages; it is mounted nowhere.
 //!
-//! A memfd has huge pages only if the administrator enabled them for the whole system. A mount may
+//! A memfd has huge pages only if the administrator enabled them for the whole system. A mount can
 //! enable them for itself, and a process may mount where it is root: in the system, or in a user
-//! namespace that a child of it creates (see `namespace`). The mount is made once and kept as a
-//! descriptor, by forked children too. There is no lock, since a fork would leave it locked.
+//! namespace that its child creates (see `namespace`). The process mounts once and keeps the
+//! descriptor, which forked children inherit. There is no lock, since a fork could leave it locked.
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -21,8 +21,8 @@ use crate::error::plain;
 enum Attempt {
     Mounted {
         mount: RawFd,
-        /// Tells whether the descriptor is still the mount's: a program that closes all that it
-        /// does not know may have put another file in its place.
+        /// The device number of the mount, to check that the descriptor still refers to it: a
+        /// program that closes all unknown descriptors may have put another file in its place.
         device: u64,
     },
     Refused(String),
@@ -32,16 +32,18 @@ enum Attempt {
 /// process, and one more whenever the mount was closed from outside.
 static ATTEMPT: AtomicPtr<Attempt> = AtomicPtr::new(ptr::null_mut());
 
-/// A file without name and bytes on huge pages. `None` where that is refused.
+/// Returns an unnamed, empty file on huge pages; `None` if the system refuses.
 pub(super) fn file() -> Option<OwnedFd> {
     for _ in 0..2 {
         let known = ATTEMPT.load(Ordering::Acquire);
-        // SAFETY: null, or leaked by `publish` and never freed.
+        // SAFETY: `known` is null, or `publish` made it from `Box::into_raw` and it is never freed,
+        // so it is aligned and valid for `'static`. Acquire pairs with the release in `publish`.
         match unsafe { known.as_ref() } {
             Some(Attempt::Refused(_)) => return None,
             Some(Attempt::Mounted { mount, device }) => {
-                // SAFETY: if it was closed behind our back, the call fails or gives a file of
-                // another device; nothing is done to it.
+                // SAFETY: the descriptor is not -1, and this process never closes it. Other code
+                // may have closed it, or put another file in its place: then `openat` fails, or
+                // creates a file on another device, which the check of `found` discards.
                 let mount = unsafe { BorrowedFd::borrow_raw(*mount) };
                 match file_in(mount) {
                     Ok((file, found)) if found == *device => return Some(file),
@@ -56,34 +58,37 @@ pub(super) fn file() -> Option<OwnedFd> {
     None
 }
 
-/// Why there are no huge pages, if that was tried.
+/// Returns why there are no huge pages, if the process has tried.
 pub(super) fn refused() -> Option<&'static str> {
-    // SAFETY: as in `file`.
+    // SAFETY: the pointer is null, or `publish` made it from `Box::into_raw` and it is never freed,
+    // so it is aligned and valid for `'static`. Acquire pairs with the release in `publish`.
     match unsafe { ATTEMPT.load(Ordering::Acquire).as_ref() } {
         Some(Attempt::Refused(reason)) => Some(reason),
         Some(Attempt::Mounted { .. }) | None => None,
     }
 }
 
-/// Makes `attempt` the one that counts, unless another thread was first.
+/// Makes `attempt` the current one, unless another thread was first.
 fn publish(known: *mut Attempt, attempt: Attempt) {
     let attempt = Box::into_raw(Box::new(attempt));
     if ATTEMPT.compare_exchange(known, attempt, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        // SAFETY: made above, and nobody else has seen it.
+        // SAFETY: `Box::into_raw` returned the pointer above, and the exchange failed, so nobody
+        // else has it.
         if let Attempt::Mounted { mount, .. } = *unsafe { Box::from_raw(attempt) } {
-            // SAFETY: the descriptor was given up by `attempt`, and nobody else has it.
+            // SAFETY: `attempt` is owned here, and with it the descriptor that `into_raw_fd`
+            // released, open and not shared.
             drop(unsafe { OwnedFd::from_raw_fd(mount) });
         }
     }
 }
 
-/// Whether an error says nothing about the next attempt.
+/// Whether an error is temporary, and says nothing about the next attempt.
 fn is_passing(error: Errno) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN].contains(&error)
 }
 
-/// Mounts, here or from a namespace, and tries a file. `None` when it is worth another try, at
-/// another time.
+/// Mounts, here or in a namespace, and tries to create a file. Returns `None` if it is worth trying
+/// again later.
 fn attempt() -> Option<Attempt> {
     let mounted = match mount() {
         Err(Errno::PERM | Errno::ACCESS) => namespace::mount(),
@@ -107,8 +112,8 @@ fn attempt() -> Option<Attempt> {
     })
 }
 
-/// Mounts the file system, without a place among folders. Makes system calls only: a child
-/// forked from many threads may call it.
+/// Mounts the file system without attaching it to a folder. Makes system calls only, so a child
+/// forked from a process with many threads may call it.
 pub(super) fn mount() -> rustix::io::Result<OwnedFd> {
     let fs = rustix::mount::fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let settings =
@@ -123,7 +128,7 @@ pub(super) fn mount() -> rustix::io::Result<OwnedFd> {
     rustix::mount::fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// A new file in the mount, and the number of its device.
+/// Creates a file in the mount; returns it and its device number.
 fn file_in(mount: BorrowedFd<'_>) -> rustix::io::Result<(OwnedFd, u64)> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::openat(mount, c".", flags, Mode::RUSR | Mode::WUSR)?;

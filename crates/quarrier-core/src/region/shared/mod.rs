@@ -220,15 +220,15 @@ fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Re
             let before = wanted.wrapping_sub(reserved.addr()) % SPREAD_BYTES;
             (reserved, total, reserved.wrapping_byte_add(before))
         }
-        // The address space may be limited.
+        // The address space may be limited, so try with less.
         _ => {
             let (reserved, total) = reserve(bytes, align_bytes)?;
             let before = reserved.addr().next_multiple_of(align_bytes) - reserved.addr();
             (reserved, total, reserved.wrapping_byte_add(before))
         }
     };
-    // SAFETY: `start..start + bytes` lies in the reservation, so replacing what is mapped there affects no
-    // other memory: only this function knows the address.
+    // SAFETY: `start..start + bytes` lies in the reservation, to which nobody else has the address,
+    // so `MAP_FIXED` replaces no memory in use. `file` is an open descriptor.
     let mapped = unsafe {
         rustix::mm::mmap(
             start,
@@ -244,21 +244,21 @@ fn map_aligned(file: BorrowedFd<'_>, bytes: usize, align_bytes: usize) -> io::Re
     let after = keeps.0 + keeps.1;
     for (from, length) in [(0, keeps.0), (after, total - after)] {
         if length > 0 {
-            // SAFETY: these whole pages belong to the reservation, outside the mapping, and nothing refers to
-            // them.
+            // SAFETY: the ranges are whole pages of the reservation outside the mapping, and no
+            // reference to them exists.
             let _ = unsafe { rustix::mm::munmap(reserved.wrapping_byte_add(from), length) };
         }
     }
     NonNull::new(mapped?.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Arrays that are read and written side by side must not be a multiple of this distance apart: AMD's
-/// processors distinguish lines of the first cache by 28 bits of their addresses, so the same index of the
-/// second array evicts that of the first. (Two arrays of 256 MiB into a third: 74 ms, elsewhere 37.)
-/// Consecutive regions of a round size are exactly that far apart.
+/// Arrays that are read and written side by side must not be a multiple of this distance apart: AMD
+/// processors index the first-level cache by 28 bits of the address, so the same index of the
+/// second array evicts the line of the first. (Two arrays of 256 MiB into a third: 74 ms, elsewhere
+/// 37.) Consecutive regions of a round size would be exactly that far apart.
 const SPREAD_BYTES: usize = 256 << 20;
 const SPREAD_PLACES: usize = SPREAD_BYTES / HUGE_PAGE_BYTES;
-/// Odd, so that every place occurs.
+/// Odd, so that the steps visit every place.
 const SPREAD_STEP: usize = 37;
 /// Number of large regions that this process has mapped.
 static LARGE_ONES: AtomicUsize = AtomicUsize::new(0);
@@ -267,7 +267,7 @@ static LARGE_ONES: AtomicUsize = AtomicUsize::new(0);
 fn reserve(bytes: usize, align_bytes: usize) -> io::Result<(*mut libc::c_void, usize)> {
     let total = bytes.checked_add(align_bytes - PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a null hint lets the kernel choose free addresses, so the fresh reservation aliases no memory
+    // SAFETY: a null hint lets the kernel choose free addresses, so the mapping aliases no memory
     // of ours.
     let reserved = unsafe {
         rustix::mm::mmap_anonymous(std::ptr::null_mut(), total, ProtFlags::empty(), flags)?

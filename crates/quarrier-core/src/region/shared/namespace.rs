@@ -1,9 +1,9 @@
-//! Mounting where the process itself may not: a child makes a user namespace, is root in it,
-//! mounts there, sends the mount's descriptor back and ends.
+//! Mounting without the right to mount: a child creates a user namespace, is root in it, mounts
+//! there, sends the mount's descriptor back and exits.
 //!
-//! The child is a copy of one thread of many, so it makes system calls only: no memory is
-//! allocated, no lock taken. It is no child that the program could find by `wait`, and its end
-//! sends no signal.
+//! The child is a copy of one thread of many, so it makes system calls only: it allocates no memory
+//! and takes no lock. The program's own calls of `wait` do not see it, and its exit sends no
+//! signal.
 
 use std::ffi::CStr;
 use std::io::{IoSlice, IoSliceMut};
@@ -20,7 +20,7 @@ use rustix::thread::UnshareFlags;
 
 use super::huge;
 
-/// The process's identity outside of the namespace, in the form of the files in `/proc/self`.
+/// The process's identity outside the namespace, in the format of `/proc/self/uid_map`.
 struct Identity {
     uid_map: String,
     gid_map: String,
@@ -29,7 +29,7 @@ struct Identity {
 /// As [`huge::mount`], in a new namespace.
 pub(super) fn mount() -> rustix::io::Result<OwnedFd> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    // The process makes files in the mount as who it is, so that number must be known inside.
+    // The process creates files in the mount under its own ids, so the namespace must map them.
     let identity = Identity {
         uid_map: format!("{0} {0} 1", uid.as_raw()),
         gid_map: format!("{0} {0} 1", gid.as_raw()),
@@ -41,17 +41,19 @@ pub(super) fn mount() -> rustix::io::Result<OwnedFd> {
         None,
     )?;
     let signals = block_signals();
-    // SAFETY: a copy of this thread on a copy of its stack, as fork makes it, but without the
-    // handlers that libraries have set on fork, and without a signal at its end. It runs nothing
-    // but `serve`, and never returns.
+    // SAFETY: all arguments are 0, so the child runs on a copy of this memory and stack, as after
+    // fork, but without `pthread_atfork` handlers and without a signal at its exit. It has one
+    // thread, so it may only make async-signal-safe calls: it runs `serve`, which makes only system
+    // calls, and `_exit`.
     let child = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
     if child == 0 {
         let status = serve(&identity, theirs.as_fd()).err().map_or(0, Errno::raw_os_error);
-        // SAFETY: ends this child at once.
+        // SAFETY: `_exit` has no conditions: it ends the child without running exit handlers.
         unsafe { libc::_exit(status) };
     }
     let forked = if child < 0 { Err(last_errno()) } else { Ok(child as libc::pid_t) };
-    // SAFETY: the set was filled in by `block_signals`.
+    // SAFETY: `block_signals` initialised `signals`, which is a live local; a null old set is
+    // allowed.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &signals, std::ptr::null_mut()) };
     let child = forked?;
     drop(theirs);
@@ -60,10 +62,10 @@ pub(super) fn mount() -> rustix::io::Result<OwnedFd> {
     received
 }
 
-/// The child's life.
+/// Runs in the child: mounts, and sends the descriptor.
 fn serve(identity: &Identity, socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    // SAFETY: this process has one thread and no code that relies on its descriptors, its
-    // namespaces or its rights but this.
+    // SAFETY: the child has one thread and shares no memory with the parent, so no other code
+    // relies on its namespaces or its credentials.
     unsafe {
         rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
     }
@@ -84,7 +86,7 @@ fn write(path: &CStr, text: &[u8]) -> rustix::io::Result<()> {
     rustix::io::write(&file, text).map(|_| ())
 }
 
-/// The descriptor that the child sent.
+/// Receives the descriptor from the child.
 fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = RecvAncillaryBuffer::new(&mut space);
@@ -100,11 +102,12 @@ fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
     received.next().ok_or(Errno::PERM)
 }
 
-/// Waits for the child, and gives the error that it ended with.
+/// Waits for the child, and returns its exit status as an error.
 fn reap(child: libc::pid_t) -> rustix::io::Result<()> {
     let mut status = 0;
     loop {
-        // SAFETY: waits for a child made above, into a variable that lives.
+        // SAFETY: `status` is a live local that the call may write to. `child` is a child of this
+        // process that nobody else waits for.
         let waited = unsafe { libc::waitpid(child, &mut status, libc::__WALL) };
         if waited == child {
             break;
@@ -120,10 +123,11 @@ fn reap(child: libc::pid_t) -> rustix::io::Result<()> {
     }
 }
 
-/// Blocks all signals of this thread, so that no handler runs in the child, and gives the set of
-/// those that were blocked before.
+/// Blocks all signals of this thread, so that no handler runs in the child, and returns the signal
+/// mask from before.
 fn block_signals() -> libc::sigset_t {
-    // SAFETY: a set of signals is plain data; both are filled in before they are used.
+    // SAFETY: `sigset_t` is a C struct of integers, for which zeros are valid. All pointers are to
+    // live locals.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();

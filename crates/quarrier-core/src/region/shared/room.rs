@@ -1,5 +1,5 @@
-//! Checks whether there is room for more memory: a shared region is taken only when it is touched, and
-//! a process that touches more than there is gets killed.
+//! Checks whether enough memory is available: the system allocates a shared region only on first
+//! touch, and kills a process that touches more than there is.
 
 use std::fs;
 
@@ -8,22 +8,22 @@ use rustix::process::Resource;
 use crate::error::{Error, Result};
 use crate::meminfo::{cgroup_bytes, line_bytes};
 
-/// Regions below this are not worth the question.
+/// Smaller regions are not worth the check.
 const UNASKED_BYTES: usize = 1 << 20;
 
-/// Room for memory, and what leaves no more.
+/// Available memory, and the limit that determines it.
 #[derive(Debug, PartialEq, Eq)]
 struct Room {
     bytes: u64,
     limited_by: &'static str,
 }
 
-/// Whether `bytes` can be had.
+/// Checks whether `bytes` are available.
 ///
 /// # Errors
 /// [`Error::NoRoom`]
 pub(super) fn check(bytes: usize) -> Result<()> {
-    // A file that grows past this limit kills the process, even by a byte.
+    // The system kills a process whose file grows past this limit, even by a byte.
     let file = rustix::process::getrlimit(Resource::Fsize).current;
     let file = file.map(|bytes| Room { bytes, limited_by: "the process's limit of file sizes" });
     let mut rooms: Vec<Room> = file.into_iter().collect();
@@ -47,13 +47,13 @@ pub(super) fn check(bytes: usize) -> Result<()> {
     }
 }
 
-/// The memory that the machine has left, swap included.
+/// Returns the machine's available memory, including swap.
 fn machine(meminfo: &str) -> Option<Room> {
     let free = line_bytes(meminfo, "MemAvailable")? + line_bytes(meminfo, "SwapFree").unwrap_or(0);
     Some(Room { bytes: free, limited_by: "the machine's memory" })
 }
 
-/// The memory that a system without overcommit will still promise.
+/// Returns the memory that a system without overcommit still grants.
 fn commit(meminfo: &str) -> Option<Room> {
     let limit = line_bytes(meminfo, "CommitLimit")?;
     let promised = line_bytes(meminfo, "Committed_AS")?;
