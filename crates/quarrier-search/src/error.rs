@@ -2,29 +2,29 @@
 
 use std::fmt;
 
-/// Why a pattern or a set of patterns cannot be searched for.
+/// Why a pattern or a set of patterns is invalid, or cannot be searched for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A pattern is wrong; `reason` says how and what to try.
+    /// A pattern is invalid.
     Pattern {
         /// The pattern as written.
         pattern: String,
         /// Why it is invalid, and what to try.
         reason: String,
     },
-    /// A line of a pattern file is wrong.
+    /// A line of a pattern file is invalid.
     Line {
-        /// 1, 2, 3 …
+        /// The number of the line, from 1.
         line: usize,
         /// Why it is invalid, and what to try.
         reason: String,
     },
-    /// The set as a whole is wrong: empty, or larger than can be searched for.
+    /// The set as a whole is invalid: empty, or too large.
     Set(String),
-    /// No engine of this name, or it cannot serve these patterns or this machine.
+    /// There is no engine of this name, or it cannot serve these patterns or this machine.
     Engine(String),
-    /// The set is not wanted any more: it was stopped while it was read or compiled.
+    /// The `stop` flag ended the parsing or compiling of the set.
     Stopped,
     /// A device cannot search for the set.
     Device(quarrier_gpu::Error),

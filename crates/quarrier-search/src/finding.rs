@@ -5,7 +5,7 @@
 pub struct Finding {
     /// Offset of the first byte in the source.
     pub offset: u64,
-    /// Which pattern, as an index into the set.
+    /// The pattern, as an index into the set.
     pub pattern: u32,
     /// Length in bytes.
     pub length: u32,

@@ -7,7 +7,7 @@ use quarrier_core::source::{Source, read_full_at};
 /// filter, so each type counts for itself.
 pub(crate) const KINDS: usize = 8;
 
-/// Byte frequencies, one figure for each kind of data.
+/// Byte frequencies, one for each type of data.
 pub(crate) type PerKind = [f32; KINDS];
 
 const BLOCK_BYTES: usize = 4096;
@@ -17,9 +17,9 @@ const BLOCKS_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Sample {
     bytes: Vec<u8>,
-    /// For each byte value, how often it occurs in each kind (0 to 1).
+    /// For each byte value, its frequency in each type of data (0 to 1).
     pub(crate) frequency: Box<[PerKind; 256]>,
-    /// The share of each kind, adding up to 1.
+    /// The share of each type of data, adding up to 1.
     pub(crate) share: PerKind,
 }
 
@@ -42,8 +42,8 @@ impl Default for Sample {
 }
 
 impl Sample {
-    /// Looks at up to 64 blocks of 4 KiB, spread evenly over `source`. What cannot be read
-    /// is left out; an unreadable or empty source gives the default.
+    /// Reads up to 64 blocks of 4 KiB, spread evenly over `source`. Unreadable blocks are left out;
+    /// an unreadable or empty source gives the default.
     pub fn take(source: &dyn Source) -> Self {
         let blocks = (source.length() / BLOCK_BYTES as u64).min(BLOCKS_MAX as u64);
         let mut bytes = Vec::with_capacity(BLOCKS_MAX * BLOCK_BYTES);
@@ -77,7 +77,7 @@ impl Sample {
         for (kind, (count, size)) in counts.iter().enumerate() {
             share[kind] = *size as f32 / total.max(1) as f32;
             for byte in 0..256 {
-                // No byte is taken as impossible: data is larger than its sample.
+                // No byte counts as impossible, since the data is larger than its sample.
                 frequency[byte][kind] = (count[byte] as f32 + 0.25) / (*size as f32 + 64.0);
             }
         }
@@ -90,7 +90,7 @@ impl Sample {
     }
 }
 
-/// Adds a block's counts to the kind that is most like it, or to a new kind.
+/// Adds a block's counts to the most similar type of data, or to a new one.
 fn join_nearest(kinds: &mut Vec<([u32; 256], u32)>, count: [u32; 256], size: u32) {
     let distance = |(kind, kind_size): &([u32; 256], u32)| -> f32 {
         (0..256)
@@ -103,7 +103,7 @@ fn join_nearest(kinds: &mut Vec<([u32; 256], u32)>, count: [u32; 256], size: u32
         .map(|(index, kind)| (index, distance(kind)))
         .min_by(|a, b| a.1.total_cmp(&b.1));
     match nearest {
-        // 0 is the same distribution, 2 is disjoint.
+        // 0 means the same distribution, 2 disjoint ones.
         Some((index, distance)) if distance < 0.4 || kinds.len() == KINDS => {
             let (kind, kind_size) = &mut kinds[index];
             kind.iter_mut().zip(count).for_each(|(sum, n)| *sum += n);

@@ -1,4 +1,4 @@
-//! A compiled set of patterns: a kernel for the pipeline, and the sink side that goes with it.
+//! A compiled set of patterns: a kernel for the pipeline, and the sink that belongs to it.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -17,10 +17,10 @@ use crate::sample::Sample;
 use crate::strategy::{Choice, EngineName, Literals, choose};
 use crate::wanted::Wanted;
 
-/// Findings of a chunk that are held before they are handed on in parts.
+/// Number of findings of a chunk to hold before passing them on in parts.
 const FINDINGS_HELD: usize = 1 << 20;
 
-/// The place of a pattern that is no regex in the list of them.
+/// The index in `regexes` of a pattern that is not a regex.
 const NO_REGEX: u32 = u32::MAX;
 
 /// A compiled set of patterns. One value serves any number of threads.
@@ -29,7 +29,7 @@ pub struct Searcher {
     needles: Needles,
     literals: Literals,
     regexes: Vec<BoundedRegex>,
-    /// For each pattern its place in `regexes`.
+    /// For each pattern its index in `regexes`.
     places: Vec<u32>,
     gate: Option<Gate>,
     choices: Vec<Choice>,
@@ -37,7 +37,7 @@ pub struct Searcher {
     context_bytes: usize,
 }
 
-/// How a set is compiled.
+/// Settings for compiling a set.
 #[derive(Debug, Clone)]
 pub struct Builder<'s> {
     options: Options,
@@ -62,43 +62,43 @@ impl Default for Builder<'_> {
 }
 
 impl<'s> Builder<'s> {
-    /// How the patterns are read.
+    /// Sets the options that determine the meaning of the patterns.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// The engine to use for literals and hex patterns.
+    /// Sets the engine for literals and hex patterns.
     #[must_use]
     pub fn engine(mut self, engine: EngineName) -> Self {
         self.engine = engine;
         self
     }
 
-    /// A sample of the data; affects the speed of the search, never its result.
+    /// Sets a sample of the data; it affects the speed of the search, never its result.
     #[must_use]
     pub fn sample(mut self, sample: Sample) -> Self {
         self.sample = Some(sample);
         self
     }
 
-    /// Only findings at multiples of `bytes` count.
+    /// Restricts findings to offsets that are multiples of `bytes`.
     #[must_use]
     pub fn aligned(mut self, bytes: u64) -> Self {
         self.aligned_bytes = bytes.max(1);
         self
     }
 
-    /// Bytes around findings that the sink wants to see.
+    /// Sets the number of bytes around findings that the sink wants to see.
     #[must_use]
     pub fn context(mut self, bytes: usize) -> Self {
         self.context_bytes = bytes;
         self
     }
 
-    /// Compiling ends soon after `stop` becomes true. A single pattern is compiled to its end, which
-    /// takes a second at most.
+    /// Lets `stop` end the compilation soon after it becomes true. The current pattern is still
+    /// compiled, which takes a second at most.
     #[must_use]
     pub fn stop(mut self, stop: &'s AtomicBool) -> Self {
         self.wanted = Wanted::until(stop);
@@ -108,10 +108,10 @@ impl<'s> Builder<'s> {
     /// Compiles the set.
     ///
     /// # Errors
-    /// [`Error::Set`] for an empty set, one of more than [`PATTERNS_MAX`] patterns, and regexes that
-    /// take more memory than [`Options::regex_memory_bytes_max`] allows, [`Error::Pattern`] for a regex that cannot be
-    /// compiled or matches longer than allowed alone, [`Error::Engine`] for an engine that cannot
-    /// serve, [`Error::Stopped`] if it was [stopped](Self::stop).
+    /// [`Error::Set`] for an empty set, one of more than [`PATTERNS_MAX`] patterns, and regexes
+    /// that take more memory than [`Options::regex_memory_bytes_max`]; [`Error::Pattern`] for a
+    /// regex that does not compile or whose every match is longer than allowed; [`Error::Engine`]
+    /// for an engine that cannot serve the set; [`Error::Stopped`] if it was [stopped](Self::stop).
     pub fn build(self, patterns: Vec<Pattern>) -> Result<Searcher> {
         if patterns.is_empty() {
             return Err(Error::Set("no pattern was given".to_string()));
@@ -159,7 +159,7 @@ pub struct RegexGate {
     pub runs: Option<String>,
 }
 
-/// The part of the work on a chunk that is left for the CPU.
+/// The part of the work on a chunk that remains for the CPU.
 pub(crate) enum Left<'l> {
     /// All of it.
     Everything,
@@ -173,9 +173,10 @@ pub struct ChunkFindings {
     findings: Vec<Finding>,
     /// All findings that start before this offset are included.
     complete_until: u64,
-    /// Findings, in order, that cannot be emitted yet.
+    /// Findings, in order, that cannot be passed on yet.
     held: Vec<Finding>,
-    /// For each regex at most one match that is too long; provisional until mended, like the matches.
+    /// For each regex at most one match that is too long; provisional until stitched, like the
+    /// matches.
     too_long: Vec<TooLong>,
 }
 
@@ -190,12 +191,12 @@ impl Searcher {
         &self.patterns
     }
 
-    /// Which engine got which patterns, and why.
+    /// Returns which engine serves which patterns, and why.
     pub fn choices(&self) -> &[Choice] {
         &self.choices
     }
 
-    /// The prefilter before the automaton of each regex, in the order of the patterns.
+    /// Returns the prefilter of each regex, in the order of the patterns.
     pub fn regex_gates(&self) -> Vec<RegexGate> {
         let runs = |index| self.gate.as_ref().and_then(|gate| gate.description(index));
         let gate = |(index, regex): (usize, &BoundedRegex)| RegexGate {
@@ -205,15 +206,14 @@ impl Searcher {
         self.regexes.iter().enumerate().map(gate).collect()
     }
 
-    /// The names of the engines in use, joined by `+`.
+    /// Returns the names of the engines in use, joined by `+`.
     pub fn engine_name(&self) -> String {
         let names: Vec<_> = self.choices.iter().map(|choice| choice.engine).collect();
         names.join("+")
     }
 
-    /// Buffers of at most this size hold a chunk's findings without handing them on in parts,
-    /// for which workers wait for each other. Estimated on `sample`; `None` where the largest
-    /// buffers will do.
+    /// Returns the largest buffer whose findings can be held without flushing, for which workers
+    /// would wait for each other. Estimated on `sample`; `None` if the largest buffers suffice.
     pub fn buffer_bytes_max(&self, sample: &Sample) -> Option<usize> {
         let bytes = sample.bytes().len();
         let found = match self.literals {
@@ -224,10 +224,10 @@ impl Searcher {
         (holds < 16 << 20).then(|| holds.next_power_of_two().max(64 << 10))
     }
 
-    /// All findings in `text`, in order. For use without a pipeline.
+    /// Returns all findings in `text`, in order. For use without a pipeline.
     ///
     /// # Errors
-    /// A regex match longer than allowed.
+    /// A regex match that is longer than allowed.
     pub fn find_all(&self, text: &[u8]) -> std::result::Result<Vec<Finding>, TooLong> {
         let chunk = Chunk::whole(text);
         let mut emit = Emitter::collecting();
@@ -237,7 +237,7 @@ impl Searcher {
             all.extend_from_slice(findings);
             ControlFlow::Continue(())
         });
-        // Whether it would go on does not matter: there is nothing more.
+        // The result does not matter: there are no more chunks.
         let _ = sink.take(&chunk, &mut emit.into_output());
         match sink.first_too_long() {
             Some(too_long) => Err(too_long),
@@ -248,7 +248,7 @@ impl Searcher {
         }
     }
 
-    /// A sink that mends regex matches at the seams of chunks and passes findings on.
+    /// Makes a sink that corrects regex matches at the seams of chunks and passes findings on.
     pub fn sink<F>(&self, take: F) -> FindingSink<'_, F>
     where
         F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
@@ -261,12 +261,12 @@ impl Searcher {
         &self.needles
     }
 
-    /// How many needles there are: one or two for each pattern that is no regex.
+    /// Returns the number of needles: one or more for each pattern that is not a regex.
     pub fn needle_count(&self) -> usize {
         self.needles.len()
     }
 
-    /// The greatest distance from a finding's start at which an engine looks.
+    /// Returns the greatest distance from a finding's start that an engine examines.
     fn reach(&self, left: &Left<'_>) -> usize {
         let gate = self.gate.as_ref().map_or(0, |gate| gate.reach);
         gate.max(match left {
@@ -290,8 +290,8 @@ impl Searcher {
         }
     }
 
-    /// Sorts the findings and drops those that do not count. Regex matches are dropped only after they
-    /// were mended: one that does not count may still block another.
+    /// Sorts the findings and drops those that do not count. Regex matches are dropped only after
+    /// stitching, since one that does not count may still block another.
     fn settle(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
         if self.regexes.is_empty() {
             self.keep_what_counts(findings, unreadable);
@@ -302,7 +302,7 @@ impl Searcher {
         }
     }
 
-    /// Replaces needles from `first` on by the findings that they stand for.
+    /// Replaces the needles from index `first` on by the findings that they stand for.
     fn confirm(&self, hay: &Haystack<'_>, first: usize, findings: &mut Vec<Finding>) {
         if !self.needles.has_checks() {
             return;
@@ -330,8 +330,8 @@ impl Searcher {
     }
 }
 
-/// Sorts findings, few of which are far from their place: needles with anchors at different depths
-/// arrive slightly out of order. Insertion is then ten times as fast as a full sort; where it has to
+/// Sorts findings that are mostly in order: needles with anchors at different offsets arrive
+/// slightly out of order. Insertion sort is then ten times as fast as a full sort; if it has to
 /// move too many, a full sort follows.
 fn sort_nearly_sorted(findings: &mut [Finding]) {
     let mut moves_left = 4 * findings.len();
@@ -355,7 +355,7 @@ fn sort_nearly_sorted(findings: &mut [Finding]) {
     }
 }
 
-/// How the regexes are searched for, for people.
+/// Describes, for display, how the regexes are searched for.
 fn regex_choices(regexes: &[BoundedRegex], gate: Option<&Gate>) -> Vec<Choice> {
     let gated = gate.map_or(0, Gate::count);
     let choice = |patterns: usize, engine, reason: &str| {
@@ -395,7 +395,7 @@ impl Kernel for Searcher {
 }
 
 impl Searcher {
-    /// Does the rest of the work on a chunk, some of whose findings, `given`, are known.
+    /// Does the rest of the work on a chunk, of which the findings `given` are known.
     pub(crate) fn work_on(
         &self,
         chunk: &Chunk<'_>,
@@ -438,7 +438,7 @@ impl Searcher {
                 if emit.is_closed() {
                     break;
                 }
-                // Needles that start before this position have been seen.
+                // All needles that start before this position have been found.
                 let complete = hay.offset + to.saturating_sub(reach).min(hay.own.end) as u64;
                 self.settle(&mut found.findings, chunk.unreadable);
                 let split = found.findings.partition_point(|f| f.offset < complete);
@@ -463,7 +463,7 @@ impl Searcher {
     }
 }
 
-/// Regexes that are searched for by their automata alone, in a chunk.
+/// The regexes of a chunk that run without a gate.
 struct Alone<'s> {
     regexes: &'s [BoundedRegex],
     cursors: Vec<Cursor<'s>>,
@@ -471,7 +471,7 @@ struct Alone<'s> {
     guests: Vec<(usize, usize, Cursor<'s>)>,
 }
 
-/// So many blocks a regex is searched for alone after it tried too much in vain.
+/// A regex runs without the gate for this many blocks after too many failed attempts.
 const BLOCKS_ALONE: usize = 16;
 
 impl<'s> Alone<'s> {
@@ -517,7 +517,7 @@ impl<'s> Alone<'s> {
 pub struct FindingSink<'s, F> {
     searcher: &'s Searcher,
     stitcher: Stitcher,
-    /// The matches of each regex in a chunk; kept for its memory.
+    /// The matches of each regex in a chunk; kept to reuse its memory.
     of_each: Vec<Vec<Finding>>,
     take: F,
     /// The index of the regex that has a match that is too long.
@@ -525,7 +525,7 @@ pub struct FindingSink<'s, F> {
 }
 
 impl<F> FindingSink<'_, F> {
-    /// The match that ended the run because it is longer than allowed. Asked after the run.
+    /// Returns the match that ended the run because it was too long. Call it after the run.
     pub fn too_long(&self) -> Option<Error> {
         self.first_too_long().map(|TooLong { pattern, offset }| {
             let index = pattern as usize;
@@ -547,7 +547,7 @@ impl<F> FindingSink<'_, F> {
         Some(TooLong { pattern: self.searcher.regexes[index].pattern, offset })
     }
 
-    /// The matches of each regex, in order.
+    /// Returns the matches of each regex, in order.
     fn sort_out(&mut self, findings: &[Finding]) -> Vec<Vec<Finding>> {
         let mut of_each = std::mem::take(&mut self.of_each);
         of_each.resize(self.searcher.regexes.len(), Vec::new());
@@ -561,8 +561,8 @@ impl<F> FindingSink<'_, F> {
         of_each
     }
 
-    /// Replaces the regex findings by those that hold given the chunks before, and drops those
-    /// that a match which is too long keeps from counting.
+    /// Replaces the regex findings by the final ones, given the chunks before, and drops those that
+    /// do not count because a match is too long.
     fn mend(&mut self, chunk: &Chunk<'_>, found: &mut ChunkFindings) {
         let mut ending: Option<(u64, usize)> = None;
         let mut is_changed = false;
@@ -619,7 +619,7 @@ where
         let flow = (self.take)(chunk, &found.findings);
         found.findings.clear();
         match self.ending {
-            // The sink had all it wanted before the match that is too long.
+            // The sink wanted no more before the match that is too long.
             Some(_) if flow.is_break() => self.ending = None,
             Some(index) if !self.stitcher.is_open(index) => return ControlFlow::Break(()),
             _ => {}

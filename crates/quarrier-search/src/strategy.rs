@@ -1,4 +1,4 @@
-//! Which engine searches for which patterns, and why.
+//! Chooses which engine searches for which patterns, and says why.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::wanted::Wanted;
 /// An engine, as named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineName {
-    /// The best by expected cost.
+    /// The engine with the least expected cost.
     Auto,
     /// Every position, every pattern. The oracle.
     Naive,
@@ -33,7 +33,7 @@ pub enum EngineName {
 }
 
 impl EngineName {
-    /// All engines that can be asked for.
+    /// All engines that can be requested.
     pub const ALL: [EngineName; 7] = [
         EngineName::Auto,
         EngineName::PackedAvx512,
@@ -44,7 +44,7 @@ impl EngineName {
         EngineName::Naive,
     ];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             EngineName::Auto => "auto",
@@ -57,7 +57,7 @@ impl EngineName {
         }
     }
 
-    /// Whether this machine has it.
+    /// Whether this machine supports it.
     pub fn is_available(self) -> bool {
         match self {
             EngineName::PackedAvx2 => Isa::Avx2.is_available(),
@@ -90,7 +90,7 @@ pub(crate) enum Literals {
 }
 
 impl Literals {
-    /// The greatest distance from a finding's start at which the engine looks.
+    /// Returns the greatest distance from a finding's start that the engine examines.
     pub(crate) fn reach(&self) -> usize {
         match self {
             Literals::Packed(engine) => engine.anchor_offset_max(),
@@ -107,7 +107,7 @@ impl Literals {
         positions: Range<usize>,
         found: &mut Vec<Finding>,
     ) {
-        // Engines without anchors examine starts, and those after `own` are not ours.
+        // Engines without anchors examine starts; those after `own` belong to other chunks.
         let starts = positions.start..positions.end.min(hay.own.end);
         match self {
             Literals::None => {}
@@ -132,11 +132,11 @@ impl Literals {
 /// One line of the explanation: the number of patterns, their engine, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// How many patterns (or forms of them: UTF-16 counts apart).
+    /// The number of patterns, or of forms of them: UTF-16 counts separately.
     pub patterns: usize,
     /// The engine's name.
     pub engine: &'static str,
-    /// Why it was chosen.
+    /// Why the engine was chosen.
     pub reason: String,
 }
 
@@ -197,7 +197,7 @@ fn by_packed(engine: PackedEngine, why: &str, needles: &Needles) -> (Literals, V
     (Literals::Packed(Box::new(engine)), vec![choice])
 }
 
-/// The engine with the least expected cycles on the sample.
+/// Chooses the engine with the least expected cycles on the sample.
 fn auto(needles: &Needles, sample: &Sample, wanted: Wanted<'_>) -> Result<(Literals, Vec<Choice>)> {
     if let Some(finder) = memmem(needles)
         && is_rare(&finder, sample)
@@ -215,8 +215,8 @@ fn auto(needles: &Needles, sample: &Sample, wanted: Wanted<'_>) -> Result<(Liter
         let choice = Choice { patterns: needles.len(), engine: "gram", reason };
         return Ok((Literals::Gram(engine), vec![choice]));
     };
-    // A filter that passes next to nothing cannot be beaten; building the other to compare
-    // would only take time.
+    // No other engine beats a filter that passes almost nothing, and building one to compare takes
+    // time.
     if packed.passing > 0.01 {
         let gram = GramEngine::new(needles, sample, wanted)?;
         let (by_gram, by_packed) = (gram.cycles(sample), packed.cycles());
@@ -234,7 +234,7 @@ fn auto(needles: &Needles, sample: &Sample, wanted: Wanted<'_>) -> Result<(Liter
     Ok(by_packed(packed, "least expected cost", needles))
 }
 
-/// Whether a literal is found less than once in 16 KiB: `memmem` moves at the speed of memory (0.86 of
+/// Whether a literal occurs less than once in 16 KiB: `memmem` runs at the speed of memory (0.86 of
 /// the time of the packed filter), but restarts after each finding.
 fn is_rare(finder: &Literals, sample: &Sample) -> bool {
     let Literals::Memmem(finder) = finder else { return false };

@@ -1,10 +1,10 @@
-//! Whether a set is still wanted while it is compiled, which may take many seconds.
+//! Cancels the compilation of a set, which may take many seconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Becomes true when nobody waits for the set any more; `None` if that cannot happen.
+/// Becomes true to cancel; `None` if that cannot happen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted<'s> {
     stop: Option<&'s AtomicBool>,
@@ -15,7 +15,7 @@ impl<'s> Wanted<'s> {
         Wanted { stop: Some(stop) }
     }
 
-    /// Asked once for each pattern.
+    /// Called once for each pattern.
     ///
     /// # Errors
     /// [`Error::Stopped`]

@@ -11,11 +11,14 @@ use super::{ByteSets, Lanes, facade, half_byte_tables};
 pub(crate) struct Avx2;
 
 impl Avx2 {
+    /// Returns a mask of the positions, of the 32 bytes at `p`, where any bucket remains.
+    ///
     /// # Safety
-    /// AVX2 is there, and `32 + K - 1` bytes are readable at `p`.
+    /// AVX2 is available, and `32 + K - 1` bytes are readable at `p`.
     #[inline(always)]
     unsafe fn half<const K: usize>(tables: &[[[u8; 16]; 2]; K], p: *const u8) -> u32 {
-        // SAFETY: the caller promised AVX2 and the readable bytes.
+        // SAFETY: the caller promises AVX2, which every intrinsic here needs. `place` is below `K`,
+        // so `p.add(place)` has 32 of the `32 + K - 1` readable bytes, as `look` requires.
         unsafe {
             let mut left = look(&tables[0], p);
             for (place, table) in tables.iter().enumerate().skip(1) {
@@ -27,14 +30,17 @@ impl Avx2 {
     }
 }
 
-/// The buckets of 32 bytes at `p`. A function, since the attribute is not allowed on a closure: left
-/// out of line, it has no AVX2, and every instruction becomes a call.
+/// Looks up the buckets of the 32 bytes at `p`.
+///
+/// A function rather than a closure, because a closure cannot be `#[inline(always)]`: outlined, it
+/// would be compiled without AVX2, and each intrinsic would be a call.
 ///
 /// # Safety
-/// AVX2 is there, and 32 bytes are readable at `p`.
+/// AVX2 is available, and 32 bytes are readable at `p`.
 #[inline(always)]
 unsafe fn look(table: &[[u8; 16]; 2], p: *const u8) -> __m256i {
-    // SAFETY: the caller promised AVX2 and the readable bytes; the tables are 16 bytes each.
+    // SAFETY: the caller promises AVX2, and 32 readable bytes at `p`. Each half table is an array
+    // of the 16 bytes that `_mm_loadu_si128` reads. All loads are unaligned ones.
     unsafe {
         let nibble = _mm256_set1_epi8(0x0F);
         let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(table[0].as_ptr().cast()));
@@ -53,10 +59,11 @@ impl Lanes for Avx2 {
         half_byte_tables(sets)
     }
 
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Lanes::passing`.
     #[inline(always)]
     unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64 {
-        // SAFETY: the caller promised AVX2 and 64 + K - 1 readable bytes.
+        // SAFETY: the caller promises AVX2, and `64 + K - 1` readable bytes: `half` needs `32 + K -
+        // 1`, at `p` and at `p + 32`.
         unsafe {
             let low = Self::half(tables, p);
             let high = Self::half(tables, p.add(32));

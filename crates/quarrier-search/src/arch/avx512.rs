@@ -1,12 +1,12 @@
-//! AVX-512 VBMI: `vpermi2b` looks up 64 bytes in a table of 128 at once. The table is
-//! indexed by the low seven bits, so values 128 apart share an entry; verification sorts
-//! them out.
+//! AVX-512 VBMI: `vpermi2b` looks up 64 bytes in a table of 128 at once. The table is indexed by
+//! the low seven bits, so byte values 128 apart share an entry; verification rejects the wrong
+//! ones.
 //!
-//! Measured on Zen 4 (3.3 GHz, one core, from memory), GB/s by width 2 3 4 5 6:
-//! 31 31 29 25 21. Tried instead for large sets: 4-byte grams hashed into a bitmap by
-//! `vpgatherdd`, 16 windows at every 4th position: 8.5 GB/s at best, and 6 where hits are
-//! written by `vpcompressd` to memory, which Zen 4 runs in microcode. So masks are stored
-//! for every 64 positions, hit or not, and read back from the L1 cache.
+//! Measured on Zen 4 (3.3 GHz, one core, from memory), GB/s by width 2 3 4 5 6: 31 31 29 25 21.
+//! Tried instead for large sets: 4-byte grams hashed into a bitmap by `vpgatherdd`, 16 windows at
+//! every 4th position: 8.5 GB/s at best, and 6 with `vpcompressd` to memory, which Zen 4 runs in
+//! microcode. So the filter stores a mask for every 64 positions, hit or not, and reads it back
+//! from the L1 cache.
 
 use std::arch::x86_64::{
     __m512i, _mm512_and_si512, _mm512_loadu_si512, _mm512_permutex2var_epi8, _mm512_test_epi8_mask,
@@ -24,10 +24,12 @@ impl Lanes for Avx512 {
         [std::array::from_fn(entry), std::array::from_fn(|i| entry(i + 64))]
     }
 
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Lanes::passing`.
     #[inline(always)]
     unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64 {
-        // SAFETY: the caller promised the features and 64 + K - 1 readable bytes.
+        // SAFETY: the caller promises AVX-512 F, BW and VBMI, which the intrinsics need. `place` is
+        // below `K`, so `p.add(place)` has 64 of the `64 + K - 1` readable bytes, as `look`
+        // requires.
         unsafe {
             let mut left = look(&tables[0], p);
             for (place, table) in tables.iter().enumerate().skip(1) {
@@ -38,13 +40,14 @@ impl Lanes for Avx512 {
     }
 }
 
-/// The buckets of 64 bytes at `p`; a function for the reason that AVX2's has.
+/// Looks up the buckets of the 64 bytes at `p`; a function for the same reason as in `avx2`.
 ///
 /// # Safety
-/// The features of [`Avx512`] are there, and 64 bytes are readable at `p`.
+/// AVX-512 F, BW and VBMI are available, and 64 bytes are readable at `p`.
 #[inline(always)]
 unsafe fn look(table: &[[u8; 64]; 2], p: *const u8) -> __m512i {
-    // SAFETY: the caller promised the features and the readable bytes; the tables are 64 bytes each.
+    // SAFETY: the caller promises the features, and 64 readable bytes at `p`. Each half table is an
+    // array of 64 bytes. All loads are unaligned ones.
     unsafe {
         let low = _mm512_loadu_si512(table[0].as_ptr().cast());
         let high = _mm512_loadu_si512(table[1].as_ptr().cast());

@@ -95,8 +95,8 @@ impl Packed {
         let safe = positions.saturating_sub(SLACK_BYTES - 1).div_ceil(64).min(masks.len());
         let (bulk, tail) = masks.split_at_mut(safe);
         if !bulk.is_empty() {
-            // SAFETY: `bulk` has `safe` words, and `(safe - 1) * 64 + SLACK_BYTES <= positions`, the number
-            // of bytes of `text` from `from` on.
+            // SAFETY: `bulk` has `safe` words, and `(safe - 1) * 64 + SLACK_BYTES <= positions`,
+            // the number of bytes of `text` from `from` on.
             unsafe { self.run_unchecked(text.as_ptr().add(from), bulk) };
         }
         if !tail.is_empty() {
@@ -209,7 +209,7 @@ macro_rules! facade {
         }
 
         /// # Safety
-        /// As [`Filter::run`].
+        /// The contract of [`Filter::run`].
         #[target_feature(enable = $features)]
         unsafe fn fill<const K: usize>(
             tables: &[<$lanes as Lanes>::Table; K],

@@ -9,21 +9,23 @@ use super::{ByteSets, Lanes, facade, half_byte_tables};
 
 pub(crate) struct Neon;
 
-/// Bit `i % 8` in byte `i`: ANDed with lanes of 0 or -1 and added up, they become a bit mask.
+/// Bit `i % 8` in byte `i`: ANDed with lanes of 0 or -1 and added up pairwise, the bytes become a
+/// mask.
 const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
 impl Neon {
-    /// The bit of its lane in every byte that has a bucket left, of 16 at `p`.
+    /// Returns, for each of the 16 bytes at `p`, the bit of its lane if any bucket remains, else 0.
     ///
     /// # Safety
-    /// NEON is there, and `16 + K - 1` bytes are readable at `p`.
+    /// NEON is available, and `16 + K - 1` bytes are readable at `p`.
     #[inline(always)]
     unsafe fn quarter<const K: usize>(
         tables: &[[[u8; 16]; 2]; K],
         bits: uint8x16_t,
         p: *const u8,
     ) -> uint8x16_t {
-        // SAFETY: the caller promised NEON and the readable bytes.
+        // SAFETY: the caller promises NEON, which every intrinsic here needs. `place` is below `K`,
+        // so `p.add(place)` has 16 of the `16 + K - 1` readable bytes, as `look` requires.
         unsafe {
             let mut left = look(&tables[0], p);
             for (place, table) in tables.iter().enumerate().skip(1) {
@@ -34,13 +36,14 @@ impl Neon {
     }
 }
 
-/// The buckets of 16 bytes at `p`; a function for the reason that AVX2's has.
+/// Looks up the buckets of the 16 bytes at `p`; a function for the same reason as in `avx2`.
 ///
 /// # Safety
-/// NEON is there, and 16 bytes are readable at `p`.
+/// NEON is available, and 16 bytes are readable at `p`.
 #[inline(always)]
 unsafe fn look(table: &[[u8; 16]; 2], p: *const u8) -> uint8x16_t {
-    // SAFETY: the caller promised NEON and the readable bytes; the tables are 16 bytes each.
+    // SAFETY: the caller promises NEON, and 16 readable bytes at `p`. Each half table is an array
+    // of the 16 bytes that `vld1q_u8` reads, without a requirement on alignment.
     unsafe {
         let (low, high) = (vld1q_u8(table[0].as_ptr()), vld1q_u8(table[1].as_ptr()));
         let bytes = vld1q_u8(p);
@@ -56,17 +59,19 @@ impl Lanes for Neon {
         half_byte_tables(sets)
     }
 
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Lanes::passing`.
     #[inline(always)]
     unsafe fn passing<const K: usize>(tables: &[Self::Table; K], p: *const u8) -> u64 {
-        // SAFETY: the caller promised NEON and 64 + K - 1 readable bytes; `BITS` has 16.
+        // SAFETY: the caller promises NEON, and `64 + K - 1` readable bytes: `quarter` needs `16 +
+        // K - 1`, at each of the four offsets up to `p + 48`. `BITS` has the 16 bytes that
+        // `vld1q_u8` reads.
         unsafe {
             let bits = vld1q_u8(BITS.as_ptr());
             let first = Self::quarter(tables, bits, p);
             let second = Self::quarter(tables, bits, p.add(16));
             let third = Self::quarter(tables, bits, p.add(32));
             let fourth = Self::quarter(tables, bits, p.add(48));
-            // Three times neighbours are added: eight lanes become a byte.
+            // Three pairwise additions turn each eight lanes into a byte of the mask.
             let halves = vpaddq_u8(vpaddq_u8(first, second), vpaddq_u8(third, fourth));
             vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(halves, halves)))
         }

@@ -1,4 +1,4 @@
-//! A slot of a device: a queue of its own, with room for the findings.
+//! A slot of a device: its own queue, and buffers for the findings.
 
 use std::time::Instant;
 
@@ -8,16 +8,16 @@ use quarrier_gpu::{Buffer, Device, Error, Job, Kernel, Kind, Queue, Result, Time
 
 use super::tables::Tables;
 
-/// Findings that a slot has room for at first.
+/// Initial capacity of a slot, in findings.
 const CAPACITY: u32 = 1 << 16;
-/// Findings that come back with their number, so that few of them need no second trip.
+/// Findings to read along with their count, so that a few of them need no second transfer.
 const AT_ONCE: usize = 1024;
-/// Blocks of 16 bytes that a work item of a CPU takes in a row: 64 KiB stay in its cache.
+/// Consecutive blocks of 16 bytes for a work item on a CPU: 64 KiB stay in its cache.
 const CPU_TILE_BLOCKS: u32 = 4096;
 const GPU_ITEMS: u32 = 256;
 const BYTES_A_FINDING: usize = 8;
 
-/// A device with the tables in its memory.
+/// A device, with the tables in its memory.
 pub(super) struct Site {
     pub(super) device: Device,
     kernel: Kernel,
@@ -75,21 +75,21 @@ impl Site {
     }
 }
 
-/// The buffers that each slot has to itself.
+/// The buffers of one slot.
 pub(super) struct Lane {
     queue: Queue,
     counter: Buffer,
     found: Buffer,
     capacity: u32,
-    /// The findings' starts and needles as they came back.
+    /// The findings' starts and needles, as read from the device.
     host: Vec<u8>,
 }
 
 /// A chunk's result from the device.
 pub(super) struct Searched {
-    /// Findings in [`Lane::findings`]; `None` where they are too many.
+    /// The number of findings in [`Lane::findings`]; `None` if there are too many.
     pub(super) count: Option<usize>,
-    /// When the last job was started, and when its parts ran.
+    /// When the last job was submitted, and when its parts ran.
     pub(super) started: Instant,
     pub(super) times: Times,
 }
@@ -120,7 +120,7 @@ impl Lane {
                 return Ok(Searched { count: None, started, times });
             }
             if count > self.capacity {
-                // Only counted: once more, with room for all of them.
+                // The kernel only counted: run it again, with capacity for all findings.
                 self.grow(site, count)?;
                 continue;
             }
@@ -140,7 +140,7 @@ impl Lane {
         }
     }
 
-    /// The `count` findings of the last search: start within the chunk, and needle.
+    /// Returns the `count` findings of the last search: start within the chunk, and needle.
     pub(super) fn findings(&self, count: usize) -> impl Iterator<Item = (usize, usize)> {
         self.host.chunks_exact(BYTES_A_FINDING).take(count).map(|finding| {
             let word = |at: usize| {
@@ -157,7 +157,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Runs the kernel; returns how many findings there are, and reads the first of them.
+    /// Runs the kernel; returns the number of findings and the times, and reads the first findings.
     fn scan(&mut self, site: &Site, tables: &Tables, chunk: &Chunk<'_>) -> Result<(u32, Times)> {
         let (from, length) = (chunk.own.start, chunk.data.len());
         // Anchors may lie after the last owned position.
@@ -194,8 +194,10 @@ impl Lane {
         let mut job = Job::new();
         job.input(chunk.data);
         job.zero(&self.counter, 4);
-        // SAFETY: windows read at most 15 bytes behind the text; tables were built for this
-        // kernel, whose look-ups stay within them; it writes no finding at or past `capacity`.
+        // SAFETY: the kernel reads at most 15 bytes past the text, within the padding. `Tables`
+        // built the tables with the sizes passed here, so that lookups stay within them. The kernel
+        // writes to `counter`, which has one word, and to `found` only below `capacity`, for which
+        // `found` has room.
         unsafe { job.launch(&site.kernel, arguments, groups, site.items) };
         job.read(&self.counter, &mut counted);
         job.read(&self.found, &mut self.host[..AT_ONCE * BYTES_A_FINDING]);

@@ -1,14 +1,15 @@
-//! Literals and hex patterns on devices; everything else of a set stays on the CPU.
+//! Searches for literals and hex patterns on devices; the CPU searches for the rest of the set.
 //!
 //! ```text
-//!  worker 0 … n-1: slots of devices   chunk ─→ copy ─→ kernel ─→ collect ─┐
+//!  worker 0 … n-1: slots of devices
+//!   chunk ─→ copy ─→ kernel ─→ collect ─┐
 //!                  + on the CPU: regexes, needles without an anchor ──────┼─→ findings in order
 //!  worker n …    : CPUs, by the engine of the set ────────────────────────┘
 //! ```
 //!
-//! A slot is a worker like any other: it takes a chunk from the same queue, waits for its device, and
-//! submits the findings. While one slot's bytes are read, another's are copied, and a third's searched.
-//! A slot whose device fails searches its chunk, and all later ones, on the CPU.
+//! A slot is a worker like any other: it takes a chunk from the same queue, waits for its device,
+//! and submits the findings. While one slot reads its bytes, another copies its own, and a third
+//! searches. A slot whose device fails searches its chunk, and all later ones, on the CPU.
 
 mod lane;
 mod tables;
@@ -31,8 +32,8 @@ use tables::Tables;
 
 pub(crate) use tables::Rest;
 
-/// A set compiled for devices: a pipeline kernel to use in place of its [`Searcher`]. The searcher's
-/// sink takes the findings.
+/// A set compiled for devices: a pipeline kernel to use in place of its [`Searcher`], with the
+/// searcher's sink.
 pub struct GpuSearcher {
     searcher: Arc<Searcher>,
     tables: Tables,
@@ -40,7 +41,7 @@ pub struct GpuSearcher {
     lanes: Vec<Mutex<Lane>>,
 }
 
-/// Whether a device still works.
+/// Whether a device still works, and the error otherwise.
 #[derive(Default)]
 struct Health {
     is_lost: AtomicBool,
@@ -48,15 +49,15 @@ struct Health {
 }
 
 impl Searcher {
-    /// Compiles the set for devices, with `slots` slots on each. The first `slots` times devices
-    /// workers of a run are theirs, further ones are CPUs.
+    /// Compiles the set for devices, with `slots` slots on each. The first `slots` × devices
+    /// workers of a run are their slots, the others are CPUs.
     ///
-    /// Takes the time of compiling a kernel, which is up to some seconds where the device's
-    /// driver has not done so before.
+    /// Compiles a kernel, which takes up to some seconds unless the device's driver has it in its
+    /// cache.
     ///
     /// # Errors
-    /// [`Error::Device`] where a device cannot compile or hold the set, [`Error::Stopped`] where
-    /// `stop` became true.
+    /// [`Error::Device`] if a device cannot compile or hold the set, [`Error::Stopped`] if `stop`
+    /// became true.
     pub fn on_devices(
         self: &Arc<Self>,
         devices: &[Device],
@@ -71,7 +72,7 @@ impl Searcher {
             wanted.check()?;
             sites.push((Site::new(device, &tables).map_err(Error::Device)?, Health::default()));
         }
-        // In turns, so that the first workers are spread over all devices.
+        // Round-robin, so that the first workers are spread over all devices.
         let mut lanes = Vec::new();
         for _ in 0..slots.max(1) {
             for (site, _) in &sites {
@@ -84,16 +85,16 @@ impl Searcher {
 
 /// Slots of a device: one is filled, one copied, one searched.
 const GPU_SLOTS: usize = 3;
-/// A CPU searches with all of its threads, and who fills the next slot takes one of them: two to
-/// four slots were not faster than one (see docs/gpu.md).
+/// A CPU device searches with all of its threads, and filling the next slot takes one of them: two
+/// to four slots were not faster than one (see docs/gpu.md).
 const CPU_SLOTS: usize = 1;
-/// The buffer size of a slot: large for a device that is launched anew for each chunk, smaller where
-/// the device works in the caches of the CPU.
+/// The buffer size of a slot: large for a device with a launch per chunk, smaller for one that
+/// works in the caches of the CPU.
 const GPU_BUFFER_BYTES: usize = 16 << 20;
 const CPU_BUFFER_BYTES: usize = 4 << 20;
 
 impl GpuSearcher {
-    /// Slots with which a device of this kind was measured to be fastest.
+    /// Returns the number of slots that was measured to be fastest on this type of device.
     pub fn usual_slots(device: &Device) -> usize {
         match device.facts().kind {
             Kind::Cpu => CPU_SLOTS,
@@ -101,7 +102,7 @@ impl GpuSearcher {
         }
     }
 
-    /// The buffer size of a slot of such a device, in bytes.
+    /// Returns the buffer size of a slot of such a device, in bytes.
     pub fn usual_buffer_bytes(device: &Device) -> usize {
         match device.facts().kind {
             Kind::Cpu => CPU_BUFFER_BYTES,
@@ -109,12 +110,12 @@ impl GpuSearcher {
         }
     }
 
-    /// The slots of all devices; each takes the place of one worker of a run.
+    /// Returns the number of slots of all devices; each takes the place of one worker of a run.
     pub fn slots(&self) -> usize {
         self.lanes.len()
     }
 
-    /// Sets up `pipeline` for a run over `length` bytes, with `cpu_workers` CPUs beside the slots:
+    /// Sets up `pipeline` for a run over `length` bytes, with `cpu_workers` CPUs besides the slots:
     /// workers, buffers, and, if `buffer_bytes` is 0, their size.
     pub fn planned<'p>(
         &self,
@@ -124,7 +125,7 @@ impl GpuSearcher {
         length: u64,
     ) -> Pipeline<'p> {
         let slots = self.slots();
-        // Small sources are shared out among the slots.
+        // Even a small source is divided among the slots.
         let share = || {
             let usual = self.sites.iter().map(|(site, _)| Self::usual_buffer_bytes(&site.device));
             let usual = usual.max().unwrap_or(CPU_BUFFER_BYTES) as u64;
@@ -137,7 +138,7 @@ impl GpuSearcher {
             .buffer_bytes(if buffer_bytes == 0 { share() } else { buffer_bytes })
     }
 
-    /// The engines in use, with those of the CPU where it does a part.
+    /// Returns the names of the engines in use, including the CPU's if it does a part.
     pub fn engine_name(&self, has_cpu_workers: bool) -> String {
         let searcher = &self.searcher;
         let is_all_here = self.needles() == searcher.needle_count()
@@ -148,12 +149,12 @@ impl GpuSearcher {
         format!("gpu-gram+{}", searcher.engine_name())
     }
 
-    /// Patterns (or forms of them) that devices look for; the others are left to the CPU.
+    /// Returns the number of needles for the devices; the CPU searches for the others.
     pub fn needles(&self) -> usize {
         self.tables.count
     }
 
-    /// A buffer that the first device reads fast; of plain memory if it has none left.
+    /// Allocates a buffer that the first device reads fast, or of plain memory if it has none left.
     pub fn buffer(&self, bytes: usize) -> AlignedBuffer {
         let Some((site, _)) = self.sites.first() else { return AlignedBuffer::new(bytes) };
         match site.device.pinned(bytes) {
@@ -164,19 +165,19 @@ impl GpuSearcher {
         }
     }
 
-    /// The devices that failed since the start, each with its error.
+    /// Returns the devices that have failed so far, each with its error.
     pub fn lost(&self) -> Vec<String> {
         self.sites.iter().filter_map(|(_, health)| lock(&health.why).clone()).collect()
     }
 
-    /// The slot of a worker, and its device where that works.
+    /// Returns the slot of a worker, and its device, if that works.
     fn lane(&self, worker: usize) -> Option<(&Mutex<Lane>, &Site, &Health)> {
         let lane = self.lanes.get(worker)?;
         let (site, health) = &self.sites[worker % self.sites.len()];
         (!health.is_lost.load(Ordering::Relaxed)).then_some((lane, site, health))
     }
 
-    /// The device's findings in a chunk; `None` if the CPU has to search it.
+    /// Returns the device's findings in a chunk; `None` if the CPU has to search it.
     fn search(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, ChunkFindings>) -> Option<()> {
         let (lane, site, health) = self.lane(emit.worker())?;
         let mut lane = lock(lane);
@@ -205,7 +206,7 @@ impl GpuSearcher {
     }
 }
 
-/// Puts the parts of the work on the timeline.
+/// Records the parts of the work on the timeline.
 fn note(
     emit: &mut Emitter<'_, ChunkFindings>,
     searched: &Searched,
@@ -213,12 +214,12 @@ fn note(
     bytes: u64,
 ) {
     let Searched { started, times, .. } = searched;
-    // The device's clock and ours begin a little apart.
+    // The device's clock and ours start at slightly different times.
     let at = |since| (*started + since).min(collected);
     emit.note(Stage::Copy, at(times.copy.start), at(times.copy.end), bytes);
     emit.note(Stage::Kernel, at(times.kernel.start), at(times.kernel.end), bytes);
     emit.note(Stage::Collect, at(times.collect.start), collected, 0);
-    // The CPU's share; its bytes were counted with the kernel's.
+    // The CPU's part; its bytes are counted with the kernel's.
     emit.note(Stage::Work, collected, Instant::now(), 0);
 }
 

@@ -1,9 +1,9 @@
-//! The look-up tables of the search kernel, built once for a set.
+//! The lookup tables of the search kernel, built once for a set.
 //!
-//! Each needle is entered by one anchor: the run of four fixed bytes that is rarest in the sample and
-//! among the needles. Needles without such a run are entered by three bytes, or two; each length is a
-//! class of its own, which costs every position another look-up. Needles without two fixed bytes in a
-//! row are left to the CPU.
+//! Each needle has one anchor: the run of four fixed bytes that is rarest in the sample and among
+//! the needles. Needles without such a run have an anchor of three bytes, or two; each length is a
+//! separate class, which costs every position another lookup. Needles without two adjacent fixed
+//! bytes are left to the CPU.
 
 use quarrier_gpu::kernels::BITMAP_BITS;
 
@@ -13,20 +13,20 @@ use crate::pattern::{Needle, Needles};
 use crate::sample::Sample;
 use crate::wanted::Wanted;
 
-/// As in the kernel.
+/// The multiplier of the kernel's hash.
 const HASH: u32 = 0x9E37_79B1;
 const HASH_SECOND: u32 = 0x85EB_CA6B;
 const NOWHERE: u32 = u32::MAX;
 
 /// Bytes of an anchor, by class.
 const CLASSES: [usize; 3] = [4, 3, 2];
-/// Anchors past which the bitmap in local memory passes too much, so that a second one in the
-/// device's memory is asked before the table.
+/// Number of anchors from which the bitmap in local memory passes too many positions, so that the
+/// kernel also checks a second one, in the device's memory, before the table.
 const FILTERED_MIN: usize = 4096;
-/// Offsets of a needle where an anchor may begin.
+/// Maximum number of offsets in a needle to try for its anchor.
 const OFFSETS_MAX: usize = 4096;
 
-/// The tables, as the kernel's parameters are called.
+/// The tables, named as the kernel's parameters.
 pub(super) struct Tables {
     pub(super) bitmap: Vec<u32>,
     pub(super) filter: Vec<u32>,
@@ -36,22 +36,22 @@ pub(super) struct Tables {
     pub(super) entries: Vec<u32>,
     pub(super) values: Vec<u8>,
     pub(super) masks: Vec<u8>,
-    /// One for each class that has needles.
+    /// A mask for each class that has needles.
     pub(super) class_masks: Vec<u32>,
-    /// The greatest distance of an anchor from its needle's start.
+    /// The greatest distance from a needle's start to its anchor.
     pub(super) reach: usize,
-    /// Needles that the kernel finds.
+    /// Number of needles that the kernel finds.
     pub(super) count: usize,
     pub(super) rest: Option<Rest>,
 }
 
-/// Needles without an anchor, and their engine on the CPU.
+/// Needles without an anchor, and the CPU engine for them.
 pub(crate) struct Rest {
     pub(crate) needles: Needles,
     pub(crate) engine: GramEngine,
 }
 
-/// A needle with its anchor.
+/// A needle and its anchor.
 struct Entered {
     needle: usize,
     class: usize,
@@ -59,7 +59,7 @@ struct Entered {
 }
 
 impl Tables {
-    /// The tables of these needles.
+    /// Builds the tables of these needles.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped)
@@ -76,7 +76,7 @@ impl Tables {
                 None => rest.push(index),
             }
         }
-        // Only classes that are used cost anything.
+        // Only classes in use cost anything.
         let used: Vec<usize> =
             (0..CLASSES.len()).filter(|class| entered.iter().any(|e| e.class == *class)).collect();
         let class_masks: Vec<u32> =
@@ -110,7 +110,7 @@ impl Tables {
             },
         };
         if keys.len() > FILTERED_MIN {
-            // 16 bits for each anchor and more.
+            // At least 16 bits per anchor.
             tables.filter_bits = (keys.len() / 2).next_power_of_two().ilog2().clamp(11, 22);
             tables.filter = bitmap(&keys, tables.filter_bits);
         }
@@ -120,7 +120,7 @@ impl Tables {
 
     /// Fills the hash table: buckets end to end, each a run of entries.
     fn enter(&mut self, needles: &Needles, entered: &[Entered], keys: &[u32]) {
-        // Four buckets an anchor: most candidates meet an empty one.
+        // Four buckets per anchor: most candidates meet an empty one.
         let bits = (keys.len() * 4).next_power_of_two().ilog2().clamp(1, 24);
         self.table_shift = 32 - bits;
         let bucket = |key: u32| (key.wrapping_mul(HASH) >> (32 - bits)) as usize;
@@ -164,7 +164,7 @@ fn low_bytes(count: usize) -> u32 {
     u32::MAX >> (32 - 8 * count)
 }
 
-/// Two bits of one word for each key, as the kernel's HOLDS asks for them.
+/// Sets two bits of one word for each key, as HOLDS in the kernel tests them.
 fn bitmap(keys: &[u32], bits: u32) -> Vec<u32> {
     let mut words = vec![0u32; 1 << bits];
     for &key in keys {
@@ -176,7 +176,7 @@ fn bitmap(keys: &[u32], bits: u32) -> Vec<u32> {
     words
 }
 
-/// The class of a needle and where its anchor begins.
+/// Returns the class of a needle, and the offset of its anchor.
 fn anchor(needle: Needle<'_>, fold: u32, rarity: &Rarity<'_>) -> Option<(usize, usize)> {
     let fold = fold.to_le_bytes();
     let is_fixed = |at: usize, bytes: usize| {
@@ -192,7 +192,7 @@ fn anchor(needle: Needle<'_>, fold: u32, rarity: &Rarity<'_>) -> Option<(usize, 
     })
 }
 
-/// The cost of a window as an anchor: how often it passes, times the needles that it then meets.
+/// The cost of a window as an anchor: how often it passes, times the needles to verify then.
 struct Rarity<'s> {
     in_data: GramRarity<'s>,
     keys: KeyCounts,
@@ -204,7 +204,7 @@ impl Rarity<'_> {
     }
 }
 
-/// How many needles contain each window of four bytes, by hash.
+/// The number of needles that contain each window of four bytes, by hash.
 struct KeyCounts {
     counts: Vec<u16>,
     fold: u32,

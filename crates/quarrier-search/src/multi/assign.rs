@@ -1,18 +1,17 @@
 //! Chooses each needle's anchor and its bucket in the packed filter.
 //!
-//! A position passes the filter when for one bucket all K bytes are allowed. So needles of a
-//! bucket should allow the same few, rare bytes. The cost of an assignment is the expected
-//! share of positions that pass, summed over buckets and over the kinds of data in the
-//! sample, with bytes taken as independent within a kind:
+//! A position passes the filter if one bucket allows all K bytes, so the needles of a bucket should
+//! allow the same few, rare bytes. The cost of an assignment is the expected share of positions
+//! that pass, summed over buckets and over the types of data in the sample; within a type, bytes
+//! count as independent:
 //!
 //! ```text
 //!  cost = Σ kinds share(kind) · Σ buckets Π places frequency(kind, allowed bytes at the place)
 //! ```
 //!
-//! Needles go one after another to the window and bucket where they raise the cost least
-//! (for small sets, then once more, now that the others are known). For 10,000 random words
-//! over a mixed disk image this passes 0.2 % of positions where anchors at the first bytes
-//! pass 30 %.
+//! Each needle in turn goes to the window and bucket that raise the cost least (small sets take a
+//! second round, in which the other needles are known). For 10,000 random words over a mixed disk
+//! image this passes 0.2 % of positions; anchors at the first bytes pass 30 %.
 
 use super::verify::{Anchor, fold_of, key_bytes};
 use crate::arch::ByteSets;
@@ -23,16 +22,16 @@ use crate::wanted::Wanted;
 
 const BUCKETS: usize = 8;
 
-/// Windows of a needle that are tried, the rarest first.
+/// Number of windows to try per needle, the rarest first.
 const WINDOWS_TRIED: usize = 6;
 
-/// Anchors, and the byte sets that go with them.
+/// Anchors, and the byte sets that belong to them.
 pub(super) struct Assignment {
     pub(super) anchors: Vec<Anchor>,
     pub(super) sets: Vec<ByteSets>,
 }
 
-/// Finds anchors for `width` bytes.
+/// Chooses anchors of `width` bytes.
 ///
 /// # Errors
 /// [`Error::Stopped`](crate::Error::Stopped)
@@ -69,8 +68,8 @@ pub(super) fn assign(
     Ok(Assignment { anchors, sets: state.sets })
 }
 
-/// The best anchor of each needle by rarity alone, for each residue of its offset modulo
-/// `stride`, with `key_bytes` fixed bytes. `None` where some residue has no such anchor.
+/// Returns the rarest anchor of each needle for each residue of its offset modulo `stride`, with
+/// `key_bytes` fixed bytes. `None` if there is no such anchor for some residue.
 pub(super) fn anchors_by_residue(
     needle: Needle<'_>,
     stride: usize,
@@ -101,10 +100,10 @@ struct Choice {
 struct State<'s> {
     sample: &'s Sample,
     width: usize,
-    /// Needles that ask for a byte, by place, byte and bucket.
+    /// Number of needles that allow a byte, by position, byte and bucket.
     users: Vec<[[u32; BUCKETS]; 256]>,
     sets: Vec<ByteSets>,
-    /// Frequency of the allowed bytes, by place and bucket.
+    /// Frequency of the allowed bytes, by position and bucket.
     allowed: Vec<[PerKind; BUCKETS]>,
     used: [u32; BUCKETS],
 }
@@ -121,7 +120,7 @@ impl<'s> State<'s> {
         }
     }
 
-    /// The frequency of the bytes that a value under a mask allows, less those already
+    /// Returns the frequency of the bytes that a value under a mask allows, except those already
     /// allowed in `bucket` at `place`.
     fn added(&self, place: usize, bucket: usize, value: u8, mask: u8) -> PerKind {
         let mut sum = [0.0; KINDS];
@@ -133,7 +132,7 @@ impl<'s> State<'s> {
         sum
     }
 
-    /// The window and bucket that raise the cost least.
+    /// Returns the window and bucket that raise the cost least.
     fn best(&self, needle: Needle<'_>, windows: &[(f32, usize)]) -> Choice {
         let mut best = (f32::INFINITY, Choice { offset: 0, bucket: 0 });
         for bucket in 0..BUCKETS {
@@ -158,7 +157,7 @@ impl<'s> State<'s> {
         best.1
     }
 
-    /// The share of positions that pass a bucket.
+    /// Returns the share of positions that pass a bucket.
     fn passing(&self, bucket: usize) -> f32 {
         let mut product = self.sample.share;
         for place in &self.allowed {
@@ -205,12 +204,12 @@ fn add(sum: &mut PerKind, more: &PerKind) {
     sum.iter_mut().zip(more).for_each(|(s, m)| *s += m);
 }
 
-/// Value and mask at a place of the needle; past its end any byte will do.
+/// Returns value and mask at a position of the needle; any byte is allowed past its end.
 fn at(needle: Needle<'_>, place: usize) -> (u8, u8) {
     if place < needle.len() { (needle.value[place], needle.mask[place]) } else { (0, 0) }
 }
 
-/// The byte values that a value under a mask allows.
+/// Yields the byte values that a value under a mask allows.
 fn matching(value: u8, mask: u8) -> impl Iterator<Item = u8> {
     // Counts through the free bits: (x | mask) + 1 carries over the fixed ones.
     let mut free = Some(0u8);
@@ -222,8 +221,8 @@ fn matching(value: u8, mask: u8) -> impl Iterator<Item = u8> {
     })
 }
 
-/// The needle's windows, rarest first, each with a penalty for what verification will cost:
-/// few fixed bytes to look it up by, or many needles under the same key.
+/// Returns the needle's windows, rarest first, each with a penalty for the cost of verification:
+/// few fixed bytes in the key, or many needles with the same key.
 fn rarest_windows(
     needle: Needle<'_>,
     state: &State<'_>,
@@ -252,7 +251,7 @@ fn rarest_windows(
     rated.into_iter().map(|(_, penalty, offset)| (penalty, offset)).collect()
 }
 
-/// How many needles contain each 4-byte key somewhere, counted by hash.
+/// The number of needles that contain each 4-byte key, by hash.
 struct KeyCounts {
     counts: Vec<u16>,
     fold: u32,
@@ -280,7 +279,7 @@ impl KeyCounts {
         (super::verify::hash(key & self.fold) >> (32 - Self::BITS)) as usize
     }
 
-    /// Relative cost of verifying a candidate at this window: 1 for the cheapest.
+    /// Returns the relative cost of verifying a candidate at this window: 1 for the cheapest.
     fn work(&self, needle: Needle<'_>, offset: usize) -> f32 {
         match key_bytes(&needle.mask[offset..], self.fold) {
             4 => 1.0 + f32::from(self.counts[self.slot(&needle.value[offset..offset + 4])]) / 8.0,

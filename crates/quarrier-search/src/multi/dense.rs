@@ -1,17 +1,17 @@
-//! A few short needles where most positions pass the filter: eight zeros in zeros.
+//! A few short needles in data where most positions pass the filter, such as eight zeros in zeros.
 //!
-//! Verification takes some 30 cycles per candidate. If nearly every position is one, it is cheaper to
-//! compare all 64 of a word with every byte of the needle.
+//! Verification takes some 30 cycles per candidate. If nearly every position is one, it is cheaper
+//! to compare all 64 positions of a word with every byte of the needle.
 
 use super::Haystack;
 use super::verify::Anchor;
 use crate::finding::Finding;
 use crate::pattern::Needles;
 
-/// More anchors than these, or longer needles, are verified one by one.
+/// With more anchors than these, or longer needles, candidates are verified one by one.
 const ANCHORS_MAX: usize = 4;
 const NEEDLE_BYTES_MAX: usize = 16;
-/// A word with fewer candidates is, too.
+/// So are the candidates of a word with fewer than this.
 const CANDIDATES_MIN: u32 = 24;
 
 const WORD: usize = 64;
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 impl Dense {
-    /// `None` where the needles are too many or too long.
+    /// Returns `None` if the needles are too many or too long.
     pub(super) fn new(needles: &Needles, anchors: &[Anchor]) -> Option<Self> {
         let longest = needles.length_bytes_max();
         if anchors.len() > ANCHORS_MAX || longest > NEEDLE_BYTES_MAX {
@@ -49,7 +49,7 @@ impl Dense {
     }
 
     /// Adds all needles that have an anchor at one of the 64 positions from `base` on whose bit in
-    /// `candidates` is set; returns false if that was not worth its time.
+    /// `candidates` is set. Returns false, without adding any, if there are too few candidates.
     pub(super) fn scan(
         &self,
         hay: &Haystack<'_>,
@@ -93,7 +93,7 @@ impl Dense {
 }
 
 impl Entry {
-    /// At which of the first 64 bytes of `text` the needle stands; a bit each.
+    /// Returns a mask of the first 64 positions of `text` at which the needle matches.
     fn matches(&self, text: &[u8]) -> u64 {
         let mut differs = [0u8; WORD];
         for (shift, (&value, &mask)) in self.value.iter().zip(&self.mask).enumerate() {

@@ -1,9 +1,9 @@
-//! The gram filter: a window of 1, 2 or 4 bytes at every s-th position is hashed and looked
-//! up in a bitmap. Portable, and equally fast for any number of needles.
+//! The gram filter: hashes a window of 1, 2 or 4 bytes at every s-th position and looks it up in a
+//! bitmap. Portable, and equally fast for any number of needles.
 //!
-//! In a needle of at least `s + 3` bytes, some window of 4 bytes lies at a multiple of s wherever the
-//! needle begins, so the engine examines only every s-th position. Each needle is entered s times, by
-//! its rarest window for each remainder.
+//! A needle of at least `s + 3` bytes has a window of 4 bytes at a multiple of s wherever the
+//! needle begins, so the engine examines only every s-th position. Each needle is entered s times,
+//! by its rarest window for each remainder.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::wanted::Wanted;
 struct Group {
     key_mask: u32,
     stride: usize,
-    /// Two bits of one 32-bit word are set for each window (a blocked Bloom filter).
+    /// A blocked Bloom filter: each window sets two bits of one 32-bit word.
     bitmap: Vec<u32>,
     shift: u32,
     verifier: Verifier,
@@ -28,7 +28,7 @@ struct Group {
     needles: usize,
 }
 
-/// All groups, and what fits none.
+/// All groups, and the needles that fit none.
 pub(crate) struct GramEngine {
     groups: Vec<Group>,
     fold: u32,
@@ -36,12 +36,12 @@ pub(crate) struct GramEngine {
     loose: Vec<u32>,
 }
 
-/// Windows more frequent than this in the sample do not serve as anchors at a stride; such a
-/// needle goes where every position is looked at and one rare window suffices.
+/// Windows more frequent than this in the sample do not serve as anchors at a stride. A needle with
+/// such a window goes to a group that examines every position and needs only one rare window.
 const FREQUENT: f32 = 1.0 / 512.0;
 
 impl GramEngine {
-    /// The engine for these needles.
+    /// Builds the engine for these needles.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped)
@@ -73,12 +73,12 @@ impl GramEngine {
         Ok(GramEngine { groups, fold, loose })
     }
 
-    /// The greatest distance of an anchor from its needle's start.
+    /// Returns the greatest distance from a needle's start to its anchor.
     pub(crate) fn anchor_offset_max(&self) -> usize {
         self.groups.iter().map(|group| group.anchor_offset_max).max().unwrap_or(0)
     }
 
-    /// A description of the groups, for people.
+    /// Describes the groups for display.
     pub(crate) fn describe(&self) -> String {
         let mut parts: Vec<String> = self
             .groups
@@ -94,7 +94,7 @@ impl GramEngine {
         parts.join("; ")
     }
 
-    /// Expected cycles for 64 positions, from the windows of the sample that pass.
+    /// Returns the expected cycles for 64 positions, from the windows of the sample that pass.
     pub(crate) fn cycles(&self, sample: &Sample) -> f64 {
         let text = sample.bytes();
         let mut cycles = 0.0;
@@ -135,7 +135,7 @@ impl GramEngine {
     }
 }
 
-/// The group that a needle belongs to and its anchors, or `None` without a fixed byte.
+/// Returns the group of a needle and its anchors, or `None` without a fixed byte.
 fn place(needle: Needle<'_>, fold: u32, rarity: &GramRarity) -> Option<(usize, Vec<u32>)> {
     let rate = |window: &[u8]| rarity.of(window);
     if let Some(offsets) = anchors_by_residue(needle, 4, 4, fold, rate)
@@ -162,7 +162,7 @@ impl Group {
             2 => 0xFFFF,
             _ => 0xFF,
         };
-        // 16 bits a window and more, at least 8 KiB, at most 8 MiB.
+        // At least 16 bits per window, at least 8 KiB, at most 8 MiB.
         let bits = (anchors.len() / 2).next_power_of_two().trailing_zeros().clamp(11, 21);
         let mut bitmap = vec![0u32; 1 << bits];
         let shift = 32 - bits;
@@ -206,11 +206,11 @@ impl Group {
         found: &mut Vec<Finding>,
     ) {
         let key_mask = fold & self.key_mask;
-        // Multiples of the stride, counted from the text's start.
+        // Multiples of the stride, counted from the start of the text.
         let mut position = positions.start.next_multiple_of(self.stride);
         let bulk_end = positions.end.min(hay.text.len().saturating_sub(7));
-        // Hits are written down first and verified later, so that the loop has no branches
-        // that depend on the data.
+        // Collect hits first and verify them later, so that the loop has no branch that depends on
+        // the data.
         let mut hits = [0u32; 1024];
         while position < bulk_end {
             let base = position;
@@ -235,13 +235,13 @@ impl Group {
     }
 }
 
-/// The two bits of a word that stand for a hash: taken from right below the bits that choose
-/// the word, since the lowest bits of a product depend on the lowest bits of the key alone.
+/// Returns the two bits of a word that stand for a hash: the bits just below those that choose the
+/// word, since the lowest bits of a product depend only on the lowest bits of the key.
 fn bits_of(hash: u32, shift: u32) -> u32 {
     1 << (hash >> (shift - 5) & 31) | 1 << (hash >> (shift - 10) & 31)
 }
 
-/// How frequent a window is: counted in the sample, and estimated from its bytes.
+/// The frequency of a window: counted in the sample, or estimated from its bytes.
 pub(crate) struct GramRarity<'s> {
     sample: &'s Sample,
     counts: Vec<u16>,

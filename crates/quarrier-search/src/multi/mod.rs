@@ -1,5 +1,5 @@
-//! Many needles at once: a filter finds positions that may begin a needle's *anchor* (its
-//! rarest few bytes), verification says which needles really stand there.
+//! Many needles at once: a filter finds positions that may begin a needle's *anchor* (its rarest
+//! few bytes), and verification determines which needles match there.
 //!
 //! ```text
 //!  needles ─→ anchors (assign) ─→ packed filter: 64 positions at a time (arch)
@@ -23,14 +23,14 @@ use std::ops::Range;
 
 use crate::finding::Finding;
 
-/// Positions filtered at a time, so that text and masks stay in the L1 cache.
+/// Number of positions to filter at a time, so that text and masks stay in the L1 cache.
 pub(crate) const BLOCK_BYTES: usize = 64 * 1024;
 
-/// Text to be searched, as all engines see it.
+/// The text to search, as all engines see it.
 #[derive(Clone)]
 pub(crate) struct Haystack<'t> {
     pub(crate) text: &'t [u8],
-    /// Findings must start here.
+    /// Positions at which findings may start.
     pub(crate) own: Range<usize>,
     /// Offset in the source of `text[0]`.
     pub(crate) offset: u64,

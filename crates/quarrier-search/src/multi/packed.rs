@@ -22,12 +22,12 @@ const FILTER_CYCLES: [f64; WIDTH_MAX] = [6.5, 6.5, 6.5, 7.0, 8.2, 9.6];
 /// Cycles to verify a candidate.
 const CANDIDATE_CYCLES: f64 = 18.0;
 
-/// A packed filter, its tables of needles, and the share of positions that it is expected to pass.
+/// A packed filter, its tables of needles, and the expected share of positions that pass.
 pub(crate) struct PackedEngine {
     filter: Packed,
     verifier: Verifier,
     dense: Option<Dense>,
-    /// The greatest distance of an anchor from its needle's start.
+    /// The greatest distance from a needle's start to its anchor.
     anchor_offset_max: usize,
     pub(crate) isa: Isa,
     pub(crate) width: usize,
@@ -36,8 +36,8 @@ pub(crate) struct PackedEngine {
 }
 
 impl PackedEngine {
-    /// The best engine on `isa` for these needles: the width that costs least on the sample.
-    /// `None` where the CPU lacks the instruction set, or it has no packed filter.
+    /// Builds the best engine on `isa` for these needles: with the width that costs least on the
+    /// sample. `None` if the CPU lacks the instruction set, or the set has no packed filter.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped)
@@ -79,7 +79,7 @@ impl PackedEngine {
         Some(engine)
     }
 
-    /// Expected cycles for 64 positions.
+    /// Returns the expected cycles for 64 positions.
     pub(crate) fn cycles(&self) -> f64 {
         FILTER_CYCLES[self.width - 1] + 64.0 * self.passing * CANDIDATE_CYCLES
     }
@@ -94,7 +94,7 @@ impl PackedEngine {
         passed as f64 / text.len().max(1) as f64
     }
 
-    /// The greatest distance of an anchor from its needle's start.
+    /// Returns the greatest distance from a needle's start to its anchor.
     pub(crate) fn anchor_offset_max(&self) -> usize {
         self.anchor_offset_max
     }

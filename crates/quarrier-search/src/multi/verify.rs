@@ -1,34 +1,34 @@
-//! From a candidate position to findings.
+//! Verification: turns a candidate position into findings.
 
 use super::Haystack;
 use crate::finding::Finding;
 use crate::pattern::Needles;
 
-/// A needle entered by one of its anchors.
+/// An anchor of a needle.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Anchor {
     pub(super) needle: u32,
-    /// Where in the needle the anchor begins.
+    /// Offset of the anchor in the needle.
     pub(super) offset: u32,
 }
 
-/// The needle's bytes from its anchor on, which are compared with a candidate first.
+/// The needle's bytes from its anchor on, to compare with a candidate first.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     value: u64,
     mask: u64,
     anchor: Anchor,
     pattern: u32,
-    /// The needle's length where value and mask hold all of it, else 0.
+    /// The needle's length if value and mask contain all of it, else 0.
     whole_length: u32,
 }
 
-/// Anchors in hash tables by their first 4, 2 or 1 bytes; those without a fixed first byte
-/// in a plain list.
+/// Anchors in hash tables by their first 4, 2 or 1 bytes; those without a fixed first byte in a
+/// plain list.
 #[derive(Debug)]
 pub(super) struct Verifier {
     tables: Vec<Table>,
-    /// Applied to text and needles before hashing, so that letters of either case meet.
+    /// A mask for text and needles before hashing, so that letters of either case hash alike.
     fold: u32,
 }
 
@@ -41,24 +41,24 @@ struct Table {
     entries: Vec<Entry>,
 }
 
-/// Case of ASCII letters in each byte.
+/// Clears the case bit of ASCII letters in each byte.
 const FOLD: u32 = 0xDFDF_DFDF;
 
-/// How many leading bytes of an anchor are fixed (but for the case of letters): 4, 2, 1, 0.
+/// Returns the number of fixed leading bytes of an anchor (ignoring case): 4, 2, 1 or 0.
 pub(super) fn key_bytes(mask: &[u8], fold: u32) -> usize {
     let fold = fold.to_le_bytes();
     let fixed = mask.iter().take(4).zip(fold).take_while(|(m, f)| *m & f == *f).count();
     if fixed == 3 { 2 } else { fixed }
 }
 
-/// The fold for a set of needles.
+/// Returns the mask that folds case for a set of needles.
 pub(crate) fn fold_of(needles: &Needles) -> u32 {
     if needles.has_folded_letters() { FOLD } else { !0 }
 }
 
 #[inline(always)]
 pub(super) fn hash(key: u32) -> u32 {
-    // Knuth's multiplicative hashing; the zero key must not fall on bucket 0 with small ones.
+    // Knuth's multiplicative hashing; the xor keeps small keys, zero among them, off bucket 0.
     (key ^ 0x5bd1_e995).wrapping_mul(0x9E37_79B1)
 }
 
@@ -151,7 +151,7 @@ impl Table {
             1 => 0xFF,
             _ => 0,
         };
-        // Four buckets an anchor: most candidates meet an empty one.
+        // Four buckets per anchor: most candidates meet an empty one.
         let bits = (anchors.len() * 4).next_power_of_two().trailing_zeros().clamp(1, 24);
         let shift = 32 - bits;
         let keyed: Vec<(u32, Entry)> = anchors

@@ -1,4 +1,4 @@
-//! Code pages in which literals are searched for, too.
+//! Additional code pages in which to search for literals.
 
 use std::fmt;
 
@@ -59,11 +59,10 @@ pub struct Encodings {
 }
 
 impl Encodings {
-    /// The encodings of a list by their names on the web (`cp1251,shift_jis`), separated by commas.
+    /// Parses a comma-separated list of encodings by their names on the web (`cp1251,shift_jis`).
     ///
     /// # Errors
-    /// In words, for a name that is not known, or an encoding in which characters have no bytes of their
-    /// own.
+    /// A message, for an unknown name, or an encoding that is not stateless.
     pub fn parse(list: &str) -> Result<Self, String> {
         let mut encodings = Encodings::default();
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -126,7 +125,7 @@ impl fmt::Display for Encodings {
 pub(crate) struct CodePage(&'static Encoding);
 
 impl CodePage {
-    /// The bytes of a character, where the encoding has it.
+    /// Returns the bytes of a character, if the encoding has it.
     pub(crate) fn encode(self, character: char) -> Option<Vec<u8>> {
         let mut utf8 = [0; 4];
         let (bytes, _, is_lossy) = self.0.encode(character.encode_utf8(&mut utf8));

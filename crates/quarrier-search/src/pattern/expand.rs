@@ -1,23 +1,24 @@
-//! The needles of a program: how its matches begin.
+//! Needles of a program: the beginnings of its matches.
 //!
-//! The steps are followed until enough bytes are known to look for, each way of a fork for itself. What a
-//! needle cannot say, or where it ends early, the program is run where the needle stands.
+//! Follows the steps, and each branch of a fork separately, until enough bytes are known to search
+//! for. Where a needle cannot express the steps, or ends before them, the program runs at each
+//! place of the needle.
 
 use super::program::{Program, Reach, Step};
 
-/// Needles of a program, at most.
+/// Maximum number of needles of a program.
 const WAYS_MAX: usize = 256;
-/// Bits that are enough to look for.
+/// Number of known bits that suffice to search for.
 const BITS_ENOUGH: u32 = 96;
-/// Bits that are enough where going on would fork.
+/// Number of known bits that suffice if the next step forks.
 const BITS_ENOUGH_AT_FORK: u32 = 24;
-/// Needles of a program for the sake of bytes that are fixed: without four of them, a needle is compared
-/// at every candidate.
+/// Maximum number of needles that a program may have only to get more fixed bytes: a needle with
+/// fewer than four adjacent ones is compared at every candidate.
 const WAYS_OF_BYTES: usize = 8;
-/// Wildcards in a row that end a needle that has bits enough.
+/// A needle with enough bits ends before this many wildcards in a row.
 const GAP_BYTES: usize = 16;
 
-/// A beginning of matches: byte values under a mask.
+/// The beginning of some matches: byte values under a mask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Beginning {
     pub(crate) value: Vec<u8>,
@@ -28,7 +29,7 @@ pub(crate) struct Beginning {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Beginnings {
     pub(crate) all: Vec<Beginning>,
-    /// Whether the beginnings are the matches, so that the program has nothing to add.
+    /// Whether the beginnings are complete matches, so that the program need not run.
     pub(crate) are_matches: bool,
 }
 
@@ -46,7 +47,7 @@ impl Way {
         self.bits += mask.count_ones();
     }
 
-    /// This way, which goes on with a string.
+    /// Returns this way, continued by a string.
     fn with(&self, string: &[u8]) -> Self {
         let mut next = self.clone();
         string.iter().for_each(|&byte| next.push(byte, 0xFF));
@@ -59,7 +60,7 @@ impl Way {
     }
 }
 
-/// The beginnings of a program, or `None` if it begins with too many possibilities to look for.
+/// Returns the beginnings of a program, or `None` if they are too many to search for.
 pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
     let mut open = vec![Way::default()];
     let mut done: Vec<Way> = Vec::new();
@@ -108,7 +109,7 @@ pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
                         are_matches &= is_exact;
                         open.extend(ways);
                     }
-                    // The program goes on from here.
+                    // A needle ends here; the program continues from it.
                     None if way.bits > 0 => {
                         are_matches = false;
                         done.push(way);
@@ -142,8 +143,8 @@ fn finished(done: Vec<Way>, are_matches: bool) -> Option<Beginnings> {
     Some(Beginnings { all, are_matches })
 }
 
-/// The ways on through a step that forks, and whether they say all that the step does. `None` if they
-/// are too many, or enough is known.
+/// Returns the ways through a step that forks, and whether they express it exactly. `None` if they
+/// are too many, or if enough bits are known.
 fn fork(way: &Way, step: &Step, room: usize) -> Option<(Vec<Way>, bool)> {
     let is_known = way.bits >= BITS_ENOUGH_AT_FORK;
     let mut ways = Vec::new();
@@ -189,8 +190,8 @@ fn fork(way: &Way, step: &Step, room: usize) -> Option<(Vec<Way>, bool)> {
     (ways.len() <= room).then_some((ways, is_exact))
 }
 
-/// Whether to give each of several strings of one length a needle of its own: only if there are few,
-/// and their bytes differ in more than the case of a letter.
+/// Whether to give each of several strings of one length its own needle: only if they are few, and
+/// differ in more than the case of a letter.
 fn is_worth_forking(way: &Way, strings: &[Vec<u8>], room: usize) -> bool {
     let [first, others @ ..] = strings else { return false };
     let differ = |a: &u8, b: &u8| (a ^ b) & !0x20 != 0;
@@ -199,7 +200,8 @@ fn is_worth_forking(way: &Way, strings: &[Vec<u8>], room: usize) -> bool {
     way.bits < 2 * BITS_ENOUGH_AT_FORK && is_of_one_length && differ_much && strings.len() <= room
 }
 
-/// Appends the bits that strings of one length have in common; whether these say that it is one of them.
+/// Appends the bits that strings of one length have in common; returns whether these bits imply one
+/// of the strings.
 fn push_common(way: &mut Way, strings: &[&Vec<u8>]) -> bool {
     let Some(first) = strings.first() else { return false };
     let mut free_bits = 0;

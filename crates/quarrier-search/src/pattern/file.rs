@@ -1,4 +1,4 @@
-//! Pattern files: one pattern a line.
+//! Pattern files: one pattern per line.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,23 +9,23 @@ use crate::wanted::Wanted;
 /// Reads a pattern file.
 ///
 /// A line is a literal (its exact bytes, UTF-8 or not), or begins with `hex:`, `re:`, `utf16:`,
-/// `utf16be:`, `xor:` or `base64:`; with `word:` before any of these but `hex:`, `xor:` and `base64:`
-/// it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is letters,
-/// digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty or
-/// begin with `#` are skipped, as are a carriage return at a line's end and a byte order mark
-/// at the file's beginning. What a regex says is verified here; it is compiled when the set is.
+/// `utf16be:`, `xor:` or `base64:`; with `word:` before any of these but `hex:`, `xor:` and
+/// `base64:` it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
+/// letters, digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty
+/// or begin with `#` are skipped, as are a carriage return at a line's end and a byte order mark at
+/// the file's beginning. A regex is parsed here, and compiled together with the set.
 ///
 /// # Errors
-/// [`Error::Line`] with the number of the first wrong line; [`Error::Set`] when there is no
-/// pattern at all, or more than [`PATTERNS_MAX`].
+/// [`Error::Line`] with the number of the first invalid line; [`Error::Set`] if there is no
+/// pattern, or more than [`PATTERNS_MAX`].
 pub fn parse_file(bytes: &[u8]) -> Result<Vec<Pattern>> {
     parse_lines(bytes, Wanted::default())
 }
 
-/// As [`parse_file`], while it is wanted: a million regexes take a while.
+/// Reads as [`parse_file`] does, until `stop` becomes true: a million regexes take a while.
 ///
 /// # Errors
-/// As [`parse_file`], and [`Error::Stopped`] soon after `stop` becomes true.
+/// The errors of [`parse_file`], and [`Error::Stopped`] soon after `stop` becomes true.
 pub fn parse_file_until(bytes: &[u8], stop: &AtomicBool) -> Result<Vec<Pattern>> {
     parse_lines(bytes, Wanted::until(stop))
 }
@@ -80,7 +80,7 @@ fn parse_pattern(line: &[u8]) -> Result<Pattern> {
     } else if let (Some(text), Some(bytes)) = (rest("base64:"), line.strip_prefix(b"base64:")) {
         Pattern::base64(bytes, text)
     } else if let Some(rest) = line.strip_prefix(b"word:") {
-        // One prefix of its own, so that a line of them is no deep recursion.
+        // `word:` may occur once, so that a line full of it causes no deep recursion.
         match rest.starts_with(b"word:") {
             true => Err(Error::pattern(&text, "says 'word:' twice")),
             false => parse_pattern(rest)?.word(),

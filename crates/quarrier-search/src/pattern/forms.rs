@@ -1,4 +1,4 @@
-//! Forms: the bytes of a literal in each encoding, in either case, and packed.
+//! Forms of a literal: its bytes in each encoding, in either case, under xor, and in base64.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
@@ -6,7 +6,7 @@ use super::encodings::CodePage;
 use super::program::{Program, Step};
 use super::{Form, Options};
 
-/// How far a word's neighbours are away: in UTF-16 a character has two bytes.
+/// The size of a character, to find a word's neighbours: two bytes in UTF-16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Byte,
@@ -18,18 +18,18 @@ pub(crate) enum Unit {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Formed {
     pub(crate) program: Program,
-    /// `None` if nobody knows the characters around it.
+    /// `None` if the characters around it cannot be determined.
     pub(crate) unit: Option<Unit>,
 }
 
-/// A literal, as far as its forms depend on it.
+/// The properties of a literal that determine its forms.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Given<'g> {
     pub(crate) bytes: &'g [u8],
     pub(crate) form: Form,
 }
 
-/// All forms of a literal, each once, that of its own bytes first.
+/// Returns all forms of a literal without duplicates, beginning with its own bytes.
 pub(crate) fn forms(given: Given<'_>, options: Options) -> Vec<Formed> {
     let (bytes, fold) = (given.bytes, options.ignore_case);
     let text = std::str::from_utf8(bytes).ok();
@@ -70,20 +70,20 @@ pub(crate) fn forms(given: Given<'_>, options: Options) -> Vec<Formed> {
     all
 }
 
-/// The fewest bytes of a literal in base64: shorter ones would be found everywhere.
+/// Minimum length of a literal for base64: shorter ones would be found everywhere.
 pub(crate) const BASE64_BYTES_MIN: usize = 3;
 
 fn ascii(byte: u8, fold: bool) -> Step {
     Step::masked(byte, if fold && byte.is_ascii_alphabetic() { 0xDF } else { 0xFF })
 }
 
-/// Bytes that are no text: only letters of ASCII have case.
+/// Returns the steps of arbitrary bytes: only ASCII letters have case.
 fn raw(bytes: &[u8], fold: bool) -> Vec<Step> {
     bytes.iter().map(|&byte| ascii(byte, fold)).collect()
 }
 
-/// The characters that a character stands for where case is ignored: by simple folding of Unicode.
-/// Letters of ASCII stand for each other only.
+/// Returns the characters that match a character if case is ignored, by Unicode's simple case
+/// folding. ASCII letters match each other only.
 fn variants(character: char, fold: bool) -> Vec<char> {
     if !fold || character.is_ascii() {
         return vec![character];
@@ -95,7 +95,7 @@ fn variants(character: char, fold: bool) -> Vec<char> {
     class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect()
 }
 
-/// A step, or steps, for one of several strings.
+/// Appends the step or steps for one of several strings.
 fn push_strings(steps: &mut Vec<Step>, mut strings: Vec<Vec<u8>>) {
     strings.sort_unstable();
     strings.dedup();
@@ -141,7 +141,7 @@ fn wide(text: &str, fold: bool, bytes_of: fn(u16) -> [u8; 2]) -> Vec<Step> {
     steps
 }
 
-/// In a code page; `None` if it lacks a character.
+/// Encodes the text in a code page; `None` if it lacks a character.
 fn paged(text: &str, fold: bool, page: CodePage) -> Option<Vec<Step>> {
     let mut steps = Vec::with_capacity(text.len());
     for character in text.chars() {
@@ -157,18 +157,19 @@ fn paged(text: &str, fold: bool, page: CodePage) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Each byte under exclusive or with a key.
+/// Returns each byte xored with a key.
 fn xored(bytes: &[u8], fold: bool, key: u8) -> Vec<Step> {
     let mask = |byte: u8| if fold && byte.is_ascii_alphabetic() { 0xDF } else { 0xFF };
     bytes.iter().map(|&byte| Step::masked(byte ^ key, mask(byte))).collect()
 }
 
-/// The base64 encoding of the bytes when they start after `lead` bytes of a group of three, in the
-/// standard alphabet or that of URLs. The characters at both ends also hold bits of neighbouring bytes,
-/// so any of several fits there.
+/// Returns the base64 encoding of the bytes if they start `lead` bytes into a group of three, in
+/// the standard or the URL-safe alphabet. The first and last characters also hold bits of
+/// neighbouring bytes, so several characters match there.
 fn base64(bytes: &[u8], fold: bool, lead: usize) -> Vec<Step> {
     let mask = |byte: u8| if fold && byte.is_ascii_alphabetic() { 0xDFu8 } else { 0xFF };
-    // The value and mask of a bit, counted from the start of the group; unknown outside.
+    // Value and mask of a bit, counted from the start of the group; outside the bytes it is
+    // unknown.
     let bit = |at: usize| -> (u8, u8) {
         let byte = (at / 8).checked_sub(lead).and_then(|place| bytes.get(place));
         byte.map_or((0, 0), |&byte| {
@@ -194,7 +195,7 @@ fn base64(bytes: &[u8], fold: bool, lead: usize) -> Vec<Step> {
     (first..=last).map(step).collect()
 }
 
-/// The letters for six bits, in both alphabets.
+/// Returns the characters for six bits, in both alphabets.
 fn letters_of_base64(index: u8) -> [u8; 2] {
     match index {
         0..26 => [b'A' + index; 2],
@@ -205,7 +206,7 @@ fn letters_of_base64(index: u8) -> [u8; 2] {
     }
 }
 
-/// Whether a character of a word stands just before `start` in `text`, or at `end`.
+/// Whether a word character is just before `start` in `text`, or at `end`.
 pub(crate) fn is_in_word(text: &[u8], start: usize, end: usize, unit: Unit) -> bool {
     let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_wide = |low: usize, high: usize| {

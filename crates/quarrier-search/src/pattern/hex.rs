@@ -11,13 +11,13 @@ use quarrier_core::hex::parse_masked;
 
 use super::program::{Program, Reach, Step};
 
-/// Jumps and alternatives of a pattern, at most.
+/// Maximum number of jumps and alternatives of a pattern.
 const FORKS_MAX: usize = 64;
-/// Alternatives within alternatives.
+/// Maximum nesting of alternatives.
 const DEPTH_MAX: usize = 8;
-/// Steps of a pattern with jumps, alternatives or negated bytes.
+/// Maximum number of steps of a pattern with jumps, alternatives or negated bytes.
 const STEPS_MAX: usize = 4096;
-/// The longest jump with an end, in bytes.
+/// The longest bounded jump, in bytes.
 pub(crate) const JUMP_BYTES_MAX: u32 = 1 << 26;
 
 /// A hexadecimal pattern.
@@ -28,10 +28,10 @@ pub(crate) enum Hex {
     Program(Program),
 }
 
-/// Reads a pattern.
+/// Parses a pattern.
 ///
 /// # Errors
-/// A message that says what is wrong, and where.
+/// A message with the error and its position.
 pub(crate) fn parse(text: &str) -> Result<Hex, String> {
     if !text.contains(['[', '(', '~', '|', ')', ']']) {
         return parse_masked(text).map(Hex::Masked).map_err(|error| error.to_string());
@@ -52,7 +52,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// The error for the next character.
+    /// Makes the error for the next character.
     fn wrong(&self, what: &str) -> String {
         let read = &self.text[..self.text.len() - self.rest.len()];
         format!("{what} at character {}", read.chars().count() + 1)
@@ -72,7 +72,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Items up to the end, a `|` or a `)`.
+    /// Parses items up to the end, a `|` or a `)`.
     fn sequence(&mut self, depth: usize) -> Result<(), String> {
         let (first, mut ends_in_jump) = (self.steps.len(), false);
         loop {
@@ -117,7 +117,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Two digits.
+    /// Parses two digits.
     fn byte(&mut self) -> Result<(u8, u8), String> {
         let end = self.rest.char_indices().nth(2).map_or(self.rest.len(), |(at, _)| at);
         let (digits, rest) = self.rest.split_at(end);
@@ -142,7 +142,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[4]`, `[4-6]`, `[4-]`, `[-6]`.
+    /// Parses `[4]`, `[4-6]`, `[4-]` or `[-6]`.
     fn jump(&mut self) -> Result<(), String> {
         self.forks += 1;
         self.check_forks()?;
@@ -178,7 +178,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(A|B|…)`: a split, and after each alternative a step to the end.
+    /// Parses `(A|B|…)` into a split, and a step to the end after each alternative.
     fn alternatives(&mut self, depth: usize) -> Result<(), String> {
         self.forks += 1;
         self.check_forks()?;

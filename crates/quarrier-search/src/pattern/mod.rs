@@ -1,4 +1,4 @@
-//! Patterns: as people write them, and as engines see them.
+//! Patterns, as users write them and as engines see them.
 
 mod encodings;
 mod expand;
@@ -18,13 +18,13 @@ use forms::BASE64_BYTES_MIN;
 use hex::Hex;
 use program::Program;
 
-/// The longest literal or hex pattern in bytes.
+/// Maximum length of a literal or hex pattern in bytes.
 pub const LENGTH_BYTES_MAX: usize = 1 << 16;
 
-/// The most patterns of a set: a pattern takes about 300 bytes of memory.
+/// Maximum number of patterns of a set: a pattern takes about 300 bytes of memory.
 pub const PATTERNS_MAX: usize = 1_000_000;
 
-/// The error for a set of more than [`PATTERNS_MAX`].
+/// Makes the error for a set of more than [`PATTERNS_MAX`].
 pub(crate) fn too_many() -> Error {
     Error::Set(format!("more than {PATTERNS_MAX} patterns; search for them in several runs"))
 }
@@ -41,7 +41,7 @@ pub struct Pattern {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Bytes, in a form; in letters, case may be ignored by the set's options.
+    /// Bytes, in a form. The set's options may ignore the case of letters.
     Literal { bytes: Vec<u8>, form: Form, is_word: bool },
     /// Byte values under a mask: a text byte `t` matches when `t & mask == value`.
     Masked { value: Vec<u8>, mask: Vec<u8> },
@@ -51,28 +51,28 @@ pub(crate) enum Kind {
     Regex(String),
 }
 
-/// How the bytes of a literal stand in the data.
+/// The form in which the bytes of a literal occur in the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As they are, and in all further forms that the set's options ask for.
+    /// Unchanged, and in all further forms that the set's options request.
     Plain,
     Utf16Le,
     Utf16Be,
-    /// Under exclusive or with any one byte.
+    /// Xored with any single byte.
     Xor,
     Base64,
 }
 
 impl Pattern {
-    /// The bytes of `text` in UTF-8.
+    /// Makes a pattern of the UTF-8 bytes of `text`.
     ///
     /// # Errors
-    /// When it is empty or longer than [`LENGTH_BYTES_MAX`].
+    /// If `text` is empty or longer than [`LENGTH_BYTES_MAX`].
     pub fn literal(text: &str) -> Result<Self> {
         Self::bytes(text.as_bytes(), text)
     }
 
-    /// Any bytes, shown as `text`.
+    /// Makes a pattern of any bytes, displayed as `text`.
     ///
     /// # Errors
     /// As [`Pattern::literal`].
@@ -81,15 +81,15 @@ impl Pattern {
         Ok(Self::formed(text, bytes, Form::Plain))
     }
 
-    /// Hexadecimal: bytes and wildcards (`FF D8 ?? 4?`), negated bytes (`~00`), jumps over bytes of any
-    /// value (`[4]`, `[4-6]`, `[4-]`), and alternatives (`(FF D8 | 89 50)`). Blanks between bytes are
-    /// optional.
+    /// Parses a hexadecimal pattern: bytes and wildcards (`FF D8 ?? 4?`), negated bytes (`~00`),
+    /// jumps over arbitrary bytes (`[4]`, `[4-6]`, `[4-]`), and alternatives (`(FF D8 | 89 50)`).
+    /// Blanks between bytes are optional.
     ///
-    /// It is found wherever a match begins, with the length of the shortest one there. A jump without an end
-    /// goes as far as the longest match of a regex.
+    /// A finding starts wherever a match begins and has the length of the shortest match there. An
+    /// open jump extends at most as far as the longest match of a regex.
     ///
     /// # Errors
-    /// Odd digits, other characters, nothing, or wildcards only.
+    /// An odd number of digits, other characters, no bytes, or wildcards only.
     pub fn hex(text: &str) -> Result<Self> {
         match hex::parse(text).map_err(|reason| Error::pattern(text, reason))? {
             Hex::Masked(bytes) => {
@@ -116,17 +116,17 @@ impl Pattern {
         }
     }
 
-    /// A byte regex: `.` and classes match bytes, `\xFF` is the byte FF, `(?u)` turns on
-    /// Unicode. It is compiled when the set is.
+    /// Makes a byte regex: `.` and classes match bytes, `\xFF` is the byte FF, `(?u)` turns on
+    /// Unicode. It is compiled together with the set.
     ///
     /// # Errors
-    /// When it is empty.
+    /// If it is empty.
     pub fn regex(text: &str) -> Result<Self> {
         check_length(text, text.len())?;
         Ok(Self::new(text, Kind::Regex(text.to_string())))
     }
 
-    /// The UTF-16LE form of `text` only.
+    /// Makes a pattern of only the UTF-16LE form of `text`.
     ///
     /// # Errors
     /// As [`Pattern::literal`].
@@ -134,7 +134,7 @@ impl Pattern {
         Self::wide(text, Form::Utf16Le)
     }
 
-    /// The UTF-16BE form of `text` only.
+    /// Makes a pattern of only the UTF-16BE form of `text`.
     ///
     /// # Errors
     /// As [`Pattern::literal`].
@@ -147,8 +147,8 @@ impl Pattern {
         Ok(Self::formed(text, text.as_bytes(), form))
     }
 
-    /// `bytes`, shown as `text`, under exclusive or with any one byte, including 0, which leaves them
-    /// unchanged.
+    /// Makes a pattern of `bytes`, displayed as `text`, xored with any single byte, including 0,
+    /// which leaves them unchanged.
     ///
     /// # Errors
     /// As [`Pattern::literal`].
@@ -157,8 +157,9 @@ impl Pattern {
         Ok(Self::formed(text, bytes, Form::Xor))
     }
 
-    /// `bytes`, shown as `text`, within anything that is encoded in base64, by the usual alphabet or that of
-    /// URLs. A finding has all characters that hold a bit of them.
+    /// Makes a pattern of `bytes`, displayed as `text`, within any data encoded in base64, by the
+    /// standard or the URL-safe alphabet. A finding includes every character that holds a bit of
+    /// them.
     ///
     /// # Errors
     /// As [`Pattern::literal`], and for fewer than three bytes.
@@ -172,19 +173,19 @@ impl Pattern {
         Ok(Self::formed(text, bytes, Form::Base64))
     }
 
-    /// The same pattern with a name.
+    /// Returns the same pattern with a name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = Some(name.to_string());
         self
     }
 
-    /// The same pattern, but only where no letter (of ASCII), digit or underscore precedes or follows
-    /// it. Its text is unchanged.
+    /// Returns the same pattern restricted to whole words: no ASCII letter, digit or underscore may
+    /// precede or follow it. Its text is unchanged.
     ///
     /// # Errors
-    /// For hexadecimal patterns and those in base64 or under exclusive or, which have no notion of a
-    /// word; for a regex that is too long.
+    /// For hexadecimal, base64 and xor patterns, which have no notion of a word; for a regex that
+    /// is too long.
     pub fn word(self) -> Result<Self> {
         let kind = match self.kind {
             Kind::Literal {
@@ -207,12 +208,12 @@ impl Pattern {
         Ok(Pattern { kind, ..self })
     }
 
-    /// Whether the bytes before a place decide if it is found there.
+    /// Whether the bytes before a place affect whether the pattern matches there.
     pub fn looks_back(&self) -> bool {
         matches!(self.kind, Kind::Regex(_) | Kind::Literal { is_word: true, .. })
     }
 
-    /// The name, or the pattern as written if it has none.
+    /// Returns the name, or the pattern as written if it has none.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.text)
     }
@@ -245,27 +246,27 @@ fn check_length(text: &str, bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// How the patterns of a set are read.
+/// Options that determine the meaning of a set's patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Letters match in either case: in literals by the simple case folding of Unicode, where letters of
-    /// ASCII match each other only; in regexes as they say (`(?u)`).
+    /// Ignore case: in literals by Unicode's simple case folding, where ASCII letters match each
+    /// other only; in regexes as they say (`(?u)`).
     pub ignore_case: bool,
-    /// Literals are also searched for in UTF-16LE.
+    /// Also search for literals in UTF-16LE.
     pub utf16: bool,
-    /// Literals are also searched for in UTF-16BE.
+    /// Also search for literals in UTF-16BE.
     pub utf16be: bool,
-    /// Literals are also searched for in these encodings, as far as they have their characters.
+    /// Also search for literals in these encodings, if these have their characters.
     pub encodings: Encodings,
-    /// Literals are also searched for under exclusive or with any one byte.
+    /// Also search for literals xored with any single byte.
     pub xor: bool,
-    /// Literals of three bytes or more are also searched for in base64-encoded data.
+    /// Also search for literals of three bytes or more in base64-encoded data.
     pub base64: bool,
-    /// The longest match of a regex, or of a hexadecimal pattern with jumps, in bytes.
+    /// Maximum length of a match of a regex, or of a hexadecimal pattern with jumps, in bytes.
     pub regex_length_bytes_max: usize,
-    /// The memory for the automata of all regexes: one half for their compiled form, the other for the
-    /// states that each thread computes. Each regex may take 4 MiB of the latter per thread in any
-    /// case: with less, some would compute the same states all the time.
+    /// Memory for the automata of all regexes: one half for their compiled form, the other for the
+    /// states that each thread computes lazily. Each regex may take 4 MiB of the latter per thread
+    /// in any case: with less, some would compute the same states again and again.
     pub regex_memory_bytes_max: usize,
 }
 
@@ -273,7 +274,7 @@ pub struct Options {
 pub const REGEX_MEMORY_BYTES: usize = 512 << 20;
 
 impl Options {
-    /// Whether literals have forms beside their own bytes and UTF-16LE.
+    /// Whether literals have forms besides their own bytes and UTF-16LE.
     pub(crate) fn has_more_forms(self) -> bool {
         self.utf16be || self.xor || self.base64 || !self.encodings.is_empty()
     }

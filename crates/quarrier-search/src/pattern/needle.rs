@@ -1,4 +1,4 @@
-//! Needles: what engines search for. A pattern yields one for each form, or beginning of a form.
+//! Needles, which engines search for. A pattern has one for each form, or beginning of a form.
 
 use super::expand::beginnings;
 use super::forms::{Formed, Given, Unit, forms, is_in_word};
@@ -7,7 +7,7 @@ use super::{Form, Kind, Options, Pattern};
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 
-/// The largest number of needles of a set: all patterns, in both forms of UTF-16.
+/// Maximum number of needles of a set: all patterns, in both forms of UTF-16.
 pub(crate) const NEEDLES_MAX: usize = 3_000_000;
 
 /// All needles of a set, end to end in two arrays.
@@ -17,12 +17,12 @@ pub(crate) struct Needles {
     masks: Vec<u8>,
     spans: Vec<Span>,
     length_bytes_max: usize,
-    /// How many patterns there are. A needle with a greater number stands for a check.
+    /// Number of patterns. A needle with a greater number stands for a check.
     patterns: u32,
     checks: Vec<Check>,
-    /// The most bytes of a match that is checked.
+    /// Maximum number of bytes of a match that a check verifies.
     checked_bytes_max: usize,
-    /// Whether two needles of a pattern may stand at the same place.
+    /// Whether two needles of a pattern may match at the same place.
     has_twins: bool,
 }
 
@@ -34,13 +34,13 @@ struct Span {
     is_exact: bool,
 }
 
-/// A condition that must hold at a needle's place before its pattern is found there.
+/// A condition that must hold at a needle's place for its pattern to match there.
 #[derive(Debug, Clone)]
 struct Check {
     pattern: u32,
-    /// Where the needle is no more than the beginning.
+    /// Set if the needle is only the beginning of a match.
     program: Option<Program>,
-    /// Where the match has to be a word.
+    /// Set if the match must be a whole word.
     word: Option<Unit>,
     match_bytes_max: usize,
 }
@@ -50,9 +50,10 @@ struct Check {
 pub(crate) struct Needle<'n> {
     pub(crate) value: &'n [u8],
     pub(crate) mask: &'n [u8],
-    /// The pattern, or the check, which follow the patterns: see [`Needles::confirm`].
+    /// Number of the pattern, or of the check; checks follow the patterns, see
+    /// [`Needles::confirm`].
     pub(crate) pattern: u32,
-    /// All mask bytes are 0xFF.
+    /// Whether all mask bytes are 0xFF.
     pub(crate) is_exact: bool,
 }
 
@@ -76,11 +77,11 @@ impl Needle<'_> {
 }
 
 impl Needles {
-    /// The needles of all patterns that are not regexes.
+    /// Makes the needles of all patterns that are not regexes.
     ///
     /// # Errors
-    /// When there are more than [`NEEDLES_MAX`], or more bytes than 32 bits can count; for a hexadecimal
-    /// pattern that matches more bytes than a regex may, or begins with too many possibilities.
+    /// For more than [`NEEDLES_MAX`], or more bytes than 32 bits can count; for a hexadecimal
+    /// pattern whose matches are longer than a regex's may be, or that has too many beginnings.
     pub(crate) fn new(patterns: &[Pattern], options: Options) -> Result<Self> {
         let count = u32::try_from(patterns.len()).map_err(|_| too_many())?;
         let mut needles = Needles { patterns: count, ..Needles::default() };
@@ -104,7 +105,7 @@ impl Needles {
         Ok(needles)
     }
 
-    /// A literal with no forms beside UTF-16LE.
+    /// Adds the needles of a literal whose only other form is UTF-16LE.
     fn push_plain(&mut self, pattern: u32, bytes: &[u8], options: Options) -> Result<()> {
         let fold = |b: u8| if options.ignore_case && b.is_ascii_alphabetic() { 0xDF } else { 0xFF };
         let mask: Vec<u8> = bytes.iter().map(|&b| fold(b)).collect();
@@ -115,7 +116,7 @@ impl Needles {
         for unit in text.encode_utf16() {
             let [low, high] = unit.to_le_bytes();
             value.extend([low, high]);
-            // Without case, or ASCII: the bytes of other characters may look like letters.
+            // Fold case in ASCII only: the bytes of other characters may look like letters.
             mask.extend([if high == 0 { fold(low) } else { 0xFF }, 0xFF]);
         }
         self.push(pattern, &value, &mask)
@@ -173,7 +174,8 @@ impl Needles {
         Ok(())
     }
 
-    /// The needles of a program, with a check where they do not say all. Whether it has needles.
+    /// Adds the needles of a program, with a check if they do not express it exactly. Returns false
+    /// if the program has none.
     fn push_program(
         &mut self,
         pattern: u32,
@@ -202,7 +204,7 @@ impl Needles {
     /// Adds a needle of `pattern`.
     ///
     /// # Errors
-    /// When there are more bytes than 32 bits can count.
+    /// For more bytes than 32 bits can count.
     pub(crate) fn push(&mut self, pattern: u32, value: &[u8], mask: &[u8]) -> Result<()> {
         let start = self.values.len();
         if start + value.len() > u32::MAX as usize || self.spans.len() == NEEDLES_MAX {
@@ -220,8 +222,8 @@ impl Needles {
         Ok(())
     }
 
-    /// The finding for a needle at `finding`, in `text` that begins at `offset`: the needle itself, the
-    /// pattern's match there, or nothing.
+    /// Returns the finding for a needle at `finding`, in `text` that begins at `offset`: the needle
+    /// itself, the pattern's match there, or nothing.
     pub(crate) fn confirm(&self, finding: Finding, text: &[u8], offset: u64) -> Option<Finding> {
         let Some(number) = finding.pattern.checked_sub(self.patterns) else { return Some(finding) };
         let check = self.checks.get(number as usize)?;
@@ -236,27 +238,27 @@ impl Needles {
         Some(Finding { pattern: check.pattern, length: u32::try_from(length).ok()?, ..finding })
     }
 
-    /// Whether needles stand for checks, so that each finding has to be confirmed.
+    /// Whether some needles stand for checks, so that their findings have to be confirmed.
     pub(crate) fn has_checks(&self) -> bool {
         !self.checks.is_empty()
     }
 
-    /// Whether the same finding may come twice.
+    /// Whether the same finding may occur twice.
     pub(crate) fn has_twins(&self) -> bool {
         self.has_twins
     }
 
-    /// Bytes before a finding that decide about it.
+    /// Returns the number of bytes before a finding that affect it.
     pub(crate) fn before_bytes(&self) -> usize {
         if self.checks.iter().any(|check| check.word.is_some()) { 2 } else { 0 }
     }
 
-    /// Bytes after a finding's first that decide about it.
+    /// Returns the number of bytes after a finding's first that affect it.
     pub(crate) fn after_bytes(&self) -> usize {
         self.length_bytes_max.max(self.checked_bytes_max).saturating_sub(1)
     }
 
-    /// Some of the needles, as a set of their own, whose findings the whole set confirms.
+    /// Returns some of the needles as a separate set; the whole set confirms its findings.
     pub(crate) fn subset(&self, indexes: &[usize]) -> Self {
         let mut some = Needles::default();
         for &index in indexes {
@@ -299,7 +301,7 @@ impl Needles {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Whether some needle asks for letters without case.
+    /// Whether some needle has letters in either case.
     pub(crate) fn has_folded_letters(&self) -> bool {
         self.masks.contains(&0xDF)
     }

@@ -1,13 +1,13 @@
 //! Programs: patterns whose matches differ in length, or in more than bits of a byte.
 //!
-//! A program runs from a place that a needle has found, and gives the shortest match that begins there. All
-//! ends that a step can reach are followed at once, so that no data makes it slow beyond steps times
-//! length.
+//! A program runs at each place that a needle has found, and returns the shortest match that begins
+//! there. It follows all ends that a step can reach at once, so on any data its time is at most the
+//! number of steps times the length.
 
-/// The first horizon within which a match is looked for; each further one is eight times as far.
+/// The first horizon within which to look for a match; each further one is eight times as far.
 const HORIZON_BYTES: usize = 512;
 
-/// The bytes that must follow a place. Steps go forward only.
+/// A sequence of steps that match bytes. Steps refer to later ones only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) steps: Vec<Step>,
@@ -15,25 +15,25 @@ pub(crate) struct Program {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A byte `b` with `b & mask == value`, or without.
+    /// A byte `b` with `b & mask == value`; negated: without.
     Byte { value: u8, mask: u8, negated: bool },
-    /// A byte of these, in rising order.
+    /// One of these bytes, in ascending order.
     Set(Vec<u8>),
     /// One of several strings, none of which is a prefix of another.
     Strings(Vec<Vec<u8>>),
-    /// So many bytes of any value.
+    /// A number of arbitrary bytes.
     Jump { least: u32, most: Reach },
-    /// Goes on at each of these steps.
+    /// Continues at each of these steps.
     Split(Vec<usize>),
-    /// Goes on at this step.
+    /// Continues at this step.
     Goto(usize),
 }
 
-/// How far a jump goes.
+/// The upper bound of a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     Bytes(u32),
-    /// As far as a match may be long.
+    /// Up to the maximum length of a match.
     Open,
 }
 
@@ -51,17 +51,17 @@ impl Step {
     }
 }
 
-/// Whether a byte is as a step [`Step::Byte`] wants it.
+/// Whether a byte matches a step [`Step::Byte`].
 #[inline]
 fn is_byte(byte: u8, value: u8, mask: u8, negated: bool) -> bool {
     (byte & mask == value) != negated
 }
 
-/// Ends that are reached: ranges in rising order that do not touch.
+/// The ends reached so far: ranges in ascending order that do not touch.
 type Ends = Vec<(usize, usize)>;
 
 impl Program {
-    /// The length of the shortest match at the start of `text`, of at most `most` bytes.
+    /// Returns the length of the shortest match at the start of `text`, of at most `most` bytes.
     pub(crate) fn shortest(&self, text: &[u8], most: usize) -> Option<usize> {
         let end = text.len().min(most);
         if !self.steps.iter().any(Step::is_forking) {
@@ -77,7 +77,7 @@ impl Program {
         }
     }
 
-    /// The longest that a match can be, where `most` is the longest that is allowed.
+    /// Returns the maximum length of a match, where `most` is the longest that is allowed.
     pub(crate) fn length_bytes_max(&self, most: usize) -> usize {
         let mut lengths = vec![None::<usize>; self.steps.len() + 1];
         lengths[0] = Some(0);
@@ -101,7 +101,7 @@ impl Program {
         lengths[self.steps.len()].unwrap_or_default()
     }
 
-    /// The shortest that a match can be.
+    /// Returns the minimum length of a match.
     pub(crate) fn length_bytes_min(&self) -> usize {
         let mut lengths = vec![None::<usize>; self.steps.len() + 1];
         lengths[0] = Some(0);
@@ -124,7 +124,7 @@ impl Program {
         lengths[self.steps.len()].unwrap_or_default()
     }
 
-    /// A match of steps that do not fork.
+    /// Matches steps that do not fork.
     fn straight(&self, text: &[u8]) -> Option<usize> {
         let mut at = 0;
         for step in &self.steps {
@@ -143,7 +143,7 @@ impl Program {
         Some(at)
     }
 
-    /// The shortest match that ends within `text`.
+    /// Returns the length of the shortest match that ends within `text`.
     fn within(&self, text: &[u8]) -> Option<usize> {
         let mut reached: Vec<Ends> = vec![Ends::new(); self.steps.len() + 1];
         reached[0].push((0, 0));
@@ -190,7 +190,7 @@ impl Program {
     }
 }
 
-/// Ends one byte further, where that byte is wanted.
+/// Advances each end by one byte, if that byte is wanted.
 fn each_byte(ends: &Ends, text: &[u8], next: &mut Ends, is_wanted: impl Fn(u8) -> bool) {
     let mut further = Ends::new();
     for &(from, to) in ends {
@@ -202,7 +202,7 @@ fn each_byte(ends: &Ends, text: &[u8], next: &mut Ends, is_wanted: impl Fn(u8) -
     join(next, further);
 }
 
-/// Adds a range that begins no earlier than those before.
+/// Adds a range that begins no earlier than the previous ones.
 fn push(ends: &mut Ends, (from, to): (usize, usize)) {
     match ends.last_mut() {
         Some((_, last)) if *last + 1 >= from => *last = (*last).max(to),
@@ -210,7 +210,7 @@ fn push(ends: &mut Ends, (from, to): (usize, usize)) {
     }
 }
 
-/// Adds ranges, in whatever order.
+/// Adds ranges in any order.
 fn join(ends: &mut Ends, more: Ends) {
     if ends.is_empty() && more.len() <= 1 {
         *ends = more;

@@ -1,12 +1,12 @@
-//! Matches as text.
+//! Matches in text form.
 
 use std::fmt::Write;
 
 use super::{Form, Kind, Pattern};
 
 impl Pattern {
-    /// Appends a match of this pattern, or its first bytes, to `out` as text: UTF-8 unchanged, a match
-    /// in UTF-16 decoded, every other byte as `\xNN`.
+    /// Appends a match of this pattern, or its first bytes, to `out` as text: UTF-8 unchanged, a
+    /// UTF-16 match decoded, every other byte as `\xNN`.
     pub fn show_match(&self, found: &[u8], out: &mut String) {
         match self.decode_match(found) {
             Some(text) => out.push_str(&text),
@@ -14,7 +14,7 @@ impl Pattern {
         }
     }
 
-    /// The match as text, if it is this pattern's text in UTF-16.
+    /// Returns the match as text, if it is this pattern's text in UTF-16.
     #[must_use]
     pub fn decode_match(&self, found: &[u8]) -> Option<String> {
         let text = match &self.kind {
@@ -34,7 +34,7 @@ impl Pattern {
     }
 }
 
-/// Whether `text` begins with `start`, in whatever case.
+/// Whether `text` begins with `start`, ignoring case.
 fn begins_alike(text: &str, start: &str) -> bool {
     let mut characters = text.chars();
     !start.is_empty()
@@ -47,7 +47,7 @@ fn begins_alike(text: &str, start: &str) -> bool {
         })
 }
 
-/// UTF-8 as it is, every other byte as `\xNN`.
+/// Appends UTF-8 unchanged, and every other byte as `\xNN`.
 fn push_escaped(bytes: &[u8], out: &mut String) {
     for part in bytes.utf8_chunks() {
         out.push_str(part.valid());

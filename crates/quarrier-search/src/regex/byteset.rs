@@ -10,7 +10,7 @@ impl std::fmt::Debug for ByteSet {
     }
 }
 
-/// As a regex: the byte itself, or a class.
+/// Formats the set as a regex: the byte itself, or a class.
 impl std::fmt::Display for ByteSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let show = |byte: u8| byte.escape_ascii().to_string();
@@ -82,20 +82,20 @@ impl ByteSet {
         })
     }
 
-    /// Whether all of its bytes are ASCII letters, digits or underscores, the word characters of `\b`.
+    /// Whether all bytes are ASCII letters, digits or underscores, the word characters of `\b`.
     pub(crate) fn is_word(&self) -> bool {
         *self != Self::EMPTY && self.iter().all(is_word_byte)
     }
 
-    /// The least value and mask that all of its bytes match: exact for one byte, and for a letter in
-    /// either case.
+    /// Returns the most specific value and mask that match all of its bytes: exact for one byte,
+    /// and for a letter in either case.
     pub(crate) fn cover(&self) -> (u8, u8) {
         let (all, any) = self.iter().fold((!0, 0), |(all, any), byte| (all & byte, any | byte));
         let mask = !(any & !all);
         (all & mask, mask)
     }
 
-    /// Whether value and mask of [`cover`](Self::cover) say all that it does.
+    /// Whether value and mask of [`cover`](Self::cover) match no other bytes.
     pub(crate) fn is_fixed(&self) -> bool {
         let (_, mask) = self.cover();
         mask == 0xFF || (mask == 0xDF && self.len() == 2)

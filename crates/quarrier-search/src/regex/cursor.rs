@@ -1,15 +1,15 @@
-//! Searching for a regex by its automaton, block by block.
+//! Searches for a regex with its automaton, block by block.
 
 use super::{BoundedRegex, Match, TooLong};
 use crate::finding::Finding;
 
-/// A regex's walk through a chunk, block by block.
+/// The position of a regex's search in a chunk, block by block.
 pub(crate) struct Cursor<'r> {
     regex: &'r BoundedRegex,
     from: usize,
-    /// A match found beyond the block that was asked for.
+    /// A match found beyond the requested block.
     ahead: Option<Option<Match>>,
-    /// A match too long was met: there is no way on.
+    /// Whether the search ended at a match that is too long.
     ended: bool,
 }
 
@@ -18,12 +18,12 @@ impl<'r> Cursor<'r> {
         Cursor { regex, from, ahead: None, ended: false }
     }
 
-    /// Where the next match may begin; `None` where the walk has ended.
+    /// Returns where the next match may begin; `None` if the search has ended.
     pub(crate) fn from(&self) -> Option<usize> {
         (!self.ended).then_some(self.from)
     }
 
-    /// Adds all further matches that begin before `end`. One that is too long ends the walk
+    /// Adds all further matches that begin before `end`. A match that is too long ends the search
     /// and is returned.
     pub(crate) fn walk(
         &mut self,

@@ -1,8 +1,8 @@
-//! Where the first match ends.
+//! Finds the earliest end of a match.
 //!
-//! `\x00+\xFF` over a megabyte of zeros before the `FF` matches a megabyte, which is too long,
-//! from each of a million starts. To try them one by one would take hours; to know where the
-//! first match ends is one pass, and only starts close before it are worth a try.
+//! `\x00+\xFF` over a megabyte of zeros before the `FF` matches a megabyte, which is too long, from
+//! each of a million starts. Trying each would take hours. Finding the earliest end of a match
+//! takes one pass, and only starts close before it are worth trying.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson;
 use regex_syntax::hir::Hir;
 
-/// An automaton that is built when it is first needed, which is rarely.
+/// An automaton that is built when it is first needed, which is rare.
 pub(super) struct EarliestEnd {
     hir: Hir,
     dfa: OnceLock<Option<DFA>>,
@@ -27,8 +27,8 @@ impl EarliestEnd {
         &self.hir
     }
 
-    /// The smallest end of all matches within `range`. `None` if there is no match, or the automaton
-    /// gave up.
+    /// Returns the smallest end of all matches within `range`. `None` if there is no match, or the
+    /// automaton gave up.
     pub(super) fn after(&self, text: &[u8], range: Range<usize>) -> Option<usize> {
         let dfa = self.dfa.get_or_init(|| build(&self.hir)).as_ref()?;
         let input = Input::new(text).range(range).earliest(true);

@@ -55,7 +55,7 @@ pub(super) struct Run {
     /// The minimum and maximum distance of the run from the match's start.
     pub(super) offset_min: usize,
     pub(super) offset_max: Option<usize>,
-    /// Whether a word begins, or ends, with it.
+    /// Whether a word begins, or ends, with the run.
     pub(super) begins_word: bool,
     pub(super) ends_word: bool,
 }

@@ -1,8 +1,8 @@
-//! Finds where runs stand, those of all regexes in one pass.
+//! Finds the runs of all regexes in one pass.
 //!
-//! Runs with a few fixed bytes in a row are needles of the engine that serves literals. Runs of
-//! classes (`\d\d:\d\d`, 32 hexadecimal digits) go into a packed filter of their own,
-//! with the exact sets of six of their bytes. Both are then compared byte by byte.
+//! Runs with a few adjacent fixed bytes are needles of the engine for literals. Runs of classes
+//! (`\d\d:\d\d`, 32 hexadecimal digits) have a separate packed filter, with the exact sets of six
+//! of their bytes. Both are then compared byte by byte.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,22 +23,23 @@ use crate::wanted::Wanted;
 const WORDS: usize = BLOCK_BYTES / 64;
 const BUCKETS: usize = 8;
 
-/// A needle has no more fixed bytes in a row, and is lengthened to the width of the filter if it has fewer.
+/// Maximum number of adjacent fixed bytes of a needle. A needle with fewer than the filter's width
+/// is extended to that width.
 const NEEDLE_BYTES_MAX: usize = 32;
 
-/// A run stands at a position.
+/// An occurrence of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hit {
     pub(super) at: usize,
     pub(super) run: u32,
 }
 
-/// Looks for runs.
+/// Searches for runs.
 pub(super) struct Spotter {
     runs: Vec<Run>,
     fixed: Option<Fixed>,
     classes: Option<Classes>,
-    /// The greatest distance from a run's start at which the filters may look.
+    /// The greatest distance from a run's start that the filters examine.
     pub(super) reach: usize,
 }
 
@@ -46,15 +47,15 @@ pub(super) struct Spotter {
 struct Fixed {
     needles: Needles,
     engine: Literals,
-    /// For each needle the runs that contain it, and where.
+    /// For each needle, the runs that contain it, and its offset in them.
     users: Vec<Vec<(u32, usize)>>,
 }
 
-/// Runs of classes, searched for by a packed filter.
+/// Runs of classes, found by a packed filter.
 struct Classes {
-    /// `None` where this CPU has none.
+    /// `None` if this CPU has none.
     filter: Option<Packed>,
-    /// For each place and byte value, the groups that allow it.
+    /// For each offset and byte value, the groups that allow it.
     groups: Vec<[u64; 256]>,
     entries: Vec<Vec<Entry>>,
 }
@@ -62,7 +63,7 @@ struct Classes {
 /// Bits of the tables that distinguish candidates; if there are more runs, some share a bit.
 const GROUPS: usize = 64;
 
-/// A run, and the place of the bytes in it that the filter sees.
+/// A run, and the offset of the bytes in it that the filter sees.
 #[derive(Clone, Copy)]
 struct Entry {
     run: u32,
@@ -70,7 +71,7 @@ struct Entry {
 }
 
 impl Spotter {
-    /// Looks for these runs.
+    /// Builds a spotter for these runs.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped)
@@ -93,7 +94,7 @@ impl Spotter {
         Ok(Spotter { runs, fixed, classes, reach: RUN_BYTES_MAX })
     }
 
-    /// The engine for runs with fixed bytes, for people.
+    /// Returns the name of the engine for runs with fixed bytes, for display.
     pub(super) fn engine(&self) -> &'static str {
         match self.fixed.as_ref().map(|fixed| &fixed.engine) {
             Some(Literals::Gram(_)) => "regex-gram",
@@ -101,8 +102,8 @@ impl Spotter {
         }
     }
 
-    /// Adds the runs that the filters find in `positions` (at most [`BLOCK_BYTES`]). A run may start up
-    /// to `reach` bytes before. `is_wanted` says whether a run at a place is of use.
+    /// Adds the runs that the filters find in `positions` (at most [`BLOCK_BYTES`]). A run may
+    /// start up to `reach` bytes before. `is_wanted` decides whether a run at a position is useful.
     pub(super) fn scan(
         &self,
         text: &[u8],
@@ -132,7 +133,7 @@ impl Spotter {
     }
 }
 
-/// Whether a run stands at one of `places` at least. `probe` is its rarest byte.
+/// Whether a run occurs at any of `places`. `probe` is the index of its rarest byte.
 pub(super) fn stands_in(run: &Run, probe: usize, text: &[u8], places: Range<usize>) -> bool {
     let set = &run.sets[probe];
     let (from, to) = (places.start + probe, text.len().min(places.end + probe));
@@ -145,7 +146,7 @@ pub(super) fn stands_in(run: &Run, probe: usize, text: &[u8], places: Range<usiz
             Some(None) if stands_alone(run, text, at) => return true,
             Some(differs) => differs.unwrap_or(0),
         };
-        // Where the byte that differs is in no set before it, the run cannot stand up to there.
+        // If no earlier set contains the mismatched byte, no start up to it can match.
         let byte = text[at + differs];
         let is_apart = run.sets[..differs].iter().all(|set| !set.contains(byte));
         at += if is_apart { differs + 1 } else { 1 };
@@ -156,21 +157,22 @@ pub(super) fn stands_in(run: &Run, probe: usize, text: &[u8], places: Range<usiz
     false
 }
 
-/// The last byte at which the text differs from a run at `at`; `None` where the text ends before.
+/// Returns the last byte at which the text differs from a run at `at`; `None` if the text ends
+/// before.
 #[inline]
 fn differs_at(run: &Run, text: &[u8], at: usize) -> Option<Option<usize>> {
     let there = text.get(at..at + run.sets.len())?;
     Some(there.iter().zip(&run.sets).rposition(|(&byte, set)| !set.contains(byte)))
 }
 
-/// Whether a run stands at `at`.
+/// Whether a run occurs at `at`.
 #[inline]
 fn stands_at(run: &Run, text: &[u8], at: usize) -> bool {
-    // The last bytes first: a run too short differs there.
+    // Compare the last bytes first: in a stretch shorter than the run, they differ.
     differs_at(run, text, at) == Some(None) && stands_alone(run, text, at)
 }
 
-/// Whether no word goes on beside a run at `at`, where it begins one or ends one.
+/// Whether no word continues before or after a run at `at` that begins or ends a word.
 #[inline]
 fn stands_alone(run: &Run, text: &[u8], at: usize) -> bool {
     let end = at + run.sets.len();
@@ -180,7 +182,7 @@ fn stands_alone(run: &Run, text: &[u8], at: usize) -> bool {
     !begins_inside && !ends_inside
 }
 
-/// The longest stretch of fixed bytes, if it is long enough for a needle.
+/// Returns the longest stretch of fixed bytes, if it is long enough for a needle.
 fn streak(sets: &[ByteSet]) -> Option<Range<usize>> {
     let (mut best, mut start) = (0..0, 0);
     for (place, set) in sets.iter().enumerate() {
@@ -313,11 +315,11 @@ impl Classes {
         }
     }
 
-    /// The groups that allow the bytes at a position.
+    /// Returns the groups that allow the bytes at a position.
     #[inline]
     fn groups_at(&self, text: &[u8], position: usize) -> u64 {
         self.groups.iter().enumerate().fold(!0, |left, (place, table)| {
-            // Past the text's end no run can go on, but a shorter one may have ended.
+            // No run continues past the end of the text, but a shorter one may have ended before.
             text.get(position + place).map_or(left, |&byte| left & table[byte as usize])
         })
     }

@@ -25,7 +25,7 @@ use super::attempt::{Attempts, DEAD, MATCH};
 use super::byteset::ByteSet;
 use crate::finding::Finding;
 
-/// The start that stands for no match.
+/// A start that stands for no match.
 const NO_START: u64 = u64::MAX;
 
 /// Watches one regex.
@@ -75,7 +75,7 @@ impl View<'_> {
     }
 }
 
-/// Tells where a match may begin: not inside another.
+/// Decides where a match may begin: not inside another.
 pub(super) struct Free<'m> {
     matches: &'m [Finding],
     /// The end of the match before them.
@@ -280,7 +280,7 @@ impl Watch {
             }
             let has_matched = self.step_fresh(view, at);
             at += 1;
-            // If one more of the same byte changes nothing, neither does the rest of them.
+            // If one more of the same byte changes nothing, the rest of them change nothing.
             if in_run && is_free && !has_matched && last == self.fresh {
                 let end = if at <= starts.end { starts.end } else { to };
                 if self.attempts.depends_on_neighbours() {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::oracle::{Meant, all, check, engines, searcher};
 
-/// Bytes from a small alphabet, so that patterns meet the text, overlap and repeat.
+/// Bytes from a small alphabet, so that patterns occur in the text, overlap and repeat.
 fn byte() -> impl Strategy<Value = u8> {
     prop_oneof![
         4 => Just(b'a'),
@@ -60,7 +60,7 @@ proptest! {
         skip in 0usize..64,
         pattern in prop::collection::vec(any::<u8>(), 1..9),
     ) {
-        // The pattern stands at the start, at the very end and in between, with noise around.
+        // The pattern occurs at the start, at the very end and in between, with noise around it.
         let mut text: Vec<u8> = (0..length + skip).map(|i| (i * 37) as u8).collect();
         text.extend_from_slice(&pattern);
         text.splice(skip..skip, pattern.iter().copied());
@@ -74,7 +74,7 @@ proptest! {
     }
 }
 
-/// A small generator, so that large sets need no strategy.
+/// A small generator, so that large sets need no proptest strategy.
 pub(crate) fn noise(seed: u64) -> impl Iterator<Item = u8> {
     let mut state = seed | 1;
     std::iter::repeat_with(move || {
@@ -85,8 +85,8 @@ pub(crate) fn noise(seed: u64) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Many patterns, half of them planted; the oracle is a map from start to planted pattern, checked
-/// against plain search for a few.
+/// Checks many patterns, half of them planted; the oracle is a map from start to planted pattern,
+/// checked against plain search for a few.
 fn check_many(count: usize, make: impl Fn(usize) -> Vec<u8>, background: u8) {
     let patterns: Vec<Meant> = (0..count).map(|i| Meant::literal(&make(i))).collect();
     let mut text = vec![background; 64];
@@ -163,7 +163,7 @@ fn a_finding_at_every_offset_is_reported_at_every_offset() {
     check(&[Meant::literal(&[0; 5])], &[0; 300]);
 }
 
-/// Where most positions are candidates, a few short needles are compared with whole words.
+/// If most positions are candidates, a few short needles are compared with whole words.
 #[test]
 fn needles_in_data_that_is_dense_with_candidates_are_told_apart() {
     let half = |text: &str| Meant {

@@ -1,5 +1,5 @@
-//! Devices find what the oracle finds: for every number of patterns, kind of data and chunk size; and
-//! when they fail, too.
+//! Devices find what the oracle finds, for every number of patterns, kind of data and chunk size,
+//! and also when they fail.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use quarrier_search::{Builder, Finding, GpuSearcher, Options, Pattern, Sample, S
 use super::engines::{meant, noise};
 use super::oracle::{Meant, all};
 
-/// The first device of this machine; `None` only if no driver is installed.
+/// Returns the first device of this machine; `None` only if no driver is installed.
 pub(crate) fn device() -> Option<&'static Device> {
     static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
     DEVICE
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// Every occurrence of exact patterns, by a map from bytes to patterns for each length.
+/// Returns every occurrence of exact patterns, by a map from bytes to patterns for each length.
 fn occurrences(patterns: &[Vec<u8>], text: &[u8]) -> Vec<Finding> {
     let mut by_length: HashMap<usize, HashMap<&[u8], Vec<u32>>> = HashMap::new();
     for (index, pattern) in patterns.iter().enumerate() {
@@ -146,7 +146,7 @@ fn check_many(patterns: &[Vec<u8>], text: &[u8], buffer_bytes: usize) {
     }
 }
 
-/// Noise with every fifth pattern in it.
+/// Returns noise with every fifth pattern in it.
 fn planted(patterns: &[Vec<u8>], noise_bytes: usize) -> Vec<u8> {
     let mut text: Vec<u8> = noise(3).take(noise_bytes).collect();
     for (i, pattern) in patterns.iter().enumerate().step_by(patterns.len() / 5_000 * 5 + 1) {
@@ -176,7 +176,7 @@ fn patterns_with_one_prefix_are_told_apart() {
 fn short_runs_of_fixed_bytes_have_classes_of_their_own() {
     let mut patterns: Vec<Meant> =
         [&b"ab"[..], b"abc", b"abcd", b"\0\0", b"x"].iter().map(|p| Meant::literal(p)).collect();
-    // Two fixed bytes, three, one, half ones.
+    // Two fixed bytes, three, one, and half bytes.
     for text in ["a??b", "ab?c", "a?b?c?ab", "a?abc?b", "??abcd"] {
         let bytes = text.bytes().map(|b| if b == b'?' { (0, 0) } else { (b, 0xFF) }).collect();
         patterns.push(Meant { bytes });
@@ -189,7 +189,7 @@ fn short_runs_of_fixed_bytes_have_classes_of_their_own() {
 
 #[test]
 fn findings_past_the_room_for_them_are_found_by_a_second_run() {
-    // 65,536 fit at first, and a million are too many for a device.
+    // 65,536 findings fit at first, and a million are too many for a device.
     for length in [65_536 + 3, 70_000, 300_000, 1_100_000] {
         let patterns = [vec![0; 4], vec![0; 9]];
         check_many(&patterns, &vec![0; length], 1 << 21);
@@ -248,9 +248,9 @@ fn the_timeline_shows_what_slots_did() {
     assert_eq!(bytes, text.len() as u64);
 }
 
-/// A device that is lost after some jobs.
+/// A device that fails after some jobs.
 struct Failing {
-    /// None where it never worked, so that no driver is needed.
+    /// `None` for a device that never works, which needs no driver.
     inner: Option<Box<dyn Driver>>,
     facts: Facts,
     jobs_left: AtomicI64,
@@ -262,7 +262,8 @@ impl Failing {
     }
 }
 
-// SAFETY: everything is the inner driver's; without one there is no memory to speak of.
+// SAFETY: `pin` and `collect` are the inner driver's, which keeps the contract. Without an inner
+// driver `pin` returns an error, and no step runs, so nothing accesses host memory.
 unsafe impl Driver for Failing {
     fn facts(&self) -> &Facts {
         &self.facts
@@ -281,7 +282,8 @@ unsafe impl Driver for Failing {
     }
 
     unsafe fn free(&self, buffer: Raw) {
-        // SAFETY: passed on.
+        // SAFETY: the inner driver made the handle, and the caller keeps its contract, which is the
+        // same.
         self.inner.iter().for_each(|inner| unsafe { inner.free(buffer) });
     }
 
@@ -290,7 +292,8 @@ unsafe impl Driver for Failing {
     }
 
     unsafe fn unpin(&self, start: NonNull<u8>, pinned: Raw) {
-        // SAFETY: passed on.
+        // SAFETY: the inner driver made the handle, and the caller keeps its contract, which is the
+        // same.
         self.inner.iter().for_each(|inner| unsafe { inner.unpin(start, pinned) });
     }
 
@@ -299,7 +302,8 @@ unsafe impl Driver for Failing {
     }
 
     unsafe fn close_queue(&self, queue: Raw) {
-        // SAFETY: passed on.
+        // SAFETY: the inner driver made the handle, and the caller keeps its contract, which is the
+        // same.
         self.inner.iter().for_each(|inner| unsafe { inner.close_queue(queue) });
     }
 
@@ -307,13 +311,15 @@ unsafe impl Driver for Failing {
         if self.jobs_left.fetch_sub(1, Ordering::Relaxed) <= 0 {
             return Err(self.lost());
         }
-        // SAFETY: passed on.
+        // SAFETY: the inner driver made all handles, and the caller keeps its contract, which is
+        // the same.
         self.inner.as_ref().map_or(Ok(()), |inner| unsafe { inner.submit(queue, steps) })
     }
 
     unsafe fn collect(&self, queue: Raw) -> Result<Times> {
         let inner = self.inner.as_ref();
-        // SAFETY: passed on.
+        // SAFETY: the inner driver made the handle, and the caller keeps its contract, which is the
+        // same.
         inner.map_or(Ok(Times::default()), |inner| unsafe { inner.collect(queue) })
     }
 }

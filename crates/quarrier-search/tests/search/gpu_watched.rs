@@ -1,7 +1,7 @@
-//! Kernels in a simulator that watches every access: races, and accesses outside of buffers.
+//! Runs kernels in a simulator that reports races and accesses outside buffers.
 //!
-//! It takes the place of the devices' drivers in a process of its own, this very program, which
-//! runs the two tests below by name. One slot alone: the simulator runs one kernel at a time.
+//! The simulator takes the place of the drivers in a separate process, which is this program again
+//! and runs the two tests below by name. One slot only: the simulator runs one kernel at a time.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use super::oracle::{Meant, all};
 
 const SIMULATOR: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 
-/// All classes, needles that extend past the end, more findings than there is room for at once.
+/// All classes, needles that extend past the end, and more findings than fit at first.
 #[test]
 fn a_small_corpus_on_one_slot() {
     let Some(device) = device() else { return };
@@ -49,7 +49,7 @@ fn a_kernel_that_races() {
     let mut last = [0; 4];
     let mut job = Job::new();
     let bound = kernels[0].bind().buffer("out", &out).unwrap();
-    // SAFETY: it writes the one word that `out` has.
+    // SAFETY: the kernel writes only the one word that `out` has, and reads nothing.
     unsafe { job.launch(&kernels[0], bound, 1, 4) };
     job.read(&out, &mut last);
     queue.run(job).unwrap();

@@ -1,4 +1,4 @@
-//! The language of patterns against a twin that tries every way at every place.
+//! The pattern language, against a naive implementation that tries every way at every position.
 
 use proptest::prelude::*;
 use quarrier_core::pipeline::Access;
@@ -7,7 +7,7 @@ use quarrier_search::{EngineName, Finding, Options, Pattern, Searcher, parse_fil
 
 use super::oracle::{Cut, run};
 
-/// Compares every engine, whole and in chunks, with the twin's findings.
+/// Compares every engine, on the whole text and in chunks, with the expected findings.
 fn check(patterns: &[Pattern], options: Options, text: &[u8], expected: &[Finding]) {
     let engines = EngineName::ALL.into_iter().filter(|engine| engine.is_available());
     for engine in engines.filter(|engine| *engine != EngineName::Memmem) {
@@ -23,7 +23,7 @@ fn check(patterns: &[Pattern], options: Options, text: &[u8], expected: &[Findin
     }
 }
 
-/// The longest match of a pattern with open jumps.
+/// Maximum length of a match of a pattern with open jumps.
 const LENGTH_MAX: usize = 24;
 
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ fn written(items: &[Item]) -> String {
     items.iter().map(item).collect::<Vec<_>>().join(" ")
 }
 
-/// Every end of a match of `items` that begins at `at`, by trying all ways.
+/// Returns every end of a match of `items` that begins at `at`, by trying all ways.
 fn ends(items: &[Item], text: &[u8], at: usize) -> Vec<usize> {
     let Some((item, rest)) = items.split_first() else { return vec![at] };
     let next: Vec<usize> = match item {
@@ -88,7 +88,7 @@ fn jump() -> impl Strategy<Value = Item> {
         .prop_map(|(least, more)| Item::Jump { least, most: more.map(|more| least + more) })
 }
 
-/// Bytes with a jump or alternatives between them here and there.
+/// Draws bytes with occasional jumps or alternatives between them.
 fn items(depth: u32) -> BoxedStrategy<Vec<Item>> {
     let piece = match depth {
         0 => prop_oneof![3 => byte_item(), 1 => jump()].boxed(),
@@ -117,7 +117,7 @@ proptest! {
         let options = Options { regex_length_bytes_max: LENGTH_MAX, ..Options::default() };
         let mut meant = Vec::new();
         for items in drawn {
-            // Those that begin with too little, or may be too long, are refused.
+            // Patterns that begin with too little, or may be too long, are refused.
             let Ok(pattern) = Pattern::hex(&written(&items)) else { continue };
             if Searcher::builder().options(options).build(vec![pattern.clone()]).is_ok() {
                 meant.push((pattern, items));
@@ -167,7 +167,7 @@ proptest! {
     }
 }
 
-/// Letters with all kinds of case, and the characters that are the same but for case.
+/// Letters with every kind of case, and the characters that equal them but for case.
 const FOLDED: [(char, &[char]); 13] = [
     ('a', &['a', 'A']),
     ('K', &['k', 'K']),
@@ -260,7 +260,7 @@ impl Wanted {
     }
 }
 
-/// A text as data may have it, in any case.
+/// Returns a text in random case, in a form that data may have.
 fn data(text: &[char], form: usize) -> Vec<u8> {
     let any_case = |place: usize, c: &char| -> char {
         let (_, variants) = FOLDED.iter().find(|(one, _)| one == c).unwrap();
@@ -296,7 +296,7 @@ fn base64_of(bytes: &[u8]) -> Vec<u8> {
     bits.chunks(6).map(|chunk| LETTERS[usize::from(six(chunk))]).collect()
 }
 
-/// The six bits of a letter in either alphabet.
+/// Returns the six bits of a character in either alphabet.
 fn six_bits(letter: u8) -> Option<Vec<u8>> {
     let letter = match letter {
         b'-' => b'+',
@@ -307,7 +307,7 @@ fn six_bits(letter: u8) -> Option<Vec<u8>> {
     Some((0..6).rev().map(|bit| value >> bit & 1).collect())
 }
 
-/// All strings of characters that a pattern stands for.
+/// Returns all strings of characters that a pattern matches.
 fn spellings(characters: &[char], ignore_case: bool) -> Vec<String> {
     let mut all = vec![String::new()];
     for c in characters {
@@ -325,7 +325,7 @@ fn is_of_word(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// Every place and length where a pattern stands, once each.
+/// Returns every place and length of a match, without duplicates.
 fn occurrences(
     characters: &[char],
     kind: Kind,
@@ -372,7 +372,7 @@ fn occurrences(
             }
         }
     }
-    // The bytes under exclusive or and in base64 know letters of ASCII only.
+    // Under xor and in base64, only ASCII letters have case.
     let given: String = characters.iter().collect();
     let is_same = |a: u8, b: u8| {
         a == b || wanted.ignore_case && a.is_ascii_alphabetic() && a & 0xDF == b & 0xDF
@@ -397,7 +397,8 @@ fn occurrences(
             })
             .collect();
         for lead in 0..3 {
-            // The letters that hold a bit, and how many bits of the first are the neighbour's.
+            // The characters that hold a bit, and how many bits of the first belong to the byte
+            // before.
             let (first, last) = (8 * lead / 6, (8 * (lead + given.len()) - 1) / 6);
             let skipped = 8 * lead - 6 * first;
             for (at, there) in text.windows(last - first + 1).enumerate() {

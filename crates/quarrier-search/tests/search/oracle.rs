@@ -6,7 +6,7 @@ use quarrier_core::source::{Memory, Source};
 use quarrier_search::{EngineName, Finding, Options, Pattern, Searcher};
 use std::ops::ControlFlow;
 
-/// A pattern as a test means it: for each byte a value and a mask.
+/// A pattern in the form of the oracle: a value and a mask for each byte.
 #[derive(Debug, Clone)]
 pub(crate) struct Meant {
     pub(crate) bytes: Vec<(u8, u8)>,
@@ -17,7 +17,7 @@ impl Meant {
         Meant { bytes: bytes.iter().map(|&b| (b, 0xFF)).collect() }
     }
 
-    /// The same pattern as the searcher is given it.
+    /// Returns the same pattern in the form that the searcher takes.
     pub(crate) fn pattern(&self) -> Pattern {
         let half = |value: u8, mask: u8| match mask {
             0 => '?',
@@ -32,7 +32,7 @@ impl Meant {
     }
 }
 
-/// Every occurrence, position by position, byte by byte.
+/// Returns every occurrence, position by position, byte by byte.
 pub(crate) fn all(patterns: &[Meant], text: &[u8]) -> Vec<Finding> {
     let mut found = Vec::new();
     for offset in 0..text.len() {
@@ -55,7 +55,7 @@ pub(crate) fn all(patterns: &[Meant], text: &[u8]) -> Vec<Finding> {
     found
 }
 
-/// The engines that can serve these patterns on this machine.
+/// Returns the engines that can serve these patterns on this machine.
 pub(crate) fn engines(patterns: &[Meant]) -> Vec<EngineName> {
     let is_one_literal = patterns.len() == 1 && patterns[0].bytes.iter().all(|&(_, m)| m == 0xFF);
     EngineName::ALL
@@ -74,7 +74,7 @@ pub(crate) fn searcher_with(patterns: Vec<Pattern>, options: Options) -> Searche
     Searcher::builder().options(options).build(patterns).unwrap()
 }
 
-/// How a test cuts a source.
+/// How a test cuts a source into chunks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) access: Access,
@@ -83,14 +83,14 @@ pub(crate) struct Cut {
     pub(crate) buffer_bytes: usize,
 }
 
-/// All findings of a run over `source`.
+/// Returns all findings of a run over `source`.
 pub(crate) fn run(searcher: &Searcher, source: &dyn Source, cut: Cut) -> Vec<Finding> {
     let mut all = Vec::new();
     let mut sink = searcher.sink(|_, findings| {
         all.extend_from_slice(findings);
         ControlFlow::Continue(())
     });
-    // SAFETY: a searcher compares bytes, and the sink looks at none.
+    // SAFETY: a searcher only compares bytes and makes no text of them, and this sink reads none.
     let promise = unsafe { AsData::promised() };
     Pipeline::new(source)
         .show_changing(promise)

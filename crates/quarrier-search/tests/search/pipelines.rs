@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// A reader that gives a few bytes at a time.
+/// A reader that returns a few bytes at a time.
 struct InPieces<'t>(&'t [u8], usize);
 
 impl std::io::Read for InPieces<'_> {
@@ -104,7 +104,7 @@ fn file_of(text: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-/// Parts of odd sizes, some empty.
+/// Splits a text into parts of odd sizes, some empty.
 fn split_of(text: &[u8]) -> SplitSource {
     let third = text.len() / 3;
     let (a, rest) = text.split_at(third);

@@ -1,4 +1,4 @@
-//! Sets of regexes find what each of them finds alone, by the regex library.
+//! A set of regexes finds the same as each regex alone, searched by the regex library.
 
 use proptest::prelude::*;
 use quarrier_search::{Options, Pattern, Searcher};
@@ -6,7 +6,8 @@ use quarrier_search::{Options, Pattern, Searcher};
 use super::engines::noise;
 use super::regexes::check;
 
-/// The parts from which regexes are drawn: literals, prefixes of any length, alternatives, classes, edges.
+/// The parts from which regexes are composed: literals, prefixes of any length, alternatives,
+/// classes, edges.
 const ATOMS: [&str; 34] = [
     "key",
     "token",
@@ -44,7 +45,7 @@ const ATOMS: [&str; 34] = [
     r"[0-9a-f]{32}\b",
 ];
 
-/// The parts from which texts are drawn.
+/// The parts from which texts are composed.
 const PIECES: [&str; 34] = [
     "key",
     "KEY",
@@ -86,7 +87,7 @@ fn regex() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(&ATOMS[..]), 1..7).prop_map(|atoms| atoms.concat())
 }
 
-/// Whether a set may have this regex: it must not match the empty string.
+/// Whether a set accepts this regex: it must not match the empty string.
 fn is_allowed(regex: &str) -> bool {
     Searcher::builder().build(vec![Pattern::regex(regex).unwrap()]).is_ok()
 }
@@ -170,7 +171,7 @@ fn rules_find_what_each_finds_alone_across_blocks_and_seams() {
     check(&RULES, &text[..70_000], 3_001, 3);
 }
 
-/// Runs everywhere and no match, until the gate gives up; then data in which it helps again.
+/// Runs everywhere without a match, until the gate gives up; then data in which it helps again.
 #[test]
 fn a_useless_gate_gives_up_and_comes_back() {
     let mut text = b"key".repeat(60_000);

@@ -57,7 +57,7 @@ const REGEXES: [&str; 48] = [
     "(?m)b$",
     r"\Aa",
     r"[ab]{2}\z",
-    // With rare runs, some way from the start, so that the packed filter gates them.
+    // Regexes with rare runs, some way from the start, so that the packed filter gates them.
     "[ab]{0,3}cd",
     r"a{1,4}c[ab]{1,2}\n",
     "(?:ab|b)dc?",
@@ -66,7 +66,7 @@ const REGEXES: [&str; 48] = [
     "d[ab]*d",
     r"(?m)^b?c$",
     "c{2,}d?",
-    // That read on through nearly any byte.
+    // Regexes that read on through nearly any byte.
     "a.*",
     "a.*b",
     "a.*?b",
@@ -77,7 +77,7 @@ const REGEXES: [&str; 48] = [
     "a(?:.*c)?",
     "d(?s:.)*?d",
     r"(?m)^.+$",
-    // Regexes whose matches may end far after the bound, or start to, or only seem to.
+    // Regexes whose matches end far after the bound, or begin to, or only seem to.
     "ad*b",
     "(?s)a.*?c|b.*?d",
     "(?s)a.*?dd|b",
@@ -97,8 +97,8 @@ const REGEXES: [&str; 48] = [
 ];
 
 /// The contract: leftmost-first matches that do not overlap, up to one that is longer than allowed,
-/// whose start is reported. After that start, findings count up to the byte at which the first match
-/// that may begin proves to be too long, less the bound and a byte.
+/// the start of which is reported. Findings after that start count up to the byte at which the
+/// first such match proves too long, less the bound and a byte.
 fn bounded(regex: &str, text: &[u8], bytes_max: usize) -> (Vec<Finding>, Option<u64>) {
     let syntax = syntax::Config::new().unicode(false).utf8(false);
     let regex = Regex::builder().syntax(syntax).build(regex).unwrap();
@@ -134,7 +134,7 @@ fn bounded(regex: &str, text: &[u8], bytes_max: usize) -> (Vec<Finding>, Option<
 fn check_bounded(regex: &str, text: &[u8], bytes_max: usize, cut: Cut) {
     let options = Options { regex_length_bytes_max: bytes_max, ..Options::default() };
     let searcher = Searcher::builder().options(options).build(vec![Pattern::regex(regex).unwrap()]);
-    // A regex that always matches more than so few bytes is refused.
+    // A regex whose matches are all longer than this bound is refused.
     let Ok(searcher) = searcher else { return };
     let (expected, too_long) = bounded(regex, text, bytes_max);
     check_against(&searcher, regex, text, (expected, too_long), cut);
@@ -198,7 +198,7 @@ proptest! {
             prop_oneof![5 => Just(b'a'), 3 => Just(b'b'), 1 => Just(b'c'), 1 => Just(b'd'), 1 => Just(b'\n'), 1 => Just(b' ')],
             0..600,
         ),
-        // A stretch on which nothing ends, longer than a piece.
+        // A stretch longer than a piece, in which no match ends.
         (stretch, at) in (prop_oneof![Just(0usize), 0usize..3000], any::<prop::sample::Index>()),
         byte in prop_oneof![2 => Just(b'a'), 1 => Just(b'd'), 1 => Just(b' ')],
         regex in 0..REGEXES.len(),
@@ -214,7 +214,8 @@ proptest! {
     }
 }
 
-/// Each start reads on for an end that never comes, or comes too late: the cost is bounded.
+/// Each start reads on for an end that never comes, or comes too late: the cost per byte is
+/// bounded.
 #[test]
 fn a_regex_that_reads_on_at_every_byte_costs_its_bound_a_byte() {
     let cut = Cut { access: Access::Read, workers: 2, buffers: 4, buffer_bytes: 1 << 17 };
@@ -231,7 +232,7 @@ fn a_regex_that_reads_on_at_every_byte_costs_its_bound_a_byte() {
     let c = || (0..1 << 18).step_by(64).map(at);
     check("(?s)a.*b|c", &text, c().collect(), None);
     text.push(b'b');
-    // That is known at the end.
+    // The search knows that only at the end.
     let counts_until = (1 << 18) + 1 - 101;
     let before = c().filter(|found| found.offset < counts_until).collect();
     check("(?s)a.*b|c", &text, before, Some(1));
@@ -239,7 +240,7 @@ fn a_regex_that_reads_on_at_every_byte_costs_its_bound_a_byte() {
 
 #[test]
 fn a_run_of_overlapping_candidates_is_stitched_across_all_chunks() {
-    // Every chunk's guess is off by one against the chunk before, all the way through.
+    // Every provisional match is off by one against the chunk before, all the way through.
     let text = vec![b'a'; 10_001];
     check(&["aa", "a{3}"], &text, 77, 3);
 }
@@ -281,12 +282,12 @@ fn a_byte_escape_in_a_regex_is_that_byte() {
     assert_eq!(found, [Finding { offset: 2, pattern: 0, length: 3 }]);
 }
 
-/// Runs of narrow bytes, far longer than any match may be: what counts is that these end.
+/// Long runs of bytes that a regex repeats, far longer than any match may be: the search must end.
 #[test]
 fn runs_longer_than_any_match_take_no_longer_than_they_are() {
     let searcher =
         |regex: &str| searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
-    // A match from every start, most too long: the first is reported.
+    // A match from every start, most of them too long: the first is reported.
     let mut zeros = vec![1u8; 10];
     zeros.resize(1 << 19, 0);
     zeros.push(0xFF);
@@ -294,7 +295,7 @@ fn runs_longer_than_any_match_take_no_longer_than_they_are() {
         let too_long = searcher(regex).find_all(&zeros).unwrap_err();
         assert_eq!(too_long.offset, 10, "{regex}");
     }
-    // A rare run at every position of one stretch, and no match in it.
+    // A rare run at every position of one stretch, without a match.
     let mut letters: Vec<u8> = super::engines::noise(9).take(1 << 19).collect();
     letters.extend((0..1 << 20).map(|i| b"qz"[i % 2]));
     letters.extend_from_slice(b" qzqzq!");
@@ -314,7 +315,7 @@ fn a_match_too_long_after_many_tries_in_vain_ends_the_search_for_good() {
     assert_eq!(searcher.find_all(&text).unwrap_err().offset, offset);
 }
 
-/// Holes of sparse sources are passed over only where no match reaches into them.
+/// Holes of sparse sources are skipped only if no match reaches into them.
 #[test]
 fn a_match_that_goes_on_through_a_hole_is_too_long() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -342,7 +343,7 @@ fn a_match_that_goes_on_through_a_hole_is_too_long() {
     }
 }
 
-/// As many states as places: all but those in use are forgotten time and again.
+/// More states than are cached: all but those in use are dropped again and again.
 #[test]
 fn attempts_in_more_states_than_are_remembered_are_followed_all_the_same() {
     let regex = "(?:[ab]*a[ab]{12}|c)+d";
