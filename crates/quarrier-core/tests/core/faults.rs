@@ -117,7 +117,7 @@ impl Source for ShortReadSource {
     }
 }
 
-/// Takes its time: `delay` says how long the read at an offset lasts.
+/// Reads slowly: `delay` returns how long the read at an offset takes.
 pub(crate) struct SlowSource<D> {
     bytes: Vec<u8>,
     delay: D,

@@ -73,7 +73,7 @@ fn a_file_truncated_between_opening_and_reading_is_an_error() {
     }
 }
 
-/// Cuts the file down the first time it is asked to work, then touches the bytes.
+/// Truncates the file in the first chunk, then touches the bytes.
 struct Truncates {
     path: PathBuf,
     length: u64,
