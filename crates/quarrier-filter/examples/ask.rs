@@ -1,9 +1,10 @@
-//! Conditions asked of rows, both from standard input, for comparison with other engines:
+//! Evaluates conditions on rows, both from standard input, to compare with other engines:
 //! `benchmarks/python/agreement.py` writes the input and reads the output.
 //!
-//! Each line of the input is a case in JSON: `fields` (pairs of name and kind), `rows` (lists of
-//! texts and nulls) and `conditions` (texts). For each condition one line comes out: a letter a
-//! row, `T`, `F`, `U` for UNKNOWN and `E` where there is no value, or `!` and why it is refused.
+//! Each line of the input is a case in JSON: `fields` (pairs of name and type), `rows` (lists of
+//! strings and nulls) and `conditions` (strings). The output has a line for each condition: a
+//! letter per row, `T`, `F`, `U` for UNKNOWN and `E` if there is no value, or `!` and the reason
+//! for refusing it.
 
 #![allow(clippy::print_stdout, reason = "an example of a command")]
 

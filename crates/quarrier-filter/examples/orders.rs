@@ -1,6 +1,8 @@
-//! Twenty conditions asked of orders in one pass: `cargo run --release --example orders [FILE]`.
+//! Evaluates twenty conditions on orders in one pass: `cargo run --release --example orders
+//! [FILE]`.
 //!
-//! Without a file, of a few lines that stand here; a file's format is told by its content.
+//! Without a file it uses a few lines in this program; it detects the format of a file by its
+//! content.
 
 #![allow(clippy::print_stdout, reason = "an example of a command")]
 

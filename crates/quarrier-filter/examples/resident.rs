@@ -1,8 +1,8 @@
-//! Conditions over columns that lie on a device, beside the CPU's shared scan of the same table:
-//! `cargo run --release --example resident -p quarrier-filter [ROWS] [ROUNDS] [THREADS]`.
+//! Evaluates conditions on columns in a device's memory, and by the CPU's shared scan of the same
+//! table: `cargo run --release --example resident -p quarrier-filter [ROWS] [ROUNDS] [THREADS]`.
 //!
-//! The answers of both are compared before a time is printed: a line of JSON for each number of
-//! conditions, seconds of each round. Without a device nothing is printed.
+//! It compares the answers of both before it prints times: a line of JSON for each number of
+//! conditions, with the seconds of each round. Without a device it prints nothing.
 
 #![allow(clippy::print_stdout, reason = "an example of a command")]
 
@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     for count in CONDITIONS {
         let conditions = conditions(&table, count)?;
         let (mut kernel, mut whole, mut cpu) = (Vec::new(), Vec::new(), Vec::new());
-        // The first round compiles, and does not count.
+        // The first round compiles the kernel, and does not count.
         for round in 0..=rounds {
             let start = Instant::now();
             let counts = resident.counts(&conditions)?;
@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The counts by the CPU, and how long they took.
+/// Returns the counts by the CPU, and the time they took.
 fn scanned(table: &Table, conditions: &[Expr], threads: usize) -> Result<(Vec<u64>, f64)> {
     let query = |condition: &Expr| Query {
         select: Select::Count { name: "count".into() },
@@ -91,7 +91,7 @@ impl Random {
     }
 }
 
-/// Different conditions on one to three columns.
+/// Draws different conditions on one to three columns.
 fn conditions(table: &Table, count: usize) -> Result<Vec<Expr>> {
     let mut random = Random(7);
     let text = |nth: usize, random: &mut Random| {
@@ -117,7 +117,7 @@ fn conditions(table: &Table, count: usize) -> Result<Vec<Expr>> {
         .collect()
 }
 
-/// Orders with numbers of every width, and NULL in one column.
+/// Makes orders with numbers of every width, and NULL in one column.
 fn orders(rows: usize) -> Table {
     let mut random = Random(3);
     let starts = (0..rows).step_by(SEGMENT_ROWS).enumerate();

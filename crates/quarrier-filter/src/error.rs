@@ -8,22 +8,22 @@ use std::fmt;
 pub enum Error {
     /// The text is not a condition or a statement that can be bound.
     Text {
-        /// Line of the text, from 1; 0 where the place is not known.
+        /// Line of the text, from 1; 0 if the position is unknown.
         line: u64,
-        /// Character of the line, from 1; 0 where the place is not known.
+        /// Character of the line, from 1; 0 if the position is unknown.
         column: u64,
         /// Why it is invalid, and what to try.
         reason: String,
     },
-    /// The text names a column that is not there.
+    /// The text names an unknown column.
     Column {
-        /// As written.
+        /// The name as written.
         name: Box<str>,
-        /// Where it stands, and what to try: an [`Error::Text`].
+        /// The position, and what to try: an [`Error::Text`].
         error: Box<Error>,
     },
-    /// The text is SQL, but more of it than one table answers: joins, grouping, subqueries. Inside is
-    /// an [`Error::Text`] that says what.
+    /// The text is SQL, but a part of it that this crate does not answer: joins, grouping,
+    /// subqueries. The [`Error::Text`] in it names the part.
     Unanswered(Box<Error>),
     /// The expression has no value for a row, and that row's result depends on it.
     Row {
@@ -32,11 +32,11 @@ pub enum Error {
         /// Why.
         fault: Fault,
     },
-    /// The scan was stopped before it had seen everything.
+    /// The scan was stopped before its end.
     Cancelled,
     /// The device's kernel does not support a part of a condition.
     NotOnDevice {
-        /// The condition's place among those asked, from 0.
+        /// The index of the condition, from 0.
         condition: usize,
         /// The unsupported part.
         what: String,
@@ -51,31 +51,31 @@ pub enum Error {
 pub enum Fault {
     /// Something was divided by zero.
     DivisionByZero,
-    /// A number, date or interval is beyond what its type can hold.
+    /// A number, date or interval is out of the range of its type.
     Overflow {
-        /// The object.
+        /// The kind of value.
         what: &'static str,
     },
     /// A value cannot be converted.
     Cast {
         /// The value, shortened.
         value: String,
-        /// Into what.
+        /// The target type.
         to: &'static str,
     },
-    /// A pattern is wrong.
+    /// A pattern is invalid.
     Pattern {
         /// Why it is invalid.
         reason: String,
     },
-    /// An argument that a function does not take.
+    /// A function does not take an argument.
     Argument {
         /// The function, and the arguments it takes.
         reason: String,
     },
-    /// The expression was put together from types that do not go together.
+    /// The expression combines types that do not fit together.
     Kinds {
-        /// Where.
+        /// The operation.
         what: &'static str,
     },
 }

@@ -9,12 +9,12 @@ use crate::calendar::Part;
 pub use crate::matching::Matcher;
 use crate::matching::Matching;
 
-/// A typed expression. The nodes below express `BETWEEN`, row values and simple CASE, with their operands
-/// repeated; NOT keeps its place. An expression depends neither on the time nor on the place:
-/// `CURRENT_TIMESTAMP` is a literal.
+/// A typed expression. It expresses `BETWEEN`, row values and simple CASE by the nodes below, with
+/// their operands repeated; NOT stays where it is. Its value does not depend on when or where it is
+/// evaluated: `CURRENT_TIMESTAMP` is a literal.
 ///
-/// Expressions bound by [`sql`](crate::sql) nest at most [`DEPTH_MAX`](crate::sql::DEPTH_MAX) deep, so that
-/// recursion may walk them.
+/// Expressions bound by [`sql`](crate::sql) nest at most [`DEPTH_MAX`](crate::sql::DEPTH_MAX) deep,
+/// so that recursion over them is safe.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expr {
     /// A constant.

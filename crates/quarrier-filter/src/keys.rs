@@ -1,4 +1,5 @@
-//! Integers as a table of bits: what one side of a join has, for a scan of the other.
+//! Sets of integers as bitmaps: the join keys of one side, with which a scan of the other is
+//! filtered.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,26 +10,26 @@ use quarrier_messages::{Kind, Table};
 
 use crate::arch;
 
-/// Numbers that a table has a bit for at most: 8 MiB, which still costs less to look into than a hash
-/// table of a join.
+/// Maximum number of bits of a set: 8 MiB, in which a lookup still costs less than in a join's hash
+/// table.
 const SPAN_MAX: u64 = 1 << 26;
-/// Bits that are examined to see that a range has no key: in a rising column, a block covers at most
-/// some thousand values.
+/// Maximum number of bits to examine to find that a range has no key: in an ascending column, a
+/// block covers at most some thousand values.
 const LOOKED_AT_MAX: i64 = 1 << 16;
 
-/// A set of integers in a range, one bit each. Two are equal only if they are the same object.
+/// A set of integers in a range, one bit each. Two sets are equal only if they are the same object.
 pub struct Keys {
-    /// The number of the first bit.
+    /// The integer of the first bit.
     first: i64,
-    /// How many numbers have a bit.
+    /// The number of bits.
     span: u64,
     bits: Box<[u32]>,
 }
 
 impl Keys {
-    /// The range of numbers for which [`Expr::Among`](crate::Expr::Among) needs bits: all values of the
-    /// column, and perhaps more. `None` if it has none, is not a column of integers, or its range
-    /// exceeds 2^26.
+    /// Returns the range of integers for which [`Expr::Among`](crate::Expr::Among) needs bits: it
+    /// contains all values of the column. `None` if the column has no values, is not a column of
+    /// integers, or has a range of more than 2^26.
     pub fn span_of(table: &Table, column: usize) -> Option<RangeInclusive<i64>> {
         if table.schema().fields.get(column)?.kind != Kind::Integer {
             return None;
@@ -38,7 +39,7 @@ impl Keys {
             let zone = segment.zone();
             let Some((least, greatest)) = zone.narrow() else { continue };
             let Data::Whole(packed) = segment.data() else { return None };
-            // Rows without a value may have a number below all others.
+            // Rows without a value may hold a number below all others.
             let (first, last) = (least.min(packed.base()), greatest);
             span = Some(span.map_or((first, last), |span| (span.0.min(first), span.1.max(last))));
         }
@@ -46,32 +47,32 @@ impl Keys {
         Some(first..=last).filter(Keys::have_bits)
     }
 
-    /// Whether the numbers of `span` are kept as bits: 2^26 at most.
+    /// Whether a set over `span` is small enough to have bits: 2^26 at most.
     pub fn have_bits(span: &RangeInclusive<i64>) -> bool {
         length_of(span) <= SPAN_MAX
     }
 
-    /// An empty set over `span`; 8 MiB at most.
+    /// Makes an empty set over `span`, of 8 MiB at most.
     ///
     /// # Panics
     ///
-    /// If they do not [`have_bits`](Self::have_bits).
+    /// If `span` is too large, see [`have_bits`](Self::have_bits).
     pub fn none_of(span: &RangeInclusive<i64>) -> Keys {
         assert!(Keys::have_bits(span), "so many keys are not kept as bits");
         Keys::of_span(*span.start(), length_of(span))
     }
 
-    /// An empty set over `span` numbers from `first` on.
+    /// Makes an empty set over `span` integers from `first` on.
     pub(crate) fn of_span(first: i64, span: u64) -> Keys {
         Keys { first, span, bits: vec![0; (span as usize).div_ceil(32)].into() }
     }
 
-    /// The bytes that the bits of `span` take.
+    /// Returns the number of bytes of a set over `span`.
     pub fn nbytes_of(span: &RangeInclusive<i64>) -> usize {
         4 * (length_of(span) as usize).div_ceil(32)
     }
 
-    /// Adds `key`, if it lies in the span; no row has keys outside.
+    /// Adds `key` if it is in the span; no row has a key outside.
     #[inline]
     pub fn insert(&mut self, key: i64) {
         let place = key.wrapping_sub(self.first).cast_unsigned();
@@ -80,11 +81,11 @@ impl Keys {
         }
     }
 
-    /// Also has what `other` has, which is of the same span.
+    /// Adds the keys of `other`, which has the same span.
     ///
     /// # Panics
     ///
-    /// If it is of another.
+    /// If it has another span.
     pub fn add(&mut self, other: &Keys) {
         assert_eq!(
             (self.first, self.span),
@@ -96,7 +97,7 @@ impl Keys {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> u64 {
         self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -106,18 +107,20 @@ impl Keys {
         self.bits.iter().all(|&word| word == 0)
     }
 
-    /// Which of `values` are in the set: a bit for each, the lowest first, and zeros after the last.
+    /// Returns a bit for each of `values`, set if it is in the set; the lowest first, zeros after
+    /// the last.
     pub fn which_i32(&self, values: &[i32]) -> Vec<u64> {
         self.which(values)
     }
 
-    /// Which of `values` are in the set: a bit for each, the lowest first, and zeros after the last.
+    /// Returns a bit for each of `values`, set if it is in the set; the lowest first, zeros after
+    /// the last.
     pub fn which_i64(&self, values: &[i64]) -> Vec<u64> {
         self.which(values)
     }
 
-    // Not for any type of number, so that it is compiled with this crate, which is optimised more than
-    // those that call it.
+    // Generic only inside this crate, so that it is compiled with this crate's optimisation level,
+    // which is higher than the callers'.
     fn which<T: Copy + Into<i64>>(&self, values: &[T]) -> Vec<u64> {
         let bit = |value: T| {
             let place = value.into().wrapping_sub(self.first).cast_unsigned();
@@ -132,12 +135,12 @@ impl Keys {
         values.chunks(64).map(word).collect()
     }
 
-    /// Whether `key` is one of them.
+    /// Whether `key` is in the set.
     pub fn contains(&self, key: i64) -> bool {
         self.from(key).is_some_and(|(bits, place)| arch::bit(bits, place as usize) == 1)
     }
 
-    /// Whether all that stands in the column has a bit.
+    /// Whether every value of the column has a bit.
     pub(crate) fn are_of(&self, table: &Table, column: usize) -> bool {
         let of = |key: i64| key.wrapping_sub(self.first).cast_unsigned() < self.span;
         Keys::span_of(table, column).is_some_and(|span| of(*span.start()) && of(*span.end()))
@@ -152,7 +155,7 @@ impl Keys {
     }
 
     fn has(&self, least: i64, greatest: i64) -> bool {
-        // The last number, which may be the greatest of 64 bits: nothing comes after that.
+        // The last number may be the greatest of 64 bits, which has no successor.
         let Some(last) =
             self.span.checked_sub(1).map(|rest| self.first.saturating_add_unsigned(rest))
         else {
@@ -174,7 +177,8 @@ impl Keys {
         }
     }
 
-    /// The bits, and the index of `value` among them; `None` if it is less than all of them.
+    /// Returns the bits, and the index of `value` among them; `None` if it is less than all of
+    /// them.
     pub(crate) fn from(&self, value: i64) -> Option<(&[u32], u32)> {
         let place = u32::try_from(value.checked_sub(self.first)?).ok()?;
         Some((&self.bits, place))
@@ -185,7 +189,7 @@ fn length_of(span: &RangeInclusive<i64>) -> u64 {
     if span.is_empty() { 0 } else { span.end().abs_diff(*span.start()).saturating_add(1) }
 }
 
-/// Shows the span, not the keys, which may be millions.
+/// Formats the span without the keys, of which there may be millions.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keys({} from {} at {:p})", self.span, self.first, self)

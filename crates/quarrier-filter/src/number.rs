@@ -27,7 +27,7 @@ impl Exact {
         Exact { mantissa, scale }
     }
 
-    /// The same number with another scale; rounded half away from 0 where digits are lost.
+    /// Returns the same number with another scale; rounds half away from 0 if digits are lost.
     pub(crate) fn rescaled(self, scale: u8) -> Result<Self, Fault> {
         if scale >= self.scale {
             let factor = power(scale - self.scale).ok_or_else(overflow)?;
@@ -41,12 +41,13 @@ impl Exact {
         Ok(Exact { mantissa, scale })
     }
 
-    /// The order of the numbers, whatever their scales.
+    /// Compares the numbers, whatever their scales.
     pub(crate) fn compared(self, other: Exact) -> Ordering {
         if self.scale == other.scale {
             return self.mantissa.cmp(&other.mantissa);
         }
-        // Whole parts first: the fraction fits at any scale, the integer may not.
+        // Compare integer parts first: a fraction can be rescaled to any scale, an integer part may
+        // not.
         let parts = |exact: Exact| {
             power(exact.scale)
                 .map_or((0, exact.mantissa), |one| (exact.mantissa / one, exact.mantissa % one))
@@ -59,7 +60,7 @@ impl Exact {
             };
             match (grown(behind, self.scale), grown(other_behind, other.scale)) {
                 (Some(a), Some(b)) => a.cmp(&b),
-                // Not reached for scales up to 38: the fraction is below 10^scale.
+                // Unreachable for scales up to 38: the fraction is below 10^scale.
                 _ => self.float().total_cmp(&other.float()),
             }
         })
@@ -86,7 +87,7 @@ impl Exact {
         Ok(Exact { mantissa, scale })
     }
 
-    /// The quotient with [`quotient_scale`] decimals, rounded half away from 0.
+    /// Returns the quotient with [`quotient_scale`] decimals, rounded half away from 0.
     pub(crate) fn divide(self, other: Exact) -> Result<Exact, Fault> {
         if other.mantissa == 0 {
             return Err(Fault::DivisionByZero);
@@ -108,16 +109,16 @@ impl Exact {
         Ok(Exact { mantissa: a.mantissa.checked_rem(b.mantissa).unwrap_or(0), scale })
     }
 
-    /// The nearest number of IEEE 754.
+    /// Converts to the nearest float.
     pub(crate) fn float(self) -> f64 {
-        // Both exact below these bounds, so that the quotient is rounded once.
+        // Both operands are exact below these bounds, so the quotient is rounded once.
         if self.mantissa.unsigned_abs() < 1 << 53 && self.scale <= 22 {
             return self.mantissa as f64 / 10_f64.powi(i32::from(self.scale));
         }
         self.shown().parse().unwrap_or(f64::NAN)
     }
 
-    /// The digits with their point.
+    /// Formats the digits with a decimal point.
     pub(crate) fn shown(self) -> String {
         let sign = if self.mantissa < 0 { "-" } else { "" };
         let digits = self.mantissa.unsigned_abs().to_string();
@@ -130,7 +131,7 @@ impl Exact {
         format!("{sign}{whole}.{behind}")
     }
 
-    /// Reads `-12.50` or `.5`; None for anything else, and beyond 38 digits or so.
+    /// Parses `-12.50` or `.5`; `None` for anything else, and for more than about 38 digits.
     pub(crate) fn parse(text: &str) -> Option<Exact> {
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, behind) = digits.split_once('.').unwrap_or((digits, ""));
@@ -145,12 +146,12 @@ impl Exact {
     }
 }
 
-/// The decimals of a quotient: six more than those of the dividend, at most 38.
+/// Returns the decimals of a quotient: six more than those of the dividend, at most 38.
 pub(crate) fn quotient_scale(left: u8, right: u8) -> u8 {
     left.max(right).saturating_add(6).min(SCALE_MAX)
 }
 
-/// Rounded half away from 0. `divisor` is not 0, and not -1 where `number` is the least.
+/// Divides and rounds half away from 0. `divisor` is not 0, and not -1 if `number` is the least.
 fn divided(number: i128, divisor: i128) -> i128 {
     let (quotient, rest) = (number / divisor, number % divisor);
     if rest.unsigned_abs() >= divisor.unsigned_abs() - rest.unsigned_abs() {

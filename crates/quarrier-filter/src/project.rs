@@ -10,17 +10,17 @@ use crate::naive::{self, Datum};
 use crate::{Answer, Error, Expr, Output, Query, Result, Select, calendar};
 
 impl Query {
-    /// The result as a table of its own: columns are taken in packed form, about 10 ns per value;
-    /// calculated outputs are evaluated row by row.
+    /// Returns the result as a separate table. Copies columns in packed form, about 10 ns per
+    /// value, and evaluates calculated outputs row by row.
     ///
     /// # Errors
     ///
-    /// [`Error::Row`] where something that is calculated has no value, [`Error::Cancelled`] soon
-    /// after `cancel` is set.
+    /// [`Error::Row`] if a calculated output has no value, [`Error::Cancelled`] soon after `cancel`
+    /// is set.
     ///
     /// # Panics
     ///
-    /// If `answer` is not this query's over `table`.
+    /// If `answer` is not that of this query over `table`.
     pub fn project(
         &self,
         table: &Table,
@@ -46,7 +46,7 @@ impl Query {
     }
 }
 
-/// The one row of a count.
+/// Returns the one row of a count.
 fn counted(name: &str, count: u64) -> Table {
     let mut builder = RowBuilder::new(1);
     if let Some(field) = builder.field(name) {
@@ -58,7 +58,7 @@ fn counted(name: &str, count: u64) -> Table {
     Table::assemble(vec![part], 1)
 }
 
-/// Rows after which the flag is looked at.
+/// Number of rows between two checks of the flag.
 const CANCEL_ROWS: usize = 1_024;
 
 fn calculated(
@@ -68,7 +68,7 @@ fn calculated(
     workers: usize,
     cancel: &AtomicBool,
 ) -> Result<Table> {
-    // Names of outputs may be the same; these are not.
+    // Outputs may have equal names; these names are unique.
     let name = |at: usize| at.to_string().into_boxed_str();
     let mut builder = RowBuilder::new(outputs.len());
     let fields: Vec<FieldId> =
@@ -114,7 +114,7 @@ fn finish(builder: &mut RowBuilder, part: &mut Part, place: u64) {
     part.segments.push(PartSegment { place, rows, columns });
 }
 
-/// Times of day and intervals, which no column has, become text.
+/// Converts times of day and intervals, which no column can have, to strings.
 fn put(builder: &mut RowBuilder, field: FieldId, value: Datum<'_>) {
     match value {
         Datum::Null => builder.null(field),
@@ -132,7 +132,7 @@ fn put(builder: &mut RowBuilder, field: FieldId, value: Datum<'_>) {
     }
 }
 
-/// Exact where a column can be, else the nearest float.
+/// Stores an exact number if a column can, else the nearest float.
 fn put_decimal(builder: &mut RowBuilder, field: FieldId, mut mantissa: i128, mut scale: u8) {
     let fits = |mantissa: i128| mantissa.unsigned_abs() < 10_u128.pow(DIGITS_MAX.into());
     while scale > 0 && mantissa % 10 == 0 && !fits(mantissa) {

@@ -1,4 +1,4 @@
-//! A statement as the scan answers it.
+//! A statement in the form that the scan answers.
 
 use quarrier_messages::Kind;
 
@@ -11,7 +11,8 @@ pub struct Query {
     pub select: Select,
     /// The predicate of the rows; `None` selects all.
     pub condition: Option<Expr>,
-    /// The first decides. Empty: as the rows come. Nothing for a count.
+    /// The columns to sort by, the most significant first. Empty: in the order of the table.
+    /// Ignored for a count.
     pub order: Vec<Order>,
     /// The maximum number of rows.
     pub limit: Option<u64>,
@@ -27,7 +28,7 @@ pub enum Select {
         /// The name of the result.
         name: Box<str>,
     },
-    /// Values of each row.
+    /// The values of each row.
     Rows(Vec<Output>),
 }
 
@@ -36,19 +37,19 @@ pub enum Select {
 pub struct Output {
     /// Its name.
     pub name: Box<str>,
-    /// The output.
+    /// The expression to output.
     pub expr: Expr,
-    /// The type of its values; `None` for times of day and intervals, which no column has.
+    /// The type of its values; `None` for times of day and intervals, which no column can have.
     pub kind: Option<Kind>,
 }
 
 /// One column of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// Its place in the schema.
+    /// Its index in the schema.
     pub column: usize,
-    /// Greatest first.
+    /// Whether the greatest values come first.
     pub descending: bool,
-    /// NULL before all values. Unless it is written, NULL counts as greater than all.
+    /// Whether NULL comes first. By default NULL counts as greater than all values.
     pub nulls_first: bool,
 }

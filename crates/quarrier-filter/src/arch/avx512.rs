@@ -1,7 +1,7 @@
-//! AVX-512: a comparison is one instruction that gives a mask.
+//! AVX-512: a comparison is one instruction that returns a mask.
 //!
 //! `low <= v <= high` is one unsigned comparison of `high - v` with `high - low`, so that the
-//! subtraction reads memory itself.
+//! subtraction takes `v` from memory.
 
 use std::arch::x86_64::{
     __m512i, _CMP_LE_OQ, _CMP_UNORD_Q, _mm256_loadu_si256, _mm512_add_epi32, _mm512_and_si512,
@@ -20,11 +20,13 @@ pub(crate) struct Avx512;
 /// Implements `between` for one width.
 macro_rules! between {
     ($lane:ty, $signed:ty, $set:ident, $sub:ident, $at_most:ident, $($at:literal)+) => {
-        // # Safety: as the trait says.
+        // # Safety: the contract of `Packed`.
         #[inline(always)]
         #[allow(clippy::cast_possible_wrap, reason = "bits, not numbers")]
         unsafe fn between(values: *const $lane, range: Range<$lane>) -> u64 {
-            // SAFETY: the caller promised the features and 64 values, as many vectors as places.
+            // SAFETY: the caller promises the features, and 64 values. Each offset in `$at` begins
+            // a vector of the 64 bytes that the unaligned load reads, and together the vectors are
+            // the 64 values.
             unsafe {
                 let high = $set(range.high as $signed);
                 let span = $set(range.high.wrapping_sub(range.low) as $signed);
@@ -42,10 +44,11 @@ macro_rules! between {
 impl Packed<u8> for Avx512 {
     between!(u8, i8, _mm512_set1_epi8, _mm512_sub_epi8, _mm512_cmple_epu8_mask, 0);
 
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Packed`.
     #[inline(always)]
     unsafe fn member(values: *const u8, base: u32, table: &[u32]) -> u64 {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the contract of `Portable::member`, 64 readable values, is part of this
+        // function's.
         unsafe { Portable::member(values, base, table) }
     }
 }
@@ -53,10 +56,11 @@ impl Packed<u8> for Avx512 {
 impl Packed<u16> for Avx512 {
     between!(u16, i16, _mm512_set1_epi16, _mm512_sub_epi16, _mm512_cmple_epu16_mask, 0 32);
 
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Packed`.
     #[inline(always)]
     unsafe fn member(values: *const u16, base: u32, table: &[u32]) -> u64 {
-        // SAFETY: the caller promised the features and 64 values, four times 16.
+        // SAFETY: the caller promises the features, and 64 values of two bytes: the unaligned load
+        // reads 16, at 0, 16, 32 and 48. `look_up` needs only the features.
         unsafe {
             let mut found = 0;
             let mut at = 0;
@@ -73,10 +77,11 @@ impl Packed<u16> for Avx512 {
 impl Packed<u32> for Avx512 {
     between!(u32, i32, _mm512_set1_epi32, _mm512_sub_epi32, _mm512_cmple_epu32_mask, 0 16 32 48);
 
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Packed`.
     #[inline(always)]
     unsafe fn member(values: *const u32, base: u32, table: &[u32]) -> u64 {
-        // SAFETY: the caller promised the features and 64 values, four times 16.
+        // SAFETY: the caller promises the features, and 64 values of four bytes: the unaligned load
+        // reads 16, at 0, 16, 32 and 48. `look_up` needs only the features.
         unsafe {
             let mut found = 0;
             let mut at = 0;
@@ -93,19 +98,21 @@ impl Packed<u64> for Avx512 {
     between!(u64, i64, _mm512_set1_epi64, _mm512_sub_epi64, _mm512_cmple_epu64_mask,
         0 8 16 24 32 40 48 56);
 
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Packed`.
     #[inline(always)]
     unsafe fn member(values: *const u64, base: u32, table: &[u32]) -> u64 {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the contract of `Portable::member`, 64 readable values, is part of this
+        // function's.
         unsafe { Portable::member(values, base, table) }
     }
 }
 
 impl PackedFloats for Avx512 {
-    // # Safety: as the trait says.
+    // # Safety: the contract of `PackedFloats`.
     #[inline(always)]
     unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64 {
-        // SAFETY: the caller promised the features and 64 values, eight vectors.
+        // SAFETY: the caller promises the features, and 64 floats: the unaligned load reads 8, at
+        // 0, 8, … 56.
         unsafe {
             let (low, high) = (_mm512_set1_pd(range.low), _mm512_set1_pd(range.high));
             let nan = if range.nan { !0 } else { 0 };
@@ -124,13 +131,15 @@ impl PackedFloats for Avx512 {
     }
 }
 
-/// The bits of 16 codes, each a lane and `base`.
+/// Returns the bits in `table` of 16 codes, each the sum of a lane and `base`.
 ///
 /// # Safety
-/// The features are there.
+/// The features of [`Avx512`] are available.
 #[inline(always)]
 unsafe fn look_up(lanes: __m512i, base: u32, table: &[u32]) -> u64 {
-    // SAFETY: lanes whose code has no place in the table are masked off before it is read.
+    // SAFETY: the caller promises the features. The gather reads `table[place]` only for lanes in
+    // `within`, where `place <= last < table.len()`; a place has 27 bits, so it is not negative as
+    // an `i32`. A `u32` of the table is aligned to the 4 bytes that the gather reads.
     unsafe {
         let codes = _mm512_add_epi32(lanes, _mm512_set1_epi32(base.cast_signed()));
         let places = _mm512_srli_epi32::<5>(codes);

@@ -8,7 +8,7 @@ pub(crate) const WORDS: usize = quarrier_messages::column::raw::BLOCK_ROWS / sup
 #[repr(align(64))]
 pub(crate) struct Bits(pub(crate) [u64; WORDS]);
 
-/// Loops over whole bitmaps. Each gives the bitmap of words that are not 0 afterwards.
+/// Loops over whole bitmaps. Those that change a bitmap return a mask of its words that are not 0.
 pub(crate) struct BitKernels {
     pub(super) all: unsafe fn(&mut Bits, &Bits) -> u64,
     pub(super) any: unsafe fn(&mut Bits, &Bits) -> u64,
@@ -19,39 +19,45 @@ pub(crate) struct BitKernels {
 }
 
 impl BitKernels {
-    /// `into &= with`.
+    /// Computes `into &= with`.
     pub(crate) fn all(&self, into: &mut Bits, with: &Bits) -> u64 {
-        // SAFETY: kernels are handed out for what the CPU has.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.all)(into, with) }
     }
 
-    /// `into |= with`.
+    /// Computes `into |= with`.
     pub(crate) fn any(&self, into: &mut Bits, with: &Bits) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.any)(into, with) }
     }
 
-    /// `into &= !with`.
+    /// Computes `into &= !with`.
     pub(crate) fn without(&self, into: &mut Bits, with: &Bits) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.without)(into, with) }
     }
 
-    /// The words that are not 0.
+    /// Returns a mask of the words that are not 0.
     pub(crate) fn words(&self, bits: &Bits) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.words)(bits) }
     }
 
-    /// `into &= with ^ flip`, where `with` may end early.
+    /// Computes `into &= with ^ flip`, where `with` may be shorter than `into`.
     pub(crate) fn mask(&self, into: &mut Bits, with: &[u64], flip: u64) -> u64 {
-        // SAFETY: as above.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.mask)(into, with, flip) }
     }
 
-    /// How many rows there are in it.
+    /// Returns the number of rows in the bitmap.
     pub(crate) fn count(&self, bits: &Bits) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.count)(bits) }
     }
 }
@@ -60,7 +66,7 @@ impl Bits {
     /// No row.
     pub(crate) const NONE: Bits = Bits([0; WORDS]);
 
-    /// The first `rows` rows.
+    /// Returns the bitmap of the first `rows` rows.
     pub(crate) fn first(rows: usize) -> Bits {
         let mut bits = Bits::NONE;
         bits.0[..rows / 64].fill(!0);
@@ -70,7 +76,7 @@ impl Bits {
         bits
     }
 
-    /// Leaves the first `rows` rows, and of them those in `words`.
+    /// Sets the bitmap to those of the first `rows` rows that are in `words`.
     pub(crate) fn set_words(&mut self, words: u64, rows: usize) {
         *self = Bits::first(rows);
         if words != Bits::first_words(rows) {
@@ -80,7 +86,7 @@ impl Bits {
         }
     }
 
-    /// The words of the first `rows` rows.
+    /// Returns a mask of the words that hold the first `rows` rows.
     pub(crate) fn first_words(rows: usize) -> u64 {
         match rows.div_ceil(64) {
             WORDS.. => !0,
@@ -88,7 +94,7 @@ impl Bits {
         }
     }
 
-    /// Which words are not 0.
+    /// Returns a mask of the words that are not 0.
     #[inline(always)]
     pub(crate) fn words(&self) -> u64 {
         let mut words = 0;
@@ -98,13 +104,13 @@ impl Bits {
         words
     }
 
-    /// The rows in it, in order.
+    /// Yields the rows in the bitmap, in order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = usize> {
         self.0.iter().enumerate().flat_map(|(at, &word)| ones(word).map(move |bit| at * 64 + bit))
     }
 }
 
-/// The places of the bits set.
+/// Yields the indexes of the bits that are set.
 #[inline(always)]
 pub(crate) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

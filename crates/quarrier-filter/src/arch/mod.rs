@@ -1,7 +1,7 @@
-//! Packed values against constants, 64 rows to a word of a bitmap: written once over [`Packed`],
-//! compiled for each instruction set, chosen at run time.
+//! Compares packed values with constants, 64 rows to a word of a bitmap: written once over
+//! [`Packed`], compiled for each instruction set, chosen at run time.
 //!
-//! Every loop takes a bitmap of the words to process (`which`), so that rows already decided cost
+//! Every loop takes a mask of the words to process (`which`), so that rows already decided cost
 //! nothing.
 
 use quarrier_core::isa::Isa;
@@ -29,9 +29,9 @@ pub(crate) use ranges::{FloatRange, Range};
 /// Rows of one word of a bitmap.
 pub(crate) const WORD_ROWS: usize = 64;
 
-/// The loops of one instruction set. Only [`kernels`] hands out a reference, for a set all of whose
-/// features were detected, and the loops are compiled for no other features (see `facade`): so its
-/// functions may be called.
+/// The loops of one instruction set. Their functions are safe to call through a reference: only
+/// [`kernels`] returns one, after it has detected all features of the set, and `facade` asserts
+/// that the loops are compiled for no other features.
 pub(crate) struct Kernels {
     pub(crate) bits: bits::BitKernels,
     pub(crate) numbers: numbers::NumberKernels,
@@ -51,20 +51,22 @@ pub(crate) struct LaneKernels<T> {
 }
 
 impl<T> LaneKernels<T> {
-    /// 64 lanes as the integers that they and `base` are.
+    /// Converts 64 lanes to the integers that they stand for: each lane plus `base`.
     pub(crate) fn widen(&self, lanes: &[T; WORD_ROWS], base: i64, out: &mut numbers::Words) {
-        // SAFETY: `kernels` handed these out for a set that is available.
+        // SAFETY: `kernels` only returns loops whose features the CPU has. The slices have 64
+        // elements by type.
         unsafe { (self.widen)(lanes, base, out) }
     }
 
-    /// Multiplies 64 floats, by their bits, with what lanes and `base` come to.
+    /// Multiplies 64 floats, given as bits, by the numbers that lanes and `base` stand for.
     pub(crate) fn scale(&self, lanes: &[T; WORD_ROWS], base: f32, into: &mut [u32; WORD_ROWS]) {
-        // SAFETY: the same.
+        // SAFETY: `kernels` only returns loops whose features the CPU has. The slices have 64
+        // elements by type.
         unsafe { (self.scale)(lanes, base, into) }
     }
 }
 
-/// The loops of `isa`, or of the best there is where the CPU lacks it.
+/// Returns the loops of `isa`, or of the best set that the CPU supports if it lacks that one.
 pub(crate) fn kernels(isa: Isa) -> &'static Kernels {
     match isa.or_best() {
         #[cfg(target_arch = "x86_64")]
@@ -77,15 +79,15 @@ pub(crate) fn kernels(isa: Isa) -> &'static Kernels {
     }
 }
 
-/// A width that values are packed to.
+/// An integer type of packed values.
 pub(crate) trait Lane: Copy + Ord + Default + Into<u64> + 'static {
-    /// Cuts `value` to this width.
+    /// Truncates `value` to this width.
     fn cut(value: u64) -> Self;
-    /// As the place in a table.
+    /// Converts to an index in a table.
     fn place(self) -> usize;
-    /// As the nearest float of 32 bits.
+    /// Converts to the nearest 32-bit float.
     fn near(self) -> f32;
-    /// This width's loops.
+    /// Returns the loops of this width.
     fn of(kernels: &Kernels) -> &LaneKernels<Self>;
 }
 
@@ -119,25 +121,25 @@ lane!(u64, longs);
 /// The operations on 64 packed values that an instruction set implements.
 ///
 /// # Safety
-/// The caller has seen that the CPU has the instruction set, and `values` shows 64 of them.
+/// The CPU has the features of the instruction set, and 64 values are readable at `values`.
 pub(crate) trait Packed<T: Lane> {
-    /// The values within `low..=high`.
+    /// Returns a mask of the values within `low..=high`.
     unsafe fn between(values: *const T, range: Range<T>) -> u64;
-    /// Which of them, and `base`, have their bit set in `table`.
+    /// Returns a mask of the values whose sum with `base` has its bit set in `table`.
     unsafe fn member(values: *const T, base: u32, table: &[u32]) -> u64;
 }
 
 /// The operations on 64 floats that an instruction set implements.
 ///
 /// # Safety
-/// As [`Packed`].
+/// The contract of [`Packed`].
 pub(crate) trait PackedFloats {
-    /// The floats in the range.
+    /// Returns a mask of the floats in the range.
     unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64;
 }
 
-/// Makes the facade of an instruction set: all loops, compiled with the features named, which are
-/// the set's.
+/// Makes the facade of an instruction set: all loops, compiled with the named features. The
+/// assertion checks that the set has them.
 macro_rules! facade {
     ($set:ty $(, $isa:ident, $features:literal)?) => {
         $(const _: () = assert!(quarrier_core::isa::Isa::$isa.has($features));)?
@@ -160,7 +162,8 @@ macro_rules! facade {
         where
             $set: super::Packed<T>,
         {
-            // SAFETY: the features are those of this function, whose caller has seen them.
+            // SAFETY: this function enables the features of `$set`, so its caller has checked them.
+            // The caller also vouches for `which`.
             unsafe { super::ranges::run::<$set, T, super::Range<T>>(work, out) }
         }
 
@@ -169,7 +172,8 @@ macro_rules! facade {
             work: &super::ranges::Work<'_, f64, super::FloatRange>,
             out: &mut super::Bits,
         ) -> u64 {
-            // SAFETY: as above.
+            // SAFETY: this function enables the features of `$set`, so its caller has checked them.
+            // The caller also vouches for `which`.
             unsafe { super::ranges::run::<$set, f64, super::FloatRange>(work, out) }
         }
 
@@ -181,7 +185,7 @@ macro_rules! facade {
         where
             $set: super::Packed<T>,
         {
-            // SAFETY: as above.
+            // SAFETY: this function enables the features of `$set`, so its caller has checked them.
             unsafe { super::lookup::run::<$set, T>(work, out) }
         }
 

@@ -1,5 +1,5 @@
-//! NEON: a comparison gives -1 or 0 for each value. Those of 64 values are narrowed to a byte each,
-//! then added up to a mask.
+//! NEON: a comparison returns -1 or 0 for each value. The results of 64 values are narrowed to a
+//! byte each, then added up to a mask.
 //!
 //! `low <= v <= high` is one unsigned comparison of `high - v` with `high - low`.
 
@@ -17,16 +17,17 @@ use super::{FloatRange, Packed, PackedFloats, Range, facade};
 
 pub(crate) struct Neon;
 
-/// Bit `i % 8` in byte `i`: ANDed with lanes of 0 or -1 and added up, they become a bit mask.
+/// Bit `i % 8` in byte `i`: ANDed with lanes of 0 or -1 and added up pairwise, the bytes become a
+/// mask.
 const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
-/// One bit for each of 64 bytes, 0 or -1.
+/// Returns a bit for each of 64 bytes, which are 0 or -1.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 unsafe fn bit_mask(bytes: [uint8x16_t; 4]) -> u64 {
-    // SAFETY: the caller promised the feature; `BITS` has 16 bytes.
+    // SAFETY: the caller promises NEON. `BITS` has the 16 bytes that `vld1q_u8` reads.
     unsafe {
         let bits = vld1q_u8(BITS.as_ptr());
         let [first, second, third, fourth] = bytes;
@@ -37,35 +38,36 @@ unsafe fn bit_mask(bytes: [uint8x16_t; 4]) -> u64 {
     }
 }
 
-/// `member` as everywhere: NEON gathers nothing.
+/// `member` is the portable one: NEON has no gather instruction.
 macro_rules! member {
     ($lane:ty) => {
-        // # Safety: as the trait says.
+        // # Safety: the contract of `Packed`.
         #[inline(always)]
         unsafe fn member(values: *const $lane, base: u32, table: &[u32]) -> u64 {
-            // SAFETY: the caller's promise, handed on.
+            // SAFETY: the contract of `Portable::member`, 64 readable values, is part of this
+            // function's.
             unsafe { Portable::member(values, base, table) }
         }
     };
 }
 
-/// -1 for each of 16 bytes that lies `span` or less under `high`.
+/// Returns -1 for each of 16 bytes that is at most `span` below `high`, else 0.
 ///
 /// # Safety
-/// NEON is there, and 16 values.
+/// NEON is available, and 16 values are readable.
 #[inline(always)]
 unsafe fn within8(values: *const u8, high: uint8x16_t, span: uint8x16_t) -> uint8x16_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises NEON, and 16 values of a byte, which `vld1q_u8` reads.
     unsafe { vcleq_u8(vsubq_u8(high, vld1q_u8(values)), span) }
 }
 
-/// The same for 16 values of two bytes, a byte each.
+/// Does the same for 16 values of two bytes, and narrows the results to a byte each.
 ///
 /// # Safety
-/// NEON is there, and 16 values.
+/// NEON is available, and 16 values are readable.
 #[inline(always)]
 unsafe fn within16(values: *const u16, high: uint16x8_t, span: uint16x8_t) -> uint8x16_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises NEON, and 16 values: `vld1q_u16` reads 8, at 0 and at 8.
     unsafe {
         let low = vcleq_u16(vsubq_u16(high, vld1q_u16(values)), span);
         let next = vcleq_u16(vsubq_u16(high, vld1q_u16(values.add(8))), span);
@@ -73,13 +75,13 @@ unsafe fn within16(values: *const u16, high: uint16x8_t, span: uint16x8_t) -> ui
     }
 }
 
-/// The same for 8 values of four bytes, two bytes each.
+/// Does the same for 8 values of four bytes, and narrows the results to two bytes each.
 ///
 /// # Safety
-/// NEON is there, and 8 values.
+/// NEON is available, and 8 values are readable.
 #[inline(always)]
 unsafe fn half32(values: *const u32, high: uint32x4_t, span: uint32x4_t) -> uint16x8_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises NEON, and 8 values: `vld1q_u32` reads 4, at 0 and at 4.
     unsafe {
         let low = vcleq_u32(vsubq_u32(high, vld1q_u32(values)), span);
         let next = vcleq_u32(vsubq_u32(high, vld1q_u32(values.add(4))), span);
@@ -87,26 +89,26 @@ unsafe fn half32(values: *const u32, high: uint32x4_t, span: uint32x4_t) -> uint
     }
 }
 
-/// The same for 16 values of four bytes, a byte each.
+/// Does the same for 16 values of four bytes, and narrows the results to a byte each.
 ///
 /// # Safety
-/// NEON is there, and 16 values.
+/// NEON is available, and 16 values are readable.
 #[inline(always)]
 unsafe fn within32(values: *const u32, high: uint32x4_t, span: uint32x4_t) -> uint8x16_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises NEON, and 16 values: `half32` reads 8, at 0 and at 8.
     unsafe {
         let (low, next) = (half32(values, high, span), half32(values.add(8), high, span));
         vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(next))
     }
 }
 
-/// 16 values of eight bytes, each 0 or -1 two by two, a byte each.
+/// Narrows the results of 16 values of eight bytes, two to a vector, to a byte each.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 unsafe fn bytes64(pairs: [uint64x2_t; 8]) -> uint8x16_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises NEON, the only condition of these calls.
     unsafe {
         let [a, b, c, d, e, f, g, h] = pairs;
         let fours = [narrow64(a, b), narrow64(c, d), narrow64(e, f), narrow64(g, h)];
@@ -116,33 +118,34 @@ unsafe fn bytes64(pairs: [uint64x2_t; 8]) -> uint8x16_t {
     }
 }
 
-/// Four values of eight bytes, four bytes each.
+/// Narrows four values of eight bytes to four bytes each.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 unsafe fn narrow64(low: uint64x2_t, high: uint64x2_t) -> uint32x4_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises NEON, the only condition of these intrinsics.
     unsafe { vuzp1q_u32(vreinterpretq_u32_u64(low), vreinterpretq_u32_u64(high)) }
 }
 
-/// -1 for each of two values of eight bytes that lies `span` or less under `high`.
+/// Returns -1 for each of two values of eight bytes that is at most `span` below `high`, else 0.
 ///
 /// # Safety
-/// NEON is there, and two values.
+/// NEON is available, and two values are readable.
 #[inline(always)]
 unsafe fn within64(values: *const u64, high: uint64x2_t, span: uint64x2_t) -> uint64x2_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises NEON, and two values, which `vld1q_u64` reads.
     unsafe { vcleq_u64(vsubq_u64(high, vld1q_u64(values)), span) }
 }
 
-/// Implements `between` for one width: `$within` has 16 values, a byte each.
+/// Implements `between` for one width; `$within` takes 16 values and returns a byte for each.
 macro_rules! between {
     ($lane:ty, $set:ident, $within:ident) => {
-        // # Safety: as the trait says.
+        // # Safety: the contract of `Packed`.
         #[inline(always)]
         unsafe fn between(values: *const $lane, range: Range<$lane>) -> u64 {
-            // SAFETY: the caller promised the feature and 64 values, four times 16.
+            // SAFETY: the caller promises NEON, and 64 values: `$within` reads 16, at 0, 16, 32 and
+            // 48.
             unsafe {
                 let high = $set(range.high);
                 let span = $set(range.high.wrapping_sub(range.low));
@@ -172,13 +175,13 @@ impl Packed<u32> for Neon {
     member!(u32);
 }
 
-/// The same for 16 values of eight bytes, a byte each.
+/// Compares 16 values of eight bytes, and narrows the results to a byte each.
 ///
 /// # Safety
-/// NEON is there, and 16 values.
+/// NEON is available, and 16 values are readable.
 #[inline(always)]
 unsafe fn sixteen64(values: *const u64, high: uint64x2_t, span: uint64x2_t) -> uint8x16_t {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises NEON, and 16 values: `within64` reads 2, at 0, 2, … 14.
     unsafe {
         bytes64([
             within64(values, high, span),
@@ -203,18 +206,18 @@ impl Packed<u64> for Neon {
 struct Floats {
     low: std::arch::aarch64::float64x2_t,
     high: std::arch::aarch64::float64x2_t,
-    /// All ones where NaN is in the range.
+    /// All ones if NaN is in the range.
     nan: uint64x2_t,
 }
 
 impl Floats {
-    /// -1 for each of two floats in the range.
+    /// Returns -1 for each of two floats in the range, else 0.
     ///
     /// # Safety
-    /// NEON is there, and two values.
+    /// NEON is available, and two values are readable.
     #[inline(always)]
     unsafe fn within(self, values: *const f64) -> uint64x2_t {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises NEON, and two floats, which `vld1q_f64` reads.
         unsafe {
             let now = vld1q_f64(values);
             let within = vandq_u64(vcleq_f64(self.low, now), vcleq_f64(now, self.high));
@@ -222,13 +225,13 @@ impl Floats {
         }
     }
 
-    /// A byte for each of 16 floats.
+    /// Returns a byte, -1 or 0, for each of 16 floats.
     ///
     /// # Safety
-    /// NEON is there, and 16 values.
+    /// NEON is available, and 16 values are readable.
     #[inline(always)]
     unsafe fn sixteen(self, values: *const f64) -> uint8x16_t {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises NEON, and 16 floats: `within` reads 2, at 0, 2, … 14.
         unsafe {
             bytes64([
                 self.within(values),
@@ -245,10 +248,10 @@ impl Floats {
 }
 
 impl PackedFloats for Neon {
-    // # Safety: as the trait says.
+    // # Safety: the contract of `PackedFloats`.
     #[inline(always)]
     unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64 {
-        // SAFETY: the caller promised the feature and 64 values, four times 16.
+        // SAFETY: the caller promises NEON, and 64 floats: `sixteen` reads 16, at 0, 16, 32 and 48.
         unsafe {
             let floats = Floats {
                 low: vdupq_n_f64(range.low),

@@ -1,11 +1,11 @@
-//! Calculations with 64 rows at once, as the compiler makes them of plain loops.
+//! Arithmetic on 64 rows at once, as plain loops that the compiler vectorises.
 
 use super::{Lane, WORD_ROWS};
 
-/// 64 rows of integers or floats, one on top of another.
+/// The bits of the numbers of 64 rows, integers or floats.
 pub(crate) type Words = [u64; WORD_ROWS];
 
-/// The loops, for the bits of `i64` (`whole`) or `f64`.
+/// The loops, on the bits of `i64` (`whole`) or `f64`.
 pub(crate) struct NumberKernels {
     pub(super) float: unsafe fn(&mut Words, f64),
     pub(super) whole_step: unsafe fn(Step, &mut Words, &Words),
@@ -21,26 +21,29 @@ pub(crate) enum Step {
 }
 
 impl NumberKernels {
-    /// Integers into floats, divided by `power`.
+    /// Converts integers to floats, divided by `power`.
     pub(crate) fn float(&self, numbers: &mut Words, power: f64) {
-        // SAFETY: kernels are handed out for what the CPU has.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.float)(numbers, power) }
     }
 
-    /// `into = into step with`, of integers. Wraps.
+    /// Computes `into = into step with` on integers. Wraps.
     pub(crate) fn whole_step(&self, step: Step, into: &mut Words, with: &Words) {
-        // SAFETY: as above.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.whole_step)(step, into, with) }
     }
 
-    /// The same of floats.
+    /// Computes `into = into step with` on floats.
     pub(crate) fn float_step(&self, step: Step, into: &mut Words, with: &Words) {
-        // SAFETY: as above.
+        // SAFETY: `kernels` only returns loops whose features the CPU has, the only condition of
+        // the call.
         unsafe { (self.float_step)(step, into, with) }
     }
 }
 
-/// Lanes into integers.
+/// Converts lanes to integers.
 #[inline(always)]
 pub(super) fn widen<T: Lane>(lanes: &[T; WORD_ROWS], base: i64, out: &mut Words) {
     for (out, &lane) in out.iter_mut().zip(lanes) {
@@ -48,7 +51,7 @@ pub(super) fn widen<T: Lane>(lanes: &[T; WORD_ROWS], base: i64, out: &mut Words)
     }
 }
 
-/// Multiplies floats, by their bits, with lanes and `base`.
+/// Multiplies floats, given as bits, by lanes plus `base`.
 #[inline(always)]
 pub(super) fn scale<T: Lane>(lanes: &[T; WORD_ROWS], base: f32, into: &mut [u32; WORD_ROWS]) {
     for (into, &lane) in into.iter_mut().zip(lanes) {

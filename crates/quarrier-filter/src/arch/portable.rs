@@ -6,13 +6,14 @@ use super::{FloatRange, Lane, Packed, PackedFloats, Range, WORD_ROWS, facade};
 pub(crate) struct Portable;
 
 impl<T: Lane> Packed<T> for Portable {
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Packed`.
     #[inline(always)]
     unsafe fn between(values: *const T, range: Range<T>) -> u64 {
-        // SAFETY: the caller promised 64 values.
+        // SAFETY: the caller promises 64 readable values, which nobody changes while the function
+        // runs.
         let values = unsafe { std::slice::from_raw_parts(values, WORD_ROWS) };
         let (low, high): (u64, u64) = (range.low.into(), range.high.into());
-        // Wraps as vectors do: a range may run over the greatest value.
+        // Wraps as the vectors do: a range may extend past the greatest value.
         let span = T::cut(high.wrapping_sub(low));
         let mut found = 0;
         for (at, value) in values.iter().enumerate() {
@@ -22,10 +23,11 @@ impl<T: Lane> Packed<T> for Portable {
         found
     }
 
-    // # Safety: as the trait says.
+    // # Safety: the contract of `Packed`.
     #[inline(always)]
     unsafe fn member(values: *const T, base: u32, table: &[u32]) -> u64 {
-        // SAFETY: the caller promised 64 values.
+        // SAFETY: the caller promises 64 readable values, which nobody changes while the function
+        // runs.
         let values = unsafe { std::slice::from_raw_parts(values, WORD_ROWS) };
         let mut found = 0;
         for (at, value) in values.iter().enumerate() {
@@ -36,10 +38,11 @@ impl<T: Lane> Packed<T> for Portable {
 }
 
 impl PackedFloats for Portable {
-    // # Safety: as the trait says.
+    // # Safety: the contract of `PackedFloats`.
     #[inline(always)]
     unsafe fn between_floats(values: *const f64, range: FloatRange) -> u64 {
-        // SAFETY: the caller promised 64 values.
+        // SAFETY: the caller promises 64 readable values, which nobody changes while the function
+        // runs.
         let values = unsafe { std::slice::from_raw_parts(values, WORD_ROWS) };
         let mut found = 0;
         for (at, value) in values.iter().enumerate() {

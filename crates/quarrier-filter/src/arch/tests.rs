@@ -4,7 +4,7 @@ use quarrier_core::isa::Isa;
 
 use super::{Bits, FloatRange, Kernels, Lane, Range, kernels, lookup, ranges};
 
-/// Values that fill the width and crowd at its ends.
+/// Draws values over the whole width, many of them near its ends.
 fn values<T: Lane>(rows: usize, seed: u64) -> Vec<T> {
     let mut state = seed | 1;
     let mut next = || {
@@ -67,7 +67,7 @@ fn check_lookup<T: Lane>(kernels: &Kernels, rows: usize, seed: u64) {
     }
 }
 
-/// Bits for 160 of 200 codes: a table may end before the last of them.
+/// Draws bits for 160 of 200 codes: a table may end before the last of them.
 fn values_of_table(seed: u64) -> Vec<u32> {
     (0..5).map(|at| (seed >> (at * 7)) as u32 ^ 0x5A5A_1234).collect()
 }

@@ -15,36 +15,36 @@ const FIRST_DAY: i64 = -719_162;
 /// 9999-12-31 in days from 1970-01-01.
 const LAST_DAY: i64 = 2_932_896;
 
-/// A part of a date, a time or a interval.
+/// A field of a date, a time or an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// The year.
     Year,
-    /// Of the year, from 1; of an interval, 0 to 11.
+    /// Of a year, from 1; of an interval, 0 to 11.
     Month,
-    /// Of the month, from 1; of an interval, all days.
+    /// Of a month, from 1; of an interval, all of its days.
     Day,
-    /// Of the day, 0 to 23.
+    /// Of a day, 0 to 23.
     Hour,
-    /// Of the hour, 0 to 59.
+    /// Of an hour, 0 to 59.
     Minute,
-    /// Of the minute, with the fraction.
+    /// Of a minute, including the fraction.
     Second,
 }
 
-/// The day of a date, counted from 1970-01-01. `None` if there is no such day from the year 1
-/// to the year 9999.
+/// Returns the day of a date, counted from 1970-01-01. `None` if there is no such date in the years
+/// 1 to 9999.
 pub fn day(year: i64, month: i64, day: i64) -> Option<i32> {
     civil::day(year, month, day).filter(|_| (1..=9_999).contains(&year))
 }
 
-/// Year, month and day of a day counted from 1970-01-01.
+/// Returns year, month and day of a day counted from 1970-01-01.
 pub fn date(day: i32) -> (i64, i64, i64) {
     civil::date(day.into())
 }
 
-/// The same day of another month, or that month's last if it has no such day. `None` beyond the years 1
-/// to 9999.
+/// Returns the same day of another month, or that month's last day if it has no such day. `None`
+/// outside the years 1 to 9999.
 pub fn add_months(day: i32, months: i64) -> Option<i32> {
     let (year, month, of_month) = date(day);
     let all = (year * 12 + month - 1).checked_add(months)?;
@@ -55,13 +55,13 @@ pub fn add_months(day: i32, months: i64) -> Option<i32> {
     self::day(year, month, of_month.min(days_of_month(year, month)))
 }
 
-/// As [`add_months`] for a timestamp.
+/// Does what [`add_months`] does, for a timestamp.
 pub fn add_months_to_timestamp(timestamp: i64, months: i64) -> Option<i64> {
     let (day, time) = split(timestamp);
     join(add_months(day, months)?, time)
 }
 
-/// A later day. None beyond the years 1 to 9999.
+/// Returns the day `days` later. `None` outside the years 1 to 9999.
 pub fn add_days(day: i32, days: i64) -> Option<i32> {
     let sum = i64::from(day).checked_add(days)?;
     (FIRST_DAY..=LAST_DAY).contains(&sum).then_some(sum as i32)

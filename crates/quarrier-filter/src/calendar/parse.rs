@@ -1,33 +1,33 @@
-//! Dates, times and intervals from text.
+//! Parses dates, times and intervals.
 
 use super::{DAY_NS, HOUR_NS, MINUTE_NS, Part, SECOND_NS, day, join};
 
 /// The fields of an interval, from the first to the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fields {
-    /// The greatest.
+    /// The most significant field.
     pub first: Part,
-    /// The least; the same where there is one.
+    /// The least significant field; equal to the first if there is only one.
     pub last: Part,
 }
 
-/// The day of `2024-02-29`, with blanks around.
+/// Parses `2024-02-29`, with optional blanks around it.
 pub fn parse_date(text: &str) -> Option<i32> {
     let mut rest = text.trim_matches(' ');
     let found = take_date(&mut rest)?;
     rest.is_empty().then_some(found)
 }
 
-/// The time of day of `12:34`, `12:34:56` or `12:34:56.789`, in nanoseconds from midnight, with
-/// optional blanks around. Digits after the ninth decimal are dropped.
+/// Parses `12:34`, `12:34:56` or `12:34:56.789` into nanoseconds from midnight, with optional
+/// blanks around it. Digits after the ninth decimal are dropped.
 pub fn parse_time(text: &str) -> Option<i64> {
     let mut rest = text.trim_matches(' ');
     let found = take_time(&mut rest)?;
     rest.is_empty().then_some(found)
 }
 
-/// The timestamp of `2024-02-29 12:34:56.789`, also with `T` between, with `Z` or an offset like
-/// `+01:00` at the end (none means UTC), or of a day alone.
+/// Parses `2024-02-29 12:34:56.789`, also with `T` in between and with `Z` or an offset like
+/// `+01:00` at the end (the default is UTC), or only a date.
 pub fn parse_timestamp(text: &str) -> Option<i64> {
     let mut rest = text.trim_matches(' ');
     let day = take_date(&mut rest)?;
@@ -60,7 +60,7 @@ fn take_time(rest: &mut &str) -> Option<i64> {
     Some(hour * HOUR_NS + minute * MINUTE_NS + second_ns)
 }
 
-/// `56` or `56.789`, in nanoseconds.
+/// Parses `56` or `56.789` into nanoseconds.
 fn take_seconds(rest: &mut &str, digits_max: usize) -> Option<i64> {
     let mut found = digits(rest, 1, digits_max)?.checked_mul(SECOND_NS)?;
     if skip(rest, '.').is_some() {
@@ -92,7 +92,7 @@ fn take_offset(rest: &str) -> Option<i64> {
     rest.is_empty().then_some(sign * (hours * HOUR_NS + minutes * MINUTE_NS))
 }
 
-/// Months and nanoseconds of the text between the quotes of an interval: `1-2` for YEAR TO MONTH, `3
+/// Parses the string of an interval into months and nanoseconds: `1-2` for YEAR TO MONTH, `3
 /// 04:05:06.789` for DAY TO SECOND, `90` for any single field.
 pub fn parse_interval(text: &str, fields: Fields) -> Option<(i64, i64)> {
     let text = text.trim_matches(' ');
@@ -130,7 +130,7 @@ pub fn parse_interval(text: &str, fields: Fields) -> Option<(i64, i64)> {
 const PARTS: [Part; 6] =
     [Part::Year, Part::Month, Part::Day, Part::Hour, Part::Minute, Part::Second];
 
-/// The separator before this part, unless it is the first.
+/// Returns the separator before this field, unless it is the first.
 fn before(part: Part) -> char {
     match part {
         Part::Year | Part::Month => '-',
@@ -139,7 +139,7 @@ fn before(part: Part) -> char {
     }
 }
 
-/// The greatest value of a part that is not the first.
+/// Returns the greatest value of a field that is not the first.
 fn most(part: Part) -> i64 {
     match part {
         Part::Month => 11,
@@ -157,7 +157,7 @@ fn length_ns(part: Part) -> i64 {
     }
 }
 
-/// A number of `least` to `most` ASCII digits.
+/// Parses a number of `least` to `most` ASCII digits.
 fn digits(rest: &mut &str, least: usize, most: usize) -> Option<i64> {
     let count = rest.bytes().take_while(u8::is_ascii_digit).count();
     if !(least..=most).contains(&count) {

@@ -1,20 +1,20 @@
-//! Dates, times and intervals as text.
+//! Formats dates, times and intervals.
 
 use quarrier_core::civil::{write_date, write_time};
 
 use super::{DAY_NS, split};
 
-/// `2024-02-29`
+/// Formats as `2024-02-29`.
 pub fn show_date(day: i32) -> String {
     written(|text| write_date(day.into(), text))
 }
 
-/// `12:34:56`, with as many decimals as are not zero.
+/// Formats as `12:34:56`, with decimals up to the last that is not zero.
 pub fn show_time(time: i64) -> String {
     written(|text| write_time(time, text))
 }
 
-/// `2024-02-29 12:34:56`, with as many decimals as are not zero.
+/// Formats as `2024-02-29 12:34:56`, with decimals up to the last that is not zero.
 pub fn show_timestamp(timestamp: i64) -> String {
     let (day, time) = split(timestamp);
     format!("{} {}", show_date(day), show_time(time))
@@ -27,7 +27,7 @@ fn written(write: impl FnOnce(&mut String) -> std::fmt::Result) -> String {
     text
 }
 
-/// `1-2` where there are months, otherwise `3 04:05:06`.
+/// Formats as `1-2` if there are months, otherwise as `3 04:05:06`.
 pub fn show_interval(months: i64, nanoseconds: i64) -> String {
     let sign = if months < 0 || nanoseconds < 0 { "-" } else { "" };
     if months != 0 {

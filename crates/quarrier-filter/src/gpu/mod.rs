@@ -25,12 +25,12 @@ use crate::expr::Expr;
 use program::Program;
 use shard::Shard;
 
-/// The size of a buffer: every device supports larger ones.
+/// The size of a buffer: every device supports it.
 const SHARD_BYTES_MAX: usize = 96 << 20;
-/// Work items of a group, and words of 32 rows that each takes of a tile.
+/// Work items of a group; each takes this many words of 32 rows of a tile.
 const GPU_ITEMS: u32 = 128;
 const GPU_ITEM_WORDS: u32 = 4;
-/// The words that a CPU processes in a row, so that their lanes stay in its cache.
+/// Consecutive words for a CPU to process, so that their lanes stay in its cache.
 const CPU_TILE_WORDS: u32 = 128;
 
 /// A table's packed columns in the memory of a device, and the conditions' kernel.
@@ -66,17 +66,17 @@ impl ResidentTable {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] where they do not fit there.
+    /// [`Error::Device`] if they do not fit.
     pub fn new(table: &Table, device: &Device) -> Result<Self> {
         Self::in_parts(table, device, SHARD_BYTES_MAX)
     }
 
-    /// As [`new`](Self::new), for a device whose buffers are small: segments are joined up to
-    /// `part_bytes` bytes, with a buffer and a launch for each part.
+    /// Copies the columns as [`new`](Self::new) does, for a device whose buffers are small: joins
+    /// segments up to `part_bytes` bytes, with a buffer and a launch for each part.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn in_parts(table: &Table, device: &Device, part_bytes: usize) -> Result<Self> {
         let mut queue = device.queue()?;
         let shards = shard::all(table, part_bytes, device, &mut queue)?;
@@ -84,34 +84,34 @@ impl ResidentTable {
         Ok(ResidentTable { table, device, queue, shards, kernel_time: Duration::ZERO })
     }
 
-    /// Bytes of lanes and validity on the device.
+    /// Returns the bytes of lanes and validity on the device.
     pub fn nbytes(&self) -> usize {
         self.shards.iter().map(|shard| shard.data.bytes()).sum()
     }
 
-    /// How long kernels ran for the last answers, by the device's clock.
+    /// Returns the time that kernels ran for the last answers, by the device's clock.
     pub fn kernel_time(&self) -> Duration {
         self.kernel_time
     }
 
-    /// How many rows each condition is true for; all of them in one pass, or some where they have
-    /// more than 256 tests together.
+    /// Returns the number of rows for which each condition is true. Takes one pass for all
+    /// conditions, or several if they have more than 256 tests in all.
     ///
     /// # Errors
     ///
-    /// [`Error::NotOnDevice`] for the first condition that the kernel does not know;
-    /// [`Error::Device`] where it fails.
+    /// [`Error::NotOnDevice`] for the first condition that the kernel does not support;
+    /// [`Error::Device`] if the device fails.
     pub fn counts(&mut self, conditions: &[Expr]) -> Result<Vec<u64>> {
         let mut counts = vec![0; conditions.len()];
         self.each(conditions, false, &mut |condition, count, _, _| counts[condition] += count)?;
         Ok(counts)
     }
 
-    /// The rows for which each condition is true, rising.
+    /// Returns the rows for which each condition is true, in ascending order.
     ///
     /// # Errors
     ///
-    /// As [`counts`](Self::counts).
+    /// The errors of [`counts`](Self::counts).
     pub fn rows(&mut self, conditions: &[Expr]) -> Result<Vec<Vec<u64>>> {
         let table = self.table.clone();
         let mut rows = vec![Vec::new(); conditions.len()];
@@ -146,7 +146,7 @@ impl ResidentTable {
         Ok(())
     }
 
-    /// The kernel for this number of nodes; compiled once for each size.
+    /// Returns the kernel for this number of nodes; it is compiled once for each size.
     fn kernel(&self, program: &Program) -> Result<Kernel> {
         let fits = |size: &&u32| program.nodes.len().max(program.roots.len()) <= **size as usize;
         let size = FILTER_SIZES.iter().find(fits).unwrap_or(&FILTER_SIZES[0]);
@@ -164,7 +164,7 @@ type Take<'t> = &'t mut dyn FnMut(usize, u64, &Shard, &[u8]);
 /// Bytes of a segment's bits.
 const SEGMENT_BYTES: usize = 4 * SEGMENT_WORDS as usize;
 
-/// The indexes of the bits that are set in words of 32.
+/// Yields the indexes of the bits that are set in words of 32.
 fn set_bits(words: &[u8]) -> impl Iterator<Item = u64> {
     words.chunks_exact(4).zip(0u64..).flat_map(|(word, at)| {
         let mut left = u32::from_ne_bytes([word[0], word[1], word[2], word[3]]);
@@ -176,7 +176,7 @@ fn set_bits(words: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Numbers as the device has them; at least one, since no buffer is empty.
+/// Returns numbers in the device's format; at least one, since no buffer is empty.
 fn bytes_of(numbers: impl IntoIterator<Item = u32>) -> Vec<u8> {
     let mut bytes: Vec<u8> = numbers.into_iter().flat_map(u32::to_ne_bytes).collect();
     bytes.resize(bytes.len().max(16), 0);
@@ -190,10 +190,10 @@ struct Launch<'l> {
     program: &'l Program,
 }
 
-/// The result.
+/// The result of a launch.
 struct Ran {
     counts: Vec<u32>,
-    /// For each condition, a bit for each row of the shard; nothing if they are not wanted.
+    /// For each condition, a bit for each row of the shard; empty if they are not wanted.
     selected: Vec<u8>,
     kernel: Duration,
 }
@@ -244,8 +244,11 @@ impl Launch<'_> {
             job.write(buffer, bytes);
         }
         job.zero(&counts, counted.len());
-        // SAFETY: places were laid out for these segments and columns, tests, nodes and roots
-        // refer to each other, and `counts` and `selected` have room for every condition.
+        // SAFETY: `places` has an entry for each of these segments and columns, whose lanes are in
+        // `data`. Nodes refer only to tests, operands and nodes of this program, and roots to its
+        // nodes. `tests` has an entry for each segment and test, which refers to `ranges`. `counts`
+        // has a word for each condition, and `selected` a bit for each row of it, unless
+        // `wants_rows` is 0. So all accesses are within the buffers.
         unsafe { job.launch(self.kernel, arguments, shape.groups, shape.items) };
         job.read(&counts, &mut counted);
         if wants_rows {
@@ -257,7 +260,7 @@ impl Launch<'_> {
     }
 }
 
-/// How the work is cut.
+/// How to divide the work among groups.
 struct Shape {
     groups: u32,
     items: u32,

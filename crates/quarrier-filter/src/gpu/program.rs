@@ -1,4 +1,4 @@
-//! Conditions as the kernel's nodes.
+//! Translates conditions into the kernel's nodes.
 
 use std::sync::Arc;
 
@@ -28,11 +28,12 @@ pub(super) struct Program {
     pub(super) tests: Vec<(usize, Arc<Set>)>,
 }
 
-/// The conditions in as few programs as hold them, each with the place of its first condition.
+/// Translates the conditions into as few programs as hold them, each with the index of its first
+/// condition.
 ///
 /// # Errors
 ///
-/// [`Error::NotOnDevice`] for a condition that the kernel does not know, or that is too large.
+/// [`Error::NotOnDevice`] for a condition that the kernel does not support, or that is too large.
 pub(super) fn all(
     table: &Table,
     conditions: &[Expr],
@@ -81,15 +82,15 @@ impl Program {
         Ok(program)
     }
 
-    /// The index of a node, after those of its operands; or the part of it that the kernel does not
-    /// support.
+    /// Returns the index of a node, after those of its operands; or the part of it that the kernel
+    /// does not support.
     fn enter(
         &mut self,
         graph: &Graph,
         root: NodeId,
         places: &mut [Option<u32>],
     ) -> std::result::Result<u32, &'static str> {
-        // Operands have lower indexes than the nodes made of them, so one backward pass is enough.
+        // Operands have lower indexes than the nodes that use them, so one backward pass is enough.
         let mut is_needed = vec![false; root + 1];
         is_needed[root] = true;
         for id in (0..=root).rev().filter(|&id| places[id].is_none()) {
@@ -136,7 +137,7 @@ impl Program {
     }
 }
 
-/// Whether a column has numbers that no lanes of a device hold.
+/// Whether a column has numbers that no lane of a device can hold.
 fn is_too_wide(table: &Table, column: usize) -> bool {
     let mut segments = table.columns()[column].segments().iter();
     segments.any(|segment| matches!(segment.data(), Data::Exact(_)))

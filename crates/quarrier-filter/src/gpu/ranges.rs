@@ -1,4 +1,4 @@
-//! The ranges of lanes that a set of values covers in a segment.
+//! The ranges of lanes that represent a set of values in a segment.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ const TAKES_OTHERS: u32 = 2;
 
 /// A set in one segment.
 struct Bound {
-    /// Ranges of lanes: first and last, rising.
+    /// Ranges of lanes: first and last, in ascending order.
     ranges: Vec<(u64, u64)>,
-    /// Values outside of the ranges are meant.
+    /// Whether the set is the values outside the ranges.
     takes_others: bool,
 }
 
-/// For each segment and test, the place of its ranges and its flags; and all ranges.
+/// Returns, for each segment and test, the index of its ranges and its flags; and all ranges.
 pub(super) fn of(
     table: &Table,
     segments: Range<usize>,
@@ -66,19 +66,19 @@ fn bind(column: &SegmentColumn, set: &Set) -> Bound {
     Bound { ranges: lanes(column, ranges), takes_others }
 }
 
-/// Ranges of keys as ranges of lanes.
+/// Converts ranges of keys to ranges of lanes.
 fn lanes(column: &SegmentColumn, ranges: Vec<(i128, i128)>) -> Vec<(u64, u64)> {
     let shift = match column.data() {
         Data::Shifted { shift, .. } => *shift,
         _ => 0,
     };
-    // Between the column's least and greatest, so that they fit.
+    // Between the column's least and greatest value, so that they fit.
     let ranges = ranges.into_iter();
     let ranges: Vec<(i64, i64)> =
         ranges.map(|(a, b)| ((a - shift) as i64, (b - shift) as i64)).collect();
     match column.data() {
-        // The zones of plain text are not exact: a set of its values is never made.
-        // Sets of numbers of 128 bits are refused.
+        // The zone maps of plain strings are not exact, so no test is a set of their values. Sets
+        // of numbers of 128 bits are refused.
         Data::Null | Data::Text(_) | Data::Exact(_) => Vec::new(),
         Data::Float(_) => {
             ranges.into_iter().map(|(first, last)| (float_lane(first), float_lane(last))).collect()
@@ -91,14 +91,14 @@ fn lanes(column: &SegmentColumn, ranges: Vec<(i128, i128)>) -> Vec<(u64, u64)> {
             let lane = |number: i64| number.wrapping_sub(packed.base()) as u64;
             let ends = |key| nearest(key, *exponent);
             let whole = ranges.into_iter().map(|(first, last)| (ends(first).0, ends(last).1));
-            // Between two of these numbers there are floats without any.
+            // Some adjacent numbers have floats between them that no number of the column equals.
             let whole = whole.filter(|(first, last)| first <= last);
             whole.map(|(first, last)| (lane(first), lane(last))).collect()
         }
     }
 }
 
-/// The key of a float as a lane of 64 bits, which rises with it.
+/// Converts the key of a float to a lane of 64 bits with the same order.
 pub(super) fn float_lane(key: i64) -> u64 {
     key as u64 ^ 1 << 63
 }

@@ -11,7 +11,7 @@ use super::bytes_of;
 use super::ranges::float_lane;
 use crate::error::Result;
 
-/// Bytes of a vector, in which lanes are counted.
+/// Bytes of a vector; offsets of lanes are in vectors.
 const VECTOR_BYTES: usize = 16;
 
 /// As in the kernel.
@@ -23,18 +23,19 @@ const LANES_16: u32 = 3;
 const LANES_32: u32 = 4;
 const LANES_64: u32 = 5;
 
-/// Some segments, with their layout in the buffers.
+/// Some segments, and their layout in the buffers.
 #[derive(Debug)]
 pub(super) struct Shard {
     pub(super) segments: Range<usize>,
     /// Lanes and validity of all columns.
     pub(super) data: Buffer,
-    /// For each segment and column: lanes, their type, validity.
+    /// For each segment and column: the offset of its lanes, their type, the offset of its
+    /// validity.
     pub(super) places: Buffer,
     pub(super) segment_rows: Buffer,
 }
 
-/// All segments of a table, in as many buffers as necessary.
+/// Copies all segments of a table, to as many buffers as necessary.
 pub(super) fn all(
     table: &Table,
     part_bytes: usize,
@@ -58,7 +59,7 @@ pub(super) fn all(
     Ok(shards)
 }
 
-/// A shard before it is on the device.
+/// A shard under construction, in host memory.
 #[derive(Default)]
 struct Laid {
     data: Vec<u8>,
@@ -119,7 +120,7 @@ impl Laid {
         }
     }
 
-    /// Runs as lanes, as wide as the greatest takes.
+    /// Expands runs to lanes, as wide as the greatest value needs.
     fn runs(&mut self, rows: usize, ends: &[u32], values: &[u64]) -> (u32, u32) {
         let mut first = 0;
         let each = ends.iter().zip(values).flat_map(move |(&end, &value)| {
@@ -138,8 +139,8 @@ impl Laid {
         }
     }
 
-    /// Appends lanes of a type; returns it, and where they begin in vectors. Whole words of 32
-    /// rows can be read.
+    /// Appends lanes of a type; returns the type, and the offset of the lanes in vectors. Pads them
+    /// so that the kernel can read whole words of 32 rows.
     fn lanes(&mut self, kind: u32, rows: usize, bytes: impl Iterator<Item = u8>) -> (u32, u32) {
         let at = self.data.len();
         self.data.extend(bytes);
@@ -152,7 +153,7 @@ impl Laid {
     }
 }
 
-/// Two words of 32 bits, that of the first rows first.
+/// Splits a word into two of 32 bits; that of the first rows comes first.
 fn halves(word: u64) -> [u8; 8] {
     let [low, high] = [word as u32, (word >> 32) as u32].map(u32::to_ne_bytes);
     [low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]]

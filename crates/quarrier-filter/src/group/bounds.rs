@@ -8,22 +8,22 @@ use quarrier_messages::{Column, Kind, Table};
 
 use super::Number;
 
-/// Numbers and their parts stay this far from the ends of 64 bits.
+/// Numbers and intermediate results stay this far from the limits of 64 bits.
 const NUMBER_MAX: i128 = 1 << 62;
 
-/// The values of a key.
+/// The possible values of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Domain {
-    /// The least.
+    /// The least value.
     pub(super) least: i64,
-    /// Whether the first code is NULL's.
+    /// Whether the first code stands for NULL.
     pub(super) has_null: bool,
-    /// How many codes there are.
+    /// The number of codes.
     pub(super) size: usize,
 }
 
 impl Domain {
-    /// `None` if they have no codes.
+    /// Returns `None` if the values have no codes.
     pub(super) fn of(column: &Column) -> Option<Domain> {
         let is_coded = |segment: &Arc<SegmentColumn>| {
             matches!(segment.data(), Data::Whole(_) | Data::Codes(_) | Data::Null)
@@ -42,7 +42,7 @@ impl Domain {
         Some(Domain { least, has_null, size })
     }
 
-    /// The value of a code.
+    /// Returns the value of a code.
     pub(super) fn value(self, code: usize) -> Option<i64> {
         let number = code.checked_sub(usize::from(self.has_null))?;
         Some(self.least + number as i64)
@@ -56,7 +56,7 @@ pub(super) enum NumberKind {
     Whole(i64, i64),
     /// As a float.
     Float,
-    /// Not at all: only whether it is NULL matters.
+    /// Not at all: it only matters whether it is NULL.
     Counted,
 }
 
@@ -64,12 +64,12 @@ pub(super) enum NumberKind {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reach {
     pub(super) kind: NumberKind,
-    /// Its columns that have NULL somewhere.
+    /// The columns in it that contain NULL.
     pub(super) with_null: Vec<usize>,
 }
 
 impl Reach {
-    /// The most it can be away from 0; of an integer.
+    /// Returns the maximum absolute value of an integer.
     pub(super) fn most(&self) -> Option<u64> {
         match self.kind {
             NumberKind::Whole(min, max) => Some(min.unsigned_abs().max(max.unsigned_abs())),
@@ -78,7 +78,7 @@ impl Reach {
     }
 }
 
-/// The ranges of the numbers; `None` if one does not fit or is unknown.
+/// Returns the ranges of the numbers; `None` if one does not fit or is unknown.
 pub(super) fn reaches(table: &Table, numbers: &[Number]) -> Option<Vec<Reach>> {
     let mut reaches: Vec<Reach> = Vec::with_capacity(numbers.len());
     for number in numbers {
@@ -116,7 +116,7 @@ pub(super) fn reaches(table: &Table, numbers: &[Number]) -> Option<Vec<Reach>> {
         if range.0 < -NUMBER_MAX || range.1 > NUMBER_MAX {
             return None;
         }
-        // Rows without a value have any that the column can have, or 0.
+        // Rows without a value may hold any value of the column, or 0.
         let kind = NumberKind::Whole(range.0.min(0) as i64, range.1.max(0) as i64);
         reaches.push(Reach { kind, with_null });
     }
@@ -129,7 +129,7 @@ fn of_column(table: &Table, at: usize) -> Option<Reach> {
     let zone = joined(column);
     let with_null = if zone.nulls { vec![at] } else { Vec::new() };
     if kind == Kind::Float {
-        // NaN is not a number to be less or greater than.
+        // NaN is neither less nor greater than a number.
         let is_nan = zone.range.is_some_and(|(_, max)| max == i64::MAX);
         return (!is_nan).then_some(Reach { kind: NumberKind::Float, with_null });
     }

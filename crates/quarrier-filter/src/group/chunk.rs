@@ -1,4 +1,4 @@
-//! Rows of a segment, a few thousand at a time: their slots, and their numbers one on top of another.
+//! Processes rows of a segment, a few thousand at a time: their slots, and their numbers.
 
 use std::ops::Range;
 
@@ -8,24 +8,24 @@ use quarrier_messages::{Places, Table};
 use super::bounds::{Domain, NumberKind};
 use super::{GroupPlan, Number};
 
-/// Rows that are processed at once, so that their state stays in the first cache.
+/// Number of rows to process at once, so that their state stays in the L1 cache.
 pub(super) const CHUNK_ROWS: usize = 4_096;
 
-/// If at least one of this many rows is selected, the others are calculated, too.
+/// If at least one in this many rows is selected, the others are calculated, too.
 const DENSE_ROWS: usize = 4;
 
-/// Rows of a chunk.
+/// The selected rows of a chunk.
 #[derive(Debug, Clone)]
 pub(super) enum Rows<'p> {
-    /// Neighbours.
+    /// Consecutive rows.
     Range(Range<usize>),
     /// These rows, which are close together.
     Dense(&'p [u32]),
-    /// These, which do not.
+    /// These rows, which are far apart.
     Sparse(&'p [u32]),
 }
 
-/// Rows in chunks.
+/// Selected rows, divided into chunks.
 pub(super) struct Chunks<'p> {
     left: Rows<'p>,
 }
@@ -76,7 +76,7 @@ pub(super) struct Chunk {
     pub(super) slots: Vec<u32>,
     /// The index of each selected row's numbers; empty if that is the row's own index.
     pub(super) places: Vec<u32>,
-    /// Each row that is wanted, in the segment.
+    /// The selected rows, by their index in the segment.
     pub(super) rows: Vec<u32>,
     /// The values of each integer number.
     pub(super) wholes: Vec<Vec<i64>>,
@@ -85,7 +85,7 @@ pub(super) struct Chunk {
     keys: Vec<i64>,
 }
 
-/// Bytes that a chunk takes: slots, rows and places of it, a key, and its numbers.
+/// Returns the bytes that a chunk takes: its slots, rows and places, a key, and its numbers.
 pub(super) fn nbytes(plan: &GroupPlan) -> usize {
     CHUNK_ROWS * (3 * size_of::<u32>() + (1 + plan.grouping.numbers.len()) * size_of::<i64>())
 }
@@ -103,7 +103,7 @@ impl Chunk {
         }
     }
 
-    /// Takes these rows.
+    /// Loads these rows.
     pub(super) fn load(&mut self, table: &Table, plan: &GroupPlan, segment: usize, rows: Rows<'_>) {
         self.place(&rows);
         self.slots.clear();
@@ -128,7 +128,7 @@ impl Chunk {
                     self.wholes[at].clear();
                     self.wholes[at].resize(length, value);
                 }
-                // Only those of NULL may wrap.
+                // Only the numbers of rows with NULL can wrap.
                 Number::Plus(a, b) => self.calculate(at, (a, b), i64::wrapping_add),
                 Number::Minus(a, b) => self.calculate(at, (a, b), i64::wrapping_sub),
                 Number::Times(a, b) => self.calculate(at, (a, b), i64::wrapping_mul),
@@ -150,14 +150,14 @@ impl Chunk {
         }
     }
 
-    /// Advances the slots by a key.
+    /// Adds a key's codes to the slots.
     fn advance(&mut self, segment: &SegmentColumn, domain: Domain, rows: &Rows<'_>) {
         load(segment, rows, &mut self.keys);
         let Chunk { slots, places, keys, rows, .. } = self;
         let size = domain.size as u32;
         let shift = i64::from(domain.has_null);
         let has_null_here = !segment.valid().is_empty() || matches!(segment.data(), Data::Null);
-        // A value that is not a code is NULL, which the validity of the row decides.
+        // The validity of the row decides: a value that is not a code belongs to NULL.
         let code = |key: i64| key.wrapping_sub(domain.least).wrapping_add(shift) as u32;
         if has_null_here {
             for (at, (slot, &row)) in slots.iter_mut().zip(rows.iter()).enumerate() {
@@ -185,7 +185,7 @@ impl Chunk {
 }
 
 impl Rows<'_> {
-    /// How many numbers are calculated for them.
+    /// Returns how many rows have their numbers calculated.
     fn lanes(&self) -> usize {
         match self {
             Rows::Range(range) => range.len(),
@@ -199,12 +199,12 @@ fn span(rows: &[u32]) -> Range<usize> {
     rows[0] as usize..rows[rows.len() - 1] as usize + 1
 }
 
-/// Whether a row has a value; also of a column that has none at all.
+/// Whether a row has a value; false for a column without any.
 pub(super) fn is_valid(segment: &SegmentColumn, row: usize) -> bool {
     segment.is_valid(row) && !matches!(segment.data(), Data::Null)
 }
 
-/// The integers and codes of a column; 0 if it has none at all.
+/// Loads the integers or codes of a column; 0 if it has no values.
 fn load(segment: &SegmentColumn, rows: &Rows<'_>, out: &mut Vec<i64>) {
     out.clear();
     let (Data::Whole(packed) | Data::Codes(packed) | Data::Scaled { packed, .. }) = segment.data()

@@ -24,7 +24,7 @@ use totals::Totals;
 
 pub use totals::Total;
 
-/// The most groups there may be: arrays of them are no longer in a thread's cache beyond.
+/// Maximum number of groups: beyond it, the arrays no longer fit a thread's cache.
 pub const SLOTS_MAX: usize = 1 << 18;
 
 /// The keys of groups, and the measures of each group.
@@ -39,34 +39,34 @@ pub struct Grouping {
     pub measures: Vec<Measure>,
 }
 
-/// A number of a row: NULL where a column of it is. Decimals count by their mantissas.
+/// A number of a row: NULL if one of its columns is. Decimals are represented by their mantissas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Number {
-    /// The value of a column; the only type that may be a float, or that may only be counted: strings
-    /// and booleans.
+    /// The value of a column. Only here may it be a float, or of a type that is only counted:
+    /// strings and booleans.
     Column(usize),
-    /// One's own.
+    /// A constant.
     Constant(i64),
-    /// The sum of two, by their places among those before.
+    /// The sum of two earlier numbers, by their indexes.
     Plus(usize, usize),
-    /// The difference.
+    /// The difference of two earlier numbers.
     Minus(usize, usize),
-    /// The product.
+    /// The product of two earlier numbers.
     Times(usize, usize),
 }
 
-/// A measure of a group; numbers by their index in [`Grouping::numbers`].
+/// A measure of a group; it refers to numbers by their index in [`Grouping::numbers`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// How many rows it has.
+    /// The number of rows.
     Rows,
-    /// How many of them have such a number.
+    /// The number of rows in which this number is not NULL.
     Count(usize),
-    /// The sum of these numbers, NULL if there are none.
+    /// The sum of this number; NULL if it is NULL in every row.
     Sum(usize),
-    /// The least.
+    /// The least value of this number.
     Least(usize),
-    /// The greatest.
+    /// The greatest value of this number.
     Greatest(usize),
 }
 
@@ -82,7 +82,7 @@ impl Measure {
     }
 }
 
-/// How the groups of a table are numbered and measured.
+/// How to number and measure the groups of a table.
 #[derive(Debug, Clone)]
 pub struct GroupPlan {
     grouping: Grouping,
@@ -90,18 +90,18 @@ pub struct GroupPlan {
     domains: Vec<Domain>,
     /// The range of each number.
     reaches: Vec<Reach>,
-    /// Slots of all groups.
+    /// Number of slots of all groups.
     slots: usize,
 }
 
 impl GroupPlan {
-    /// A plan for `table`; `None` if there may be too many groups, a key is a float or a string without
-    /// a code, a number might not fit 64 bits, or a value that is not a number is more than counted.
-    /// Reads only the columns' least and greatest values.
+    /// Makes a plan for `table`; `None` if there may be too many groups, a key is a float or a
+    /// string without a code, a number might not fit 64 bits, or a value that is not a number is
+    /// more than counted. Reads only the columns' least and greatest values.
     ///
     /// # Panics
     ///
-    /// If there is no such column, or a number of a place not before its own.
+    /// If a column does not exist, or a number refers to a later one.
     pub fn of(table: &Table, grouping: Grouping) -> Option<GroupPlan> {
         let columns = table.columns();
         let domains = grouping.keys.iter().map(|&key| Domain::of(&columns[key]));
@@ -124,13 +124,13 @@ impl GroupPlan {
 }
 
 impl GroupPlan {
-    /// Bytes of memory that a [`Grouper`] takes at most.
+    /// Returns the maximum number of bytes that a [`Grouper`] takes.
     pub fn nbytes(&self) -> usize {
         totals::nbytes(self) + chunk::nbytes(self)
     }
 }
 
-/// Measures the groups of the rows that it is given.
+/// Measures the groups of the rows that it receives.
 #[derive(Debug)]
 pub struct Grouper<'t> {
     table: &'t Table,
@@ -140,16 +140,16 @@ pub struct Grouper<'t> {
 }
 
 impl<'t> Grouper<'t> {
-    /// A grouper of `table`, for which the plan was made. Takes at most [`GroupPlan::nbytes`].
+    /// Makes a grouper of `table`, with the table's plan. It takes at most [`GroupPlan::nbytes`].
     pub fn new(table: &'t Table, plan: &'t GroupPlan) -> Self {
         Grouper { table, plan, chunk: Chunk::new(plan), totals: Totals::new(plan) }
     }
 
-    /// Takes rows of a segment, in rising order. Some 5 ns a row and 1 ns a measure.
+    /// Adds rows of a segment, in ascending order. Takes some 5 ns per row and 1 ns per measure.
     ///
     /// # Panics
     ///
-    /// If there is no such segment or row.
+    /// If a segment or row does not exist.
     pub fn add(&mut self, segment: usize, places: &Places<'_>) {
         for rows in Chunks::of(places) {
             self.chunk.load(self.table, self.plan, segment, rows);
@@ -157,7 +157,7 @@ impl<'t> Grouper<'t> {
         }
     }
 
-    /// The groups that have rows, in the order of their keys, NULL before others.
+    /// Returns the groups that have rows, in the order of their keys, NULL first.
     pub fn finish(self) -> Grouped {
         let slots = self.totals.taken(self.plan);
         let mut keys = vec![Vec::with_capacity(slots.len()); self.plan.domains.len()];
@@ -175,7 +175,7 @@ impl<'t> Grouper<'t> {
 /// Groups and their measures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grouped {
-    /// How many there are.
+    /// The number of groups.
     pub groups: usize,
     /// For each key, the value of each group: integers, mantissas, days, nanoseconds, booleans, or
     /// codes of the column's dictionary.

@@ -1,12 +1,13 @@
-//! The totals of each group: arrays by its slot.
+//! The totals of each group, in arrays indexed by slot.
 
 use quarrier_messages::Table;
 
 use super::chunk::{Chunk, is_valid};
 use super::{CHUNK_ROWS, GroupPlan, Measure};
 
-/// Where groups are this few, neighbours mostly have the same one: four of each take turns, so that
-/// no row waits for the one before it. One of them: 1.9 times as long for four sums of two groups.
+/// Up to this number of groups, adjacent rows are mostly in the same one: four copies of each total
+/// take turns, so that no row waits for the one before it. (With one copy: 1.9 times as long for
+/// four sums of two groups.)
 const SPREAD_SLOTS_MAX: usize = 256;
 const SPREAD: usize = 4;
 
@@ -22,10 +23,10 @@ pub enum Total {
 /// The totals so far.
 #[derive(Debug)]
 pub(super) struct Totals {
-    /// Slots of one spread.
+    /// Slots of one copy.
     slots: usize,
     spread: usize,
-    /// How many rows each has.
+    /// The number of rows of each slot.
     rows: Vec<u64>,
     measures: Vec<MeasureTotals>,
 }
@@ -33,14 +34,14 @@ pub(super) struct Totals {
 /// The totals of one measure, for all groups.
 #[derive(Debug)]
 struct MeasureTotals {
-    /// The numbers that are not NULL, for each group; empty if that is the number of rows.
+    /// The number of values that are not NULL, for each group; empty if that is the number of rows.
     counts: Vec<u64>,
     state: State,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The counts are all.
+    /// Only the counts.
     Counted,
     Sum(Sum),
     Least(Vec<i64>),
@@ -50,14 +51,14 @@ enum State {
     FloatGreatest(Vec<f64>),
 }
 
-/// Sums of 64 bits, and their earlier values from before they would have overflowed.
+/// Sums of 64 bits, and 128-bit sums to which they are moved before they could overflow.
 #[derive(Debug)]
 struct Sum {
     near: Vec<i64>,
-    /// For each slot, the moved sums; empty before that happens.
+    /// For each slot, the sum moved so far; empty before the first move.
     far: Vec<i128>,
     slots: usize,
-    /// Rows that `near` holds whatever they have.
+    /// Number of rows that `near` can still add, whatever their values.
     room: u64,
     left: u64,
 }
@@ -72,13 +73,14 @@ impl Sum {
     }
 }
 
-/// The turns that a plan's slots take, and their arrays' length.
+/// Returns the number of copies for a plan, and the length of their arrays.
 fn spread(plan: &GroupPlan) -> (usize, usize) {
     let spread = if plan.slots <= SPREAD_SLOTS_MAX { SPREAD } else { 1 };
     (spread, plan.slots * spread)
 }
 
-/// Bytes that totals take at most: each measure an array, its counts and what sums came to.
+/// Returns the maximum number of bytes of the totals: for each measure an array, its counts, and
+/// its moved sums.
 pub(super) fn nbytes(plan: &GroupPlan) -> usize {
     let (_, size) = spread(plan);
     let measures = plan.grouping.measures.len();
@@ -112,7 +114,7 @@ impl Totals {
         Totals { slots: plan.slots, spread, rows: vec![0; size], measures }
     }
 
-    /// Takes the rows of a chunk, all of one segment.
+    /// Adds the rows of a chunk, all of one segment.
     pub(super) fn add(&mut self, table: &Table, plan: &GroupPlan, segment: usize, chunk: &Chunk) {
         let mut spread = Vec::new();
         let slots: &[u32] = if self.spread > 1 {
@@ -152,7 +154,7 @@ impl Totals {
         }
     }
 
-    /// The slots of groups that have rows; without a key the only one.
+    /// Returns the slots of groups that have rows; without keys, the only one.
     pub(super) fn taken(&self, plan: &GroupPlan) -> Vec<usize> {
         let rows =
             |slot: usize| (0..self.spread).map(move |turn| self.rows[turn * self.slots + slot]);
@@ -160,7 +162,7 @@ impl Totals {
         (0..self.slots).filter(is_taken).collect()
     }
 
-    /// The measures of these slots.
+    /// Returns the measures of these slots.
     pub(super) fn finish(mut self, plan: &GroupPlan, slots: &[usize]) -> Vec<Total> {
         let size = self.slots;
         let turns = |slot: usize| (0..self.spread).map(move |turn| turn * size + slot);
@@ -206,11 +208,11 @@ impl Totals {
     }
 }
 
-/// Rows that have a number: their slots, and the index of the number.
+/// Rows with their slots, and the indexes of their numbers.
 #[derive(Clone, Copy)]
 struct Placed<'c> {
     slots: &'c [u32],
-    /// Empty if the numbers have the indexes of the slots.
+    /// Empty if the numbers have the same indexes as the slots.
     places: &'c [u32],
 }
 

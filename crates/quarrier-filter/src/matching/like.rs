@@ -1,29 +1,30 @@
-//! LIKE. A pattern is cut at each `%` into pieces; the first and the last are anchored to the ends of
-//! the text, and each of the others matches at its first occurrence, which never spoils a later one.
+//! LIKE. A pattern is split at each `%` into pieces. The first and the last are anchored to the
+//! ends of the string; each of the others takes its first occurrence, which never prevents a later
+//! match.
 
 use memchr::memmem::Finder;
 
 use crate::Fault;
 
-/// Strings of a pattern that are prepared for being looked for; of longer patterns the others are not,
-/// so that a statement of many takes little memory.
+/// Maximum number of strings of a pattern to prepare for searching. Longer patterns leave the rest
+/// unprepared, so that a statement with many patterns takes little memory.
 const FINDERS_MAX: usize = 16;
 
-/// Strings from this length on are rare enough to be searched for in many strings at once, in bytes.
+/// Minimum length, in bytes, of a string that is rare enough to search for in many strings at once.
 const RARE_BYTES: usize = 3;
 
 /// A compiled pattern of LIKE.
 #[derive(Debug)]
 pub struct Like {
-    /// Between the `%`; one more than there are of them.
+    /// The pieces between the `%`; one more than there are `%`.
     pieces: Vec<Piece>,
 }
 
-/// Text with gaps: one character fits in each.
+/// Literals with gaps; each gap matches one character.
 #[derive(Debug, Default)]
 struct Piece {
     parts: Vec<Part>,
-    /// `_` at the end.
+    /// Number of `_` at the end.
     gap: usize,
 }
 
@@ -38,24 +39,23 @@ struct Part {
 /// The simple form of a LIKE, if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape<'a> {
-    /// Equal to the text.
+    /// Equal to the string.
     Exact(&'a str),
-    /// Begins with the text.
+    /// Begins with the string.
     Prefix(&'a str),
-    /// Ends with the text.
+    /// Ends with the string.
     Suffix(&'a str),
-    /// Has the text in it.
+    /// Contains the string.
     Contains(&'a str),
-    /// Any text.
+    /// Matches everything.
     Everything,
-    /// Something else.
+    /// Any other pattern.
     Other,
 }
 
 impl Like {
     /// # Errors
-    /// [`Fault::Pattern`] where the escape character stands before anything but `%`, `_` and
-    /// itself.
+    /// [`Fault::Pattern`] if the escape character precedes anything but `%`, `_` and itself.
     pub(super) fn new(pattern: &str, escape: Option<char>) -> Result<Self, Fault> {
         let mut pieces = vec![Piece::default()];
         let mut characters = pattern.chars();
@@ -79,7 +79,7 @@ impl Like {
                 piece.push(character);
             }
         }
-        // Empty pieces between two `%` say nothing.
+        // Empty pieces between two `%` match everywhere.
         let last = pieces.len() - 1;
         let mut place = 0;
         pieces.retain(|piece| {
@@ -93,7 +93,8 @@ impl Like {
         Ok(Like { pieces })
     }
 
-    /// A string that every match contains, if few strings contain it and no simpler test decides.
+    /// Returns a string that every match contains, if few strings contain it and no simpler test
+    /// decides.
     pub(super) fn rare(&self) -> Option<&Finder<'static>> {
         let [first, between @ .., _] = self.pieces.as_slice() else { return None };
         let parts = between.iter().filter(|_| first.is_empty()).flat_map(|piece| &piece.parts);
@@ -103,7 +104,8 @@ impl Like {
             .max_by_key(|finder| finder.needle().len())
     }
 
-    /// Takes time in proportion to the text, times the longest piece if that has `_` in it.
+    /// Takes time proportional to the length of the text, times that of the longest piece if it
+    /// contains `_`.
     pub(super) fn is_match(&self, text: &str) -> bool {
         match self.pieces.as_slice() {
             [] => false,
@@ -154,7 +156,7 @@ impl Piece {
         self.parts.is_empty() && self.gap == 0
     }
 
-    /// The text, if there are no gaps.
+    /// Returns the literal, if there are no gaps.
     fn text(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] if self.gap == 0 => Some(""),
@@ -163,7 +165,7 @@ impl Piece {
         }
     }
 
-    /// Where the piece ends that begins where `text` does.
+    /// Returns the end of the piece if it matches at the start of `text`.
     fn fits(&self, text: &str) -> Option<usize> {
         let mut rest = text;
         for part in &self.parts {
@@ -172,13 +174,13 @@ impl Piece {
         Some(text.len() - behind(rest, self.gap)?.len())
     }
 
-    /// Where the first piece in `text` ends.
+    /// Returns the end of the piece's first match in `text`.
     fn find(&self, text: &str) -> Option<usize> {
         let Some(part) = self.parts.first() else { return self.fits(text) };
         if let Some(whole) = self.text() {
             return part.find(text).map(|start| start + whole.len());
         }
-        // The first text of the piece is looked for, and the gap before it counted back.
+        // Search for the first literal of the piece, and step back over the gap before it.
         let mut from = text.len() - behind(text, part.gap)?.len();
         loop {
             let found = from + part.find(&text[from..])?;
@@ -193,7 +195,7 @@ impl Piece {
         }
     }
 
-    /// Whether the piece fits at the end of `text`.
+    /// Whether the piece matches at the end of `text`.
     fn fits_end(&self, text: &str) -> bool {
         let characters: usize = self.gap
             + self.parts.iter().map(|part| part.gap + part.text.chars().count()).sum::<usize>();
@@ -212,7 +214,7 @@ impl Piece {
 }
 
 impl Part {
-    /// Where the text first stands.
+    /// Returns the first position of the literal.
     fn find(&self, text: &str) -> Option<usize> {
         match &self.finder {
             Some(finder) => finder.find(text.as_bytes()),
@@ -221,7 +223,7 @@ impl Part {
     }
 }
 
-/// The rest of `text` after this many characters.
+/// Returns the rest of `text` after this many characters.
 fn behind(text: &str, characters: usize) -> Option<&str> {
     if characters == 0 {
         return Some(text);

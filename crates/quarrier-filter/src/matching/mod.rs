@@ -1,5 +1,5 @@
-//! Patterns of text: LIKE, SIMILAR TO and regular expressions. Every match takes time in
-//! proportion to the text.
+//! Pattern matching on strings: LIKE, SIMILAR TO and regular expressions. Every match takes time
+//! proportional to the length of the string.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,21 +14,22 @@ pub use like::{Like, Shape};
 
 mod similar;
 
-/// The most bytes a compiled regular expression takes.
+/// Maximum size of a compiled regular expression in bytes.
 const REGEX_BYTES_MAX: usize = 4 << 20;
 
 /// The language of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Matcher {
-    /// `LIKE`: `%` any text, `_` one character.
+    /// `LIKE`: `%` matches any string, `_` one character.
     Like,
     /// `SIMILAR TO`, the regular expressions of SQL:1999.
     Similar,
-    /// `LIKE_REGEX`, `REGEXP` and `~`: a regular expression found anywhere; an extension.
+    /// `LIKE_REGEX`, `REGEXP` and `~`: a regular expression that matches anywhere; an extension.
     Regex,
 }
 
-/// A compiled pattern; cheap to clone. Equal where language, text and escape are.
+/// A compiled pattern; cheap to clone. Two are equal if their languages, patterns and escape
+/// characters are.
 #[derive(Clone)]
 pub struct Matching {
     by: Matcher,
@@ -44,7 +45,7 @@ enum Engine {
 }
 
 impl Matching {
-    /// Compiles a pattern. `escape` is what `ESCAPE` names; regular expressions have none.
+    /// Compiles a pattern. `escape` is the character after `ESCAPE`; regular expressions have none.
     ///
     /// # Errors
     /// [`Fault::Pattern`] if the pattern is invalid in its language, or too large.
@@ -57,7 +58,7 @@ impl Matching {
         Ok(Matching { by, source: source.into(), escape, engine })
     }
 
-    /// Whether `text` matches: all of it for LIKE and SIMILAR TO, any part for a regular
+    /// Whether `text` matches: as a whole for LIKE and SIMILAR TO, anywhere for a regular
     /// expression.
     pub fn is_match(&self, text: &str) -> bool {
         match &self.engine {
@@ -81,7 +82,8 @@ impl Matching {
         self.escape
     }
 
-    /// A string that every match contains, if it is worth searching for in many strings at once.
+    /// Returns a string that every match contains, if it is worth searching for in many strings at
+    /// once.
     pub(crate) fn rare(&self) -> Option<&Finder<'static>> {
         match &self.engine {
             Engine::Like(like) => like.rare(),
@@ -128,7 +130,7 @@ fn regex(source: &str) -> Result<Regex, Fault> {
             regex::Error::CompiledTooBig(_) => {
                 "is too large once compiled; repeat less with {n,m}".to_string()
             }
-            // The library draws the pattern with a mark below; its last line is the error.
+            // The library shows the pattern with a mark below it; its last line is the error.
             other => {
                 let said = other.to_string();
                 let last = said.lines().last().unwrap_or_default();
@@ -139,7 +141,7 @@ fn regex(source: &str) -> Result<Regex, Fault> {
     })
 }
 
-/// The beginning of a string that is shown in a message, on one line.
+/// Returns the beginning of a string for a message, on one line.
 pub(crate) fn shortened(text: &str) -> String {
     const SHOWN_MAX: usize = 60;
     crate::error::one_line(text, SHOWN_MAX)

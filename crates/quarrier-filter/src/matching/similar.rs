@@ -1,15 +1,14 @@
-//! SIMILAR TO, as SQL:1999 has it, written as a regular expression of the library.
+//! SIMILAR TO of SQL:1999, translated into a regular expression of the library.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use crate::Fault;
 
-/// The regular expression that matches the same strings.
+/// Translates a pattern into a regular expression that matches the same strings.
 ///
 /// # Errors
-/// [`Fault::Pattern`] where a bracket is left open, a repetition has nothing to repeat, and the
-/// like.
+/// [`Fault::Pattern`] for an open bracket, a repetition of nothing, and the like.
 pub(super) fn translated(pattern: &str, escape: Option<char>) -> Result<String, Fault> {
     let reader = Reader { rest: pattern.chars().peekable(), escape, out: String::new() };
     reader.read().map_err(|reason| Fault::Pattern {
@@ -27,7 +26,7 @@ impl Reader<'_> {
     fn read(mut self) -> Result<String, String> {
         self.out.push_str(r"(?s)\A(?:");
         let mut open = 0_usize;
-        // Whether something stands before that `*` may repeat.
+        // Whether the previous item may be repeated.
         let mut repeatable = false;
         while let Some(character) = self.rest.next() {
             let was_repeatable = std::mem::replace(&mut repeatable, true);
@@ -62,7 +61,7 @@ impl Reader<'_> {
                 ']' | '}' => return Err(format!("a {character} without its beginning")),
                 other => self.literal(other),
             }
-            // `%*` would be a repetition of a repetition.
+            // `%*` would repeat a repetition.
             if character == '%' && Some('%') != self.escape {
                 self.out.insert_str(self.out.len() - 2, "(?:");
                 self.out.push(')');
@@ -75,7 +74,7 @@ impl Reader<'_> {
         Ok(self.out)
     }
 
-    /// The character after an escape.
+    /// Reads the character after an escape.
     fn escaped(&mut self) -> Result<char, String> {
         let next = self.rest.next().ok_or("the pattern ends with the escape character")?;
         if "[]()|^-+*%_?{}".contains(next) || Some(next) == self.escape {
@@ -88,7 +87,7 @@ impl Reader<'_> {
         self.out.push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
     }
 
-    /// `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`.
+    /// Reads `*`, `+`, `?`, `{n}`, `{n,}` or `{n,m}`.
     fn repeat(&mut self, mark: char) -> Result<(), String> {
         self.out.push(mark);
         if mark != '{' {
@@ -115,7 +114,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The contents of `[…]`: characters, ranges and classes, without those after a `^`.
+    /// Reads the contents of `[…]`: characters, ranges and classes, except those after a `^`.
     fn set(&mut self) -> Result<(), String> {
         let mut included = String::new();
         let mut excluded = String::new();
@@ -164,7 +163,7 @@ impl Reader<'_> {
         if Some(character) == self.escape { self.escaped() } else { Ok(character) }
     }
 
-    /// `:ALPHA:]` and its like, after the second `[`.
+    /// Reads `:ALPHA:]` and the like, after the second `[`.
     fn class(&mut self) -> Result<&'static str, String> {
         let mut name = String::new();
         while let Some(character) = self.rest.next().filter(|_| name.len() < 20) {

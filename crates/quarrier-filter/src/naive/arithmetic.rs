@@ -1,4 +1,4 @@
-//! Numbers, dates and intervals calculated; text joined.
+//! Arithmetic on numbers, dates and intervals; concatenation of strings.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::calendar::{DAY_NS, add_days, add_months, add_months_to_timestamp};
 use crate::expr::Arithmetic;
 use crate::number::Exact;
 
-/// `left op right`; NULL where one is.
+/// Computes `left op right`; NULL if an operand is NULL.
 pub(super) fn calculated<'a>(
     op: Arithmetic,
     left: Datum<'a>,
@@ -53,7 +53,7 @@ pub(super) fn calculated<'a>(
     }
 }
 
-/// The operand with its sign turned.
+/// Returns the operand with the opposite sign.
 pub(super) fn negated(operand: Datum<'_>) -> Result<Datum<'_>, Fault> {
     Ok(match operand {
         Datum::Null => Datum::Null,
@@ -79,7 +79,7 @@ fn integers(op: Arithmetic, left: i64, right: i64) -> Result<Datum<'static>, Fau
         Arithmetic::Subtract => left.checked_sub(right),
         Arithmetic::Multiply => left.checked_mul(right),
         Arithmetic::Divide => left.checked_div(right),
-        // The least number divided by -1 overflows; its remainder is 0.
+        // The least number divided by -1 overflows, but its remainder is 0.
         Arithmetic::Remainder => Some(left.checked_rem(right).unwrap_or(0)),
         Arithmetic::Concatenate => return Err(kinds()),
     };
@@ -115,7 +115,7 @@ fn floats(op: Arithmetic, left: f64, right: f64) -> Result<Datum<'static>, Fault
     Ok(Datum::Float(result))
 }
 
-/// A date or time, later by a interval.
+/// Adds an interval to a date or time.
 fn moved(moment: Datum<'_>, months: i64, nanoseconds: i64) -> Result<Datum<'static>, Fault> {
     let overflow = || Fault::Overflow { what: "a date" };
     Ok(match moment {
@@ -143,7 +143,7 @@ fn moved(moment: Datum<'_>, months: i64, nanoseconds: i64) -> Result<Datum<'stat
     })
 }
 
-/// Differences of dates or times; intervals added, multiplied and divided.
+/// Computes differences of dates or times; adds, multiplies and divides intervals.
 fn spans(op: Arithmetic, left: &Datum<'_>, right: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     use quarrier_messages::Value::{Date, Interval, Time, Timestamp};
     let wide = |datum: &Datum<'_>| match datum {
@@ -184,7 +184,7 @@ fn sum(left: &Datum<'_>, right: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     })
 }
 
-/// An interval multiplied or divided by a number; fractions of a month or a nanosecond are dropped.
+/// Multiplies or divides an interval by a number; drops fractions of a month or a nanosecond.
 fn scaled(span: &Datum<'_>, by: &Datum<'_>, op: Arithmetic) -> Result<Datum<'static>, Fault> {
     let Datum::Interval { months, nanoseconds } = span else { return Err(kinds()) };
     let part = |part: i64| -> Result<i64, Fault> {

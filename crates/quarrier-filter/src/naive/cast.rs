@@ -13,7 +13,7 @@ use crate::expr::CastTo;
 use crate::matching::shortened;
 use crate::number::Exact;
 
-/// `datum` as another type; NULL where it is.
+/// Converts `datum` to another type; NULL stays NULL.
 pub(super) fn cast(datum: Datum<'_>, to: CastTo) -> Result<Datum<'_>, Fault> {
     if datum == Datum::Null {
         return Ok(Datum::Null);
@@ -53,7 +53,7 @@ fn boolean(datum: Datum<'_>) -> Result<Datum<'_>, Fault> {
     }
 }
 
-/// Whole, rounded: exact numbers half away from 0, floating ones half to even.
+/// Converts to an integer: rounds exact numbers half away from 0, floats half to even.
 fn integer(datum: &Datum<'_>, bits: u8) -> Result<i64, Fault> {
     let whole = match datum {
         Datum::Integer(number) => Some(i128::from(*number)),
@@ -83,7 +83,7 @@ fn integer(datum: &Datum<'_>, bits: u8) -> Result<i64, Fault> {
 
 fn from_float(number: f64) -> Result<i128, Fault> {
     let rounded = number.round_ties_even();
-    // Far beyond 64 bits, and within 128.
+    // The bounds are far beyond 64 bits, and within 128.
     if !(-1e30..=1e30).contains(&rounded) {
         return Err(integer_overflow());
     }
@@ -98,7 +98,8 @@ fn numeric(datum: &Datum<'_>, precision: u8, scale: u8) -> Result<Datum<'static>
     let datum = parsed.as_ref().unwrap_or(datum);
     let exact = match datum {
         Datum::Float(number) if number.is_finite() => {
-            // The shortest digits that mean this number, not all that its bits have.
+            // Takes the shortest digits that identify the float, rather than all that its bits
+            // have.
             Exact::parse(&format!("{number}")).or_else(|| Exact::parse(&format!("{number:.38}")))
         }
         Datum::Boolean(truth) => Some(Exact::new(i128::from(*truth), 0)),
@@ -125,7 +126,7 @@ fn floating(datum: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     number.map(Datum::Float).ok_or_else(|| wrong(datum, "number"))
 }
 
-/// The number that a string is, with blanks around.
+/// Parses a string as a number, with optional blanks around it.
 fn number(text: &str) -> Option<Datum<'static>> {
     let text = text.trim_matches(' ');
     if let Ok(whole) = text.parse() {
@@ -134,7 +135,7 @@ fn number(text: &str) -> Option<Datum<'static>> {
     if let Some(exact) = Exact::parse(text) {
         return Some(decimal(exact));
     }
-    // Not what Rust reads besides: inf, infinity, nan.
+    // Rust's parser also accepts inf, infinity and nan, which are not numbers here.
     let is_plain =
         text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     if !is_plain {
@@ -196,7 +197,7 @@ fn interval(datum: Datum<'_>, to: CastTo) -> Result<Datum<'_>, Fault> {
     Ok(Datum::Interval { months, nanoseconds })
 }
 
-/// The text of a value.
+/// Converts a value to a string.
 pub(crate) fn text(datum: Datum<'_>) -> Cow<'_, str> {
     Cow::Owned(match datum {
         Datum::Null => return Cow::Borrowed("NULL"),
@@ -213,7 +214,8 @@ pub(crate) fn text(datum: Datum<'_>) -> Cow<'_, str> {
     })
 }
 
-/// The shortest digits that mean this number; with an exponent where it is very large or small.
+/// Formats the shortest digits that identify the float; with an exponent if it is very large or
+/// small.
 fn shown(number: f64) -> String {
     let size = number.abs();
     if number != 0.0 && number.is_finite() && !(1e-5..1e16).contains(&size) {
@@ -222,7 +224,7 @@ fn shown(number: f64) -> String {
     number.to_string()
 }
 
-/// The first `length` characters of a string.
+/// Returns the first `length` characters of a string.
 fn cut(text: Cow<'_, str>, length: u32) -> Cow<'_, str> {
     match text.char_indices().nth(length as usize) {
         None => text,
@@ -236,7 +238,7 @@ fn cut(text: Cow<'_, str>, length: u32) -> Cow<'_, str> {
     }
 }
 
-/// A string padded with blanks to `length` characters.
+/// Pads a string with blanks to `length` characters.
 fn filled(text: Cow<'_, str>, length: u32) -> Cow<'_, str> {
     let missing = (length as usize).saturating_sub(text.chars().count());
     if missing == 0 {

@@ -1,4 +1,4 @@
-//! How values compare.
+//! Comparison of values.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::{Datum, midnight};
 use crate::Fault;
 use crate::number::Exact;
 
-/// See [`super::compare`].
+/// Compares two values; see [`super::compare`].
 pub(super) fn compared(left: &Datum<'_>, right: &Datum<'_>) -> Result<Option<Ordering>, Fault> {
     use quarrier_messages::Value::{
         Boolean, Date, Decimal, Float, Integer, Interval, Null, Text, Time, Timestamp,
@@ -36,12 +36,12 @@ pub(super) fn compared(left: &Datum<'_>, right: &Datum<'_>) -> Result<Option<Ord
     }))
 }
 
-/// NaN is equal to itself and greater than all; 0 and -0 are equal.
+/// NaN is equal to itself and greater than all other floats; 0 and -0 are equal.
 pub(super) fn float_order(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// The number as an exact one; `None` for other values.
+/// Converts to an exact number; `None` for other values.
 pub(super) fn exact(datum: &Datum<'_>) -> Option<Exact> {
     match datum {
         Datum::Integer(number) => Some(Exact::new(i128::from(*number), 0)),
@@ -50,7 +50,7 @@ pub(super) fn exact(datum: &Datum<'_>) -> Option<Exact> {
     }
 }
 
-/// The nearest number of IEEE 754; `None` for values that are not numbers.
+/// Converts to the nearest float; `None` for values that are not numbers.
 pub(super) fn float(datum: &Datum<'_>) -> Option<f64> {
     match datum {
         Datum::Integer(number) => Some(*number as f64),
@@ -60,12 +60,12 @@ pub(super) fn float(datum: &Datum<'_>) -> Option<f64> {
     }
 }
 
-/// -1, 0 or 1: the order with the shorter text filled up with blanks.
+/// Compares two strings, with the shorter one padded with blanks.
 pub(super) fn padded_order(a: &str, b: &str) -> Ordering {
     let shared = a.len().min(b.len());
     match (a.is_char_boundary(shared), b.is_char_boundary(shared)) {
         (true, true) => {}
-        // A character is cut in one of them, so they differ before.
+        // The shorter one would end within a character of the other, so they differ before.
         _ => return a.cmp(b),
     }
     let against_blanks = |rest: &str| rest.chars().map(|c| c.cmp(&' ')).find(|o| o.is_ne());

@@ -1,4 +1,4 @@
-//! A value while an expression is evaluated: text is borrowed where it can be.
+//! Values during the evaluation of an expression: strings are borrowed where possible.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use quarrier_messages::Value;
 /// A value whose string may be borrowed from the row.
 pub type Datum<'a> = Value<Cow<'a, str>>;
 
-/// Where the values of a row's columns come from.
+/// A source of the values of a row's columns.
 pub trait Row {
-    /// The value of the column at this place of the schema.
+    /// Returns the value of the column at this index of the schema.
     fn datum(&self, column: usize) -> Datum<'_>;
 }
 

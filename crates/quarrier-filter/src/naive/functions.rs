@@ -10,7 +10,7 @@ use crate::calendar::{self, DAY_NS, HOUR_NS, MINUTE_NS, Part};
 use crate::expr::{Expr, Function};
 use crate::number::Exact;
 
-/// The result of a function for a row.
+/// Returns the result of a function for a row.
 pub(super) fn called<'a, R: Row + ?Sized>(
     function: Function,
     arguments: &'a [Expr],
@@ -25,7 +25,7 @@ pub(super) fn called<'a, R: Row + ?Sized>(
         }
         return Ok(Datum::Null);
     }
-    // No function takes more than four.
+    // No function has more than four arguments.
     let mut values = [Datum::Null, Datum::Null, Datum::Null, Datum::Null];
     for (value, argument) in values.iter_mut().zip(arguments) {
         *value = evaluate(argument, row)?;
@@ -46,7 +46,7 @@ pub(super) fn called<'a, R: Row + ?Sized>(
     strict(function, values, given)
 }
 
-/// A function of arguments that are not NULL.
+/// Evaluates a function whose arguments are not NULL.
 fn strict<'a>(
     function: Function,
     values: [Datum<'a>; 4],
@@ -100,8 +100,8 @@ fn too_far() -> Fault {
     Fault::Overflow { what: "a place in a text" }
 }
 
-/// `count` characters from `start`, counted from 1; those before the text count and are not
-/// there.
+/// Returns `count` characters from position `start`, counted from 1; positions before the string
+/// count, but have no characters.
 fn substring(text: Cow<'_, str>, start: i64, count: Option<i64>) -> Result<Cow<'_, str>, Fault> {
     let end = match count {
         Some(count) if count < 0 => {
@@ -153,7 +153,7 @@ fn trimmed<'a>(
     })
 }
 
-/// A part of a moment or of a interval.
+/// Returns a field of a timestamp or an interval.
 fn extracted(part: Part, from: &Datum<'_>) -> Result<Datum<'static>, Fault> {
     let kinds = || Fault::Kinds { what: "EXTRACT" };
     let (day, time) = match from {
@@ -192,7 +192,7 @@ fn of_time(part: Part, time: i64) -> Datum<'static> {
     }
 }
 
-/// The integer next to `number`; exact ones are moved by `step` where something is lost.
+/// Rounds `number` to an integer: a float by `float`, an exact number in the direction of `step`.
 fn rounded(number: Datum<'_>, float: fn(f64) -> f64, step: i128) -> Result<Datum<'static>, Fault> {
     Ok(match number {
         Datum::Integer(number) => Datum::Integer(number),
@@ -207,8 +207,8 @@ fn rounded(number: Datum<'_>, float: fn(f64) -> f64, step: i128) -> Result<Datum
     })
 }
 
-/// Whether two periods overlap, as SQL-92 has it: the earlier end of each is its start, and the
-/// other end is not a part of it unless both are the same.
+/// Whether two periods overlap, as in SQL-92: each starts at the earlier of its ends, and does not
+/// include the other end unless both are equal.
 fn overlap(ends: &[Datum<'_>; 4]) -> Result<Datum<'static>, Fault> {
     let ordered = |first: usize, second: usize| -> Result<(usize, usize), Fault> {
         let is_backwards = match compared(&ends[first], &ends[second])? {

@@ -1,10 +1,9 @@
-//! Evaluates expressions row by row, in the shortest way that is plainly right: the oracle of the scan,
-//! and its fallback.
+//! Evaluates expressions row by row, in the simplest way: the oracle of the scan, and its fallback.
 //!
-//! Truth is Kleene's, with a fourth outcome: an expression may have no value (`1 / 0`). `FALSE
-//! AND fault` is FALSE and `TRUE OR fault` is TRUE, whichever stands first, so that the result
-//! does not depend on the order in which conditions are evaluated; any other use of a fault is
-//! that fault.
+//! Truth is Kleene's, with a fourth outcome: an expression may have no value (`1 / 0`). `FALSE AND
+//! fault` is FALSE and `TRUE OR fault` is TRUE in either order of the operands, so that the result
+//! does not depend on the order in which conditions are evaluated. Any other use of a fault is that
+//! fault.
 
 use crate::expr::{Comparison, Expr, Pattern};
 use crate::matching::Matching;
@@ -21,12 +20,12 @@ use std::cmp::Ordering;
 pub(crate) use cast::text as shown;
 pub use datum::{Datum, Row};
 
-/// The value of `expr` for a row. Takes the time of the expression's nodes; text is copied only
-/// where it changes.
+/// Returns the value of `expr` for a row, in time proportional to the number of its nodes. Copies
+/// strings only if they change.
 ///
 /// # Errors
-/// If the expression has no value; [`Fault::Kinds`] only for an expression that was not
-/// bound by [`sql`](crate::sql).
+/// If the expression has no value; [`Fault::Kinds`] only for an expression that was not bound by
+/// [`sql`](crate::sql).
 pub fn evaluate<'a, R: Row + ?Sized>(expr: &'a Expr, row: &'a R) -> Result<Datum<'a>, Fault> {
     Ok(match expr {
         Expr::Literal(value) => Datum::from(value),
@@ -68,10 +67,11 @@ pub fn evaluate<'a, R: Row + ?Sized>(expr: &'a Expr, row: &'a R) -> Result<Datum
     })
 }
 
-/// The truth of `condition` for a row; `None` is UNKNOWN. A message matches if it is `Some(true)`.
+/// Returns the truth of `condition` for a row; `None` is UNKNOWN. A message matches if it is
+/// `Some(true)`.
 ///
 /// # Errors
-/// As [`evaluate`].
+/// The errors of [`evaluate`].
 pub fn truth<R: Row + ?Sized>(condition: &Expr, row: &R) -> Result<Option<bool>, Fault> {
     match evaluate(condition, row)? {
         Datum::Boolean(truth) => Ok(Some(truth)),
@@ -80,16 +80,16 @@ pub fn truth<R: Row + ?Sized>(condition: &Expr, row: &R) -> Result<Option<bool>,
     }
 }
 
-/// How two values compare; `None` where one is NULL. NaN is equal to itself and greater than
-/// all other numbers.
+/// Compares two values; `None` if one is NULL. NaN is equal to itself and greater than all other
+/// numbers.
 ///
 /// # Errors
-/// [`Fault::Kinds`] where they do not.
+/// [`Fault::Kinds`] if their types do not compare.
 pub fn compare(left: &Datum<'_>, right: &Datum<'_>) -> Result<Option<Ordering>, Fault> {
     compare::compared(left, right)
 }
 
-/// Whether `left op right` is true, where the two stand in this order.
+/// Whether `left op right` is true, given the order of the two.
 pub fn holds(op: Comparison, order: Ordering) -> bool {
     match op {
         Comparison::Equal => order.is_eq(),
@@ -105,7 +105,7 @@ fn truth_datum(truth: Option<bool>) -> Datum<'static> {
     truth.map_or(Datum::Null, Datum::Boolean)
 }
 
-/// AND where `decisive` is false, OR where it is true.
+/// AND if `decisive` is false, OR if it is true.
 fn joined(
     truths: impl Iterator<Item = Result<Option<bool>, Fault>>,
     decisive: bool,
@@ -156,7 +156,7 @@ fn matches<R: Row + ?Sized>(
     }
 }
 
-/// A date as a timestamp, its midnight; wide, because some days exceed 64 bits.
+/// Converts a date to the timestamp of its midnight; in 128 bits, because some days exceed 64.
 fn midnight(day: i32) -> i128 {
     i128::from(day) * i128::from(calendar::DAY_NS)
 }

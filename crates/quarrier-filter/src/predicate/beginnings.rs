@@ -1,41 +1,41 @@
-//! Prefixes of strings: `SUBSTRING(column FROM 1 FOR n) IN (…)`.
+//! Prefix tests on strings: `SUBSTRING(column FROM 1 FOR n) IN (…)`.
 
 use quarrier_messages::Value;
 
 use crate::Expr;
 use crate::expr::Function;
 
-/// Prefixes, one of which a column's strings must have.
+/// A set of prefixes, one of which a column's strings must have.
 #[derive(Debug)]
 pub(crate) struct Beginnings {
     pub(crate) column: usize,
     characters: usize,
-    /// In order.
+    /// The prefixes in order.
     texts: Vec<Box<str>>,
-    /// Those in ASCII, in order, where they are as short as a [`word`].
+    /// The ASCII prefixes that fit a [`word`], in order.
     words: Vec<u64>,
 }
 
-/// The most characters of a word.
+/// Maximum number of characters of a word.
 const WORD_CHARACTERS: usize = 7;
 
-/// As many as this are compared one by one sooner than halved.
+/// Up to this number, comparing one by one is faster than binary search.
 const WORDS_FEW: usize = 16;
 
 impl Beginnings {
-    /// `None` if the condition has another form, or the list contains NULL.
+    /// Returns `None` if the condition has another form, or the list contains NULL.
     pub(crate) fn of(expr: &Expr) -> Option<Beginnings> {
         let (column, characters, list) = asked(expr)?;
         let mut texts: Vec<Box<str>> = list.iter().filter_map(text_of).map(Box::from).collect();
         texts.sort_unstable();
-        // A longer one is the beginning of no text.
+        // A string of more characters equals no prefix.
         let short = texts.iter().filter(|text| text.len() <= characters);
         let mut words: Vec<u64> = short.filter_map(|text| word(text, characters)).collect();
         words.sort_unstable();
         Some(Beginnings { column, characters, texts, words })
     }
 
-    /// Whether the condition is one of these, which always has a value.
+    /// Whether the condition has this form, in which it always has a value.
     pub(crate) fn is(expr: &Expr) -> bool {
         asked(expr).is_some()
     }
@@ -52,7 +52,7 @@ impl Beginnings {
     }
 }
 
-/// The column, the number of characters, and the list.
+/// Returns the column, the number of characters, and the list.
 fn asked(expr: &Expr) -> Option<(usize, usize, &[Expr])> {
     let Expr::In { operand, list } = expr else { return None };
     let Expr::Call { function: Function::Substring, arguments } = &**operand else {
@@ -76,8 +76,8 @@ fn text_of(element: &Expr) -> Option<&str> {
     }
 }
 
-/// The first characters of a string as one number, with how many they are on top. `None` where they
-/// may be more than [`WORD_CHARACTERS`], or are not in ASCII.
+/// Packs the first characters of a string into a number, with their count in the highest byte.
+/// `None` if there may be more than [`WORD_CHARACTERS`], or they are not ASCII.
 fn word(text: &str, characters: usize) -> Option<u64> {
     if characters > WORD_CHARACTERS {
         return None;
@@ -96,7 +96,7 @@ fn word(text: &str, characters: usize) -> Option<u64> {
     is_ascii.then_some(word | (length as u64) << 56)
 }
 
-/// As many characters of a string as it has, up to `count`.
+/// Returns the first `count` characters of a string, or all if it has fewer.
 fn first_characters(text: &str, count: usize) -> &str {
     match text.as_bytes().get(..count) {
         Some(bytes) if bytes.is_ascii() => &text[..count],

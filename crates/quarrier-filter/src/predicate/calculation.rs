@@ -81,7 +81,7 @@ impl Calculation {
         self.steps == other.steps && self.within == other.within && self.outside == other.outside
     }
 
-    /// `left op right`; `None` if it must be evaluated row by row.
+    /// Makes a calculation of `left op right`; `None` if it must be evaluated row by row.
     pub(crate) fn of(table: &Table, op: Comparison, left: &Expr, right: &Expr) -> Option<Self> {
         let (left_expr, right_expr) = (left, right);
         let (mut left, mut right) = match moments(table, left, right) {
@@ -99,7 +99,8 @@ impl Calculation {
         let (mut side, op, against) = match (left.constant(), right.constant()) {
             (_, Some(constant)) => (left, op, constant),
             (Some(constant), None) => (right, turned(op), constant),
-            // Proven differences do not overflow, and are 0 for equal numbers only.
+            // The bounds prove that the difference does not overflow; it is 0 only for equal
+            // numbers.
             (None, None) => {
                 let zero = match left.range {
                     Range::Exact { .. } => Step::Whole(0),
@@ -160,8 +161,7 @@ impl Step {
     }
 }
 
-/// The calculation of a number; `None` for anything but sums, differences and products of columns and
-/// constants.
+/// Makes the calculation of a number; `None` for anything but sums, differences and products of
 /// columns and constants.
 fn side(table: &Table, expr: &Expr) -> Option<Side> {
     match expr {
@@ -170,7 +170,7 @@ fn side(table: &Table, expr: &Expr) -> Option<Side> {
         Expr::Literal(Value::Decimal { mantissa, scale }) => Side::whole(*mantissa, *scale),
         Expr::Literal(Value::Float(number)) => Side::float(*number),
         Expr::Negate(operand) => match side(table, operand)? {
-            // -0 and 0 - 0 differ in the sign, but no comparison, sum or product shows it.
+            // -0 and 0 - 0 differ in sign, but no comparison, sum or product shows it.
             side @ Side { range: Range::Exact { scale, .. }, .. } => {
                 Side::whole(0, scale)?.joined(side, Arithmetic::Subtract)
             }

@@ -1,4 +1,4 @@
-//! Expressions into nodes.
+//! Compiles expressions into nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub(crate) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    /// Up to `workers` threads go through large dictionaries.
+    /// Uses up to `workers` threads for large dictionaries.
     pub(crate) fn new(table: &'a Table, workers: usize) -> Self {
         Compiler { table, workers, graph: Graph::new(), texts: HashMap::new() }
     }
 
-    /// The rows where `condition` is true, and those where it has no value. Both are used once
-    /// more.
+    /// Returns the nodes of the rows where `condition` is true, and of those where it has no value,
+    /// and counts a use of both.
     pub(crate) fn condition(&mut self, condition: &Expr) -> (NodeId, NodeId) {
         let truth = self.node(condition, Outcome::True);
         let fault =
@@ -41,7 +41,7 @@ impl<'a> Compiler<'a> {
         self.graph
     }
 
-    /// The rows where `expr` has the outcome `wanted`.
+    /// Returns the node of the rows where `expr` has the outcome `wanted`.
     fn node(&mut self, expr: &Expr, wanted: Outcome) -> NodeId {
         if wanted == Outcome::Fault && !may_fault(expr) {
             return Graph::NONE;
@@ -69,7 +69,8 @@ impl<'a> Compiler<'a> {
         operands.iter().map(|operand| self.node(operand, wanted)).collect()
     }
 
-    /// A fault of an operand is that of AND and OR unless another one decides.
+    /// Returns the node of the rows where an operand of AND or OR has a fault and no operand
+    /// decides.
     fn faults(&mut self, operands: &[Expr], expr: &Expr, decisive: Outcome) -> NodeId {
         let faults = self.each(operands, Outcome::Fault);
         let fault = self.graph.or(faults);
@@ -102,7 +103,7 @@ impl<'a> Compiler<'a> {
         self.graph.not(either)
     }
 
-    /// A condition without AND, OR, NOT or IS at its top.
+    /// Returns the node of a condition without AND, OR, NOT or IS at its top.
     fn test(&mut self, expr: &Expr, wanted: Outcome) -> NodeId {
         let mut columns = Vec::new();
         columns_of(expr, &mut columns);
@@ -153,14 +154,14 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// A test of one column against constants, if its keys can decide.
+    /// Returns a test of one column against constants, if its keys can decide.
     fn set(&mut self, expr: &Expr, wanted: Outcome) -> Option<NodeId> {
         let keys = self.keys(expr, wanted)?;
         Some(self.of_keys(keys, expr, wanted))
     }
 
-    /// The rows where `expr` has the outcome `wanted`, which are those with these keys of its one
-    /// column; but plain text has none.
+    /// Returns the node of the rows where `expr` has the outcome `wanted`: those with these keys in
+    /// its one column. Plain strings have no keys, so they are tested by the expression.
     fn of_keys(&mut self, (column, set): (usize, Set), expr: &Expr, wanted: Outcome) -> NodeId {
         let asks_for_null = matches!(expr, Expr::IsNull(operand) if is_column(operand));
         if self.table.columns()[column].is_mixed() && !asks_for_null {
@@ -169,7 +170,8 @@ impl<'a> Compiler<'a> {
         self.graph.set(column, set)
     }
 
-    /// The keys of one column for which `expr` has the outcome `wanted`, if keys can decide.
+    /// Returns the keys of one column for which `expr` has the outcome `wanted`, if keys can
+    /// decide.
     fn keys(&mut self, expr: &Expr, wanted: Outcome) -> Option<(usize, Set)> {
         if wanted == Outcome::Fault {
             return None;
@@ -218,7 +220,7 @@ impl<'a> Compiler<'a> {
         Some(self.place(column, literal)?.set(op))
     }
 
-    /// `column IN (list)`, true or false.
+    /// Returns the keys for which `column IN (list)` is true or false.
     fn listed(&self, column: usize, list: &[Expr], truth: bool) -> Option<Set> {
         let mut ranges = Vec::with_capacity(list.len());
         let mut null = false;
@@ -261,12 +263,12 @@ fn is_column(expr: &Expr) -> bool {
     matches!(expr, Expr::Column(_))
 }
 
-/// Without NULL.
+/// Returns the set without NULL.
 fn within_values(set: &Set) -> Set {
     set.intersection(&Set::values())
 }
 
-/// The outcome of a condition without columns.
+/// Returns the outcome of a condition without columns.
 fn constant_outcome(expr: &Expr) -> Option<Outcome> {
     match naive::truth(expr, &[][..]) {
         Ok(Some(true)) => Some(Outcome::True),
@@ -276,7 +278,7 @@ fn constant_outcome(expr: &Expr) -> Option<Outcome> {
     }
 }
 
-/// True where `op` is false.
+/// Returns the operator that is true where `op` is false.
 fn negated(op: Comparison) -> Comparison {
     match op {
         Comparison::Equal => Comparison::NotEqual,
@@ -322,7 +324,7 @@ fn operands<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
     }
 }
 
-/// The columns in `expr`, each once.
+/// Collects the columns in `expr`, each once.
 pub(crate) fn columns_of(expr: &Expr, columns: &mut Vec<usize>) {
     if let Expr::Column(column) | Expr::Among { column, .. } = expr
         && !columns.contains(column)
@@ -332,7 +334,7 @@ pub(crate) fn columns_of(expr: &Expr, columns: &mut Vec<usize>) {
     operands(expr, &mut |operand| columns_of(operand, columns));
 }
 
-/// Whether there may be rows for which `expr` has no value.
+/// Whether `expr` may have no value for some rows.
 fn may_fault(expr: &Expr) -> bool {
     match expr {
         Expr::Arithmetic { .. } | Expr::Negate(_) | Expr::Cast { .. } | Expr::Call { .. } => true,

@@ -1,4 +1,4 @@
-//! Where a literal stands among the keys of a column.
+//! The position of a literal among the keys of a column.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ impl Place {
         Place { first: key.into(), behind: i128::from(key) + 1 }
     }
 
-    /// The keys for which `key op literal` is true.
+    /// Returns the keys for which `key op literal` is true.
     pub(crate) fn set(self, op: Comparison) -> Set {
         let (least, greatest) = (i128::MIN, i128::MAX);
         let below = (least, self.first - 1);
@@ -40,8 +40,8 @@ impl Place {
     }
 }
 
-/// The place of `literal`, not NULL, in a column of `kind`, with this dictionary if it has one; `None`
-/// if keys cannot decide (plain strings).
+/// Returns the position of `literal`, not NULL, in a column of type `kind`, with this dictionary if
+/// it has one; `None` if keys cannot decide (plain strings).
 pub(crate) fn place(kind: Kind, dictionary: Option<&Dictionary>, literal: &Value) -> Option<Place> {
     Some(match (kind, literal) {
         (Kind::Boolean, Value::Boolean(truth)) => Place::exactly((*truth).into()),
@@ -68,14 +68,14 @@ pub(crate) fn place(kind: Kind, dictionary: Option<&Dictionary>, literal: &Value
     })
 }
 
-/// No column has a number so far out, which would be one of more than 38 digits.
+/// No column has a number this far out, since it would have more than 38 digits.
 const BEYOND: i128 = i128::MAX - 1;
 
-/// The place of an exact number among mantissas of `scale`.
+/// Returns the position of an exact number among mantissas of `scale`.
 fn exact(scale: u8, mantissa: i128, literal_scale: u8) -> Option<Place> {
     if literal_scale <= scale {
         let factor = 10_i128.checked_pow(u32::from(scale - literal_scale))?;
-        // Where no key is, it does not matter how far out the literal stands.
+        // Beyond all keys, the exact position of the literal does not matter.
         let key = mantissa.saturating_mul(factor).clamp(-BEYOND, BEYOND);
         return Some(Place { first: key, behind: key + 1 });
     }
@@ -85,7 +85,7 @@ fn exact(scale: u8, mantissa: i128, literal_scale: u8) -> Option<Place> {
     Some(Place { first: whole + i128::from(rest != 0), behind: whole + 1 })
 }
 
-/// A number as the float that it is compared as.
+/// Converts a number to the float as which it is compared.
 pub(crate) fn float(literal: &Value) -> Option<f64> {
     Some(match literal {
         Value::Integer(number) => *number as f64,
@@ -95,7 +95,7 @@ pub(crate) fn float(literal: &Value) -> Option<f64> {
     })
 }
 
-/// By comparing: keys and values rise together.
+/// Searches by comparing: values are in the order of their keys.
 fn searched(kind: Kind, literal: &Value) -> Option<Place> {
     let (least, greatest) = match kind {
         Kind::Date => (i128::from(i32::MIN), i128::from(i32::MAX)),
@@ -114,7 +114,7 @@ fn searched(kind: Kind, literal: &Value) -> Option<Place> {
                 _ => high = middle,
             }
         }
-        // There are no keys beyond the last one of the type.
+        // There are no keys beyond the greatest of the type.
         if low > greatest { BEYOND } else { low }
     };
     Some(Place {
@@ -123,7 +123,7 @@ fn searched(kind: Kind, literal: &Value) -> Option<Place> {
     })
 }
 
-/// `b op a` as `a turned(op) b`.
+/// Returns the operator with which `b op a` becomes `a turned(op) b`.
 pub(crate) fn turned(op: Comparison) -> Comparison {
     match op {
         Comparison::Less => Comparison::Greater,
@@ -134,7 +134,7 @@ pub(crate) fn turned(op: Comparison) -> Comparison {
     }
 }
 
-/// The value of a key of a column without floats and text.
+/// Returns the value of a key of a column that has no floats or strings.
 pub(crate) fn datum(kind: Kind, key: i128) -> Datum<'static> {
     match kind {
         Kind::Null | Kind::Text => Datum::Null,

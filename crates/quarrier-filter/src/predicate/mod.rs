@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!  Expr ─→ compile ─→ Graph: And, Or, Not of
-//!             │        ├ Set         a column's value is in a set (`set`); what stands in a
-//!             │        │             dictionary is looked up there once (`text`)
+//!             │        ├ Set         a column's value is in a set (`set`); conditions on a
+//!             │        │             dictionary are evaluated once per string (`text`)
 //!             │        ├ Calculated  numbers calculated, proven not to overflow (`calculation`)
 //!             │        └ Row         anything else, row by row (`naive`)
-//!             └ constant: where a literal stands among a column's keys
+//!             └ constant: the position of a literal among a column's keys
 //! ```
 //!
-//! Truth has four outcomes, a node two: a condition becomes the rows where it is true, if needed those
-//! where it is false, and those where it has no value (fault). Equal nodes are shared, within a
-//! condition and across all of them.
+//! A condition has four outcomes, a node two: a condition becomes the node of the rows where it is
+//! true, the node of those where it is false, if needed, and the node of those where it has no
+//! value (fault). Equal nodes are shared, within a condition and across all of them.
 
 mod beginnings;
 mod calculation;

@@ -1,34 +1,34 @@
-//! Sets of a column's values: what every condition on one column against constants comes to.
+//! Sets of a column's values, which express every comparison of one column with constants.
 
-/// Values of a column by their keys, and perhaps NULL. Keys are what zones hold: integers,
-/// mantissas, days, nanoseconds and codes themselves, floats by
+/// Values of a column, represented by their keys, and optionally NULL. Keys are the numbers in zone
+/// maps: integers, mantissas, days, nanoseconds and codes themselves, floats by
 /// [`float_key`](quarrier_messages::column::float_key).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Set {
-    /// First and last of each range, rising, with a gap between any two.
+    /// First and last key of each range, in ascending order, with gaps in between.
     ranges: Vec<(i128, i128)>,
-    /// Whether rows without a value are in it.
+    /// Whether it includes rows without a value.
     pub(crate) nulls: bool,
 }
 
 impl Set {
-    /// Nothing.
+    /// Returns the empty set.
     pub(crate) fn none() -> Set {
         Set { ranges: Vec::new(), nulls: false }
     }
 
-    /// All values, but not NULL.
+    /// Returns the set of all values, without NULL.
     pub(crate) fn values() -> Set {
         Set { ranges: vec![(i128::MIN, i128::MAX)], nulls: false }
     }
 
-    /// `first..=last`; nothing where that is empty.
+    /// Returns `first..=last`; the empty set if that is empty.
     pub(crate) fn range<K: Into<i128>>(first: K, last: K) -> Set {
         let (first, last) = (first.into(), last.into());
         Set { ranges: if first <= last { vec![(first, last)] } else { Vec::new() }, nulls: false }
     }
 
-    /// The union of ranges in any order.
+    /// Returns the union of ranges in any order.
     pub(crate) fn union_of<K: Into<i128>>(ranges: Vec<(K, K)>, nulls: bool) -> Set {
         let ranges = ranges.into_iter().map(|(first, last)| (first.into(), last.into()));
         let mut ranges: Vec<(i128, i128)> = ranges.collect();
@@ -46,27 +46,27 @@ impl Set {
         Set { ranges: joined, nulls }
     }
 
-    /// First and last of each range, rising.
+    /// Returns first and last key of each range, in ascending order.
     pub(crate) fn ranges(&self) -> &[(i128, i128)] {
         &self.ranges
     }
 
-    /// Whether nothing at all is in it.
+    /// Whether the set is empty, NULL included.
     pub(crate) fn is_none(&self) -> bool {
         self.ranges.is_empty() && !self.nulls
     }
 
-    /// Whether every row is in it.
+    /// Whether the set includes every row.
     pub(crate) fn is_all(&self) -> bool {
         self.nulls && self.ranges == [(i128::MIN, i128::MAX)]
     }
 
-    /// Everything else.
+    /// Returns the complement.
     pub(crate) fn complement(&self) -> Set {
         Set { ranges: gaps(&self.ranges, i128::MIN, i128::MAX), nulls: !self.nulls }
     }
 
-    /// The values in both sets.
+    /// Returns the intersection of both sets.
     pub(crate) fn intersection(&self, other: &Set) -> Set {
         let (mut a, mut b) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
         let mut ranges = Vec::new();
@@ -84,7 +84,7 @@ impl Set {
         Set { ranges, nulls: self.nulls && other.nulls }
     }
 
-    /// The ranges between `least` and `greatest`, cut off there.
+    /// Returns the ranges clipped to `least..=greatest`.
     pub(crate) fn within(&self, least: i128, greatest: i128) -> Vec<(i128, i128)> {
         let from = self.ranges.partition_point(|range| range.1 < least);
         let to = self.ranges.partition_point(|range| range.0 <= greatest);
@@ -92,19 +92,19 @@ impl Set {
         self.ranges.get(from..to).unwrap_or_default().iter().map(cut).collect()
     }
 
-    /// As [`within`](Self::within), between keys of 64 bits.
+    /// As [`within`](Self::within), with keys of 64 bits.
     pub(crate) fn narrow_within(&self, least: i64, greatest: i64) -> Vec<(i64, i64)> {
         let within = self.within(least.into(), greatest.into());
         within.into_iter().map(|(first, last)| (first as i64, last as i64)).collect()
     }
 
-    /// Whether a key is in it.
+    /// Whether the set contains a key.
     #[cfg(test)]
     pub(crate) fn contains(&self, key: i128) -> bool {
         self.share(key, key) == Share::All
     }
 
-    /// How many values between `least` and `greatest` are in it: none, all or some.
+    /// Returns how many values between `least` and `greatest` are in the set: none, all or some.
     #[inline]
     pub(crate) fn share(&self, least: i128, greatest: i128) -> Share {
         let at = self.ranges.partition_point(|range| range.1 < least);
@@ -116,18 +116,18 @@ impl Set {
     }
 }
 
-/// How many of some rows.
+/// A share of some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     /// None of them.
     None,
-    /// Some, or it is not known.
+    /// Some of them, or an unknown number.
     Some,
     /// All of them.
     All,
 }
 
-/// The gaps that `ranges`, rising and apart, leave in `least..=greatest`.
+/// Returns the gaps that `ranges`, ascending and separate, leave in `least..=greatest`.
 pub(crate) fn gaps(ranges: &[(i128, i128)], least: i128, greatest: i128) -> Vec<(i128, i128)> {
     let mut gaps = Vec::with_capacity(ranges.len() + 1);
     let mut from = Some(least);

@@ -1,5 +1,5 @@
-//! Conditions on one column of text that has a dictionary: evaluated once for each different
-//! text.
+//! Conditions on one column of strings with a dictionary: evaluated once for each string of the
+//! dictionary.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,10 +13,10 @@ use crate::expr::Matcher;
 use crate::matching::{Matching, Shape};
 use crate::naive::{self, Datum};
 
-/// Strings from which on more than one thread is worth starting.
+/// Minimum number of strings for which a second thread is worth starting.
 const SHARED_TEXTS: usize = 8_192;
 
-/// The strings for which a condition on `column` alone has this outcome.
+/// Returns the strings for which a condition on `column` alone has this outcome.
 pub(crate) fn outcome(
     (expr, column): (&Expr, usize),
     wanted: Outcome,
@@ -38,7 +38,7 @@ pub(crate) fn outcome(
     Set::union_of(ranges, holds(None))
 }
 
-/// The strings that match a pattern.
+/// Returns the strings that match a pattern.
 pub(crate) fn matching(pattern: &Matching, dictionary: &Dictionary, workers: usize) -> Set {
     let prefix = match pattern.shape() {
         Shape::Everything => return Set::values(),
@@ -68,7 +68,7 @@ fn codes_set(codes: Range<usize>) -> Set {
     Set::range(codes.start as i64, codes.end as i64 - 1)
 }
 
-/// The codes of the strings that begin with `prefix`.
+/// Returns the codes of the strings that begin with `prefix`.
 fn with_prefix(dictionary: &Dictionary, prefix: &str) -> Range<usize> {
     let first = dictionary.code_of(prefix).unwrap_or_else(|next| next) as usize;
     let (mut low, mut high) = (first, dictionary.len());
@@ -83,7 +83,7 @@ fn with_prefix(dictionary: &Dictionary, prefix: &str) -> Range<usize> {
     first..low
 }
 
-/// The prefix of every match.
+/// Returns the prefix that every match has.
 fn fixed_prefix(pattern: &Matching) -> String {
     if pattern.by() != Matcher::Like {
         return String::new();
@@ -92,7 +92,7 @@ fn fixed_prefix(pattern: &Matching) -> String {
     pattern.source().chars().take_while(|&c| !matches!(c, '%' | '_') && Some(c) != escape).collect()
 }
 
-/// Splits `codes` among threads; ranges of codes in any order.
+/// Divides `codes` among threads; returns ranges of codes in any order.
 fn shared(
     codes: Range<usize>,
     workers: usize,
@@ -118,7 +118,7 @@ fn shared(
     all.concat()
 }
 
-/// Ranges of those of `codes` for which `wanted` holds.
+/// Returns ranges of those of `codes` for which `wanted` is true.
 fn selected(codes: Range<usize>, wanted: impl Fn(usize) -> bool) -> Vec<(i64, i64)> {
     let mut ranges = Vec::new();
     for code in codes {
@@ -129,7 +129,7 @@ fn selected(codes: Range<usize>, wanted: impl Fn(usize) -> bool) -> Vec<(i64, i6
     ranges
 }
 
-/// Codes come in rising order.
+/// Appends a code; codes come in ascending order.
 fn append(ranges: &mut Vec<(i64, i64)>, code: i64) {
     match ranges.last_mut() {
         Some((_, last)) if *last + 1 == code => *last = code,
@@ -137,8 +137,8 @@ fn append(ranges: &mut Vec<(i64, i64)>, code: i64) {
     }
 }
 
-/// The `codes` whose string contains `inner`: all strings are searched as one, and hits across a border
-/// are dropped.
+/// Returns those of `codes` whose string contains `inner`: searches all strings as one, and drops
+/// matches across a boundary.
 fn containing(texts: &Texts, codes: Range<usize>, inner: &str) -> Vec<(i64, i64)> {
     let mut ranges = Vec::new();
     let ends = texts.ends();
@@ -163,7 +163,7 @@ fn containing(texts: &Texts, codes: Range<usize>, inner: &str) -> Vec<(i64, i64)
     ranges
 }
 
-/// How many of `ends` are at most `start`; quick where it is few.
+/// Returns how many of `ends` are at most `start`; fast if few are.
 fn gallop(ends: &[u32], start: u32) -> usize {
     let mut step = 1;
     while step < ends.len() && ends[step] <= start {
@@ -173,7 +173,7 @@ fn gallop(ends: &[u32], start: u32) -> usize {
     low + ends[low..step.min(ends.len())].partition_point(|&end| end <= start)
 }
 
-/// A row that has nothing but one text.
+/// A row with a single string.
 struct Text<'t> {
     column: usize,
     text: Option<&'t str>,

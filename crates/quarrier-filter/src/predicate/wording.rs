@@ -1,4 +1,4 @@
-//! Descriptions of tests, for people who ask what a scan does.
+//! Descriptions of tests, for the explanation of a scan.
 
 use std::fmt::Write as _;
 
@@ -9,14 +9,14 @@ use crate::expr::{Arithmetic, Comparison, Matcher, Pattern};
 use crate::naive;
 use crate::{Expr, Keys};
 
-/// Values of a set that are named; of more there is a number.
+/// Maximum number of values of a set to list; larger sets show only their number.
 const NAMED_MAX: usize = 6;
-/// Characters of a string that are shown.
+/// Maximum number of characters of a string to show.
 const TEXT_MAX: usize = 40;
-/// Bytes of an expression after which the rest is left out.
+/// Maximum number of bytes of an expression to show.
 const EXPRESSION_MAX: usize = 300;
 
-/// A node that is no AND, OR or NOT, in the words of SQL.
+/// Describes a node that is not AND, OR or NOT, in SQL.
 pub(crate) fn test(graph: &Graph, node: NodeId, table: &Table) -> String {
     match &graph.nodes[node] {
         Node::None => "FALSE".into(),
@@ -38,7 +38,7 @@ pub(crate) fn test(graph: &Graph, node: NodeId, table: &Table) -> String {
     }
 }
 
-/// An expression; the end of a long one is left out.
+/// Formats an expression; cuts the end of a long one.
 pub(crate) fn expression(expr: &Expr, table: &Table) -> String {
     let mut out = String::new();
     write_expression(expr, table, &mut out);
@@ -49,12 +49,12 @@ pub(crate) fn expression(expr: &Expr, table: &Table) -> String {
     out
 }
 
-/// `left op right`.
+/// Formats `left op right`.
 pub(crate) fn comparison(op: Comparison, left: &Expr, right: &Expr, table: &Table) -> String {
     format!("{}{}{}", expression(left, table), sign(op), expression(right, table))
 }
 
-/// A column with the values in sets of its keys.
+/// A column, to format sets of its keys as values.
 struct Column<'t> {
     table: &'t Table,
     column: usize,
@@ -84,7 +84,7 @@ impl Column<'_> {
         if set.nulls { format!("({values} OR {name} IS NULL)") } else { values }
     }
 
-    /// The range of its keys.
+    /// Returns the range of its keys.
     fn ends(&self) -> (i128, i128) {
         match self.table.columns()[self.column].dictionary() {
             Some(dictionary) => (0, (dictionary.len() as i128 - 1).max(0)),
@@ -135,7 +135,7 @@ impl Column<'_> {
         self.table.schema().fields[self.column].kind
     }
 
-    /// The value of a key.
+    /// Formats the value of a key.
     fn key(&self, key: i128) -> String {
         if let Kind::Decimal { scale } = self.kind() {
             return literal(&Value::Decimal { mantissa: key, scale });
@@ -157,7 +157,7 @@ impl Column<'_> {
     }
 }
 
-/// A value as it is written in a condition.
+/// Formats a value as in a condition.
 fn literal(value: &Value) -> String {
     let shown = naive::shown(value.into());
     match value {
@@ -238,7 +238,7 @@ fn among(column: usize, keys: &Keys, table: &Table) -> String {
     format!("{} IN ({} keys)", table.schema().fields[column].name, keys.len())
 }
 
-/// An expression that has brackets of its own.
+/// Formats an expression that has its own brackets.
 fn write_call(expr: &Expr, table: &Table, out: &mut String) {
     let inner = |expr: &Expr, out: &mut String| write_expression(expr, table, out);
     match expr {
@@ -277,7 +277,7 @@ fn write_call(expr: &Expr, table: &Table, out: &mut String) {
     }
 }
 
-/// An operand, in brackets where it has operands itself.
+/// Formats an operand, in brackets if it has operands itself.
 fn write_operand(expr: &Expr, table: &Table, out: &mut String) {
     let closed = matches!(
         expr,

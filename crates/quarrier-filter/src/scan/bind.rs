@@ -10,77 +10,77 @@ use crate::Keys;
 use crate::arch::{FloatRange, Range};
 use crate::predicate::{Graph, Node, Set, Share, gaps};
 
-/// Ranges up to which each is compared; a table is made for more.
+/// Up to this number of ranges, each is compared; for more, a table is built.
 pub(crate) const RANGES_MAX: usize = 8;
 
-/// A node in a segment.
+/// The rows of a node in a segment.
 #[derive(Debug, Default)]
 pub(crate) struct State<'a> {
-    /// The blocks without a row in it.
+    /// The blocks without any row of the node.
     pub(crate) never: u16,
-    /// The blocks all of whose rows are in it.
+    /// The blocks in which every row belongs to the node.
     pub(crate) always: u16,
-    /// How the others are found out.
+    /// The test for the other blocks.
     pub(crate) test: Test<'a>,
 }
 
 /// A test of one column.
 #[derive(Debug, Default)]
 pub(crate) enum Test<'a> {
-    /// Nothing to test, or no test of one column.
+    /// Nothing to test, or not a test of one column.
     #[default]
     None,
-    /// Rows with a value, or those without one.
+    /// Selects the rows with a value, or those without.
     Null {
-        /// One bit a row.
+        /// One bit per row, set if it has a value.
         valid: &'a [u64],
-        /// Without one.
+        /// Whether the rows without a value are selected.
         nulls: bool,
     },
-    /// Rows by their values.
+    /// Selects rows by their values.
     Values {
         /// Values of a numeric type.
         values: Values<'a>,
-        /// One bit a row, where some have no value.
+        /// One bit per row, if some have no value.
         valid: &'a [u64],
-        /// Whether rows without a value are in it.
+        /// Whether rows without a value are selected.
         nulls: bool,
     },
-    /// Row by row: the text of the segment has no codes.
+    /// Row by row: the strings of the segment have no codes.
     Rows,
 }
 
-/// Values, and which of them are wanted.
+/// Values, and which of them are selected.
 #[derive(Debug)]
 pub(crate) enum Values<'a> {
-    /// One bit a row; wanted are those set, or those which are not.
+    /// One bit per row; selects those that are set, or those that are not.
     Bits(&'a [u64], bool),
     U8(&'a [u8], Wanted<'a>),
     U16(&'a [u16], Wanted<'a>),
     U32(&'a [u32], Wanted<'a>),
     U64(&'a [u64], Wanted<'a>),
-    /// Runs with their ends, and for each whether it is wanted.
+    /// Runs with their ends, and whether each is selected.
     Runs(&'a [u32], Vec<bool>),
     Floats(&'a [f64], Vec<FloatRange>),
-    /// Numbers of 128 bits; wanted are those within ranges, which rise.
+    /// Numbers of 128 bits; selects those within ranges, which are in ascending order.
     Wide(&'a [i128], Vec<(i128, i128)>),
 }
 
-/// Which lanes are wanted.
+/// Which lanes are selected.
 #[derive(Debug)]
 pub(crate) enum Wanted<'a> {
-    /// Within a range, or outside of it.
+    /// Those within a range, or outside it.
     One(Range<u64>, bool),
-    /// Within one of some ranges, or outside of all of them.
+    /// Those within one of some ranges, or outside all of them.
     Several(Vec<Range<u64>>, bool),
-    /// Tests a bit; that of lane 0 has this index.
+    /// Those whose bit is set; lane 0 has this index.
     Table(&'a [u32], u32),
-    /// Within one of many ranges.
+    /// Those within one of many ranges, by binary search.
     Search(Vec<Range<u64>>),
 }
 
-/// Binds every node of `graph` to `segment`, into `states`, one for each. `members` are those of
-/// sets that have them.
+/// Binds every node of `graph` to `segment`, into `states`, one for each. `members` are the bitmaps
+/// of the sets that have one.
 pub(crate) fn bind<'a>(
     (table, segment): (&'a Table, usize),
     graph: &'a Graph,
@@ -134,7 +134,7 @@ pub(crate) fn bind<'a>(
     }
 }
 
-/// How many rows of a segment or block are in the set, according to its zone map.
+/// Returns which share of a segment's or block's rows is in the set, by its zone map.
 pub(crate) fn share(set: &Set, zone: Zone) -> Share {
     let values = match zone.is_without_values() {
         true => Share::None,
@@ -175,7 +175,7 @@ fn set_state<'a>(
     State { never, always, test }
 }
 
-/// The test for keys that have a bit for every number of `column`.
+/// Returns the state of a test for keys that have a bit for every number of `column`.
 fn among_state<'a>(column: &'a SegmentColumn, keys: &'a Keys, every: u16) -> State<'a> {
     let may_have =
         |zone: Zone| zone.narrow().is_some_and(|(least, most)| keys.may_have(least, most));
@@ -185,7 +185,7 @@ fn among_state<'a>(column: &'a SegmentColumn, keys: &'a Keys, every: u16) -> Sta
     };
     let (zone, valid) = (column.zone(), column.valid());
     let has = |lane| keys.contains(packed.base().wrapping_add_unsigned(lane));
-    // Lanes of one bit can say which of two numbers is wanted, but not that both are.
+    // Lanes of one bit can express that one of two numbers is selected, but not both.
     let are_both = matches!(packed.lanes(), Lanes::Bits(_)) && has(0) && has(1);
     if are_both && valid.is_empty() {
         return State { always: every, ..State::default() };
@@ -206,7 +206,7 @@ fn among_state<'a>(column: &'a SegmentColumn, keys: &'a Keys, every: u16) -> Sta
     State { never, always: 0, test }
 }
 
-/// How to find the rows of `set`.
+/// Returns the test that finds the rows of `set`.
 pub(crate) fn test<'a>(
     column: &'a SegmentColumn,
     set: &Set,
@@ -216,7 +216,7 @@ pub(crate) fn test<'a>(
     let valid = column.valid();
     match set.share(zone.min, zone.max) {
         Share::Some => {}
-        // All values agree in this, so only NULL matters.
+        // All values have the same outcome, so only NULL matters.
         Share::None => return Test::Null { valid, nulls: true },
         Share::All => return Test::Null { valid, nulls: false },
     }
@@ -228,12 +228,12 @@ pub(crate) fn test<'a>(
             let (least, greatest) = zone.narrow().unwrap_or_default();
             let within = set.narrow_within(least, greatest);
             let whole = within.iter().map(|&(a, b)| (ends(a).0, ends(b).1));
-            // Between two of these numbers there are floats without any.
+            // Some adjacent numbers have floats between them that no number of the column equals.
             let whole: Vec<_> = whole.filter(|(first, last)| first <= last).collect();
             packed_values(packed, &whole, (ends(least).0, ends(greatest).1), None)
         }
         Data::Whole(packed) | Data::Codes(packed) => {
-            // Rows without a value may have a number below all others.
+            // Rows without a value may hold a number below all others.
             let members = members.filter(|members| members.from(packed.base()).is_some());
             let (least, greatest) = zone.narrow().unwrap_or_default();
             let within = match members {
@@ -243,7 +243,7 @@ pub(crate) fn test<'a>(
             packed_values(packed, &within, (least, greatest), members)
         }
         Data::Shifted { shift, packed } => {
-            // Integers, as they are kept.
+            // Converts to the integers as stored.
             let kept = |number: i128| (number - shift) as i64;
             let within = set.within(zone.min, zone.max).into_iter();
             let within: Vec<_> = within.map(|(first, last)| (kept(first), kept(last))).collect();
@@ -254,7 +254,7 @@ pub(crate) fn test<'a>(
     Test::Values { values, valid, nulls: set.nulls }
 }
 
-/// `within`: the wanted range between the least and the greatest number.
+/// `within` is the selected range between the least and the greatest number.
 fn packed_values<'a>(
     packed: &'a Packed,
     within: &[(i64, i64)],
@@ -278,7 +278,7 @@ fn packed_values<'a>(
         }
     };
     match packed.lanes() {
-        // All the same, which a zone would have settled but for NULL beside it.
+        // All values are equal: the zone map would have decided, except for NULL among them.
         Lanes::Constant => Values::Runs(&[], vec![contains(0)]),
         Lanes::Bits(words) => Values::Bits(words, contains(1)),
         Lanes::U8(lanes) => Values::U8(lanes, wanted()),
@@ -313,7 +313,7 @@ fn wanted<'a>(
     }
 }
 
-/// As [`gaps`], of numbers of 64 bits.
+/// As [`gaps`], for numbers of 64 bits.
 fn narrow_gaps(within: &[(i64, i64)], least: i64, greatest: i64) -> Vec<(i64, i64)> {
     let wide: Vec<(i128, i128)> =
         within.iter().map(|&(first, last)| (first.into(), last.into())).collect();
@@ -321,7 +321,7 @@ fn narrow_gaps(within: &[(i64, i64)], least: i64, greatest: i64) -> Vec<(i64, i6
     gaps.map(|(first, last)| (first as i64, last as i64)).collect()
 }
 
-/// The float of a key.
+/// Returns the float of a key.
 pub(crate) fn float_of(key: i64) -> f64 {
     f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64)
 }
@@ -329,13 +329,13 @@ pub(crate) fn float_of(key: i64) -> f64 {
 /// The key of infinity.
 const INFINITY: i64 = f64::INFINITY.to_bits() as i64;
 
-/// The ranges of floats that a set comes to between the ends of a zone.
+/// Returns the ranges of floats that represent a set within a zone.
 fn float_ranges(set: &Set, zone: Zone) -> Vec<FloatRange> {
     let range = |(first, last): (i64, i64)| FloatRange {
         low: float_of(first),
-        // The key before that of 0 is that of no float: -0 has the key of 0.
+        // No float has the key before that of 0: -0 has the key of 0.
         high: match last {
-            // After infinity comes only NaN, with the last key of all.
+            // Only NaN follows infinity; it has the greatest key.
             last if last >= INFINITY => f64::INFINITY,
             -1 => float_of(-2),
             _ => float_of(last),
@@ -346,8 +346,8 @@ fn float_ranges(set: &Set, zone: Zone) -> Vec<FloatRange> {
     set.narrow_within(least, greatest).into_iter().map(range).collect()
 }
 
-/// The first number whose float, divided by 10^`exponent`, has a key of at least `key`, and the last
-/// with a key of at most `key`.
+/// Returns the first number whose float, divided by 10^`exponent`, has a key of at least `key`, and
+/// the last with a key of at most `key`.
 pub(crate) fn nearest(key: i64, exponent: u8) -> (i64, i64) {
     let power = 10_f64.powi(exponent.into());
     let key_of = |number: i64| quarrier_messages::column::float_key(number as f64 / power);

@@ -1,4 +1,4 @@
-//! One block: narrows its bitmap by one test after another.
+//! Evaluates one block: narrows its bitmap by one test after another.
 
 use quarrier_messages::Table;
 use quarrier_messages::column::raw::BLOCK_ROWS;
@@ -12,15 +12,15 @@ use super::touched::{Touched, WordBytes};
 use crate::arch::{Bits, Kernels, Lane, Range, WORDS, lookup, ranges};
 use crate::predicate::{Node, NodeId, Outcome, Set, Share};
 
-/// A block of a segment that is bound.
+/// A block of a bound segment.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) table: &'a Table,
     pub(crate) segment: usize,
     pub(crate) states: &'a [State<'a>],
-    /// Within the segment.
+    /// The index of the block in the segment.
     pub(crate) block: usize,
-    /// Differs from block to block.
+    /// A number that is different for each block.
     pub(crate) stamp: u64,
 }
 
@@ -46,12 +46,12 @@ pub(crate) struct Blocks<'p> {
     pub(crate) touched: Touched,
 }
 
-/// The rows of a node that is used more than once, as far as somebody asked.
+/// The rows of a node that is used more than once, as far as they were requested.
 struct Cache {
     stamp: u64,
-    /// The words that are known.
+    /// A mask of the words that are known.
     have: u64,
-    /// None while it is evaluated.
+    /// `None` while it is being evaluated.
     bits: Option<Box<Bits>>,
 }
 
@@ -68,8 +68,8 @@ impl<'p> Blocks<'p> {
         }
     }
 
-    /// Leaves in `rows` those of `node`. `words` are those of `rows` that are not 0; gives those
-    /// that are not 0 afterwards.
+    /// Keeps in `rows` those of `node`. `words` is a mask of the words of `rows` that are not 0;
+    /// returns the mask of those that are not 0 afterwards.
     pub(crate) fn narrow(
         &mut self,
         node: NodeId,
@@ -136,7 +136,7 @@ impl<'p> Blocks<'p> {
             cache.have |= needed;
             let mut bits = cache.bits.take().unwrap_or_else(|| Box::new(Bits::NONE));
             if nothing_known {
-                // In place: a copy costs as much as a test.
+                // In place, because a copy costs as much as a test.
                 bits.set_words(needed, place.rows());
                 self.evaluate(node, place, &mut bits, needed);
             } else {
@@ -235,7 +235,7 @@ impl<'p> Blocks<'p> {
     }
 }
 
-/// Calls `visit` with the places of the bits of `words`.
+/// Calls `visit` with the indexes of the bits of `words`.
 #[inline(always)]
 pub(crate) fn each(mut words: u64, mut visit: impl FnMut(usize)) {
     while words != 0 {
@@ -246,7 +246,7 @@ pub(crate) fn each(mut words: u64, mut visit: impl FnMut(usize)) {
 
 fn test(kernels: &Kernels, test: &Test<'_>, place: Place<'_>, rows: &mut Bits, words: u64) -> u64 {
     match test {
-        // Row by row is another way.
+        // Tests row by row are evaluated elsewhere.
         Test::None | Test::Rows => words,
         Test::Null { valid, nulls } => narrow_valid(kernels, valid, *nulls, place, rows),
         Test::Values { values, valid, nulls: false } => {
@@ -268,7 +268,7 @@ fn test(kernels: &Kernels, test: &Test<'_>, place: Place<'_>, rows: &mut Bits, w
     }
 }
 
-/// Keeps the rows whose bit is set, or with `flip` those whose bit is not.
+/// Keeps the rows whose bit is set, or with `flip` those whose bit is not set.
 fn narrow_valid(
     kernels: &Kernels,
     valid: &[u64],
@@ -314,7 +314,7 @@ fn narrow_values(
     }
 }
 
-/// A block's share of the lanes of a segment.
+/// Returns a block's part of the lanes of a segment.
 pub(crate) fn of_block<'a, T>(lanes: &'a [T], place: Place<'_>) -> &'a [T] {
     let lanes = &lanes[place.first()..];
     &lanes[..lanes.len().min(BLOCK_ROWS)]
@@ -357,7 +357,7 @@ fn narrow_lanes<T: Lane>(
     }
 }
 
-/// The rows of the block whose run is wanted. Without ends there is one run.
+/// Returns the rows of the block whose run is selected. Without ends there is one run.
 fn runs(ends: &[u32], wanted: &[bool], place: Place<'_>) -> Bits {
     let (first, behind) = (place.first(), place.first() + place.rows());
     let mut found = Bits::NONE;

@@ -1,4 +1,4 @@
-//! Calculated numbers, 64 rows at a time.
+//! Tests of calculated numbers, 64 rows at a time.
 
 use quarrier_messages::Kind;
 use quarrier_messages::column::{Data, Lanes, SegmentColumn};
@@ -9,13 +9,14 @@ use crate::arch::numbers::{self, Words};
 use crate::arch::{Bits, FloatRange, Kernels, Lane, Range, WORD_ROWS, WORDS, ranges};
 use crate::predicate::{Calculation, STACK_MAX, Step, Within};
 
-/// More than products of a few floats lose by rounding, as a share of them.
+/// An upper bound of the relative rounding error of a product of a few floats.
 const ROUNDING: f64 = 1.0 / (1_u64 << 48) as f64;
 
-/// Leaves in `rows` those where the calculation is true, and gives the words that are not 0.
+/// Keeps in `rows` those for which the calculation is true, and returns a mask of the words that
+/// are not 0.
 ///
-/// Floats that are kept as integers are divided by a power of ten only where their undivided
-/// product comes near: 64 divisions cost more than all the rest together.
+/// Floats that are stored as integers are divided by a power of ten only if their undivided product
+/// is near a bound: 64 divisions cost more than all the rest together.
 pub(crate) fn narrow(
     kernels: &Kernels,
     calculation: &Calculation,
@@ -48,7 +49,8 @@ pub(crate) fn narrow(
     kernels.bits.words(rows)
 }
 
-/// A necessary range of the product of undivided numbers, for a calculation with divided numbers.
+/// Returns a range that the product of undivided numbers must be in, for a calculation with divided
+/// ones.
 fn undivided(calculation: &Calculation, place: Place<'_>) -> Option<Within> {
     let Within::Float(low, high) = calculation.within else { return None };
     let mut power = 1.0;
@@ -72,7 +74,7 @@ fn inside(kernels: &Kernels, within: Within, outside: bool, numbers: &Words) -> 
     let mut found = Bits::NONE;
     found.0[0] = !0;
     match within {
-        // A range of signed numbers is one of unsigned ones, for differences wrap.
+        // Differences wrap, so a range of signed numbers is one of unsigned numbers.
         Within::Whole(first, last) => {
             let range = Range { low: first as u64, high: last as u64 };
             ranges::narrow(kernels, numbers, (&[range], outside), 1, &mut found);
@@ -87,8 +89,8 @@ fn inside(kernels: &Kernels, within: Within, outside: bool, numbers: &Words) -> 
     }
 }
 
-/// The numbers of 64 rows; with `divide`, as the decimals they stand for rather than the integers that
-/// are stored.
+/// Calculates the numbers of 64 rows; with `divide`, from the decimals that the stored integers
+/// represent rather than from the integers.
 fn calculated<'s>(
     kernels: &Kernels,
     (calculation, divide): (&Calculation, bool),
@@ -133,7 +135,7 @@ fn calculated<'s>(
     &stack[0]
 }
 
-/// The divisor of a segment's integers.
+/// Returns the divisor of a segment's integers.
 fn power_of(segment: &SegmentColumn) -> f64 {
     match (segment.data(), segment.kind()) {
         (Data::Scaled { exponent, .. }, _) => 10_f64.powi((*exponent).into()),
@@ -142,7 +144,8 @@ fn power_of(segment: &SegmentColumn) -> f64 {
     }
 }
 
-/// The numbers of 64 rows, `first` in the segment; as floats, divided by a power of ten.
+/// Loads the numbers of 64 rows from row `first` of the segment; as floats, divided by a power of
+/// ten.
 fn load(
     kernels: &Kernels,
     segment: &SegmentColumn,
@@ -172,7 +175,7 @@ fn load(
                 }
             }
         }
-        // The calculated values are proven to fit 64 bits.
+        // The plan has proven that all values to calculate fit 64 bits.
         Data::Null | Data::Codes(_) | Data::Text(_) | Data::Shifted { .. } | Data::Exact(_) => {
             out.fill(0);
         }

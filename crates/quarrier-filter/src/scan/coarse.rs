@@ -1,8 +1,9 @@
-//! Compares products in half the bits, to drop values far from the bounds before the exact calculation.
+//! Compares products in 32-bit floats, to drop values far from the bounds before the exact
+//! calculation.
 //!
-//! Sixteen products of 32-bit floats take less than eight of 64 bits and their conversion: two
-//! hundred conditions, ten of them on `price * qty`, took 912 ms for 20 million rows before and
-//! 537 with this (one worker, best of 14 in turns, a busy machine). Conditions on one product
+//! Sixteen products of 32-bit floats take less time than eight of 64 bits and their conversion: two
+//! hundred conditions, ten of them on `price * qty`, took 912 ms for 20 million rows before and 537
+//! ms with this (one worker, best of 14 in turns, a busy machine). Conditions on the same product
 //! share it.
 
 use quarrier_messages::Kind;
@@ -13,25 +14,25 @@ use super::block::{Place, each};
 use crate::arch::{Bits, Kernels, Lane, Range, WORD_ROWS, ranges};
 use crate::predicate::{Calculation, Step, Within};
 
-/// The maximum number of columns of a product: this many 32-bit numbers have a finite product.
+/// Maximum number of columns of a product: so many 32-bit numbers have a finite product.
 const COLUMNS_MAX: usize = 3;
-/// Much more than such a product loses by rounding, as a share of it.
+/// An upper bound of the relative rounding error of such a product.
 const ROUNDING: f64 = 1.0 / (1_u64 << 18) as f64;
 
-/// A product of a segment's numbers as they are stored, none of them negative.
+/// A product of a segment's numbers as stored, none of them negative.
 struct Product<'a> {
     columns: Vec<&'a Packed>,
-    /// In the bits of floats, which are ordered as the floats are.
+    /// A range of floats, as bits, which are in the order of the floats.
     within: Range<u32>,
 }
 
-/// The last product of a block, for those who compare it with other bounds.
+/// The last product of a block, for further comparisons with other bounds.
 pub(crate) struct Products {
     stamp: u64,
     columns: Vec<usize>,
-    /// The words that are calculated.
+    /// A mask of the words that are calculated.
     have: u64,
-    /// By their bits.
+    /// The products, as bits of floats.
     floats: Box<[u32; BLOCK_ROWS]>,
 }
 
@@ -41,8 +42,8 @@ impl Products {
         Products { stamp: u64::MAX, columns: Vec::new(), have: 0, floats }
     }
 
-    /// Removes rows from `rows` for which `calculation` is certainly not true, where a quick test shows
-    /// it, and returns the words that are not 0.
+    /// Removes from `rows` those for which a quick test proves `calculation` false, and returns a
+    /// mask of the words that are not 0.
     pub(crate) fn narrow(
         &mut self,
         kernels: &Kernels,
@@ -89,7 +90,7 @@ fn scale<T: Lane>(
     }
 }
 
-/// The product that a calculation is of, if it is one.
+/// Returns the product that a calculation tests, if it tests one.
 fn product<'a>(calculation: &Calculation, place: Place<'a>) -> Option<Product<'a>> {
     if calculation.outside {
         return None;
@@ -103,7 +104,7 @@ fn product<'a>(calculation: &Calculation, place: Place<'a>) -> Option<Product<'a
                 let segment = &place.table.columns()[*column].segments()[place.segment];
                 let (packed, divisor) = kept(segment)?;
                 columns.push(packed);
-                // Integers are calculated with as they are kept.
+                // Exact numbers are multiplied as the stored integers.
                 power *= if float { divisor } else { 1.0 };
             }
             Step::Multiply => {}
@@ -122,7 +123,7 @@ fn product<'a>(calculation: &Calculation, place: Place<'a>) -> Option<Product<'a
     })
 }
 
-/// Numbers of at most 32 bits, none of them negative, and their divisor.
+/// Returns a column of at most 32 bits without negative numbers, and its divisor.
 fn kept(segment: &SegmentColumn) -> Option<(&Packed, f64)> {
     let (packed, power) = match (segment.data(), segment.kind()) {
         (Data::Scaled { exponent, packed }, _) => (packed, (*exponent).into()),

@@ -13,17 +13,17 @@ use crate::predicate::{Graph, Node, NodeId, wording};
 pub struct Explanation {
     /// The instruction set of the loops.
     pub isa: Isa,
-    /// Threads.
+    /// The number of threads.
     pub workers: usize,
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub rows: u64,
-    /// Blocks of the table, of up to 4,096 rows.
+    /// The number of blocks of the table, of up to 4,096 rows.
     pub blocks: u64,
-    /// Different tests in all queries.
+    /// The number of different tests in all queries.
     pub tests: usize,
     /// How many of these and of their combinations are cached for repeated use.
     pub kept: usize,
-    /// One for each query.
+    /// A plan for each query.
     pub queries: Vec<QueryPlan>,
     /// The work done; `None` before the scan has run.
     pub work: Option<Work>,
@@ -32,15 +32,15 @@ pub struct Explanation {
 /// How one query is answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryPlan {
-    /// The steps in order of evaluation; operands follow the node they belong to. Each examines only
-    /// the rows that earlier ones have left.
+    /// The steps in order of evaluation; operands follow the node they belong to. Each step
+    /// examines only the rows that the steps before it have left.
     pub steps: Vec<PlanStep>,
-    /// The rows where the condition has no value, in the same form; empty where it always has
-    /// one.
+    /// The steps that find the rows where the condition has no value; empty if it always has one.
     pub faults: Vec<PlanStep>,
     /// The number of blocks tested; `None` before the scan has run.
     pub blocks_tested: Option<u64>,
-    /// Blocks that zones, an order or a limit settled; none before the scan has run.
+    /// The number of blocks that zone maps, an order or a limit decided; `None` before the scan has
+    /// run.
     pub blocks_skipped: Option<u64>,
 }
 
@@ -51,17 +51,17 @@ pub struct PlanStep {
     pub depth: usize,
     /// `AND`, `OR`, `NOT`, or the test as SQL would write it, as far as it fits a line.
     pub text: String,
-    /// Steps with this number are the same one, in any query.
+    /// The number of the step; equal for the same step in any query.
     pub id: usize,
-    /// The share of the table's rows that is expected to pass, found on a sample for tests.
+    /// The expected share of the table's rows that pass; for tests, measured on a sample.
     pub share: f64,
-    /// Cycles for 64 rows, as expected.
+    /// The expected cycles for 64 rows.
     pub cost: f64,
-    /// By how many operators and queries it is used.
+    /// The number of operators and queries that use it.
     pub uses: u32,
-    /// Whether its rows are kept for the others that use it.
+    /// Whether its rows are cached for other users.
     pub kept: bool,
-    /// Whether it is evaluated row by row, which takes hundreds of cycles a row.
+    /// Whether it is evaluated row by row, which takes hundreds of cycles per row.
     pub by_row: bool,
 }
 
@@ -70,17 +70,17 @@ pub struct PlanStep {
 pub struct Work {
     /// The number of tested blocks, summed over the queries.
     pub blocks_tested: u64,
-    /// Blocks times queries that zones, orders or limits settled.
+    /// The number of blocks that zone maps, orders or limits decided, summed over the queries.
     pub blocks_skipped: u64,
-    /// Bytes of packed columns that tests compared: what two tests share is counted twice.
+    /// Bytes of packed columns that tests compared; bytes that two tests compare count twice.
     pub bytes_compared: u64,
-    /// Bytes of packed columns that were read at least once while their block was in the cache: the
-    /// bytes that had to come from memory. Rows evaluated one by one are not included.
+    /// Bytes of packed columns that were read at least once while their block was in the cache,
+    /// which is what memory had to deliver. Rows evaluated one by one are not included.
     pub bytes_touched: u64,
 }
 
 impl Work {
-    /// Adds what another worker did.
+    /// Adds the work of another worker.
     pub(crate) fn add(&mut self, other: Work) {
         self.blocks_tested += other.blocks_tested;
         self.blocks_skipped += other.blocks_skipped;
@@ -89,7 +89,7 @@ impl Work {
     }
 }
 
-/// `nodes`: for each query its rows and its faults.
+/// `nodes` has, for each query, the nodes of its rows and of its faults.
 pub(super) fn explain(
     (table, workers): (&Table, usize),
     plan: &Plan,

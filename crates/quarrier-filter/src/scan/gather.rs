@@ -1,4 +1,4 @@
-//! Collects matching rows: counts them, keeps them, or keeps the best of an order.
+//! Collects matching rows: counts them, keeps them, or keeps the first ones of an order.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,24 +11,24 @@ use quarrier_messages::Table;
 use super::rank::{self, Rank};
 use crate::{Answer, Fault, Order, Query, Select};
 
-/// Rows kept beyond those wanted before the best are sorted out by all columns of an order.
+/// Number of rows to keep beyond those wanted, before all columns of the order determine the best.
 const SLACK_ROWS: usize = 1024;
 
-/// The wanted result for matching rows.
+/// The requested result for matching rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Goal {
     /// Their number.
     Count,
     /// The first of them, in the order of the table.
     Rows {
-        /// So many; all where `None`.
+        /// The maximum number; `None` for all.
         most: Option<u64>,
     },
     /// The first of them in an order.
     Best {
-        /// The first decides; at least one.
+        /// The columns to sort by, the most significant first; at least one.
         order: Vec<Order>,
-        /// So many; all where `None`.
+        /// The maximum number; `None` for all.
         most: Option<u64>,
     },
 }
@@ -43,7 +43,7 @@ impl Goal {
         }
     }
 
-    /// The leading column of an order of which only the first rows are wanted.
+    /// Returns the leading column of an order, if only the first rows are wanted.
     pub(crate) fn leading(&self) -> Option<Order> {
         match self {
             Goal::Best { order, most: Some(_) } => order.first().copied(),
@@ -63,25 +63,25 @@ impl Goal {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) goal: Goal,
-    /// From this segment on no row is wanted any more.
+    /// No row from this segment on is wanted.
     enough: AtomicUsize,
-    /// Rows of the segments that are finished.
+    /// The rows of finished segments.
     prefix: Mutex<Prefix>,
-    /// The [`Rank::key`] after which no row is wanted any more.
+    /// The [`Rank::key`] beyond which no row is wanted.
     threshold: AtomicI64,
     /// The first row known to have a fault.
     fault_row: AtomicU64,
     fault: Mutex<Option<(u64, Fault)>>,
 }
 
-/// Rows that match, in segments finished in any order.
+/// Counts of matching rows; segments finish in any order.
 #[derive(Debug, Default)]
 struct Prefix {
-    /// All before this one are finished.
+    /// All segments before this one are finished.
     next: usize,
-    /// Rows in those.
+    /// The number of rows in them.
     rows: u64,
-    /// Segments finished after that.
+    /// Later segments that are finished, with their numbers of rows.
     beyond: BTreeMap<usize, u64>,
 }
 
@@ -98,18 +98,18 @@ impl Shared {
         }
     }
 
-    /// Whether rows of this segment are of any use; `start` is its first.
+    /// Whether rows of this segment may still be needed; `start` is its first row.
     pub(crate) fn wants(&self, segment: usize, start: u64) -> bool {
         segment < self.enough.load(Memory::Relaxed) && start < self.fault_row.load(Memory::Relaxed)
     }
 
-    /// The greatest key that may still be wanted of the leading column, where one is known.
+    /// Returns the greatest key of the leading column that may still be wanted, if one is known.
     pub(crate) fn threshold(&self) -> Option<i64> {
         let key = self.threshold.load(Memory::Relaxed);
         (key != i64::MAX).then_some(key)
     }
 
-    /// Notes that `row` has no value.
+    /// Records that `row` has no value.
     pub(crate) fn fail(&self, row: u64, fault: Fault) {
         let mut first = lock(&self.fault);
         if first.as_ref().is_none_or(|(known, _)| row < *known) {
@@ -122,7 +122,7 @@ impl Shared {
         lock(&self.fault).clone()
     }
 
-    /// Records that a segment is finished, with this number of rows found.
+    /// Records that a segment is finished, with this number of rows.
     pub(crate) fn finished(&self, segment: usize, found: u64) {
         let Goal::Rows { most: Some(most) } = self.goal else { return };
         let mut prefix = lock(&self.prefix);
@@ -145,11 +145,11 @@ pub(crate) struct WorkerResult {
     pub(crate) count: u64,
     /// The rows of each segment, in the order in which segments were scanned.
     rows: Vec<(usize, Vec<u32>)>,
-    /// The best rows so far, the worst of them on top.
+    /// The best rows so far, with the worst of them on top.
     best: BinaryHeap<Entry>,
     /// Blocks whose rows were tested.
     pub(crate) blocks_tested: u64,
-    /// Blocks that were not.
+    /// Blocks whose rows were not tested.
     pub(crate) blocks_skipped: u64,
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct WorkerResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     rank: Rank,
-    /// In the table.
+    /// The row's index in the table.
     row: u64,
 }
 
@@ -174,7 +174,7 @@ impl Ord for Entry {
 }
 
 impl WorkerResult {
-    /// Takes rows of a segment, rising.
+    /// Takes rows of a segment, in ascending order.
     pub(crate) fn take(
         &mut self,
         shared: &Shared,
@@ -205,7 +205,7 @@ impl WorkerResult {
         }
     }
 
-    /// How many rows of `segment` were taken.
+    /// Returns how many rows of `segment` were taken.
     pub(crate) fn rows_of(&self, segment: usize) -> u64 {
         let last = self.rows.last().filter(|(last, _)| *last == segment);
         last.map_or(0, |(_, rows)| rows.len() as u64)
@@ -220,7 +220,7 @@ impl WorkerResult {
     ) {
         let most = usize::try_from(most.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let whole = rank::is_whole(table, order);
-        // Rows equal in the first column are kept up to a bound, and sorted at the end.
+        // Keep rows with equal first columns up to a bound, and sort them at the end.
         let bound = if whole { most } else { most.saturating_mul(2).saturating_add(SLACK_ROWS) };
         if self.best.len() >= most && self.best.peek().is_some_and(|worst| entry.rank > worst.rank)
         {
@@ -252,16 +252,17 @@ impl WorkerResult {
 /// The rows that match one query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matches {
-    /// So many.
+    /// The number of rows.
     Count(u64),
-    /// The best of an order, by their place in the table.
+    /// The first rows of an order, by their index in the table.
     Best(Vec<u64>),
-    /// All, in the order of the table: segments with the indexes of their rows, both rising.
+    /// All rows, in the order of the table: segments with the indexes of their rows, both
+    /// ascending.
     Lying(Vec<(usize, Vec<u32>)>),
 }
 
 impl Matches {
-    /// Joins the results of workers, without the first `offset` rows.
+    /// Merges the results of workers, and drops the first `offset` rows.
     pub(crate) fn of(
         table: &Table,
         shared: &Shared,
@@ -290,7 +291,7 @@ impl Matches {
         }
     }
 
-    /// As places in the whole `table`.
+    /// Converts to indexes in `table`.
     #[must_use]
     pub fn answer(self, table: &Table) -> Answer {
         let rows = match self {
@@ -309,7 +310,7 @@ impl Matches {
     }
 }
 
-/// Keeps the first `wanted` rows, without the first `offset` of them.
+/// Keeps the first `wanted` rows after dropping the first `offset`.
 fn cut(segments: &mut Vec<(usize, Vec<u32>)>, offset: usize, wanted: usize) {
     let mut before = 0;
     for (_, rows) in &mut *segments {

@@ -1,6 +1,6 @@
-//! Patterns and prefixes of strings without a dictionary. The strings lie one after another, so the
-//! string that a pattern requires is searched for in all strings of a block at once, and only hits are
-//! compared.
+//! Patterns and prefixes on strings without a dictionary. The strings are stored end to end, so the
+//! search for a string that a pattern requires runs over all strings of a block at once, and only
+//! hits are compared.
 
 use memchr::memmem::Finder;
 use quarrier_messages::column::{Data, SegmentColumn, Texts};
@@ -12,7 +12,7 @@ use crate::expr::Pattern;
 use crate::matching::Matching;
 use crate::predicate::{Beginnings, RowTest};
 
-/// Strings are searched together if one in this many is selected.
+/// Strings are searched together if at most one in this many is selected.
 const SPARSE: usize = 8;
 
 /// The test of a string.
@@ -30,7 +30,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// A string that every match contains and few others do.
+    /// Returns a string that every match contains and few others do.
     fn rare(&self) -> Option<&Finder<'static>> {
         match self {
             Wanted::Pattern(pattern) => pattern.rare(),
@@ -39,7 +39,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The test of a segment's strings.
+/// A test of a segment's strings.
 pub(super) struct Heap<'a> {
     wanted: Wanted<'a>,
     segment: &'a SegmentColumn,
@@ -47,7 +47,7 @@ pub(super) struct Heap<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// `None` if the test has another form, or the column's strings are in a dictionary.
+    /// Returns `None` if the test has another form, or the column's strings are in a dictionary.
     pub(super) fn of(test: &'a RowTest, place: Place<'a>) -> Option<Self> {
         let (column, wanted) = match (&test.beginnings, &test.expr) {
             (Some(beginnings), _) => (beginnings.column, Wanted::Beginnings(beginnings)),
@@ -64,7 +64,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Those of `open` that match, and those that do not; the others are NULL.
+    /// Returns the rows of `open` that match, and those that do not; the others are NULL.
     pub(super) fn narrow(&self, place: Place<'_>, open: &Bits) -> [Bits; 2] {
         let first = place.first();
         let asked = open.0.iter().map(|word| word.count_ones() as usize).sum::<usize>();
@@ -88,7 +88,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// The strings of `rows`, at most a block, that contain `rare`.
+/// Returns which of `rows`, at most a block, have a string that contains `rare`.
 fn having(texts: &Texts, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bits {
     let mut likely = Bits::NONE;
     let ends = &texts.ends()[..rows.end];
@@ -107,7 +107,7 @@ fn having(texts: &Texts, rare: &Finder<'_>, rows: std::ops::Range<usize>) -> Bit
             likely.0[bit / 64] |= 1 << (bit % 64);
             at = end_of(row);
         } else {
-            // Half of it is the next text's; it may begin again within.
+            // The hit crosses into the next string, where another may begin.
             at = start + 1;
         }
     }

@@ -1,4 +1,4 @@
-//! Sets of many values as a table of bits.
+//! Sets of many values, as bitmaps.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use super::bind::RANGES_MAX;
 use crate::Keys;
 use crate::predicate::Node;
 
-/// The maximum number of values with a bit in a table: as many as a cache holds, 1 MiB. A join on
-/// numbered keys tests some thousand of them.
+/// Maximum number of bits of a bitmap: 1 MiB, which fits a cache. A join on numbered keys tests
+/// some thousand values.
 const VALUES_MAX: i64 = 1 << 23;
-/// The maximum size of a table for each range in it, in bytes: a statement of many short lists must not
-/// take memory out of proportion to its text.
+/// Maximum size of a bitmap for each range in it, in bytes: a statement with many short lists must
+/// not take memory out of proportion to its text.
 const RANGE_BYTES_MAX: i64 = 128;
 
-/// The bitmap of a node: for keys that come as bits, and for sets with too many ranges to compare each;
-/// `None` if the column's values are too far apart, or not integers.
+/// Returns the bitmap of a node: of keys that already have one, and of sets with too many ranges to
+/// compare each. `None` if the column's values are too far apart, or not integers.
 pub(crate) fn of(node: &Node, table: &Table) -> Option<Arc<Keys>> {
     let (column, set) = match node {
         Node::Among { keys, .. } => return Some(Arc::clone(keys)),

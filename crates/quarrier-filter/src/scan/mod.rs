@@ -1,13 +1,13 @@
-//! The shared scan: all conditions over a block of rows while it is in the cache.
+//! The shared scan: evaluates all conditions on a block of rows while the block is in the cache.
 //!
 //! ```text
 //!  queries ─→ plan: one graph of tests, operands ordered by measured cost and share of rows
 //!               │
-//!  segment ─→ bind: what each test comes to there; blocks that zones decide
+//!  segment ─→ bind: each test in terms of the segment; zone maps decide whole blocks
 //!               │
-//!  block   ─→ narrow: bitmaps, word by word of what is left; tests used twice are kept
+//!  block   ─→ narrow: bitmaps, word by word of the remaining rows; shared results are cached
 //!               │
-//!               └─→ gather: counts, rows, the best rows of an order
+//!               └─→ gather: counts, rows, the first rows of an order
 //! ```
 
 mod bind;

@@ -1,4 +1,4 @@
-//! Plans the order in which operands are tested, and the results to cache.
+//! Plans the order in which to test operands, and the results to cache.
 
 use std::sync::Arc;
 
@@ -13,36 +13,36 @@ use crate::Keys;
 use crate::arch::{Bits, kernels};
 use crate::predicate::{Graph, Node, NodeId};
 
-/// Blocks on which every test is tried beforehand.
+/// Number of sample blocks on which to try every test.
 const SAMPLE_BLOCKS: usize = 3;
-/// Words of such a block on which tests row by row are tried.
+/// Number of words of such a block on which to try tests that run row by row.
 const SAMPLE_ROW_WORDS: u64 = 1;
 
-/// A graph, and how to go through it.
+/// A graph, and how to evaluate it.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) graph: Graph,
-    /// One for each node.
+    /// A plan for each node.
     pub(crate) nodes: Vec<PlanNode>,
-    /// How many nodes are kept.
+    /// Number of nodes whose rows are cached.
     pub(crate) slots: usize,
-    /// For sets of many ranges, a bit for each value.
+    /// The bitmaps of sets with many ranges.
     pub(crate) members: Vec<Option<Arc<Keys>>>,
     pub(crate) isa: Isa,
 }
 
-/// How to go through a node.
+/// How to evaluate a node.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PlanNode {
-    /// Those of And and Or, in the order in which they are tested.
+    /// The operands of And and Or, in the order in which to test them.
     pub(crate) operands: Box<[NodeId]>,
-    /// Where its rows are kept for those who ask again.
+    /// The index of the cache for its rows, if it has one.
     pub(crate) slot: Option<usize>,
-    /// The share of rows in it, measured.
+    /// The measured share of rows in it.
     pub(crate) share: f64,
     /// Cycles for a word of 64 rows.
     pub(crate) cost: f64,
-    /// Whether the cost is for each row left rather than for each word.
+    /// Whether the cost is per remaining row rather than per word.
     pub(crate) by_row: bool,
 }
 
@@ -68,7 +68,7 @@ impl Plan {
         plan
     }
 
-    /// The column that is tested first, so that queries which begin alike stand together.
+    /// Returns the column that is tested first, to group queries that begin with the same one.
     pub(crate) fn first_column(&self, node: NodeId) -> usize {
         match &self.graph.nodes[node] {
             Node::Set { column, .. } | Node::Among { column, .. } | Node::Mixed { column, .. } => {
@@ -86,7 +86,7 @@ impl Plan {
         }
     }
 
-    /// The share of rows of each test, on a sample.
+    /// Returns each test's share of rows in a sample.
     fn sample(&mut self, table: &Table) -> Vec<f64> {
         let mut found = vec![(0_u64, 0_u64); self.graph.nodes.len()];
         let mut states = Vec::new();
@@ -124,7 +124,8 @@ impl Plan {
         found.iter().map(|&(rows, of)| rows as f64 / (of as f64).max(1.0)).collect()
     }
 
-    /// Orders operands, those of lower nodes first, as if tests knew nothing of each other.
+    /// Orders the operands of all nodes, from the lowest, as if tests were statistically
+    /// independent.
     fn order(&mut self, shares: &[f64]) {
         for (id, &measured) in shares.iter().enumerate() {
             let (share, cost) = match &self.graph.nodes[id] {
@@ -143,14 +144,14 @@ impl Plan {
         }
     }
 
-    /// Takes, one after the other, the operand after which the rest costs least. `left` is the
-    /// share of rows that an operand leaves to the others. Gives the share left by all, and the
-    /// cost.
+    /// Takes one operand after the other, each time the one that makes the remaining cost least.
+    /// `left` returns the share of rows that an operand leaves to the others. Returns the share
+    /// left by all, and the cost.
     fn order_operands(&mut self, id: NodeId, left: impl Fn(f64) -> f64) -> (f64, f64) {
         let mut open = std::mem::take(&mut self.nodes[id].operands).into_vec();
         let mut ordered = Vec::with_capacity(open.len());
         let (mut rows, mut total) = (1.0, 0.0);
-        // Many operands are ordered by one figure each: the square of a long list takes too long.
+        // Order many operands by one number each, since the loop below takes quadratic time.
         if open.len() > 64 {
             let rank = |&id: &NodeId| {
                 let node = &self.nodes[id];
@@ -182,8 +183,8 @@ impl Plan {
         (rows, total)
     }
 
-    /// The cost of a node for a word, where `rows` is the share of rows left; shared by those
-    /// who use it.
+    /// Returns the cost of a node per word if `rows` is the share of rows left; its users share the
+    /// cost.
     fn own_cost(&self, id: NodeId, rows: f64) -> f64 {
         let node = &self.nodes[id];
         let words = 1.0 - (1.0 - rows).powi(64);
@@ -192,8 +193,8 @@ impl Plan {
     }
 }
 
-/// The cost of a test, in cycles for a word of 64 rows, measured on Zen 4; and whether it works row by
-/// row.
+/// Returns the cost of a test, in cycles per word of 64 rows, measured on Zen 4; and whether it
+/// works row by row.
 fn cost(node: &Node, test: &Test<'_>, before: (f64, bool)) -> (f64, bool) {
     let now = match (node, test) {
         (Node::Row { .. }, _) | (_, Test::Rows) => (64.0 * 400.0, true),

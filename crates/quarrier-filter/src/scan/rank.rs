@@ -1,4 +1,4 @@
-//! Where a row stands in an order.
+//! The rank of a row in an order.
 
 use std::cmp::Ordering;
 
@@ -8,18 +8,19 @@ use quarrier_messages::{Column, Kind, Table};
 use crate::Order;
 use crate::predicate::Set;
 
-/// Where a row stands by one column; text of a column that has plain text somewhere by its first
-/// eight bytes, and numbers that 64 bits do not hold by the nearest that they do. Less comes first.
+/// The rank of a row in one column; the lower one comes first. Strings of a column with plain
+/// strings rank by their first eight bytes, and numbers that exceed 64 bits by the nearest that
+/// fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// -1 for NULL that comes first, 0 for a value, 1 for NULL that comes last.
     null: i8,
-    /// The column's key, turned where the greatest comes first.
+    /// The column's key, inverted if the greatest comes first.
     key: i64,
 }
 
 impl Rank {
-    /// The key of the last row that is good enough, if it decides anything.
+    /// Returns the key of the last row that may still be wanted, if a key can exclude rows.
     pub(crate) fn threshold(self) -> Option<i64> {
         match self.null {
             -1 => Some(i64::MIN),
@@ -29,12 +30,12 @@ impl Rank {
     }
 }
 
-/// A key as it is compared: turned where the greatest comes first.
+/// Returns a key for comparison: inverted if the greatest comes first.
 pub(crate) fn turned(order: Order, key: i64) -> i64 {
     if order.descending { !key } else { key }
 }
 
-/// The rank of a row of a segment by one column.
+/// Returns the rank of a row of a segment in one column.
 pub(crate) fn of(table: &Table, order: Order, segment: usize, row: usize) -> Rank {
     let column = &table.columns()[order.column];
     match key(&column.segments()[segment], row).map(|key| common(column, segment, key)) {
@@ -43,7 +44,7 @@ pub(crate) fn of(table: &Table, order: Order, segment: usize, row: usize) -> Ran
     }
 }
 
-/// The key of a row's value.
+/// Returns the key of a row's value.
 fn key(column: &SegmentColumn, row: usize) -> Option<i64> {
     if !column.is_valid(row) {
         return None;
@@ -62,19 +63,20 @@ fn key(column: &SegmentColumn, row: usize) -> Option<i64> {
     })
 }
 
-/// The dictionary of a column whose codes are not keys of the whole column, because other segments lack
-/// them.
+/// Returns the dictionary of a column whose codes are not keys of the whole column, because other
+/// segments have no codes.
 fn codes_of(column: &Column, segment: usize) -> Option<&Dictionary> {
     let has_codes = matches!(column.segments()[segment].data(), Data::Codes(_));
     column.dictionary().filter(|_| column.is_mixed() && has_codes).map(|texts| &**texts)
 }
 
-/// A segment's key as one that all segments of its column have.
+/// Converts a segment's key to one that is valid in all segments of its column.
 fn common(column: &Column, segment: usize, key: i64) -> i64 {
     codes_of(column, segment).map_or(key, |texts| text_key(texts.get(key as usize)))
 }
 
-/// The least and the greatest of a segment as keys that all segments of the column have.
+/// Returns the least and the greatest value of a segment as keys valid in all segments of the
+/// column.
 pub(crate) fn zone(column: &Column, segment: usize) -> Zone {
     let zone = column.segments()[segment].zone();
     if zone.is_without_values() {
@@ -86,12 +88,13 @@ pub(crate) fn zone(column: &Column, segment: usize) -> Zone {
     Zone { min: key(zone.min), max: key(zone.max), ..zone }
 }
 
-/// The keys of a segment whose rows are good enough, given the compared `key` of the last such row.
+/// Returns the keys of a segment whose rows may still be wanted, given the `key` of the last such
+/// row.
 pub(crate) fn good_enough(table: &Table, order: Order, segment: usize, key: i64) -> Set {
     let key = turned(order, key);
     let codes = codes_of(&table.columns()[order.column], segment);
-    // Keys of numbers beyond 64 bits are cut to these ends, so any value beyond may be good enough,
-    // too.
+    // Keys of numbers beyond 64 bits are clamped to these limits, so any value beyond may be
+    // wanted, too.
     let least = if key == i64::MIN { i128::MIN } else { key.into() };
     let most = if key == i64::MAX { i128::MAX } else { key.into() };
     let mut set = match (codes, order.descending) {
@@ -106,7 +109,7 @@ pub(crate) fn good_enough(table: &Table, order: Order, segment: usize, key: i64)
     set
 }
 
-/// The first code for whose string's key `holds` is true; keys rise with the codes.
+/// Returns the first code for whose string's key `holds` is true; keys are in the order of codes.
 fn first_code(texts: &Dictionary, holds: impl Fn(i64) -> bool) -> i64 {
     let (mut low, mut high) = (0, texts.len());
     while low < high {
@@ -120,7 +123,7 @@ fn first_code(texts: &Dictionary, holds: impl Fn(i64) -> bool) -> i64 {
     low as i64
 }
 
-/// Whether the rank by the first column is the whole order.
+/// Whether the rank in the first column determines the whole order.
 pub(crate) fn is_whole(table: &Table, order: &[Order]) -> bool {
     let column = order[0].column;
     order.len() == 1 && !is_by_beginnings(table, column) && !table.columns()[column].is_wide()
@@ -133,7 +136,7 @@ fn is_by_beginnings(table: &Table, column: usize) -> bool {
     is_text && (column.dictionary().is_none() || column.is_mixed())
 }
 
-/// How two rows of the table compare by all columns.
+/// Compares two rows of the table by all columns.
 pub(crate) fn compared(table: &Table, order: &[Order], a: u64, b: u64) -> Ordering {
     let (a, b) = (table.locate(a), table.locate(b));
     for &by in order {

@@ -1,4 +1,4 @@
-//! Tests that no kernel knows: evaluated row by row, each row at most once.
+//! Tests without a kernel: evaluated row by row, each row at most once.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::predicate::{Outcome, RowTest};
 pub(crate) struct RowCache {
     stamp: u64,
     known: Bits,
-    /// True, false, fault.
+    /// Rows where it is true, false, and a fault.
     found: [Bits; 3],
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct RowTests<'a> {
 /// A row of a segment.
 pub(crate) struct SegmentRow<'a> {
     pub(crate) place: Place<'a>,
-    /// The index in the segment.
+    /// The row's index in the segment.
     pub(crate) row: usize,
 }
 
@@ -34,7 +34,7 @@ impl RowCache {
         RowCache { stamp: u64::MAX, known: Bits::NONE, found: [Bits::NONE; 3] }
     }
 
-    /// Leaves in `rows` those with this outcome, and gives the words that are not 0.
+    /// Keeps in `rows` those with this outcome, and returns a mask of the words that are not 0.
     pub(crate) fn narrow(
         &mut self,
         tests: &RowTests<'_>,
@@ -75,7 +75,7 @@ impl RowCache {
     }
 }
 
-/// Those of `open` for which a test is true, false, and a fault.
+/// Returns the rows of `open` for which a test is true, false, and a fault.
 fn evaluated(tests: &RowTests<'_>, open: &Bits) -> [Bits; 3] {
     let mut found = [Bits::NONE; 3];
     for (at, &word) in open.0.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! One pass over a table for some queries.
+//! One pass over a table for several queries.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -18,14 +18,14 @@ use crate::{Error, Query};
 /// The result of a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Rows that match, of a `COUNT(*)`; the number of `rows` otherwise.
+    /// The number of matching rows of a `COUNT(*)`, otherwise the number of `rows`.
     pub count: u64,
-    /// The result's rows by their index in the table: in the requested order, or in that of the table,
-    /// after `OFFSET` and `LIMIT`. Empty for a count.
+    /// The result's rows by their index in the table: in the requested order, or in that of the
+    /// table, after `OFFSET` and `LIMIT`. Empty for a count.
     pub rows: Vec<u64>,
 }
 
-/// The matches, the work done in all, and the blocks tested and skipped by each query.
+/// The matches, the total work, and the blocks tested and skipped by each query.
 type Ran = (Vec<Result<Matches, Error>>, Work, Vec<(u64, u64)>);
 
 /// One pass over a table that answers any number of queries.
@@ -39,19 +39,20 @@ pub struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// A scan for `queries`, bound to the table's schema.
+    /// Makes a scan for `queries`, bound to the table's schema.
     pub fn new(table: &'a Table, queries: &'a [Query]) -> Self {
         Scan { table, queries, workers: 1, isa: Isa::best(), cancel: None }
     }
 
-    /// So many threads, this one among them; 0: one a CPU. 1 if it is not set.
+    /// Sets the number of threads, including the caller's; 0: one per CPU. The default is 1.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = planned_workers(workers);
         self
     }
 
-    /// Another instruction set than the best; the best where the CPU lacks it.
+    /// Sets the instruction set instead of the best one; the best one if the CPU does not support
+    /// it.
     #[must_use]
     pub fn isa(mut self, isa: Isa) -> Self {
         self.isa = isa;
@@ -65,41 +66,40 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// The answers, one for each query.
+    /// Returns the answers, one for each query.
     ///
     /// # Errors
     ///
-    /// For a query: [`Error::Row`] if its condition fails for a row and that row's result depends on
-    /// it, the first such row if the scan is not bounded by a limit.
+    /// For a query: [`Error::Row`] if its condition has no value for a row and that row's result
+    /// depends on it; the first such row if no limit ends the scan.
     pub fn run(&self) -> Vec<Result<Answer, Error>> {
         let (plan, nodes) = self.plan();
         self.answers(self.run_plan(&plan, &nodes).0)
     }
 
-    /// The matching rows in the form of the scan, which is cheaper if there are many; and the work done
-    /// for all queries.
+    /// Returns the matching rows in the scan's own form, which is cheaper if there are many, and
+    /// the work done for all queries.
     ///
     /// # Errors
     ///
-    /// For a query, as those of [`run`](Self::run).
+    /// For a query, those of [`run`](Self::run).
     pub fn run_matches(&self) -> (Vec<Result<Matches, Error>>, Work) {
         let (plan, nodes) = self.plan();
         let (matches, work, _) = self.run_plan(&plan, &nodes);
         (matches, work)
     }
 
-    /// How the answers would be found. Tries every test on a few blocks, as [`run`](Self::run)
-    /// does.
+    /// Returns the plan. Tries every test on a few blocks, as [`run`](Self::run) does.
     pub fn explain(&self) -> Explanation {
         let (plan, nodes) = self.plan();
         explain::explain((self.table, self.workers), &plan, &nodes)
     }
 
-    /// The answers, and how they were found.
+    /// Returns the answers, and the plan with the work done.
     ///
     /// # Errors
     ///
-    /// For a query, as those of [`run`](Self::run).
+    /// For a query, those of [`run`](Self::run).
     pub fn run_explained(&self) -> (Vec<Result<Answer, Error>>, Explanation) {
         let (plan, nodes) = self.plan();
         let mut explanation = explain::explain((self.table, self.workers), &plan, &nodes);
@@ -115,7 +115,8 @@ impl<'a> Scan<'a> {
         matches.into_iter().map(|matches| Ok(matches?.answer(self.table))).collect()
     }
 
-    /// The matches, the work done, and for each query the numbers of blocks tested and skipped.
+    /// Returns the matches, the work done, and for each query the numbers of blocks tested and
+    /// skipped.
     fn run_plan(&self, plan: &Plan, nodes: &[(NodeId, NodeId)]) -> Ran {
         let shared: Vec<Shared> =
             self.queries.iter().map(|query| Shared::new(Goal::of(query))).collect();
@@ -146,7 +147,8 @@ impl<'a> Scan<'a> {
         (matches, work, of_queries)
     }
 
-    /// The plan, and for each query the rows where it is true and those where it has no value.
+    /// Returns the plan, and for each query the nodes of the rows where it is true and where it has
+    /// no value.
     fn plan(&self) -> (Plan, Vec<(NodeId, NodeId)>) {
         let mut compiler = Compiler::new(self.table, self.workers);
         let node = |query: &Query| match &query.condition {
@@ -157,7 +159,7 @@ impl<'a> Scan<'a> {
         (Plan::new(compiler.finish(), self.table, self.isa), nodes)
     }
 
-    /// The segments as they are scanned: those first which have the best rows of an order.
+    /// Returns the segments in the order of the scan: first those with the best rows of an order.
     fn segments(&self, shared: &[Shared]) -> Vec<usize> {
         let mut segments: Vec<usize> = (0..self.table.segments()).collect();
         if let Some(order) = shared.iter().find_map(|shared| shared.goal.leading()) {
@@ -173,7 +175,7 @@ impl<'a> Scan<'a> {
         segments
     }
 
-    /// The results of each worker, for each of `asked`, and the bytes that all have read.
+    /// Returns the results of each worker, for each of `asked`, and the bytes that all have read.
     fn scan(
         &self,
         plan: &Plan,

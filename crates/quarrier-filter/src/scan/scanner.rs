@@ -17,15 +17,15 @@ use super::worker::{ScanQuery, Worker};
 use crate::predicate::{Compiler, Graph, NodeId};
 use crate::{Answer, Error, Query};
 
-/// Answers queries on one table as they come, all that wait in one pass. Its threads sleep while
-/// there is nothing to answer, and end when it is dropped, after the segments they are at.
+/// Answers queries on one table as they arrive, all waiting ones in one pass. Its threads sleep
+/// while no query is waiting. They end when it is dropped, after their current segments.
 #[derive(Debug)]
 pub struct Scanner {
     inner: Arc<Inner>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A query under way.
+/// A query in progress.
 #[derive(Debug)]
 pub struct Ticket {
     rider: Arc<Rider>,
@@ -41,15 +41,15 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Segments handed out since the beginning; which one is that modulo their number.
+    /// The number of segments handed out so far; modulo their number it is the next segment.
     next: u64,
     riders: Vec<Arc<Rider>>,
-    /// The plan for all riders; none while they are others than it was made for.
+    /// The plan for all riders; `None` if the riders have changed since it was made.
     tour: Option<Arc<Tour>>,
     stop: bool,
 }
 
-/// A plan, and for whom it is.
+/// A plan, and the riders for which it was made.
 #[derive(Debug)]
 struct Tour {
     plan: Plan,
@@ -61,23 +61,23 @@ struct Tour {
 struct Rider {
     query: Query,
     shared: Shared,
-    /// When it joined, as [`State::next`].
+    /// The value of [`State::next`] when it joined.
     start: u64,
-    /// Segments that are not finished.
+    /// The number of segments that are not finished.
     left: AtomicUsize,
     cancelled: AtomicBool,
-    /// One for each worker.
+    /// A result for each worker.
     found: Vec<Mutex<WorkerResult>>,
     answer: Mutex<Option<Result<Answer, Error>>>,
     answered: Condvar,
 }
 
 impl Scanner {
-    /// Starts `workers` threads; 0: one a CPU.
+    /// Starts `workers` threads; 0: one per CPU.
     ///
     /// # Errors
     ///
-    /// If the system has no more threads.
+    /// If the system refuses the first thread.
     pub fn start(table: Arc<Table>, workers: usize) -> std::io::Result<Scanner> {
         let workers = planned_workers(workers);
         let (state, wake) = (Mutex::default(), Condvar::new());
@@ -87,7 +87,7 @@ impl Scanner {
             let inner = Arc::clone(&scanner.inner);
             match threads::alone(&format!("scan {worker}"), move || inner.work(worker)) {
                 Ok(thread) => scanner.threads.push(thread),
-                // Fewer do the same work.
+                // Fewer threads do the same work.
                 Err(_) if worker > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -95,7 +95,7 @@ impl Scanner {
         Ok(scanner)
     }
 
-    /// Lets `query`, bound to the table's schema, join at the next segment.
+    /// Submits `query`, bound to the table's schema; it joins the scan at the next segment.
     pub fn submit(&self, query: Query) -> Ticket {
         let inner = &*self.inner;
         let segments = inner.table.segments();
@@ -126,7 +126,7 @@ impl Drop for Scanner {
         lock(&self.inner.state).stop = true;
         self.inner.wake.notify_all();
         for thread in self.threads.drain(..) {
-            // A worker that panicked has nothing more to give.
+            // A worker that panicked has no result.
             let _ = thread.join();
         }
         for rider in lock(&self.inner.state).riders.drain(..) {
@@ -140,7 +140,8 @@ impl Ticket {
     ///
     /// # Errors
     ///
-    /// As [`Scan::run`](crate::Scan::run); [`Error::Cancelled`] too where the scanner was dropped.
+    /// The errors of [`Scan::run`](crate::Scan::run), and [`Error::Cancelled`] if the scanner was
+    /// dropped.
     pub fn wait(self) -> Result<Answer, Error> {
         let mut answer = lock(&self.rider.answer);
         loop {
@@ -151,19 +152,19 @@ impl Ticket {
         }
     }
 
-    /// Whether [`wait`](Self::wait) would not wait.
+    /// Whether [`wait`](Self::wait) would return at once.
     pub fn is_answered(&self) -> bool {
         lock(&self.rider.answer).is_some()
     }
 
-    /// Lets the query leave the scan at the next segment.
+    /// Cancels the query; it leaves the scan at the next segment.
     pub fn cancel(&self) {
         self.rider.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
 impl Inner {
-    /// The loop of a worker, until the scanner is dropped.
+    /// Runs a worker until the scanner is dropped.
     fn work(&self, worker: usize) {
         while let Some(tour) = self.tour() {
             let mut scan = Worker::new(&self.table, &tour.plan);
@@ -173,7 +174,8 @@ impl Inner {
         }
     }
 
-    /// The plan for those who wait, made anew where they have changed; none at the end.
+    /// Returns the plan for the waiting queries, made again if they have changed; `None` when the
+    /// scanner is dropped.
     fn tour(&self) -> Option<Arc<Tour>> {
         let mut state = lock(&self.state);
         loop {
@@ -206,7 +208,7 @@ impl Inner {
         Tour { plan, riders }
     }
 
-    /// The next segment to scan, as [`State::next`]; `None` if `tour` is out of date.
+    /// Returns the next segment to scan, as [`State::next`]; `None` if `tour` is out of date.
     fn position(&self, tour: &Arc<Tour>) -> Option<u64> {
         let mut state = lock(&self.state);
         let current = state.tour.as_ref().is_some_and(|now| Arc::ptr_eq(now, tour));
@@ -215,7 +217,7 @@ impl Inner {
         }
         let segments = self.table.segments() as u64;
         let position = state.next;
-        // A query that got all segments only waits for the other workers.
+        // A query that was given all its segments only waits for the other workers.
         if tour.riders.iter().all(|(rider, ..)| position >= rider.start + segments) {
             state.tour = None;
             state.riders.retain(|rider| position < rider.start + segments);
@@ -225,7 +227,7 @@ impl Inner {
         Some(position)
     }
 
-    /// Scans one segment for all who have not seen it.
+    /// Scans one segment for all riders that have not seen it.
     fn segment(&self, worker: usize, scan: &mut Worker<'_>, tour: &Tour, position: u64) {
         let segments = self.table.segments() as u64;
         let waits = |rider: &Rider| position < rider.start + segments;
@@ -268,13 +270,13 @@ impl Inner {
 }
 
 impl Rider {
-    /// Answers, unless there is an answer.
+    /// Replies, unless there already is an answer.
     fn reply(&self, answer: Result<Answer, Error>) {
         lock(&self.answer).get_or_insert(answer);
         self.answered.notify_all();
     }
 
-    /// Answers with the results.
+    /// Replies with the results.
     fn finish(&self, table: &Table) {
         let found = self.found.iter().map(|found| std::mem::take(&mut *lock(found))).collect();
         self.reply(match self.shared.fault() {

@@ -1,4 +1,4 @@
-//! Bytes of packed columns that were read.
+//! Counts the bytes of packed columns that were read.
 
 use quarrier_messages::column::{Data, Lanes, SegmentColumn};
 
@@ -9,9 +9,9 @@ use super::bind::{Test, Values};
 pub(crate) struct Touched {
     /// For each column, its validity and its values.
     columns: Vec<[Words; 2]>,
-    /// By all tests: what two of them share is counted twice.
+    /// By all tests; bytes that two tests read count twice.
     pub(crate) compared: u64,
-    /// Counted once a block.
+    /// Each byte counts once per block.
     pub(crate) once: u64,
 }
 
@@ -22,7 +22,7 @@ struct Words {
     words: u64,
 }
 
-/// Bytes of 64 rows.
+/// The bytes of 64 rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WordBytes {
     valid: u64,
@@ -35,7 +35,7 @@ impl Touched {
         Touched { columns: vec![[none; 2]; columns], compared: 0, once: 0 }
     }
 
-    /// Notes that `words` of a column were read, in the block of this stamp.
+    /// Records that `words` of a column were read in the block with this stamp.
     pub(crate) fn add(&mut self, column: usize, stamp: u64, words: u64, bytes: WordBytes) {
         let [valid, values] = &mut self.columns[column];
         self.compared += u64::from(words.count_ones()) * (bytes.valid + bytes.values);
@@ -47,7 +47,7 @@ impl Touched {
 }
 
 impl Words {
-    /// How many of `words` are new.
+    /// Returns how many of `words` are new.
     fn add(&mut self, stamp: u64, words: u64) -> u64 {
         if self.stamp != stamp {
             *self = Words { stamp, words: 0 };
@@ -59,7 +59,7 @@ impl Words {
 }
 
 impl WordBytes {
-    /// The words that a test reads.
+    /// Returns the bytes of a word that a test reads.
     pub(crate) fn of_test(test: &Test<'_>) -> WordBytes {
         let valid = |bits: &[u64]| if bits.is_empty() { 0 } else { 8 };
         match test {
@@ -80,7 +80,7 @@ impl WordBytes {
         }
     }
 
-    /// The words of a column that a calculation reads.
+    /// Returns the bytes of a word of a column that a calculation reads.
     pub(crate) fn of_column(column: &SegmentColumn) -> WordBytes {
         let values = match column.data() {
             Data::Null | Data::Text(_) => 0,

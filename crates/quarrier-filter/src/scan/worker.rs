@@ -17,9 +17,9 @@ use crate::{Expr, Fault, naive};
 /// The part of a query that workers need.
 #[derive(Debug)]
 pub(crate) struct ScanQuery<'q> {
-    /// The node that is true for rows where the condition is true.
+    /// The node of the rows where the condition is true.
     pub(crate) truth: NodeId,
-    /// The node that is true for rows where evaluating the condition fails.
+    /// The node of the rows where the condition has no value.
     pub(crate) fault: NodeId,
     pub(crate) condition: Option<&'q Expr>,
     pub(crate) shared: &'q Shared,
@@ -31,7 +31,7 @@ pub(crate) struct Worker<'p> {
     kernels: &'static Kernels,
     blocks: Blocks<'p>,
     states: Vec<State<'p>>,
-    /// Differs from block to block.
+    /// A number that is different for each block.
     stamp: u64,
 }
 
@@ -42,7 +42,7 @@ impl<'p> Worker<'p> {
         Worker { table, plan, kernels, blocks, states: Vec::new(), stamp: 0 }
     }
 
-    /// Answers `asked` for one segment. `found` is one for each.
+    /// Evaluates `asked` for one segment; `found` has a result for each.
     pub(crate) fn segment(
         &mut self,
         segment: usize,
@@ -53,12 +53,12 @@ impl<'p> Worker<'p> {
         let mut states = std::mem::take(&mut self.states);
         bind::bind((table, segment), &plan.graph, &plan.members, &mut states);
         let blocks = table.segment_rows(segment).div_ceil(BLOCK_ROWS);
-        // The end of a table usually has the greatest values; rows are kept in the order of the table.
+        // The end of a table usually has the greatest values, so begin there for a descending
+        // order; the rows found are kept in the order of the table.
         let leading = asked.iter().find_map(|asked| asked.shared.goal.leading());
         let in_order = asked.iter().any(|asked| matches!(asked.shared.goal, Goal::Rows { .. }));
         let backwards = leading.is_some_and(|order| order.descending) && !in_order;
-        // Asking for the next block's columns meanwhile (prefetch) was tried once, on a loaded
-        // machine: equal medians.
+        // Prefetching the next block's columns was tried once, on a loaded machine: equal medians.
         for nth in 0..blocks {
             let block = if backwards { blocks - 1 - nth } else { nth };
             self.stamp += 1;
@@ -78,7 +78,7 @@ impl<'p> Worker<'p> {
         self.states = states;
     }
 
-    /// The work done; blocks are counted with the results.
+    /// Returns the work done; the results count the blocks.
     pub(crate) fn work(&self) -> Work {
         let touched = &self.blocks.touched;
         Work { bytes_compared: touched.compared, bytes_touched: touched.once, ..Work::default() }
@@ -123,7 +123,7 @@ impl<'p> Worker<'p> {
         }
     }
 
-    /// Leaves the rows that may be among the best of an order.
+    /// Keeps the rows that may be among the first of an order.
     fn narrow_order(
         &mut self,
         asked: &ScanQuery<'_>,
@@ -139,7 +139,7 @@ impl<'p> Worker<'p> {
         self.blocks.narrow_set(order.column, &set, place, rows, words)
     }
 
-    /// Looks for rows without a value.
+    /// Searches for rows without a value.
     fn faults(&mut self, asked: &ScanQuery<'_>, place: Place<'_>) {
         let mut rows = Bits::first(place.rows());
         let words = rows.words();

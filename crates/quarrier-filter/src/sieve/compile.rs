@@ -58,8 +58,8 @@ struct Compiler<'s> {
     columns: Vec<Column>,
     places: Vec<Option<usize>>,
     absent: Vec<u8>,
-    /// The tests so far, by column of the schema and the parts of the test that sets of narrow numbers
-    /// do not distinguish.
+    /// The tests so far, by column of the schema and by the parts of the test that sets of 64-bit
+    /// numbers do not distinguish.
     known: HashMap<(usize, ColumnTest, String), u32>,
 }
 
@@ -94,7 +94,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Ranges of one column become one.
+    /// Merges ranges of one column.
     fn and(&mut self, operands: &[Expr]) -> Tree {
         let mut ranges: Vec<(usize, Vec<Set>, Vec<Expr>)> = Vec::new();
         let mut trees = Vec::new();
@@ -137,7 +137,7 @@ impl Compiler<'_> {
         Tree::Row(Box::new(expr.clone()))
     }
 
-    /// The outcome of a test of a column that has no value in any message that fits.
+    /// Returns the outcome of a test of a column that has no value in any message that fits.
     fn unseen(&self, expr: &Expr) -> Option<Option<bool>> {
         let is_unseen =
             |expr: &Expr| matches!(expr, Expr::Column(c) if self.kind(*c) == Kind::Null);
@@ -154,7 +154,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The test of one column, if constants decide it.
+    /// Returns the test of one column, if constants decide it.
     fn asked(&self, expr: &Expr) -> Option<(usize, ColumnTest)> {
         match expr {
             Expr::Column(column) if self.kind(*column) == Kind::Boolean => {
@@ -229,7 +229,7 @@ impl Compiler<'_> {
         Some(ColumnTest::Numbers(kinds.into_iter().map(set).collect::<Option<_>>()?))
     }
 
-    /// `column IN (…, NULL, …)`: TRUE or UNKNOWN.
+    /// Compiles `column IN (…, NULL, …)`: TRUE or UNKNOWN.
     fn listed_with_null(&mut self, expr: &Expr) -> Option<Tree> {
         let Expr::In { operand, list } = expr else { return None };
         let values = list.iter().filter(|e| **e != Expr::Literal(Value::Null)).cloned();
@@ -243,7 +243,7 @@ impl Compiler<'_> {
         Some(Tree::or(vec![test, Tree::Constant(None)]))
     }
 
-    /// `conditions` are those that it was made of.
+    /// Adds a test; `conditions` are those it was made of.
     fn add(&mut self, column: usize, asked: ColumnTest, mut conditions: Vec<Expr>) -> u32 {
         let is_exact = matches!(self.kind(column), Kind::Integer | Kind::Decimal { .. });
         if !is_exact || asked == ColumnTest::IsNull {
@@ -267,7 +267,7 @@ impl Compiler<'_> {
         test
     }
 
-    /// The place of a column of the schema among those that are named.
+    /// Returns the index of a column of the schema among the named ones.
     fn column(&mut self, column: usize) -> usize {
         if let Some(at) = self.places[column] {
             return at;
@@ -294,7 +294,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Types that a value of an exact column may come in: those of each scale.
+/// Returns the types in which a value of an exact column may arrive: one for each scale.
 fn scales(kind: Kind) -> Vec<Kind> {
     match kind {
         Kind::Integer | Kind::Decimal { .. } => (0..SCALES as u8)
@@ -304,7 +304,7 @@ fn scales(kind: Kind) -> Vec<Kind> {
     }
 }
 
-/// The patterns that are cheap to match.
+/// Returns the test for patterns that are cheap to match.
 fn matched(pattern: &Matching) -> Option<TextTest> {
     Some(match pattern.shape() {
         Shape::Everything => TextTest::Everything,

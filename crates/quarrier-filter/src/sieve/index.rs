@@ -1,5 +1,5 @@
-//! Evaluates many conditions at once: an index by the values that conditions compare a column with
-//! finds those that a row's value may satisfy, and skips all others.
+//! Evaluates many conditions at once. An index by the values with which conditions compare a column
+//! finds the conditions that a row's value may satisfy, and skips all others.
 //!
 //! ```text
 //!  symbol = 'WQY' AND price > 10 AND qty < 5
@@ -18,36 +18,36 @@ use crate::naive;
 use crate::predicate::{Set, columns_of, place, turned};
 use crate::{Expr, Fault};
 
-/// Fewer conditions are all evaluated.
+/// With fewer conditions, all are evaluated.
 const CONDITIONS_MIN: usize = 32;
 /// The maximum number of decimals of bounds.
 const SCALE_MAX: u8 = 18;
 
-/// Conditions by the values that they ask for.
+/// Conditions by the values that they require.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     anchors: Vec<Anchor>,
-    /// The conditions in it, by their numbers.
+    /// The conditions in it, by number.
     exprs: BTreeMap<u32, Expr>,
 }
 
-/// The conditions on one column.
+/// The conditions that are indexed by one column.
 #[derive(Debug)]
 struct Anchor {
-    /// In the schema.
+    /// The column's index in the schema.
     column: usize,
     texts: HashMap<Box<str>, Bucket>,
     numbers: HashMap<(i64, u8), Bucket>,
 }
 
-/// The conditions that ask for one value.
+/// The conditions that require one value.
 #[derive(Debug, Default)]
 struct Bucket {
     groups: Vec<Group>,
     others: Vec<u32>,
 }
 
-/// Conditions that have bounds for the same columns and ask for nothing else.
+/// Conditions that have bounds on the same columns and no other tests.
 #[derive(Debug)]
 struct Group {
     conditions: Vec<u32>,
@@ -57,7 +57,7 @@ struct Group {
 /// The least and the greatest key of each condition.
 #[derive(Debug)]
 struct Bounds {
-    /// In the schema.
+    /// The column's index in the schema.
     column: usize,
     scale: u8,
     first: Vec<i64>,
@@ -67,20 +67,21 @@ struct Bounds {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Text(Box<str>),
-    /// Without trailing zeros after the point.
+    /// Without trailing zeros after the decimal point.
     Number(i64, u8),
 }
 
 /// The test of a column in a condition.
 enum Test<'e> {
-    /// One of these values.
+    /// Equal to one of these values.
     Keys(Vec<Key>),
     Range(Comparison, &'e Value),
     Other,
 }
 
 impl Index {
-    /// An index of conditions, and which of them are in it. `None` if it would save nothing.
+    /// Makes an index of conditions that chooses which of them it holds; `None` if it would save
+    /// nothing.
     pub(super) fn of(schema: &Schema, conditions: &[Expr]) -> Option<Index> {
         if conditions.len() < CONDITIONS_MIN {
             return None;
@@ -98,12 +99,12 @@ impl Index {
         (index.exprs.len() >= CONDITIONS_MIN).then_some(index)
     }
 
-    /// Whether a condition is in it.
+    /// Whether it holds a condition.
     pub(super) fn has(&self, condition: usize) -> bool {
         self.exprs.contains_key(&(condition as u32))
     }
 
-    /// The columns of the schema whose values are tested.
+    /// Returns the columns of the schema whose values it tests.
     pub(super) fn columns(&self) -> HashSet<usize> {
         let mut columns = Vec::new();
         self.exprs.values().for_each(|expr| columns_of(expr, &mut columns));
@@ -128,7 +129,7 @@ impl Index {
                 &mut self.anchors[last]
             }
         };
-        // A value that is asked for twice counts once.
+        // A repeated value counts once.
         let keys: HashSet<&Key> = keys.iter().collect();
         for key in keys {
             let bucket = match key {
@@ -176,8 +177,8 @@ impl Bucket {
     }
 }
 
-/// The tests of a condition that only compares columns with constants, at least one of them with
-/// certain values. Such a condition has a value for every row.
+/// Returns the tests of a condition that only compares columns with constants, at least one of them
+/// for equality. Such a condition has a value for every row.
 fn tests<'e>(schema: &Schema, condition: &'e Expr) -> Option<Vec<(usize, Test<'e>)>> {
     let operands = match condition {
         Expr::And(operands) => operands.as_slice(),
@@ -233,7 +234,7 @@ fn test<'e>(schema: &Schema, expr: &'e Expr) -> Option<(usize, Test<'e>)> {
     }
 }
 
-/// The key that equal values of a column have; `None` if there is no such key, or not one alone.
+/// Returns the key that all equal values of a column have; `None` if there is no single one.
 fn key(kind: Kind, literal: &Value) -> Option<Key> {
     match (kind, literal) {
         (Kind::Text, Value::Text(text)) => Some(Key::Text(text.clone())),
@@ -255,7 +256,7 @@ fn key(kind: Kind, literal: &Value) -> Option<Key> {
     }
 }
 
-/// An exact number without trailing zeros after the point, if it fits 64 bits.
+/// Returns an exact number without trailing zeros after the point, if it fits 64 bits.
 fn bare(mut mantissa: i128, mut scale: u8) -> Option<(i64, u8)> {
     while scale > 0 && mantissa % 10 == 0 {
         (mantissa, scale) = (mantissa / 10, scale - 1);
@@ -263,7 +264,8 @@ fn bare(mut mantissa: i128, mut scale: u8) -> Option<(i64, u8)> {
     Some((i64::try_from(mantissa).ok()?, scale))
 }
 
-/// How many values are asked for of each column: where there are many, few conditions ask for one.
+/// Returns the number of different values required of each column: the more, the fewer conditions
+/// per value.
 fn chosen<'t, 'e: 't>(asked: &'t [Option<Vec<(usize, Test<'e>)>>]) -> HashMap<usize, usize> {
     let mut known: HashMap<usize, HashSet<&Key>> = HashMap::new();
     for (column, test) in asked.iter().flatten().flatten() {
@@ -274,7 +276,7 @@ fn chosen<'t, 'e: 't>(asked: &'t [Option<Vec<(usize, Test<'e>)>>]) -> HashMap<us
     known.into_iter().map(|(column, keys)| (column, keys.len())).collect()
 }
 
-/// Which test a condition is found by.
+/// Returns which test of a condition is the anchor.
 fn anchor(tests: &[(usize, Test<'_>)], chosen: &HashMap<usize, usize>) -> Option<usize> {
     let places = tests.iter().enumerate().filter_map(|(at, (column, test))| match test {
         Test::Keys(keys) => {
@@ -286,7 +288,7 @@ fn anchor(tests: &[(usize, Test<'_>)], chosen: &HashMap<usize, usize>) -> Option
     places.max().map(|(_, at)| at)
 }
 
-/// For each column with bounds, the decimals of these and of its own values.
+/// Returns, for each column with bounds, the decimals of the bounds and of its own values.
 fn scales<'t, 'e: 't>(
     schema: &Schema,
     asked: impl Iterator<Item = &'t Vec<(usize, Test<'e>)>>,
@@ -308,7 +310,7 @@ fn scales<'t, 'e: 't>(
     scales
 }
 
-/// The bounds of all columns but the anchor's; `None` if something else is asked, too.
+/// Returns the bounds on all columns but the anchor's; `None` if the condition has another test.
 fn bounds(
     tests: &[(usize, Test<'_>)],
     anchor: usize,
@@ -344,7 +346,7 @@ fn bounds(
 }
 
 impl Sieve {
-    /// Appends the conditions in the index that are true for the row, in no order.
+    /// Appends the conditions in the index that are true for the row, in no particular order.
     pub(super) fn find(&self, index: &Index, found: &mut Vec<u32>) -> Result<(), (usize, Fault)> {
         for anchor in &index.anchors {
             if let Some(bucket) = self.bucket(anchor) {
@@ -403,7 +405,7 @@ impl Sieve {
             match self.held_of(bounds.column) {
                 Held::Null => return Ok(()),
                 held if scaled(held, bounds.scale).is_none() => {
-                    // More digits than any bound has.
+                    // The value has more digits than any bound.
                     return self.evaluate(index, &group.conditions, found);
                 }
                 _ => {}
@@ -430,7 +432,7 @@ impl Sieve {
     }
 }
 
-/// The key of a value that is not an exact number with decimals.
+/// Returns the key of a value that is not an exact number with decimals.
 fn key_of(held: Held) -> Option<i64> {
     Some(match held {
         Held::Boolean(truth) => truth.into(),
@@ -442,7 +444,7 @@ fn key_of(held: Held) -> Option<i64> {
     })
 }
 
-/// The key at a scale, where 64 bits hold it.
+/// Returns the key at a scale, if it fits 64 bits.
 fn scaled(held: Held, to: u8) -> Option<i64> {
     let (mantissa, scale) = match held {
         Held::Exact(mantissa, scale) if scale > to => {

@@ -1,13 +1,13 @@
-//! Conditions over messages while they are parsed, without a table.
+//! Evaluates conditions on messages while they are parsed, without a table.
 //!
 //! ```text
-//!  parser ─→ Sieve (a Row): tests on a column and constants ─ at once, as the value comes
-//!                           everything else ─ its values are held until the message is whole
+//!  parser ─→ Sieve (a Row): tests of a column against constants ─ at once, as the value arrives
+//!                           everything else ─ holds its values until the message is complete
 //!            └─ is_true(condition) ─→ AND, OR, NOT of the results
 //! ```
 //!
-//! A column is bound with a type. A value that does not fit the type makes the row a *misfit*: nothing
-//! is known about it but the types that it needs. Bind the conditions to those and read the message
+//! A column is bound with a type. A value that does not fit the type makes the row a *misfit*: only
+//! the types that it needs are known. Bind the conditions to those types and read the message
 //! again.
 
 mod compile;
@@ -27,17 +27,17 @@ use index::Index;
 use test::{NumberTest, TextTest};
 use tree::Tree;
 
-/// Streaming predicate evaluation: conditions bound to one schema, and the state of the current row.
-/// One for each worker.
+/// Streaming predicate evaluation: conditions bound to one schema, and the state of the current
+/// row. Each worker has its own.
 #[derive(Debug, Clone)]
 pub struct Sieve {
     columns: Vec<Column>,
     /// For each of the schema's columns, its index in `columns`.
     places: Vec<Option<usize>>,
     conditions: Arc<[Tree]>,
-    /// Many conditions, by the values that they ask for.
+    /// Many conditions, by the values that they require.
     index: Option<Arc<Index>>,
-    /// The conditions that are in no index.
+    /// The conditions that are not in the index.
     rest: Arc<[u32]>,
     /// The outcome of each test: see [`test`].
     truths: Vec<u8>,
@@ -53,21 +53,21 @@ pub struct Sieve {
 #[derive(Debug, Clone)]
 struct Column {
     name: Box<str>,
-    /// Whether a field whose name differs only in ASCII case is this column too.
+    /// Whether a field whose name differs only in ASCII case belongs to this column, too.
     is_open: bool,
-    /// In the schema.
+    /// The column's index in the schema.
     place: usize,
     kind: Kind,
     numbers: Vec<(u32, NumberTest)>,
     texts: Vec<(u32, TextTest)>,
     is_held: bool,
-    /// Whether the index looks at its values.
+    /// Whether the index tests its values.
     is_indexed: bool,
-    /// Whether a row had a field for it.
+    /// Whether the row had a field for it.
     is_seen: bool,
 }
 
-/// A value that is needed when the message is whole.
+/// A value to hold until the message is complete.
 #[derive(Debug, Clone, Copy)]
 enum Held {
     Null,
@@ -77,20 +77,20 @@ enum Held {
     Float(f64),
     Date(i32),
     Timestamp(i64),
-    /// From and to in `held_text`.
+    /// Start and end in `held_text`.
     Text(usize, usize),
 }
 
 impl Sieve {
-    /// A sieve of `conditions`, which are bound to `schema`. Fields of messages are columns if their
-    /// names are equal; columns of [`Kind::Null`], whose type is still unknown, also if they differ
-    /// only in ASCII case.
+    /// Makes a sieve of `conditions`, which are bound to `schema`. Fields of messages belong to
+    /// columns with the same name; for columns of [`Kind::Null`], whose type is still unknown,
+    /// names may also differ in ASCII case.
     pub fn new(schema: &Schema, conditions: &[Expr]) -> Self {
         compile::compiled(schema, conditions)
     }
 
-    /// Lets fields whose names differ only in ASCII case match these columns of the schema too, as with
-    /// those of [`Kind::Null`].
+    /// Lets fields whose names differ only in ASCII case belong to these columns of the schema,
+    /// too, as to those of [`Kind::Null`].
     #[must_use]
     pub fn open(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
         for column in columns {
@@ -101,7 +101,7 @@ impl Sieve {
         self
     }
 
-    /// Whether a row had a field for this column of the schema, be it without a value.
+    /// Whether the row had a field for this column of the schema, even one without a value.
     pub fn has_seen(&self, column: usize) -> bool {
         let at = self.places.get(column).copied().flatten();
         at.is_some_and(|at| self.columns[at].is_seen)
@@ -114,7 +114,7 @@ impl Sieve {
         at.is_some_and(|at| self.columns[at].is_held)
     }
 
-    /// Begins another row.
+    /// Begins the next row.
     #[inline]
     pub fn clear(&mut self) {
         self.truths.copy_from_slice(&self.absent);
@@ -125,16 +125,17 @@ impl Sieve {
         self.misfits.clear();
     }
 
-    /// The columns of the schema whose types do not fit the row's values, with types that do.
+    /// Returns the columns of the schema whose types do not fit the row's values, with types that
+    /// do.
     #[inline]
     pub fn misfits(&self) -> &[(usize, Kind)] {
         &self.misfits
     }
 
-    /// Whether the condition at this place is TRUE for the row, which fits.
+    /// Whether condition number `condition` is TRUE for the row, which fits.
     ///
     /// # Errors
-    /// If it has no value.
+    /// If the condition has no value.
     #[inline]
     pub fn is_true(&self, condition: usize) -> Result<bool, Fault> {
         match &self.conditions[condition] {
@@ -145,10 +146,10 @@ impl Sieve {
         }
     }
 
-    /// The conditions that are TRUE for the row, which fits, in their order.
+    /// Appends the conditions that are TRUE for the row, which fits, in their order.
     ///
     /// # Errors
-    /// One that has no value, and why.
+    /// A condition that has no value, and why.
     pub fn all_true(&self, found: &mut Vec<u32>) -> Result<(), (usize, Fault)> {
         found.clear();
         for &condition in &*self.rest {
@@ -165,7 +166,7 @@ impl Sieve {
         Ok(())
     }
 
-    /// How many conditions there are.
+    /// Returns the number of conditions.
     pub fn conditions(&self) -> usize {
         self.conditions.len()
     }
@@ -175,7 +176,7 @@ impl Sieve {
             Tree::Constant(truth) => Ok(*truth),
             Tree::Test(test) => Ok(test::truth(self.truths[*test as usize])),
             Tree::Tests(tests) => {
-                // FALSE is less than TRUE, and that than UNKNOWN.
+                // The order of outcomes is FALSE, TRUE, UNKNOWN.
                 let truths = tests.iter().map(|&test| self.truths[test as usize]);
                 let (least, greatest) =
                     truths.fold((test::TRUE, test::TRUE), |(a, b), t| (a.min(t), b.max(t)));
@@ -222,7 +223,7 @@ impl naive::Row for Sieve {
     }
 }
 
-/// A number with as many decimals as its column has, if that fits.
+/// Returns a number with as many decimals as its column has, if they fit.
 fn grown(mantissa: i128, from: u8, scale: u8) -> Datum<'static> {
     let exact = Exact::new(mantissa, from);
     match exact.rescaled(scale.max(from)) {

@@ -1,4 +1,4 @@
-//! Values as the parser finds them.
+//! Takes values from the parser.
 
 use quarrier_core::civil::midnight;
 use quarrier_messages::Kind;
@@ -154,9 +154,9 @@ impl Sieve {
     }
 }
 
-/// The value converted to the type, or as a narrower one of equal meaning; `None` if there is none.
-/// Values that are only compared with constants may have more decimals than their column: that stays
-/// exact.
+/// Converts the value to the type, or to a narrower one with the same meaning; `None` if that is
+/// impossible. Values that are only compared with constants stay exact, even with more decimals
+/// than their column.
 fn fitted<'c>(
     kind: Kind,
     is_held: bool,
@@ -193,7 +193,7 @@ fn fitted<'c>(
     }
 }
 
-/// The type that holds the value, if all others of its column are like it.
+/// Returns the type that holds the value, if all others of its column are like it.
 fn kind_of(cell: Cell<'_>) -> Kind {
     match cell {
         Cell::Text(text) => Cell::of_time(text).unwrap_or(cell).kind(),
@@ -201,7 +201,7 @@ fn kind_of(cell: Cell<'_>) -> Kind {
     }
 }
 
-/// The key that sets hold, and its scale.
+/// Returns the key that sets contain, and its scale.
 fn key(cell: Cell<'_>) -> Option<(i64, u8)> {
     Some(match cell {
         Cell::Boolean(truth) => (truth.into(), 0),

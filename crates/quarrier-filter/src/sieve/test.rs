@@ -16,13 +16,13 @@ pub(super) fn truth(of: u8) -> Option<bool> {
     (of != UNKNOWN).then_some(of == TRUE)
 }
 
-/// Scales of exact numbers that 64 bits hold: 0 to 18.
+/// The number of scales of exact numbers that fit 64 bits: 0 to 18.
 pub(super) const SCALES: usize = 19;
 
-/// Whether a number, a day, a timestamp or a boolean is in a set of keys.
+/// Tests whether a number, a day, a timestamp or a boolean is in a set of keys.
 #[derive(Debug, Clone)]
 pub(super) struct NumberTest {
-    /// For exact numbers one for each scale, else one.
+    /// A set for each scale of exact numbers; one for other types.
     ranges: Box<[Ranges]>,
     /// The conditions for numbers that do not fit 64 bits; all of them must be true.
     conditions: Box<[Expr]>,
@@ -32,7 +32,7 @@ pub(super) struct NumberTest {
 struct Ranges {
     first: i64,
     last: i64,
-    /// Keys between `first` and `last` that are not in it: first and last of each gap.
+    /// The keys between `first` and `last` that are not in the set: first and last of each gap.
     gaps: Box<[(i64, i64)]>,
 }
 
@@ -41,7 +41,7 @@ impl NumberTest {
         NumberTest { ranges: sets.iter().map(Ranges::new).collect(), conditions: conditions.into() }
     }
 
-    /// Whether an exact number of any size is right: evaluated, for there are no sets at its scale.
+    /// Whether an exact number of any size passes. It is evaluated, because no set has its scale.
     pub(super) fn holds_wide(&self, mantissa: i128, scale: u8) -> bool {
         let row = |_: usize| Value::Decimal { mantissa, scale };
         let is_true = |condition: &Expr| matches!(naive::truth(condition, &row), Ok(Some(true)));
@@ -79,12 +79,12 @@ impl Ranges {
 /// The test of a string.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum TextTest {
-    /// Nothing is right: `IS NULL`.
+    /// No string passes: `IS NULL`.
     Nothing,
-    /// Everything is.
+    /// Every string passes.
     Everything,
     Equal(Box<str>),
-    /// One of these, which rise.
+    /// One of these strings, in ascending order.
     In(Box<[Box<str>]>),
     Order(Comparison, Box<str>),
     Prefix(Box<str>),

@@ -1,4 +1,4 @@
-//! Conditions made of tests.
+//! Conditions composed of tests.
 
 use crate::Expr;
 
@@ -6,9 +6,9 @@ use crate::Expr;
 #[derive(Debug, Clone)]
 pub(super) enum Tree {
     Constant(Option<bool>),
-    /// The place of a test among the truths.
+    /// The index of a test's outcome.
     Test(u32),
-    /// All of some tests.
+    /// The AND of some tests.
     Tests(Box<[u32]>),
     And(Box<[Tree]>),
     Or(Box<[Tree]>),
@@ -19,7 +19,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// AND of `operands`, the cheap ones first.
+    /// Makes the AND of `operands`, the cheap ones first.
     pub(super) fn and(mut operands: Vec<Tree>) -> Tree {
         if operands.len() == 1 {
             return operands.remove(0);
@@ -35,7 +35,7 @@ impl Tree {
         Tree::And(operands.into())
     }
 
-    /// OR of `operands`, the cheap ones first.
+    /// Makes the OR of `operands`, the cheap ones first.
     pub(super) fn or(mut operands: Vec<Tree>) -> Tree {
         if operands.len() == 1 {
             return operands.remove(0);

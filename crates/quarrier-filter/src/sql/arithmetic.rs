@@ -11,7 +11,7 @@ use crate::expr::{Arithmetic, Expr};
 use crate::number::{SCALE_MAX, quotient_scale};
 
 impl Binder<'_> {
-    /// Type-checked arithmetic.
+    /// Binds arithmetic and checks its types.
     pub(super) fn calculate(&mut self, op: Arithmetic, left: Bound, right: Bound) -> Result<Bound> {
         let at = left.at;
         let Some(kind) = result_of(op, left.kind, right.kind) else {
@@ -24,9 +24,9 @@ impl Binder<'_> {
         })
     }
 
-    /// `- operand`
+    /// Binds `- operand`.
     pub(super) fn negate(&mut self, expr: ast::Expr, at: Location) -> Result<Bound> {
-        // The least number of 64 bits has digits that alone are one too many.
+        // The digits of the least 64-bit integer, without the sign, exceed the greatest one.
         if let ast::Expr::Value(value) = &expr
             && let ast::Value::Number(digits, _) = &value.value
         {
@@ -41,7 +41,7 @@ impl Binder<'_> {
     }
 }
 
-/// The arithmetic of an operator.
+/// Returns the arithmetic operation of an operator.
 pub(super) fn operator(op: &ast::BinaryOperator) -> Option<Arithmetic> {
     Some(match op {
         ast::BinaryOperator::Plus => Arithmetic::Add,
@@ -54,7 +54,7 @@ pub(super) fn operator(op: &ast::BinaryOperator) -> Option<Arithmetic> {
     })
 }
 
-/// The type of `left op right`; `None` if there is no such operator.
+/// Returns the type of `left op right`; `None` if there is no such operator.
 fn result_of(op: Arithmetic, left: Type, right: Type) -> Option<Type> {
     use Arithmetic::{Add, Concatenate, Divide, Multiply, Remainder, Subtract};
     use Type::{Date, Decimal, Float, Integer, Months, Null, Seconds, Time, Timestamp};

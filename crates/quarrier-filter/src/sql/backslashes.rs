@@ -1,10 +1,10 @@
 //! Patterns of LIKE for engines whose escape character is always the backslash.
 
-/// A pattern with the escape character that is named, or none, in the words of an engine in which
-/// `\%`, `\_` and `\\` stand for themselves.
+/// Translates a pattern with the given escape character, or none, for an engine in which `\%`, `\_`
+/// and `\\` are literal characters.
 ///
 /// # Errors
-/// The reason, where the escape character stands before anything but `%`, `_` and itself.
+/// The reason, if the escape character precedes anything but `%`, `_` and itself.
 pub fn in_backslashes(pattern: &str, escape: Option<char>) -> Result<String, String> {
     let mut engine = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();
@@ -30,7 +30,7 @@ pub fn in_backslashes(pattern: &str, escape: Option<char>) -> Result<String, Str
     Ok(engine)
 }
 
-/// Adds a character that stands for itself to a pattern of such an engine.
+/// Appends a literal character to a pattern of such an engine.
 pub fn push_literally(character: char, engine: &mut String) {
     if matches!(character, '%' | '_' | '\\') {
         engine.push('\\');

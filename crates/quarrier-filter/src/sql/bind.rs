@@ -1,4 +1,4 @@
-//! The library's tree into ours: names into columns, types checked.
+//! Binds the library's syntax tree: resolves names to columns, and checks types.
 
 use std::time::SystemTime;
 
@@ -37,12 +37,12 @@ impl Bound {
         Bound { expr: Expr::Literal(value), kind, at, depth: 1, nodes: 1 }
     }
 
-    /// The expression, where it is a condition.
+    /// Returns the expression if it is a condition.
     pub(super) fn condition(self) -> Result<Expr> {
         Ok(self.truth()?.expr)
     }
 
-    /// The expression, if it is a boolean.
+    /// Returns the bound expression if it is a boolean.
     pub(super) fn truth(self) -> Result<Bound> {
         match self.kind {
             Type::Boolean | Type::Null => Ok(self),
@@ -67,7 +67,7 @@ impl<'a> Binder<'a> {
 
     /// Binds an expression.
     pub(super) fn bind(&mut self, expr: ast::Expr) -> Result<Bound> {
-        // The text's own nesting, which Nested and the like make deeper than the bound expression.
+        // The nesting of the text, which parentheses make deeper than the bound expression.
         if self.depth > 4 * DEPTH_MAX {
             return Err(wrong(place(&expr), parse::too_deep()));
         }
@@ -119,7 +119,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// `left op right op …`, which the library nests as deep as the chain is long.
+    /// Binds `left op right op …`, which the library nests as deep as the chain is long.
     fn binary(&mut self, mut expr: ast::Expr) -> Result<Bound> {
         let mut chain = Vec::new();
         while let ast::Expr::BinaryOp { left, op, right } = expr {
@@ -128,7 +128,7 @@ impl<'a> Binder<'a> {
         }
         let mut first = Some(expr);
         let mut bound: Option<Bound> = None;
-        // Operands of the AND or OR that the chain is in.
+        // The operands of the AND or OR that contains the rest of the chain.
         let mut joined: Vec<Bound> = Vec::new();
         while let Some((op, right)) = chain.pop() {
             let (is_and, is_or) = (op == ast::BinaryOperator::And, op == ast::BinaryOperator::Or);
@@ -145,7 +145,7 @@ impl<'a> Binder<'a> {
                     let operands = std::mem::take(&mut joined);
                     bound = Some(self.join(operands, is_and)?);
                 } else {
-                    // A placeholder for the expressions in `joined`.
+                    // A placeholder; the operands are in `joined`.
                     bound = Some(Bound::literal(Value::Null, Type::Boolean, Location::new(0, 0)));
                 }
                 continue;
@@ -169,7 +169,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Operands of one AND or OR; those that are the same operator themselves are taken in.
+    /// Joins operands by one AND or OR; operands of the same operator are merged into it.
     pub(super) fn join(&mut self, operands: Vec<Bound>, is_and: bool) -> Result<Bound> {
         let at = operands.first().map_or(Location::new(0, 0), |first| first.at);
         let depth = operands.iter().map(|operand| operand.depth).max().unwrap_or(0) + 1;
@@ -185,7 +185,7 @@ impl<'a> Binder<'a> {
         self.finish(Bound { expr, kind: Type::Boolean, at, depth, nodes })
     }
 
-    /// `left op right` for everything but AND and OR, where the left is bound already.
+    /// Binds `left op right` for every operator but AND and OR, with the left side already bound.
     pub(super) fn operator(
         &mut self,
         left: Bound,
@@ -206,7 +206,7 @@ impl<'a> Binder<'a> {
         self.node([operand], Type::Boolean, at, |[operand]| Expr::Not(Box::new(operand)))
     }
 
-    /// A node above its children.
+    /// Makes a node with the given children.
     pub(super) fn node<const N: usize>(
         &mut self,
         children: [Bound; N],
@@ -220,7 +220,7 @@ impl<'a> Binder<'a> {
         self.finish(Bound { expr, kind, at, depth, nodes })
     }
 
-    /// A node above a list of children.
+    /// Makes a node with a list of children.
     pub(super) fn node_of(
         &mut self,
         children: Vec<Bound>,
@@ -234,8 +234,8 @@ impl<'a> Binder<'a> {
         self.finish(Bound { expr, kind, at, depth, nodes })
     }
 
-    /// Checks the bounds, and evaluates what does not depend on the row. What cannot be
-    /// evaluated stays: its row may not need it.
+    /// Checks the limits, and evaluates what does not depend on the row. An expression with a fault
+    /// stays, since no row may need it.
     fn finish(&mut self, bound: Bound) -> Result<Bound> {
         if bound.depth > DEPTH_MAX {
             return Err(wrong(bound.at, parse::too_deep()));
@@ -273,7 +273,7 @@ impl<'a> Binder<'a> {
         Err(Error::Column { name: name.value.as_str().into(), error: Box::new(error) })
     }
 
-    /// The place of a column that may have its table's name before it.
+    /// Returns the index of a column; its table's name may precede it.
     pub(super) fn position(&self, name: &str) -> Option<usize> {
         self.schema.position(name).or_else(|| {
             let (table, column) = name.split_once('.')?;
@@ -281,7 +281,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// Whether the table is called so.
+    /// Whether the table has this name.
     pub(super) fn is_table(&self, name: &str) -> bool {
         self.table.as_deref().is_some_and(|table| table.eq_ignore_ascii_case(name))
     }
@@ -305,7 +305,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Whether all that is directly below is written in the text.
+/// Whether all direct operands are constants.
 fn is_constant(expr: &Expr) -> bool {
     use crate::expr::Pattern;
     let literal = |expr: &Expr| matches!(expr, Expr::Literal(_));
@@ -330,7 +330,7 @@ fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Where an expression begins; line 0 where the library does not say.
+/// Returns where an expression begins; line 0 if the library does not record it.
 pub fn place(expr: &ast::Expr) -> Location {
     use ast::Expr as From;
     let mut expr = expr;
@@ -377,7 +377,7 @@ pub fn place(expr: &ast::Expr) -> Location {
     }
 }
 
-/// The error for the parts of SQL that are not here.
+/// Makes the error for parts of SQL that this crate does not support.
 pub(super) fn elsewhere(at: Location, what: &str) -> crate::Error {
     unanswered(at, format!("{what} not a part of SQL-92's conditions here"))
 }

@@ -1,4 +1,4 @@
-//! Functions, CASE, and the words that are values.
+//! Functions, CASE, and keywords that are values.
 
 use quarrier_messages::Value;
 use sqlparser::ast;
@@ -12,7 +12,7 @@ use crate::calendar::{self, Part};
 use crate::expr::{Arithmetic, Comparison, Expr, Function};
 
 impl Binder<'_> {
-    /// A function, whether SQL-92 gives it words of its own or not.
+    /// Binds a function, with or without its own syntax in SQL-92.
     pub(super) fn special(&mut self, expr: ast::Expr, at: Location) -> Result<Bound> {
         use ast::Expr as From;
         match expr {
@@ -124,7 +124,7 @@ impl Binder<'_> {
         self.called(function, arguments, at)
     }
 
-    /// A function with arguments of the types it takes.
+    /// Binds a function whose arguments must have certain types.
     fn called(
         &mut self,
         function: Function,
@@ -166,7 +166,7 @@ impl Binder<'_> {
         })
     }
 
-    /// CASE; the simple form compares its operand in each branch.
+    /// Binds CASE; the simple form compares its operand in each branch.
     pub(super) fn case(
         &mut self,
         operand: Option<Box<ast::Expr>>,
@@ -202,7 +202,7 @@ impl Binder<'_> {
         })
     }
 
-    /// The words that are values without an argument.
+    /// Binds the keywords that are values without an argument.
     pub(super) fn constant(&mut self, name: &str, at: Location) -> Result<Option<Bound>> {
         let (day, time) = calendar::split(self.now);
         Ok(Some(match name.to_ascii_uppercase().as_str() {
@@ -219,10 +219,10 @@ impl Binder<'_> {
     }
 }
 
-/// Whether an argument may be of a type.
+/// Whether an argument may have a type.
 type Takes = fn(Type) -> bool;
 
-/// The type of a function's result, where its arguments are right.
+/// Returns the type of a function's result, if its arguments have the right types.
 fn checked(function: Function, arguments: &[Bound], at: Location) -> Result<Type> {
     let is_whole = |kind: Type| matches!(kind, Type::Null | Type::Integer);
     let (takes, kind): (&[Takes], Type) = match function {
@@ -270,7 +270,7 @@ fn checked(function: Function, arguments: &[Bound], at: Location) -> Result<Type
     Ok(kind)
 }
 
-/// EXTRACT: which parts there are depends on the type.
+/// Checks EXTRACT: the type determines which fields there are.
 fn extract(part: Part, arguments: &[Bound], at: Location) -> Result<Type> {
     let from = arguments.first().map_or(Type::Null, |argument| argument.kind);
     let is_there = match from {
@@ -288,8 +288,8 @@ fn extract(part: Part, arguments: &[Bound], at: Location) -> Result<Type> {
     Ok(if part == Part::Second { Type::Decimal { scale: 9 } } else { Type::Integer })
 }
 
-/// The arguments of a function that has nothing beside them: all that the library knows of is looked
-/// at, so that nothing is passed over.
+/// Returns the arguments of a function that has nothing besides them. Examines every field of the
+/// library's node, so that no clause is silently ignored.
 fn arguments(function: ast::Function, at: Location) -> Result<Vec<ast::Expr>> {
     let ast::Function {
         name: _,

@@ -1,4 +1,4 @@
-//! CAST, and types brought together.
+//! CAST, and conversion to common types.
 
 use quarrier_messages::Kind;
 use sqlparser::ast::{self, CharacterLength, DataType, ExactNumberInfo, IntervalFields};
@@ -10,11 +10,11 @@ use super::{literals, wrong};
 use crate::Result;
 use crate::expr::{CastTo, Expr};
 
-/// The most characters of CHAR(n); longer ones would be memory for blanks.
+/// Maximum length of CHAR(n); longer ones would spend memory on blanks.
 const CHARACTERS_MAX: u64 = 65_536;
 
 impl Binder<'_> {
-    /// `CAST(operand AS type)`
+    /// Binds `CAST(operand AS type)`.
     pub(super) fn cast(
         &mut self,
         operand: ast::Expr,
@@ -35,7 +35,7 @@ impl Binder<'_> {
         self.node([operand], kind, at, |[operand]| Expr::Cast { operand: Box::new(operand), to })
     }
 
-    /// All in the type that they have in common.
+    /// Converts all values to their common type.
     pub(super) fn alike(&mut self, values: Vec<Bound>, what: &str) -> Result<(Vec<Bound>, Type)> {
         let values = literals::all_dated(values)?;
         let mut common = Type::Null;
@@ -58,7 +58,7 @@ impl Binder<'_> {
     }
 }
 
-/// The target of a type's name.
+/// Returns the target of a type's name.
 fn target(data_type: &DataType, at: Location) -> Result<(CastTo, Type)> {
     Ok(match data_type {
         DataType::Bool | DataType::Boolean => (CastTo::Kind(Kind::Boolean), Type::Boolean),
@@ -143,7 +143,7 @@ fn characters(length: &Option<CharacterLength>, at: Location) -> Result<Option<u
     }
 }
 
-/// Whether values of one type can be another's at all.
+/// Whether values of one type can be converted to another.
 fn is_possible(from: Type, to: Type) -> bool {
     let is_exact = |kind: Type| matches!(kind, Type::Integer | Type::Decimal { .. });
     let is_number = |kind: Type| is_exact(kind) || kind == Type::Float;

@@ -1,8 +1,8 @@
-//! The words and marks of SQL-92, and the beginnings of its expressions.
+//! The keywords and symbols of SQL-92, and the prefixes of its expressions.
 //!
-//! The library finds out by trial how an expression begins, and tries again after an error, which takes
-//! time exponential in the depth. So this dialect distinguishes the prefixes by the next two tokens,
-//! without backtracking; the rest of the grammar is the library's.
+//! The library determines by trial how an expression begins, and backtracks after an error, which
+//! takes time exponential in the depth. So this dialect distinguishes the prefixes by the next two
+//! tokens, without backtracking, and leaves the rest of the grammar to the library.
 
 use sqlparser::ast::{self, Expr, Ident, ObjectName};
 use sqlparser::dialect::{Dialect, Precedence};
@@ -12,7 +12,7 @@ use sqlparser::tokenizer::{Token, Word};
 
 type Parsed = Result<Expr, ParserError>;
 
-/// SQL-92, with LIKE_REGEX, BETWEEN SYMMETRIC and paths such as `order.leg[0].qty` for columns.
+/// SQL-92, with LIKE_REGEX, BETWEEN SYMMETRIC, and paths such as `order.leg[0].qty` for columns.
 #[derive(Debug)]
 pub(super) struct Sql92;
 
@@ -121,7 +121,7 @@ fn unquoted(parser: &mut Parser<'_>, word: &Word) -> Parsed {
     }
 }
 
-/// The lower bound of a `BETWEEN SYMMETRIC`, after that word.
+/// Parses the lower bound of a `BETWEEN SYMMETRIC`, after that keyword.
 fn symmetric(parser: &mut Parser<'_>) -> Parsed {
     let is_symmetric = parser.parse_keyword(Keyword::SYMMETRIC);
     if !is_symmetric {
@@ -134,7 +134,7 @@ fn symmetric(parser: &mut Parser<'_>) -> Parsed {
     Ok(Expr::Named { expr: Box::new(low), name: Ident::new(SYMMETRIC) })
 }
 
-/// Words that no column can be called by, unless they are quoted or the beginning of a path.
+/// Whether a keyword cannot name a column, unless it is quoted or begins a path.
 fn is_reserved(keyword: Keyword) -> bool {
     use Keyword::{
         ALL, AND, ANY, AS, ASC, BETWEEN, BY, CAST, DESC, ELSE, END, ESCAPE, EXCEPT, EXISTS, FETCH,
@@ -150,7 +150,7 @@ fn is_reserved(keyword: Keyword) -> bool {
     is_reserved
 }
 
-/// The name of a column: words, `.word` and `[number]`.
+/// Parses the name of a column: words, `.word` and `[number]`.
 fn path(parser: &mut Parser<'_>) -> Parsed {
     let first = parser.parse_identifier()?;
     let mut name = first.clone();
@@ -166,7 +166,7 @@ fn path(parser: &mut Parser<'_>) -> Parsed {
             break;
         }
     }
-    // A word alone may be more than a name (CURRENT_DATE); a path is nothing else.
+    // A single word may be more than a name (CURRENT_DATE); a path cannot.
     if name.value.len() > first.value.len() && name.quote_style.is_none() {
         name.quote_style = Some('"');
     }
@@ -180,10 +180,10 @@ fn sign(parser: &mut Parser<'_>, op: ast::UnaryOperator) -> Parsed {
     Ok(Expr::UnaryOp { op, expr })
 }
 
-/// One expression in parentheses, before which `parser` stands, or the values of a row.
+/// Parses one expression in parentheses at the position of `parser`, or the values of a row.
 ///
 /// # Errors
-/// If neither stands there.
+/// If there is neither.
 pub fn row(parser: &mut Parser<'_>) -> Parsed {
     parser.advance_token();
     let mut inner = parser.parse_comma_separated(Parser::parse_expr)?;
@@ -197,7 +197,7 @@ pub fn row(parser: &mut Parser<'_>) -> Parsed {
     })
 }
 
-/// `DATE '…'` and its like.
+/// Parses `DATE '…'` and the like.
 fn typed(parser: &mut Parser<'_>, word: &Word) -> Parsed {
     parser.advance_token();
     let data_type = match word.keyword {
@@ -209,7 +209,7 @@ fn typed(parser: &mut Parser<'_>, word: &Word) -> Parsed {
     Ok(Expr::TypedString(ast::TypedString { data_type, value, uses_odbc_syntax: false }))
 }
 
-/// `INTERVAL [+|-] '…' field [TO field]`; a number may stand without its quotes.
+/// Parses `INTERVAL [+|-] '…' field [TO field]`; the quotes around a number are optional.
 fn interval(parser: &mut Parser<'_>) -> Parsed {
     parser.advance_token();
     let is_negative = parser.consume_token(&Token::Minus);
@@ -237,7 +237,7 @@ fn interval(parser: &mut Parser<'_>) -> Parsed {
     }))
 }
 
-/// `POSITION(part IN text)`
+/// Parses `POSITION(part IN text)`.
 fn position(parser: &mut Parser<'_>) -> Parsed {
     parser.advance_token();
     parser.expect_token(&Token::LParen)?;
@@ -249,7 +249,7 @@ fn position(parser: &mut Parser<'_>) -> Parsed {
     Ok(Expr::Position { expr, r#in })
 }
 
-/// `TRIM([[LEADING | TRAILING | BOTH] [character] FROM] text)`
+/// Parses `TRIM([[LEADING | TRAILING | BOTH] [character] FROM] text)`.
 fn trim(parser: &mut Parser<'_>) -> Parsed {
     parser.advance_token();
     parser.expect_token(&Token::LParen)?;
@@ -273,7 +273,7 @@ fn trim(parser: &mut Parser<'_>) -> Parsed {
     Ok(Expr::Trim { expr: Box::new(expr), trim_where, trim_what, trim_characters: None })
 }
 
-/// `NAME(argument, …)`
+/// Parses `NAME(argument, …)`.
 fn call(parser: &mut Parser<'_>, word: &Word) -> Parsed {
     let at = parser.peek_token_ref().span;
     parser.advance_token();

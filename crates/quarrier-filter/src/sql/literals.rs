@@ -13,7 +13,7 @@ use crate::expr::Expr;
 use crate::matching::shortened;
 use crate::number::{Exact, SCALE_MAX};
 
-/// A number, string or boolean.
+/// Binds a number, string or boolean.
 pub(super) fn value(value: ast::ValueWithSpan) -> Result<Bound> {
     let at = value.span.start;
     Ok(match value.value {
@@ -29,8 +29,8 @@ pub(super) fn value(value: ast::ValueWithSpan) -> Result<Bound> {
     })
 }
 
-/// A number with its sign: whole, exact where there is a point, floating where there is an
-/// exponent.
+/// Parses a number with its sign: an integer, an exact number if it has a point, a float if it has
+/// an exponent.
 pub(super) fn number(digits: &str, at: Location) -> Result<Bound> {
     let too_long = || wrong(at, format!("the number {} has too many digits", shortened(digits)));
     if digits.contains(['e', 'E']) {
@@ -47,7 +47,7 @@ pub(super) fn number(digits: &str, at: Location) -> Result<Bound> {
     Ok(Bound::literal(Value::Decimal { mantissa, scale }, kind, at))
 }
 
-/// `DATE '…'`, `TIME '…'`, `TIMESTAMP '…'`.
+/// Binds `DATE '…'`, `TIME '…'` and `TIMESTAMP '…'`.
 pub(super) fn typed(typed: ast::TypedString, at: Location) -> Result<Bound> {
     let ast::Value::SingleQuotedString(text) = typed.value.value else {
         return Err(wrong(at, "expected text between quotes"));
@@ -60,7 +60,7 @@ pub(super) fn typed(typed: ast::TypedString, at: Location) -> Result<Bound> {
     of_kind(&text, kind, at)
 }
 
-/// The date or time that a text says.
+/// Parses a string as a date or time.
 fn of_kind(text: &str, kind: Type, at: Location) -> Result<Bound> {
     let (value, like) = match kind {
         Type::Date => (calendar::parse_date(text).map(Value::Date), "DATE '2024-12-31'"),
@@ -75,8 +75,8 @@ fn of_kind(text: &str, kind: Type, at: Location) -> Result<Bound> {
     Ok(Bound::literal(value, kind, at))
 }
 
-/// A string written beside a date or time is one: `ts > '2024-12-31'`. Beside a DATE it may also be a
-/// timestamp.
+/// Converts a string literal beside a date or time: `ts > '2024-12-31'`. Beside a DATE it may also
+/// be a timestamp.
 pub(super) fn dated(bound: Bound, beside: Type) -> Result<Bound> {
     let Expr::Literal(Value::Text(text)) = &bound.expr else { return Ok(bound) };
     let kind = match beside {
@@ -88,7 +88,7 @@ pub(super) fn dated(bound: Bound, beside: Type) -> Result<Bound> {
     if bound.kind == Type::Text { of_kind(text, kind, bound.at) } else { Ok(bound) }
 }
 
-/// As [`dated`], of each beside all others.
+/// As [`dated`], for each value beside all others.
 pub(super) fn all_dated(values: Vec<Bound>) -> Result<Vec<Bound>> {
     let is_time = |kind: &Type| matches!(kind, Type::Date | Type::Time | Type::Timestamp);
     let Some(beside) = values.iter().map(|value| value.kind).find(is_time) else {
@@ -97,7 +97,7 @@ pub(super) fn all_dated(values: Vec<Bound>) -> Result<Vec<Bound>> {
     values.into_iter().map(|value| dated(value, beside)).collect()
 }
 
-/// `INTERVAL '…' field [TO field]`.
+/// Binds `INTERVAL '…' field [TO field]`.
 pub(super) fn interval(interval: &ast::Interval, at: Location) -> Result<Bound> {
     let ast::Interval {
         value,
@@ -146,7 +146,7 @@ fn fields(interval: &ast::Interval, at: Location) -> Result<Fields> {
     Ok(Fields { first, last })
 }
 
-/// The part of a date or time.
+/// Returns the field of a date or time.
 pub(super) fn part(field: &DateTimeField, at: Location) -> Result<Part> {
     Ok(match field {
         DateTimeField::Year | DateTimeField::Years => Part::Year,

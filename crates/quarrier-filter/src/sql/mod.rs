@@ -1,8 +1,8 @@
-//! Text into bound expressions and statements.
+//! Parses and binds expressions and statements.
 //!
 //! ```text
 //!  text ─→ tokens ─→ parse (grammar: sqlparser with the prefixes of `dialect`) ─→ bind ─→ Expr
-//!           bounded   no way back, so that hostile text costs no more            kinds agree
+//!           bounded   no backtracking, so that hostile text costs no more           types checked
 //! ```
 
 use std::sync::Arc;
@@ -35,26 +35,26 @@ pub use nearest::unknown_column;
 pub use parse::{failed, on_a_large_stack, together};
 pub use tables::{TableName, files, table};
 
-/// The most bytes of a text.
+/// Maximum length of a text in bytes.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;
 
-/// The most words and marks of a text.
+/// Maximum number of tokens of a text.
 pub const TOKENS_MAX: usize = 1 << 18;
 
-/// The deepest that a bound expression nests, and its text. Chains of AND and OR count once.
+/// Maximum nesting of a bound expression, and of its text. Chains of AND and OR count once.
 pub const DEPTH_MAX: usize = 200;
 
-/// The most nodes of a bound expression. Operands that SQL-92 says are evaluated twice, such as
+/// Maximum number of nodes of a bound expression. Operands that SQL-92 evaluates twice, such as
 /// those of BETWEEN, count twice.
 pub const NODES_MAX: usize = 1 << 19;
 
-/// Binds a search condition. Takes time in proportion to the text, and up to 2 KiB of stack for
-/// each word of it, which the thread need not have.
+/// Binds a search condition. Takes time proportional to the text, and up to 2 KiB of stack for each
+/// token of it, on another thread if the caller's stack is too small.
 ///
 /// # Errors
-/// [`Error::Text`] with the place and what to try: if the text is not a condition, names an unknown
-/// column, or applies an operation to types that lack it (`'10' < 9`); if it nests deeper than
-/// [`DEPTH_MAX`], or is longer than [`TEXT_BYTES_MAX`] or [`TOKENS_MAX`].
+/// [`Error::Text`] with the position and what to try: if the text is not a condition, names an
+/// unknown column, or applies an operation to types that lack it (`'10' < 9`); if it nests deeper
+/// than [`DEPTH_MAX`], or is longer than [`TEXT_BYTES_MAX`] or [`TOKENS_MAX`].
 pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
     parse::parsed(text, |parser| {
         parse::alone(parser)?;
@@ -69,7 +69,7 @@ pub fn condition(text: &str, schema: &Schema) -> Result<Expr> {
 /// Binds an expression of any type.
 ///
 /// # Errors
-/// As [`condition`].
+/// The errors of [`condition`].
 pub fn expression(text: &str, schema: &Schema) -> Result<Expr> {
     parse::parsed(text, |parser| {
         parse::alone(parser)?;
@@ -79,19 +79,19 @@ pub fn expression(text: &str, schema: &Schema) -> Result<Expr> {
     })
 }
 
-/// Binds `SELECT … FROM table [WHERE …] [ORDER BY …] [LIMIT …]` over the one table there is.
+/// Binds `SELECT … FROM table [WHERE …] [ORDER BY …] [LIMIT …]` over this one table.
 ///
 /// # Errors
-/// As [`condition`], and for everything else of SQL: joins, grouping, subqueries.
+/// The errors of [`condition`], and an error for all other SQL: joins, grouping, subqueries.
 pub fn statement(text: &str, table: &str, schema: &Schema) -> Result<Query> {
     parse::parsed(text, |parser| statement::bound(parser, table, schema))
 }
 
-/// Binds a statement as [`statement`] does, over the table that `find` gives for the name in it:
-/// one pass over the text, where [`table`] before it would take another.
+/// Binds a statement as [`statement`] does, over the table that `find` returns for the name in it.
+/// Takes one pass over the text, where calling [`table`] first would take two.
 ///
 /// # Errors
-/// As [`statement`], and where `find` gives none.
+/// The errors of [`statement`], and an error if `find` returns no table.
 pub fn statement_over(
     text: &str,
     find: impl FnOnce(&str) -> Option<Arc<Table>> + Send,
@@ -99,12 +99,12 @@ pub fn statement_over(
     parse::parsed(text, |parser| statement::bound_over(parser, find))
 }
 
-/// An error at a place.
+/// Makes an error at a position.
 pub fn wrong(at: Location, reason: impl Into<String>) -> Error {
     Error::text(at.line, at.column, reason)
 }
 
-/// The error at a place for the parts of SQL that are not here.
+/// Makes the error at a position for SQL that this crate does not support.
 pub fn unanswered(at: Location, reason: impl std::fmt::Display) -> Error {
     Error::Unanswered(Box::new(wrong(at, format!("{reason}; {ELSEWHERE}"))))
 }

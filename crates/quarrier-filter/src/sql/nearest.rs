@@ -1,12 +1,12 @@
-//! Names that may be meant.
+//! Suggestions for unknown names.
 
-/// Names that are shown.
+/// Maximum number of names to show.
 const SHOWN_MAX: usize = 8;
 
-/// Characters of a name that are compared.
+/// Maximum number of characters of a name to compare.
 const COMPARED_MAX: usize = 64;
 
-/// The error for an unknown name: similar `names` first, then others.
+/// Makes the error for an unknown name: shows similar `names` first, then others.
 pub fn unknown_column<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> String {
     let shown_name = crate::matching::shortened(name);
     let mut names: Vec<(usize, &str)> = names.map(|known| (distance(name, known), known)).collect();
@@ -28,7 +28,7 @@ pub fn unknown_column<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> S
     format!("there is no column '{shown_name}'{hint} are: {}{more}", shown.join(", "))
 }
 
-/// Characters that are put in, taken out or changed to make `b` of `a`, whatever their case.
+/// Returns the edit distance between two names, ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     let lower = |text: &str| -> Vec<char> {
         text.chars().take(COMPARED_MAX).map(|c| c.to_ascii_lowercase()).collect()

@@ -1,4 +1,4 @@
-//! Text into the library's tree, within bounds.
+//! Parses text into the library's syntax tree, within limits.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -15,14 +15,14 @@ use super::dialect::Sql92;
 use super::{DEPTH_MAX, TEXT_BYTES_MAX, TOKENS_MAX, unanswered, wrong};
 use crate::{Error, Result};
 
-/// Stack for what nests as deep as it may.
+/// Stack size for the deepest allowed nesting.
 const STACK_BYTES: usize = 48 << 20;
 
-/// Stack for each word and mark: a chain of operators is as deep a tree as it is long, and the
-/// library takes it down by recursion.
+/// Stack size per token: the tree of a chain of operators is as deep as the chain is long, and the
+/// library drops it recursively.
 const STACK_BYTES_PER_TOKEN: usize = 2 << 10;
 
-/// Hands the text to `then`, on a stack that is large enough for whatever the text may be.
+/// Passes the text to `then`, on a stack that is large enough for any text.
 pub(super) fn parsed<T: Send>(
     text: &str,
     then: impl FnOnce(&mut Parser<'_>) -> Result<T> + Send,
@@ -42,7 +42,7 @@ pub(super) fn parsed<T: Send>(
             .with_recursion_limit(DEPTH_MAX)
             .with_tokens_with_locations(tokens);
         then(&mut parser).map_err(|error| match error {
-            // The library gives the end no place.
+            // The library gives no position for the end.
             Error::Text { line: 0, reason, .. } if reason.ends_with(THE_END) => wrong(end, reason),
             other => other,
         })
@@ -54,13 +54,13 @@ thread_local! {
     static ROOM_TOKENS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// So long a text has room where many are read together.
+/// Texts of up to this many tokens fit the stack when many are parsed together.
 const TOKENS_TOGETHER_MAX: usize = 4 << 10;
 
-/// Runs `then`, which parses many texts one after another, on one stack that is large enough for most
-/// of them: a thread for each would take ten times as long as parsing it.
+/// Runs `then`, which parses many texts one after another, on one stack that is large enough for
+/// most of them: a thread per text would take ten times as long as parsing it.
 pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
-    // A thread that is refused takes nothing out.
+    // If the thread is refused, the closure stays here.
     let then = Mutex::new(Some(then));
     let take = || lock(&then).take();
     let run = || {
@@ -74,38 +74,39 @@ pub fn together<T: Send>(then: impl FnOnce() -> T + Send) -> T {
     });
     match (done, take()) {
         (Some(done), _) => done,
-        // The system refused a thread: each text has to find room itself.
+        // The system refused the thread: each text gets its own stack.
         (None, Some(then)) => then(),
         (None, None) => unreachable!("a thread that ran has returned something"),
     }
 }
 
-/// So short a text nests less deeply than the caller's stack allows, should there be no other.
+/// Texts of up to this many tokens fit the caller's stack, if there is no other.
 const TOKENS_IN_PLACE_MAX: usize = 16;
 
 /// Runs `then` on a stack that is large enough for any text of this many tokens: that of a thread,
-/// which has ended when this returns. A short text is parsed in place if there is no thread.
+/// which has ended when this returns. A short text is parsed in place if the system refuses a
+/// thread.
 ///
 /// # Errors
-/// The errors of `then`, and if there is no room for the stack.
+/// The errors of `then`, and an error if there is no memory for the stack.
 pub fn on_a_large_stack<T: Send>(
     tokens: usize,
     then: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
     let room = ROOM_TOKENS.get();
     if tokens <= room {
-        // Texts parsed within it have less room.
+        // Texts parsed inside have less room.
         ROOM_TOKENS.set(0);
         let done = then();
         ROOM_TOKENS.set(room);
         return done;
     }
     let stack_bytes = STACK_BYTES + STACK_BYTES_PER_TOKEN * tokens;
-    // A thread that is refused takes nothing out.
+    // If the thread is refused, the closure stays here.
     let then = Mutex::new(Some(then));
     let run = || {
         let then = lock(&then).take();
-        // It is run once.
+        // The closure runs once.
         then.map_or_else(|| Err(Error::text(0, 0, "it was parsed before")), |then| then())
     };
     let refused =
@@ -124,7 +125,7 @@ pub fn on_a_large_stack<T: Send>(
     }
 }
 
-/// How an error says that the text is over.
+/// How the library's error says that the text has ended.
 const THE_END: &str = "found the end";
 
 /// Refuses statements that cost too much to parse, or for which the parser has a less helpful error.
@@ -157,7 +158,7 @@ fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the standard's word by the library's.
+/// Replaces a keyword of the standard by the library's.
 fn rename(token: &mut Token) {
     if let Token::Word(word) = token
         && word.quote_style.is_none()
@@ -175,7 +176,7 @@ pub(super) fn too_deep() -> String {
     format!("nested deeper than {DEPTH_MAX}; put the conditions side by side with AND and OR")
 }
 
-/// Refuses the statement, or the piece of one, that people write where a condition stands alone.
+/// Refuses a statement, or a clause of one, in place of a condition.
 pub(super) fn alone(parser: &Parser<'_>) -> Result<()> {
     let first = parser.peek_token_ref();
     let Token::Word(word) = &first.token else { return Ok(()) };
@@ -191,12 +192,12 @@ pub(super) fn alone(parser: &Parser<'_>) -> Result<()> {
     }
 }
 
-/// An expression, as far as it goes.
+/// Parses an expression; more text may follow.
 pub(super) fn expression(parser: &mut Parser<'_>) -> Result<ast::Expr> {
     parser.parse_expr().map_err(|error| failed(&error))
 }
 
-/// Nothing must follow but a semicolon.
+/// Requires that only a semicolon follows.
 pub(super) fn end(parser: &mut Parser<'_>) -> Result<()> {
     let _ = parser.consume_token(&Token::SemiColon);
     let rest = parser.peek_token_ref();
@@ -206,7 +207,7 @@ pub(super) fn end(parser: &mut Parser<'_>) -> Result<()> {
     }
 }
 
-/// The library's error as ours: its place is at the end of its text.
+/// Converts the library's error; its message ends with the position.
 pub fn failed(error: &ParserError) -> Error {
     let said = match error {
         ParserError::RecursionLimitExceeded => return Error::text(0, 0, too_deep()),
@@ -222,7 +223,7 @@ pub fn failed(error: &ParserError) -> Error {
     wrong(at, reason)
 }
 
-/// `1, Column: 8`
+/// Parses `1, Column: 8`.
 fn location(place: &str) -> Option<Location> {
     let (line, column) = place.split_once(", Column: ")?;
     Some(Location::new(line.parse().ok()?, column.parse().ok()?))

@@ -1,4 +1,4 @@
-//! Predicates: BETWEEN, IN, LIKE, IS and their like.
+//! Predicates: BETWEEN, IN, LIKE, IS and the like.
 
 use quarrier_messages::Value;
 use sqlparser::ast::{self, BinaryOperator};
@@ -14,7 +14,7 @@ use crate::expr::{Comparison, Expr, Matcher, Pattern};
 use crate::matching::Matching;
 
 impl Binder<'_> {
-    /// A predicate that is not an operator; else the expression itself.
+    /// Binds a predicate that is not an operator; returns other expressions unchanged.
     pub(super) fn predicate(
         &mut self,
         expr: ast::Expr,
@@ -51,14 +51,14 @@ impl Binder<'_> {
         Ok(Ok(if negated { self.not(bound, at)? } else { bound }))
     }
 
-    /// `IS NULL` of a value, or of each value of a row.
+    /// Binds `IS NULL` of a value, or of each value of a row.
     fn is_null(&mut self, operand: ast::Expr, negated: bool) -> Result<Bound> {
         let mut tests = Vec::new();
         for value in self.row(operand)? {
             let at = value.at;
             let test =
                 self.node([value], Type::Boolean, at, |[value]| Expr::IsNull(Box::new(value)))?;
-            // A row IS NOT NULL where all its values are, which is more than NOT (row IS NULL).
+            // A row IS NOT NULL if all its values are, which is stricter than NOT (row IS NULL).
             tests.push(if negated { self.not(test, at)? } else { test });
         }
         self.joined(tests, true)
@@ -147,7 +147,7 @@ impl Binder<'_> {
         })
     }
 
-    /// LIKE and the other languages of patterns.
+    /// Binds LIKE and the other pattern predicates.
     pub(super) fn like(
         &mut self,
         operand: ast::Expr,
@@ -195,7 +195,7 @@ impl Binder<'_> {
                         pattern: Pattern::Fixed(fixed),
                     });
                 }
-                // SQL-92 finds it wrong only where there is a row.
+                // In SQL-92 the pattern is an error only if there is a row.
                 (Err(_), Matcher::Like) => {}
                 (Err(fault), _) => return Err(wrong(pattern.at, fault.to_string())),
             }
@@ -206,7 +206,7 @@ impl Binder<'_> {
         })
     }
 
-    /// `~` and what else the library has of operators.
+    /// Binds `~` and the library's other operators.
     pub(super) fn match_operator(
         &mut self,
         left: Bound,
@@ -238,7 +238,7 @@ impl Binder<'_> {
     }
 }
 
-/// The character; `None` for NULL.
+/// Returns the character; `None` for NULL.
 fn escape_character(value: &ast::ValueWithSpan) -> Result<Option<char>> {
     let at = value.span.start;
     match &value.value {

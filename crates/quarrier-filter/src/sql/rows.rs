@@ -1,4 +1,4 @@
-//! Comparisons of values and rows of values, and predicates expressed by them.
+//! Comparisons of values and of rows of values, and predicates expressed by them.
 
 use sqlparser::ast::{self, BinaryOperator};
 use sqlparser::tokenizer::Location;
@@ -12,7 +12,7 @@ use crate::Result;
 use crate::expr::{Comparison, Expr, Function};
 use crate::{naive, number};
 
-/// The comparison of an operator.
+/// Returns the comparison of an operator.
 pub(super) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
     Some(match op {
         BinaryOperator::Eq => Comparison::Equal,
@@ -26,7 +26,7 @@ pub(super) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
 }
 
 impl Binder<'_> {
-    /// An operator whose left side may be a row of values.
+    /// Binds an operator whose left side may be a row of values.
     pub(super) fn first_operator(
         &mut self,
         left: ast::Expr,
@@ -47,7 +47,7 @@ impl Binder<'_> {
         self.operator(left, &op, right)
     }
 
-    /// The values of a row; a single one if it is not a row.
+    /// Returns the values of a row; a single one if it is not a row.
     pub(super) fn row(&mut self, expr: ast::Expr) -> Result<Vec<Bound>> {
         match expr {
             ast::Expr::Nested(inner) if matches!(stripped(&inner), ast::Expr::Tuple(_)) => {
@@ -58,7 +58,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Rows compared from the left, as SQL-92 has it.
+    /// Compares rows from the left, as in SQL-92.
     pub(super) fn compare_rows(
         &mut self,
         op: Comparison,
@@ -96,7 +96,7 @@ impl Binder<'_> {
         Ok(result)
     }
 
-    /// As `join`, of one or more.
+    /// As `join`, for one or more operands.
     pub(super) fn joined(&mut self, mut operands: Vec<Bound>, is_and: bool) -> Result<Bound> {
         match (operands.len(), operands.pop()) {
             (1, Some(only)) => Ok(only),
@@ -107,7 +107,7 @@ impl Binder<'_> {
         }
     }
 
-    /// `left op right`, where their types compare.
+    /// Binds `left op right` if their types compare.
     pub(super) fn compare(&mut self, op: Comparison, left: Bound, right: Bound) -> Result<Bound> {
         let at = left.at;
         let (left, right) = both_dated(left, right)?;
@@ -133,7 +133,7 @@ impl Binder<'_> {
         })
     }
 
-    /// An error where the two do not compare.
+    /// Returns an error if the two do not compare.
     pub(super) fn comparable(&self, left: &Bound, right: &Bound) -> Result<()> {
         if left.kind.common(right.kind).is_some() {
             return Ok(());
@@ -151,7 +151,7 @@ impl Binder<'_> {
         Err(wrong(left.at, reason))
     }
 
-    /// `(start, end) OVERLAPS (start, end)`, where an end may be how long it takes.
+    /// Binds `(start, end) OVERLAPS (start, end)`, in which an end may be an interval.
     fn overlaps(&mut self, left: ast::Expr, right: ast::Expr) -> Result<Bound> {
         let at = place(&left);
         let mut ends = Vec::with_capacity(4);
@@ -184,14 +184,14 @@ impl Binder<'_> {
     }
 }
 
-/// Both, where one may be a text that is written beside a date.
+/// Returns both, with a string literal beside a date converted.
 pub(super) fn both_dated(left: Bound, right: Bound) -> Result<(Bound, Bound)> {
     let left = literals::dated(left, right.kind)?;
     let right = literals::dated(right, left.kind)?;
     Ok((left, right))
 }
 
-/// Without the parentheses around.
+/// Returns the expression without the parentheses around it.
 pub(super) fn stripped(mut expr: &ast::Expr) -> &ast::Expr {
     while let ast::Expr::Nested(inner) = expr {
         expr = inner;
@@ -199,7 +199,7 @@ pub(super) fn stripped(mut expr: &ast::Expr) -> &ast::Expr {
     expr
 }
 
-/// A literal in the type in which it is compared, so that it is not converted for each row.
+/// Returns a literal in the type in which it is compared, so that it is not converted for each row.
 pub(super) fn literal_as(bound: Bound, other: &Bound) -> Bound {
     if !bound.is_literal() {
         return bound;

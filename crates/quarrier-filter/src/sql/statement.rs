@@ -16,7 +16,7 @@ use crate::Result;
 use crate::expr::Expr;
 use crate::query::{Order, Output, Query, Select};
 
-/// A statement as it is written.
+/// A statement as written.
 struct Written {
     items: Vec<Item>,
     table: Ident,
@@ -27,16 +27,16 @@ struct Written {
     offset: u64,
 }
 
-/// An item of the list after SELECT.
+/// An item of the SELECT list.
 enum Item {
     Everything,
     EverythingOf(Ident),
-    /// Its alias, and the text of the function.
+    /// Its alias, and the text of the call.
     Count(Option<Ident>, String),
     Value(Box<ast::Expr>, Option<Ident>),
 }
 
-/// Parses and binds a statement over the table called `table`.
+/// Parses and binds a statement over the table named `table`.
 pub(super) fn bound(parser: &mut Parser<'_>, table: &str, schema: &Schema) -> Result<Query> {
     let written = read(parser)?;
     if !written.table.value.eq_ignore_ascii_case(table) {
@@ -47,7 +47,7 @@ pub(super) fn bound(parser: &mut Parser<'_>, table: &str, schema: &Schema) -> Re
     bind(written, schema)
 }
 
-/// Parses a statement, and binds it over the table that `find` gives for its name.
+/// Parses a statement, and binds it over the table that `find` returns for its name.
 pub(super) fn bound_over(
     parser: &mut Parser<'_>,
     find: impl FnOnce(&str) -> Option<Arc<Table>>,
@@ -79,7 +79,7 @@ fn bind(written: Written, schema: &Schema) -> Result<Query> {
     Ok(Query { select, condition, order, limit: written.limit, offset: written.offset })
 }
 
-/// The table that a statement is about, as it is written.
+/// Parses a statement, and returns the name of its table as written.
 pub(super) fn table(parser: &mut Parser<'_>) -> Result<Ident> {
     Ok(read(parser)?.table)
 }
@@ -159,7 +159,7 @@ fn item(parser: &mut Parser<'_>) -> Result<Item> {
     Ok(Item::Value(Box::new(expr), alias(parser)?))
 }
 
-/// `[AS] name`
+/// Parses `[AS] name`.
 fn alias(parser: &mut Parser<'_>) -> Result<Option<Ident>> {
     if parser.parse_keyword(Keyword::AS) {
         return library(parser.parse_identifier()).map(Some);
@@ -196,8 +196,8 @@ fn order(parser: &mut Parser<'_>) -> Result<Vec<(ast::Expr, bool, Option<bool>)>
     }
 }
 
-/// LIMIT and OFFSET in either order, or as the standard has them: `OFFSET n ROWS FETCH FIRST n
-/// ROWS ONLY`.
+/// Parses LIMIT and OFFSET in either order, or in the form of the standard: `OFFSET n ROWS FETCH
+/// FIRST n ROWS ONLY`.
 fn limits(parser: &mut Parser<'_>) -> Result<(Option<u64>, u64)> {
     let (mut limit, mut offset) = (None, None);
     loop {
@@ -268,10 +268,11 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
     Ok(Select::Rows(outputs))
 }
 
-/// The most characters of an output's name that nobody has given it.
+/// Maximum number of characters of the name of an output without an alias.
 const CAPTION_CHARACTERS_MAX: usize = 80;
 
-/// The name of an output without an alias, as in `quarrier query`: its text, unless it is a column.
+/// Returns the name of an output without an alias, as in `quarrier query`: its text, unless it is a
+/// column.
 fn caption(expr: &ast::Expr) -> Option<String> {
     match expr {
         ast::Expr::Identifier(_)
@@ -281,7 +282,7 @@ fn caption(expr: &ast::Expr) -> Option<String> {
     }
 }
 
-/// Gives outputs of the same name names of their own: `x` and `x (2)`.
+/// Renames outputs with equal names: `x` and `x (2)`.
 fn name_apart(outputs: &mut [Output]) {
     let mut taken: HashSet<Box<str>> = HashSet::with_capacity(outputs.len());
     for output in outputs {
@@ -298,7 +299,7 @@ fn name_apart(outputs: &mut [Output]) {
     }
 }
 
-/// The column of an ORDER BY: by name, or by the name or number of an output.
+/// Returns the column of an ORDER BY: by its name, or by the name or number of an output.
 fn ordered_by(binder: &Binder<'_>, select: &Select, by: ast::Expr) -> Result<usize> {
     let at = place(&by);
     let Select::Rows(outputs) = select else {

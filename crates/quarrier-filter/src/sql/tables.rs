@@ -1,4 +1,4 @@
-//! The tables that a statement names, before there are any.
+//! Finds the tables that a statement names, before there are any.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::ParserError;
@@ -7,29 +7,29 @@ use sqlparser::tokenizer::{Token, Tokenizer, Word};
 use super::{TEXT_BYTES_MAX, dialect, parse, statement};
 use crate::{Error, Result};
 
-/// A table as a statement names it.
+/// The name of a table in a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableName {
     /// The name, without its quotes.
     pub name: String,
-    /// Whether it stands in single quotes: `FROM 'orders.ndjson'`.
+    /// Whether it is in single quotes: `FROM 'orders.ndjson'`.
     pub is_file: bool,
 }
 
-/// The table of a statement that [`statement`](super::statement) may be able to answer.
+/// Returns the table of a statement that [`statement`](super::statement) may be able to answer.
 ///
 /// # Errors
-/// As [`statement`](super::statement), except for errors that depend on the table's columns.
+/// The errors of [`statement`](super::statement), except those that depend on the table's columns.
 pub fn table(text: &str) -> Result<TableName> {
     let name = parse::parsed(text, statement::table)?;
     Ok(TableName { name: name.value, is_file: name.quote_style == Some('\'') })
 }
 
-/// The files that stand where tables do (`FROM 'a.csv' JOIN 'b.csv'`), each once, in a statement
-/// of any type of SQL. Takes time in proportion to the text.
+/// Returns the files in place of tables (`FROM 'a.csv' JOIN 'b.csv'`) in any SQL statement, each
+/// once. Takes time proportional to the text.
 ///
 /// # Errors
-/// [`Error::Text`] where the text is longer than [`TEXT_BYTES_MAX`] or ends within quotes.
+/// [`Error::Text`] if the text is longer than [`TEXT_BYTES_MAX`] or ends within quotes.
 pub fn files(text: &str) -> Result<Vec<String>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(0, 0, format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
@@ -39,7 +39,7 @@ pub fn files(text: &str) -> Result<Vec<String>> {
         tokens.map_err(|error| parse::failed(&ParserError::TokenizerError(error.to_string())))?;
     let mut files = Vec::new();
     let mut place = Place::Other;
-    // Around each parenthesis that is open.
+    // The places outside each open parenthesis.
     let mut around = Vec::new();
     for token in tokens {
         match (token, place) {
@@ -63,18 +63,18 @@ pub fn files(text: &str) -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Where in a query.
+/// A place in a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In no list of tables; TRIM and EXTRACT have a FROM of their own.
+    /// Outside lists of tables; TRIM and EXTRACT have a FROM of their own.
     Other,
-    /// Behind SELECT.
+    /// After SELECT.
     Outputs,
-    /// Behind DISTINCT, which `IS DISTINCT FROM` has, too.
+    /// After DISTINCT, which also occurs in `IS DISTINCT FROM`.
     Distinct,
-    /// Where a table is named.
+    /// Where a table's name is expected.
     Table,
-    /// Behind a table.
+    /// After a table.
     Tables,
 }
 

@@ -1,4 +1,4 @@
-//! The types of expressions: those of columns, and what lives in between.
+//! The types of expressions: those of columns, and those of intermediate results.
 
 use quarrier_messages::Kind;
 
@@ -7,7 +7,7 @@ use crate::expr::CastTo;
 /// The type of an expression's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
-    /// Nothing but NULL.
+    /// The type of NULL alone.
     Null,
     Boolean,
     Integer,
@@ -18,12 +18,12 @@ pub(super) enum Type {
     Date,
     Time,
     Timestamp,
-    /// A span of years and months.
+    /// An interval in years and months.
     Months,
-    /// A span of days, hours, minutes and seconds.
+    /// An interval in days, hours, minutes and seconds.
     Seconds,
     Text,
-    /// Text that compares as if filled up with blanks.
+    /// A string that compares as if padded with blanks.
     Character,
 }
 
@@ -41,7 +41,7 @@ impl Type {
         }
     }
 
-    /// The type that a column of these values has; none for times of day and intervals.
+    /// Returns the type of a column of these values; `None` for times of day and intervals.
     pub(super) fn kind(self) -> Option<Kind> {
         Some(match self {
             Type::Null => Kind::Null,
@@ -68,7 +68,7 @@ impl Type {
         matches!(self, Type::Months | Type::Seconds)
     }
 
-    /// The type that holds the values of both, where they compare.
+    /// Returns the type that holds the values of both, if they compare.
     pub(super) fn common(self, other: Type) -> Option<Type> {
         use Type::{Character, Date, Decimal, Float, Integer, Null, Text, Timestamp};
         Some(match (self, other) {
@@ -83,7 +83,8 @@ impl Type {
         })
     }
 
-    /// The CAST that converts values of `self` to `to`; `None` if they have that type already.
+    /// Returns the CAST that converts values of `self` to `to`; `None` if they already have that
+    /// type.
     pub(super) fn cast_into(self, to: Type) -> Option<CastTo> {
         match (self, to) {
             (Type::Integer | Type::Decimal { .. }, Type::Float) => Some(CastTo::Kind(Kind::Float)),
@@ -98,7 +99,7 @@ impl Type {
         }
     }
 
-    /// As a message says it.
+    /// Returns the name of the type in messages.
     pub(super) fn named(self) -> &'static str {
         match self {
             Type::Null => "NULL",

@@ -1,9 +1,9 @@
-//! One way to ask: an expression as text, of one row or of none.
+//! Evaluates an expression given as text, on one row.
 
 use quarrier_filter::{naive, sql};
 use quarrier_messages::{Field, Kind, Schema, Value};
 
-/// A table's columns, one of each kind, and a path.
+/// Returns the columns of a table, one of each type, and a path.
 pub(crate) fn schema() -> Schema {
     let field = |name: &str, kind| Field { name: name.into(), kind };
     Schema {
@@ -21,7 +21,7 @@ pub(crate) fn schema() -> Schema {
     }
 }
 
-/// A row of it.
+/// Returns a row of that table.
 pub(crate) fn row() -> Vec<Value> {
     vec![
         Value::Integer(7),
@@ -36,7 +36,7 @@ pub(crate) fn row() -> Vec<Value> {
     ]
 }
 
-/// The value of an expression for [`row`] as text, `NULL`, or the error.
+/// Returns the value of an expression for [`row`] as text, `NULL`, or the error.
 pub(crate) fn asked(text: &str) -> String {
     let expr = match sql::expression(text, &schema()) {
         Ok(expr) => expr,
@@ -65,7 +65,7 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// Each expression has the value beside it.
+/// Checks that each expression has the value beside it.
 pub(crate) fn check(table: &[(&str, &str)]) {
     let wrong: Vec<String> = table
         .iter()
@@ -77,7 +77,7 @@ pub(crate) fn check(table: &[(&str, &str)]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Each text is refused with a message that has the words beside it.
+/// Checks that each text is refused with a message that contains the words beside it.
 pub(crate) fn check_refused(table: &[(&str, &str)]) {
     let wrong: Vec<String> = table
         .iter()

@@ -1,4 +1,4 @@
-//! Expressions and their values, a table for each part of the language.
+//! Expressions and their values, in a table for each part of the language.
 
 use crate::asked::check;
 
@@ -303,7 +303,7 @@ fn dates_times_and_spans_are_calculated() {
 
 #[test]
 fn a_text_that_is_written_beside_a_date_is_one() {
-    // The row has 2020-01-01, and at 2020-01-01 00:00:01.5.
+    // The row has day 2020-01-01, and timestamp 2020-01-01 00:00:01.5.
     check(&[
         ("day = '2020-01-01'", "TRUE"),
         ("'2019-12-31' < day", "TRUE"),

@@ -1,6 +1,5 @@
 //! Feature E061 of the standard, "basic predicates and search conditions": each statement of its
-//! tests that stands without a subquery is accepted; SELECT DISTINCT, which some of them have, is
-//! full SQL's.
+//! tests without a subquery is accepted; SELECT DISTINCT, which some of them have, needs full SQL.
 
 use quarrier_filter::sql;
 use quarrier_messages::{Field, Kind, Schema};
@@ -31,7 +30,7 @@ const ACCEPTED: &[(&str, Kind, &[&str])] = &[
     ("E061-14", Kind::Integer, &["A = 1"]),
 ];
 
-/// The same of those that need a subquery, which are full SQL's.
+/// The conditions of the same tests that contain a subquery, which needs full SQL.
 const OF_FULL_SQL: &[(&str, &[&str])] = &[
     ("E061-07", &["A ? ALL ( SELECT 1 )", "A ? ANY ( SELECT 1 )", "A ? SOME ( SELECT 1 )"]),
     ("E061-08", &["EXISTS ( SELECT 1 )"]),

@@ -14,7 +14,7 @@ use super::scan::tables::{Random, table};
 
 const SIMULATOR: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 
-/// The first device of this machine; `None` only if no driver is installed.
+/// Returns the first device of this machine; `None` only if no driver is installed.
 fn device() -> Option<Device> {
     let first = quarrier_gpu::find().into_iter().next();
     let vendors = std::fs::read_dir("/etc/OpenCL/vendors");
@@ -23,7 +23,7 @@ fn device() -> Option<Device> {
     first
 }
 
-/// Asks all that a device takes at once; returns how many these are.
+/// Evaluates all conditions that a device supports at once; returns their number.
 fn check(table: &Table, conditions: &[Expr], part_bytes: usize) -> Option<usize> {
     let device = device()?;
     let mut resident = ResidentTable::in_parts(table, &device, part_bytes).unwrap();

@@ -12,7 +12,7 @@ fn column(name: &str) -> usize {
     COLUMNS.iter().position(|known| *known == name).unwrap()
 }
 
-/// Keys with their maximum number of codes.
+/// The keys, each with its maximum number of codes.
 const KEYS: [(&str, usize); 7] = [
     ("tiny", 6),
     ("flag", 3),
@@ -23,10 +23,10 @@ const KEYS: [(&str, usize); 7] = [
     ("small", 1_001),
 ];
 
-/// Numbers whose products of three fit 62 bits.
+/// Numbers, three of which have a product within 62 bits.
 const NUMBERS: [&str; 6] = ["tiny", "small", "wide", "money", "day", "runs"];
 
-/// The value of a row, integer or float; `None` for NULL.
+/// The value of a row, an integer or a float; `None` for NULL.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Calculated {
     Whole(i128),
@@ -49,7 +49,7 @@ fn calculated(table: &Table, row: u64, numbers: &[Number]) -> Vec<Option<Calcula
                 Value::Decimal { mantissa, .. } => Some(Calculated::Whole(mantissa)),
                 Value::Date(day) => Some(Calculated::Whole(day.into())),
                 Value::Float(value) => Some(Calculated::Float(value)),
-                // Only counted.
+                // A value that is only counted.
                 _ => Some(Calculated::Whole(0)),
             },
             Number::Constant(value) => Some(Calculated::Whole(value.into())),
@@ -62,7 +62,7 @@ fn calculated(table: &Table, row: u64, numbers: &[Number]) -> Vec<Option<Calcula
     done
 }
 
-/// A measure of rows, one after another.
+/// Computes a measure row by row.
 fn measured(measure: Measure, rows: &[Vec<Option<Calculated>>]) -> Option<Calculated> {
     let of = |number: usize| rows.iter().filter_map(move |row| row[number]);
     let bound = |number, keeps: fn(f64, f64) -> bool| {
@@ -134,7 +134,7 @@ fn compare(found: &Groups, expected: &Groups) {
     for (key, values) in found {
         for (value, wanted) in values.iter().zip(&expected[key]) {
             match (value, wanted) {
-                // Floats are added in another order.
+                // The grouper adds floats in another order.
                 (Some(Calculated::Float(a)), Some(Calculated::Float(b))) => {
                     assert!((a - b).abs() <= 1e-6 * b.abs().max(1.0), "{key:?}: {a} for {b}");
                 }
@@ -144,7 +144,7 @@ fn compare(found: &Groups, expected: &Groups) {
     }
 }
 
-/// Groups the rows of each segment that are given, as `expected` does.
+/// Groups the given rows of each segment, and compares with `expected`.
 fn check(table: &Table, rows: &[Vec<u32>], grouping: Grouping) {
     let plan = GroupPlan::of(table, grouping.clone());
     let plan = plan.unwrap_or_else(|| panic!("no plan for {grouping:?}"));
@@ -163,7 +163,7 @@ fn check(table: &Table, rows: &[Vec<u32>], grouping: Grouping) {
     compare(&found, &expected(table, &all, &grouping));
 }
 
-/// Keys with a bounded number of groups.
+/// Draws keys with a bounded number of groups.
 fn keys(random: &mut Random) -> Vec<usize> {
     let mut left = quarrier_filter::group::SLOTS_MAX;
     let mut keys = Vec::new();
@@ -204,7 +204,7 @@ fn grouping(random: &mut Random) -> Grouping {
     Grouping { keys: keys(random), numbers, measures: chosen }
 }
 
-/// All rows of a segment, none, some close together, or few.
+/// Draws all rows of a segment, none, some close together, or few.
 fn rows(random: &mut Random, length: usize) -> Vec<u32> {
     let of = [1, 2, 3, 50, 5_000][random.below(5) as usize];
     let none = random.below(6) == 0;
@@ -256,7 +256,7 @@ fn what_may_not_fit_is_left_to_others() {
 fn sums_beyond_64_bits_are_right() {
     let table = table(11, &[9_000]);
     let wide = Number::Column(column("wide"));
-    // Up to 2^61: a few of them are more than 64 bits hold.
+    // Up to 2^61: the sum of a few of them exceeds 64 bits.
     let numbers = vec![wide, Number::Times(0, 0), Number::Constant(1 << 20), Number::Times(1, 2)];
     let measures = vec![Measure::Sum(3), Measure::Sum(1), Measure::Greatest(3)];
     let rows = vec![(0..9_000).collect()];

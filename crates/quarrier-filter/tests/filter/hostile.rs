@@ -1,4 +1,4 @@
-//! Texts that mean harm: an answer or a clear error, within bounds, on a small stack.
+//! Hostile texts: an answer or a clear error, within limits, on a small stack.
 
 use quarrier_filter::expr::Matcher;
 use quarrier_filter::matching::Matching;
@@ -128,7 +128,7 @@ fn texts_beyond_the_bounds_are_refused() {
 
 #[test]
 fn operands_that_are_repeated_do_not_multiply_without_end() {
-    // Each BETWEEN writes its operand twice, BETWEEN SYMMETRIC four times.
+    // Each BETWEEN repeats its operand, BETWEEN SYMMETRIC four times.
     let mut text = "i".to_string();
     for _ in 0..60 {
         text = format!("CASE WHEN {text} BETWEEN SYMMETRIC 1 AND i THEN 1 END");

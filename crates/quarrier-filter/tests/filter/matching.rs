@@ -1,4 +1,4 @@
-//! LIKE against an oracle, and the other languages of patterns.
+//! LIKE against an oracle, and the other pattern languages.
 
 use proptest::prelude::*;
 use quarrier_filter::expr::Matcher;
@@ -6,7 +6,7 @@ use quarrier_filter::matching::{Matching, Shape};
 
 use crate::asked::check;
 
-/// LIKE by its definition: `%` is nothing, or a character and `%` again.
+/// LIKE by its definition: `%` matches nothing, or a character and `%` again.
 fn like(pattern: &[char], text: &[char]) -> bool {
     match (pattern, text) {
         ([], []) => true,
@@ -37,7 +37,7 @@ proptest! {
             Shape::Other => None,
         };
         prop_assert_eq!(shape.unwrap_or(expected), expected);
-        // SIMILAR TO means the same by these.
+        // SIMILAR TO gives these the same meaning.
         let similar = Matching::new(&pattern, None, Matcher::Similar).unwrap();
         prop_assert_eq!(similar.is_match(&text), expected);
     }

@@ -1,5 +1,6 @@
-//! Fifty probes of search conditions, 35 to 41 of which today's engines answer as SQL-92 requires: all
-//! that need no subquery, with the standard's answers. A score beside others' is in `docs/sql.md`.
+//! Fifty probes of search conditions, with the standard's answers: those of the set that need no
+//! subquery. Today's engines answer 35 to 41 of them as SQL-92 requires; `docs/sql.md` has the
+//! scores.
 
 use crate::asked::{asked, check};
 
@@ -49,7 +50,7 @@ const PROBES: &[(&str, &str)] = &[
     ("CASE WHEN NULL THEN 1 ELSE 2 END", "2"),
 ];
 
-/// Those with subqueries, which are full SQL's.
+/// The probes with subqueries, which need full SQL.
 const OF_FULL_SQL: &[&str] = &[
     "3 > ANY (SELECT 2 UNION SELECT 9)",
     "3 > ALL (SELECT 2 UNION SELECT 9)",
@@ -64,7 +65,7 @@ const OF_FULL_SQL: &[&str] = &[
 fn every_probe_without_a_subquery_is_answered_as_the_standard_has_it() {
     assert_eq!(PROBES.len() + 1, 50 - OF_FULL_SQL.len());
     check(PROBES);
-    // The one that must be an error, and is one before any row is seen.
+    // The one that must be an error, and is one before any row is read.
     assert!(asked("'10' < 9").starts_with("refused: line 1, column 1: text cannot be compared"));
 }
 

@@ -1,4 +1,4 @@
-//! Texts that are refused: where, why, and what to try.
+//! Refused texts: the position, the reason, and what to try.
 
 use crate::asked::{asked, check_refused};
 

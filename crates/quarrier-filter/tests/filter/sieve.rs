@@ -21,7 +21,7 @@ fn schema() -> Schema {
     Schema { fields: KINDS.map(field).to_vec() }
 }
 
-/// Numbers that are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -55,7 +55,7 @@ const NUMBERS: [&str; 12] = [
 const TEXTS: [&str; 6] = ["''", "'a'", "'ab'", "'NEW'", "'é'", "'b%'"];
 const PATTERNS: [&str; 8] = ["'%'", "'a'", "'a%'", "'%b'", "'%a%'", "'_b'", "'a%b%'", "''"];
 
-/// A condition on one column.
+/// Draws a condition on one column.
 fn test(random: &mut Random) -> String {
     let op = *random.of(&OPS);
     match random.below(16) {
@@ -106,7 +106,7 @@ fn condition(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// A row that fits the types. Values of exact columns have any number of decimals.
+/// Draws a row that fits the types. Values of exact columns have any number of decimals.
 fn row(random: &mut Random) -> Vec<Value> {
     let mut row = Vec::new();
     for (_, kind) in KINDS {
@@ -134,7 +134,7 @@ fn row(random: &mut Random) -> Vec<Value> {
     row
 }
 
-/// Hands the values to the sieve as a parser does.
+/// Passes the values to the sieve as a parser does.
 fn pour(values: &[Value], sieve: &mut Sieve, random: &mut Random) {
     sieve.clear();
     for (value, (name, _)) in values.iter().zip(KINDS) {
@@ -144,7 +144,7 @@ fn pour(values: &[Value], sieve: &mut Sieve, random: &mut Random) {
             Value::Boolean(truth) => sieve.boolean(field, *truth),
             Value::Integer(number) => sieve.integer(field, *number),
             Value::Decimal { mantissa, scale } => {
-                // As short as it can be written.
+                // In its shortest notation.
                 let (mut mantissa, mut scale) = (*mantissa, *scale);
                 while scale > 0 && mantissa % 10 == 0 {
                     (mantissa, scale) = (mantissa / 10, scale - 1);
@@ -197,7 +197,7 @@ fn the_sieve_finds_what_the_oracle_finds() {
                     (Ok(truth), Ok(found)) => {
                         assert_eq!(found, truth == Some(true), "{text} of {values:?}");
                     }
-                    // The first evaluated part determines the fault.
+                    // The first part to be evaluated determines the fault.
                     (Err(_), Err(_)) => {}
                     (expected, found) => panic!("{text} of {values:?}: {expected:?}, {found:?}"),
                 }
@@ -207,7 +207,7 @@ fn the_sieve_finds_what_the_oracle_finds() {
     assert!(bound > 8_000, "only {bound} conditions are right");
 }
 
-/// A condition that asks a column for some value, and for more.
+/// Draws a condition that requires a column to have a value, and has further tests.
 fn anchored(random: &mut Random) -> String {
     let anchor = match random.below(8) {
         0..3 => format!("t = {}", random.of(&TEXTS)),
@@ -298,7 +298,7 @@ fn a_value_that_the_kind_does_not_hold_is_a_misfit_that_asks_for_another() {
         let field = sieve.field("i").unwrap();
         sieve.decimal(field, 15, 1);
     };
-    // Exact numbers compare with constants whatever their digits; calculated they need a kind.
+    // Exact numbers compare with constants whatever their digits; calculations need a type.
     assert_eq!(misfits("i > 1", &put_decimal), []);
     assert_eq!(misfits("i / 2 > 1", &put_decimal), [(0, Kind::Decimal { scale: 1 })]);
 }

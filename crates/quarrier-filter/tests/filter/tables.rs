@@ -1,4 +1,4 @@
-//! Which tables a statement names.
+//! The tables that a statement names.
 
 use quarrier_filter::sql;
 

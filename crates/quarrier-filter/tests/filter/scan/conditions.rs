@@ -77,8 +77,8 @@ fn numbers(table: &Table, random: &mut Random, depth: u32) -> Expr {
     }
 }
 
-/// Keys in every density, between the column's ends or, where these are too far apart or by chance,
-/// between others.
+/// Draws keys of any density, between the column's ends, or between others if these are too far
+/// apart or by chance.
 fn among(table: &Table, column: usize, random: &mut Random) -> Expr {
     let span = Keys::span_of(table, column).filter(|_| random.below(4) > 0).unwrap_or(-1..=300);
     let mut keys = Keys::none_of(&span);
@@ -171,7 +171,7 @@ proptest! {
 
 #[test]
 fn keys_of_a_column_of_two_numbers_are_none_one_or_both_of_them() {
-    // Lanes of one bit; without NULL, with some, and a segment of one number and NULL.
+    // Lanes of one bit: without NULL, with some, and a segment with a single number and NULL.
     let number = |row: usize| 5 + i64::from(row.is_multiple_of(3));
     let segment = |place, valid: Option<u64>, number: &dyn Fn(usize) -> i64| {
         let data = RawData::Integer((0..5_000).map(number).collect());

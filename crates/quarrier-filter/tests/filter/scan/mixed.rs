@@ -1,5 +1,5 @@
-//! Columns of strings in which some segments have codes and others plain strings: the scan finds the
-//! rows that the naive evaluator finds.
+//! Columns of strings in which some segments have codes and others plain strings: the scan finds
+//! the rows that the naive evaluator finds.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use super::{check, expected, rows};
 /// Strings of two columns and a number, for each row.
 type Row = (Option<String>, Option<String>, i64);
 
-/// Runs of rows: few strings that come again, many that do not, NULL; short ones and long ones,
-/// which begin alike or not.
+/// Draws runs of rows: few strings that repeat, many that do not, NULL; short ones and long ones,
+/// with and without a common prefix.
 fn drawn(random: &mut Random, count: usize) -> Vec<Row> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-/// The rows as JSON lines, loaded with bounds so low that columns change how they are packed.
+/// Loads the rows as JSON lines, with limits so low that columns change their packing.
 fn loaded(all: &[Row], packing: Packing, workers: usize) -> Table {
     let text = |text: &Option<String>| match text {
         Some(text) => format!("\"{text}\""),
@@ -70,7 +70,7 @@ fn loaded(all: &[Row], packing: Packing, workers: usize) -> Table {
     load.run_stream("lines", &mut lines.as_bytes()).unwrap().table
 }
 
-/// The same rows in segments that have codes or plain strings at random.
+/// Makes a table of the same rows, in segments that have codes or plain strings at random.
 fn assembled(all: &[Row], random: &mut Random) -> Table {
     let mut dictionaries = [Texts::new(), Texts::new(), Texts::new()];
     let (mut segments, mut left) = (Vec::new(), all);
@@ -126,7 +126,7 @@ fn segment(texts: &[Option<&str>], is_plain: bool, dictionary: &mut Texts) -> Se
     SegmentColumn::pack(&RawColumn { valid, data })
 }
 
-/// A condition on one column of text, whichever way it may be answered.
+/// Draws a condition on one column of strings, for any way of evaluating it.
 fn test(column: &str, random: &mut Random) -> String {
     let texts = ["", "a", "ab", "low", "u", "u5", "same beginning ", "same beginning 5", "upper"];
     let quoted = |random: &mut Random| format!("'{}'", random.pick(&texts));
@@ -201,7 +201,7 @@ fn check_orders(table: &Table, condition: &Expr, random: &mut Random) {
     }
 }
 
-/// Rows that are taken, and one table after another, have the values of the table.
+/// Checks that selected rows, and concatenated tables, have the values of the table.
 fn check_taken(table: &Table, random: &mut Random) {
     let some: Vec<u64> = (0..table.rows()).filter(|_| random.below(2) == 0).collect();
     let taken = table.take(&some, &[1, 2], 2);
@@ -231,7 +231,7 @@ fn check_all(all: &[Row], table: &Table, random: &mut Random) {
     check_orders(table, &everything, random);
     check_taken(table, random);
     for column in [1, 2] {
-        // Groups by codes are of columns that have nothing else.
+        // Grouping by codes requires that every segment of the column has codes.
         let grouping = Grouping { keys: vec![column], ..Grouping::default() };
         assert!(!table.columns()[column].is_mixed() || GroupPlan::of(table, grouping).is_none());
     }
@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-/// Few notes that come again, then many that do not.
+/// Makes few notes that repeat, then many that do not.
 fn notes(rows: usize, few_bytes: usize, many_bytes: usize) -> Vec<Row> {
     let note = |row: usize| match row < rows / 2 {
         true => format!("{}{}", ["a", "b", "z"][row % 3], "n".repeat(few_bytes)),

@@ -1,5 +1,5 @@
-//! The scan finds the rows that the naive evaluator finds: over all encodings, for every instruction
-//! set, with any number of workers.
+//! The scan finds the rows that the naive evaluator finds, over all encodings, for every
+//! instruction set, with any number of workers.
 
 pub(crate) mod conditions;
 mod explained;
@@ -12,7 +12,7 @@ use quarrier_core::isa::Isa;
 use quarrier_filter::{Answer, Error, Expr, Query, Scan, Select, naive};
 use quarrier_messages::{Table, Value};
 
-/// A count.
+/// Makes a query for a count.
 pub(crate) fn count(condition: Expr) -> Query {
     Query {
         select: Select::Count { name: "count".into() },
@@ -23,12 +23,13 @@ pub(crate) fn count(condition: Expr) -> Query {
     }
 }
 
-/// All rows.
+/// Makes a query for all rows.
 pub(crate) fn rows(condition: Expr) -> Query {
     Query { select: Select::Rows(Vec::new()), ..count(condition) }
 }
 
-/// The rows for which `condition` is true; the first row for which it has no value.
+/// Returns the rows for which `condition` is true; the error is the first row for which it has no
+/// value.
 pub(crate) fn expected(table: &Table, condition: &Expr) -> Result<Vec<u64>, u64> {
     let mut rows = Vec::new();
     let mut fault = None;
@@ -42,7 +43,7 @@ pub(crate) fn expected(table: &Table, condition: &Expr) -> Result<Vec<u64>, u64>
     fault.map_or(Ok(rows), Err)
 }
 
-/// Scans for all `conditions` at once and compares with the naive evaluator.
+/// Evaluates all `conditions` in one scan and compares with the naive evaluator.
 pub(crate) fn check(table: &Table, conditions: &[Expr]) {
     let expected: Vec<_> = conditions.iter().map(|c| expected(table, c)).collect();
     let queries: Vec<Query> =

@@ -10,7 +10,7 @@ use super::conditions::condition;
 use super::tables::{COLUMNS, Random, table};
 use super::{count, expected, rows};
 
-/// `expected`, sorted by comparing values.
+/// Returns `rows` sorted by comparing values.
 pub(super) fn sorted(table: &Table, mut rows: Vec<u64>, order: &[Order]) -> Vec<u64> {
     rows.sort_by(|&a, &b| {
         for by in order {
@@ -58,7 +58,7 @@ proptest! {
         }).collect();
         let Ok(expected) = expected(&table, &condition) else { return Ok(()) };
         for workers in [1, 3] {
-            // Each alone too: which segments come first follows from the first order.
+            // Also each query alone, since the first order determines the order of the segments.
             let mut answers = Scan::new(&table, &queries).workers(workers).run();
             answers.extend(queries.iter().flat_map(|query| {
                 Scan::new(&table, std::slice::from_ref(query)).workers(workers).run()
@@ -106,8 +106,8 @@ fn queries_that_join_a_running_scan_get_the_answers_of_a_scan_of_their_own() {
             let alone = Scan::new(&table, std::slice::from_ref(query)).run().remove(0);
             match (ticket.wait(), alone) {
                 (Ok(joined), Ok(alone)) => assert_eq!(joined, alone, "{query:?}"),
-                // Which of several faults is met first depends on where the query joined, and
-                // a limit may be reached before any.
+                // The point where the query joined determines which of several faults it meets
+                // first, and a limit may end it before any.
                 (Err(Error::Row { .. }), Err(Error::Row { .. })) => {}
                 (joined, alone) if query.limit.is_some() => drop((joined, alone)),
                 (joined, alone) => panic!("{joined:?} and {alone:?}: {query:?}"),

@@ -1,4 +1,4 @@
-//! Patterns over strings without a dictionary, which are stored one after another.
+//! Patterns over strings without a dictionary, which are stored end to end.
 
 use proptest::prelude::*;
 use quarrier_filter::Expr;
@@ -39,7 +39,7 @@ fn like(pattern: &str) -> Expr {
     Expr::Match { operand: Box::new(Expr::Column(0)), pattern: Pattern::Fixed(pattern) }
 }
 
-/// The strings repeated up to `rows` rows, each time in another order.
+/// Repeats the strings up to `rows` rows, each time in another order.
 fn repeated(texts: &[Option<String>], rows: usize) -> Vec<Option<String>> {
     (0..rows).map(|row| texts[(row + row / texts.len() * 3) % texts.len()].clone()).collect()
 }
@@ -47,7 +47,8 @@ fn repeated(texts: &[Option<String>], rows: usize) -> Vec<Option<String>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Few letters, so that matches cross the borders of strings, overlap themselves, and are frequent.
+    /// Few letters, so that matches cross the boundaries of strings, overlap each other, and are
+    /// frequent.
     #[test]
     fn a_pattern_selects_what_the_naive_evaluator_selects(
         texts in prop::collection::vec(prop::option::weighted(0.9, "[abé]{0,8}"), 1..40),
@@ -83,7 +84,7 @@ proptest! {
     }
 }
 
-/// Few of them, or ten bytes and more; NUL among them.
+/// A few characters, or ten bytes and more; NUL among them.
 const BEGINNINGS: &str = "[aé]{0,4}|a{0,10}|[ab\\x00]{0,3}|[a-c]{5,9}é?";
 
 proptest! {

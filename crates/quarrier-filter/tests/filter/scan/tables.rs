@@ -4,7 +4,7 @@ use quarrier_messages::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use quarrier_messages::column::{SegmentColumn, Texts};
 use quarrier_messages::{Part, PartField, PartSegment, Table};
 
-/// Numbers without end, the same for the same seed.
+/// Pseudo-random numbers, the same for the same seed.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Less than `bound`.
+    /// Returns a number less than `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
@@ -35,7 +35,7 @@ pub(crate) const COLUMNS: [&str; 17] = [
 /// The greatest number of 38 digits.
 const MOST: i128 = 10_i128.pow(38) - 1;
 
-/// Mantissas that 64 bits do not hold, and others.
+/// Mantissas that exceed 64 bits, and others.
 pub(crate) const MANTISSAS: [i128; 12] = [
     0,
     -1,
@@ -54,7 +54,7 @@ pub(crate) const MANTISSAS: [i128; 12] = [
 /// The words of the column `word`.
 pub(crate) const WORDS: [&str; 8] = ["", "a", "ab", "abc", "b", "ba", "é", "zz top"];
 
-/// Rows of each segment.
+/// Makes a table with this number of rows in each segment.
 pub(crate) fn table(seed: u64, segments: &[usize]) -> Table {
     let mut random = Random(seed);
     let mut dictionaries = vec![Texts::new(); COLUMNS.len()];
@@ -68,7 +68,7 @@ pub(crate) fn table(seed: u64, segments: &[usize]) -> Table {
     let segment = |(place, &rows): (usize, &usize)| {
         assert!(rows <= SEGMENT_ROWS, "a segment of {rows} rows");
         let columns = (0..COLUMNS.len()).map(|column| {
-            // Some columns are missing from some segments but the first; some have NULL.
+            // Some columns are missing from segments after the first; some have NULL.
             if place > 0 && random.below(12) == 0 {
                 return None;
             }
@@ -98,7 +98,7 @@ fn valid(rows: usize, random: &mut Random) -> Vec<u64> {
     words
 }
 
-/// Exact numbers in lanes of any width, over a base of any size.
+/// Draws exact numbers in lanes of any width, over a base of any size.
 fn wide(name: &str, rows: usize, random: &mut Random) -> RawData {
     let base = *random.pick(&MANTISSAS);
     let how = if name == "mixed" { random.below(5) } else { 5 };
@@ -155,7 +155,7 @@ fn data(column: usize, rows: usize, random: &mut Random) -> RawData {
             let days = each(&mut |r, _| r.below(400) as i64 - 10);
             RawData::Date(days.into_iter().map(|day| day as i32).collect())
         }
-        // Rising, as timestamps usually are, so that blocks are skipped.
+        // Ascending, as timestamps usually are, so that blocks are skipped.
         "at" => {
             let mut at = 0;
             RawData::Timestamp(each(&mut |r, _| {
