@@ -12,19 +12,19 @@ pub enum Error {
     Compressed {
         /// The path or name of the source.
         source_name: String,
-        /// The reason, and the place.
+        /// The reason, and the position.
         reason: String,
     },
-    /// A file of columns, Arrow or Parquet, that could not be read.
+    /// An Arrow or Parquet file that could not be read.
     Columns {
         /// The path or name of the source.
         source_name: String,
         /// Why it is invalid.
         reason: String,
     },
-    /// An Arrow column that has no place in a table.
+    /// An Arrow column that a table cannot have.
     ArrowColumn {
-        /// Its name; its path, if it is nested.
+        /// The column's name, or its path if it is nested.
         name: String,
         /// Why, and what to try.
         reason: String,
@@ -33,7 +33,7 @@ pub enum Error {
     Arrow(arrow_schema::ArrowError),
     /// No format has this name.
     Format {
-        /// As it was given.
+        /// The name as given.
         name: String,
         /// The valid names.
         known: &'static [&'static str],

@@ -17,7 +17,7 @@ pub(crate) const POWERS: [i128; DIGITS_MAX as usize + 1] = {
     powers
 };
 
-/// A mantissa in two halves: in one piece it would make every [`Cell`](crate::build::Cell) larger.
+/// A mantissa in two halves: a single field would make every [`Cell`](crate::build::Cell) larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wide {
     high: i64,
@@ -36,33 +36,33 @@ impl From<Wide> for i128 {
     }
 }
 
-/// A mantissa at a scale that is no less, where 38 digits hold it.
+/// Returns a mantissa at an equal or greater scale, if 38 digits hold it.
 pub(crate) fn rescaled(mantissa: i128, scale: u8, to: u8) -> Option<i128> {
     let power = POWERS.get(usize::from(to.checked_sub(scale)?))?;
     mantissa.checked_mul(*power).filter(|grown| grown.unsigned_abs() <= MANTISSA_MAX as u128)
 }
 
-/// How many digits a mantissa has.
+/// Returns the number of digits of a mantissa.
 pub(crate) fn digits(mantissa: i128) -> u8 {
     let magnitude = mantissa.unsigned_abs();
     POWERS.partition_point(|&power| power as u128 <= magnitude) as u8
 }
 
-/// The nearest float.
+/// Converts to the nearest float.
 pub(crate) fn as_float(mantissa: i128, scale: u8) -> f64 {
-    // Both sides are exact up to these bounds, and the division rounds once.
+    // Both operands are exact within these bounds, and the division rounds once.
     if mantissa.unsigned_abs() < 1 << 53 && scale <= 22 {
         return mantissa as f64 / 10f64.powi(i32::from(scale));
     }
     format!("{mantissa}e-{scale}").parse().unwrap_or(f64::NAN)
 }
 
-/// Numbers with mantissas up to here are further apart than floats, so each has a float of its own, and
-/// is the shortest text of it.
+/// Numbers with mantissas up to this are further apart than floats, so each has its own float, and
+/// is that float's shortest decimal form.
 const SURE_MAX: u128 = 1 << 52;
 
-/// Whether digits are lost where the number becomes the nearest float: it is neither the number itself
-/// nor written like it.
+/// Whether the conversion to the nearest float loses digits: the float is neither equal to the
+/// number nor written like it.
 pub(crate) fn is_rounded(mantissa: i128, scale: u8) -> bool {
     mantissa.unsigned_abs() >= SURE_MAX && {
         let mut text = String::new();
@@ -71,14 +71,15 @@ pub(crate) fn is_rounded(mantissa: i128, scale: u8) -> bool {
     }
 }
 
-/// The same for digits with a point among them, perhaps with needless zeros; no exponent.
+/// Does the same for digits with a decimal point, perhaps with redundant zeros; without an
+/// exponent.
 pub(crate) fn is_text_rounded(text: &str) -> bool {
     let text =
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
     text.parse().is_ok_and(|float| !says(float, text))
 }
 
-/// Whether a float says what `text` does, a number without needless zeros.
+/// Whether a float has the value of `text`, a number without redundant zeros.
 pub(crate) fn says(float: f64, text: &str) -> bool {
     *text == format!("{float}") || {
         let exactly = format!("{float:.40}");

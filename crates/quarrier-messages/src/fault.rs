@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Why a message was left out, and where in it.
+/// Why a message was rejected, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// Bytes from the message's start.
+    /// The offset in the message, in bytes.
     pub at: usize,
     /// The reason.
     pub what: &'static str,

@@ -1,33 +1,33 @@
 //! The types of columns.
 
-/// The type of a column's values. Every type has NULL beside.
+/// The type of a column's values. Every type includes NULL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Nothing but NULL was seen.
+    /// The type of columns with only NULL so far.
     Null,
     /// TRUE or FALSE.
     Boolean,
-    /// an integer of 64 bits.
+    /// An integer of 64 bits.
     Integer,
     /// An exact number of up to 38 digits: an integer divided by 10^`scale`, `scale` at most 38.
-    /// Integers that 64 bits do not hold have a scale of 0.
+    /// Integers that exceed 64 bits have a scale of 0.
     Decimal {
         /// The number of decimals.
         scale: u8,
     },
-    /// A number of IEEE 754, 64 bits.
+    /// A float of 64 bits.
     Float,
     /// A day, counted from 1970-01-01.
     Date,
     /// A timestamp in nanoseconds from 1970-01-01 00:00:00 UTC.
     Timestamp,
-    /// Text in UTF-8.
+    /// A string in UTF-8.
     Text,
 }
 
 impl Kind {
-    /// The narrowest type that holds the values of both: NULL yields to all, integers to exact numbers,
-    /// those to floats, dates to timestamps, and all to strings.
+    /// Returns the narrowest type that holds the values of both: NULL widens to any type, integers
+    /// to exact numbers, those to floats, dates to timestamps, and all to strings.
     #[must_use]
     pub fn widened(self, other: Kind) -> Kind {
         use Kind::{Date, Decimal, Float, Integer, Null, Text, Timestamp};

@@ -5,7 +5,8 @@
 //!           records   fields, typed    as they came    narrow, with min and max
 //! ```
 //!
-//! Messages that do not parse are listed with their line, their place and the reason, and stop nothing.
+//! Messages that do not parse are listed with their line, their offset and the reason, and stop
+//! nothing.
 
 mod exact;
 pub use exact::{DIGITS_MAX, Wide};

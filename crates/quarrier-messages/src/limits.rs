@@ -1,19 +1,21 @@
-//! How much one message, or one field, may ask for.
+//! Limits on one message, and on one field.
 
-/// Bounds that keep hostile input from using memory or time without end.
+/// Limits that keep hostile input from using unbounded memory or time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest message, in bytes; a longer one is listed and left out. 16 MiB.
+    /// Maximum length of a message in bytes; longer ones are rejected and listed. 16 MiB.
     pub message_bytes_max: usize,
-    /// Objects and arrays within each other. 128.
+    /// Maximum nesting of objects and arrays. 128.
     pub depth_max: usize,
-    /// Columns of a table; values of further fields are left out and counted. 4,096.
+    /// Maximum number of columns of a table; values of further fields are dropped and counted.
+    /// 4,096.
     pub columns_max: usize,
-    /// Messages left out that are kept with their bytes; all of them are counted. 100,000.
+    /// Maximum number of rejected messages to keep with their bytes; all of them are counted.
+    /// 100,000.
     pub rejects_max: usize,
-    /// Bytes kept of each of them. 4,096.
+    /// Bytes of each rejected message to keep. 4,096.
     pub reject_bytes_max: usize,
-    /// Bytes of Arrow or Parquet that are read from a stream, and so into memory. 1 GiB.
+    /// Maximum bytes of Arrow or Parquet to read from a stream, which goes into memory. 1 GiB.
     pub columnar_stream_bytes_max: u64,
 }
 

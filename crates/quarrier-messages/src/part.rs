@@ -1,37 +1,37 @@
-//! One worker's share of the messages.
+//! The messages of one worker.
 
 use crate::column::{SegmentColumn, Texts};
 
-/// The work of one worker: fields as it met them, and packed segments. Parts are put together by
-/// [`Table::assemble`](crate::Table::assemble).
+/// The result of one worker: its fields, and packed segments.
+/// [`Table::assemble`](crate::Table::assemble) combines parts.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
-    /// In the order in which the worker met them. Names differ.
+    /// The fields in the order in which the worker met them. Names are unique.
     pub fields: Vec<PartField>,
-    /// Any order; [`PartSegment::place`] says where they belong.
+    /// The segments in any order; [`PartSegment::place`] determines their position.
     pub segments: Vec<PartSegment>,
 }
 
-/// A field as one worker knows it.
+/// A field of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct PartField {
-    /// The name; the path, if it is nested.
+    /// The field's name, or its path if it is nested.
     pub name: Box<str>,
-    /// The dictionary of its columns' codes, each string once, in the order of first appearance.
+    /// The dictionary of its columns' codes: each string once, in the order of first appearance.
     pub dictionary: Texts,
-    /// How many of its values lost digits because they became floats.
+    /// The number of its values that lost digits by becoming floats.
     pub rounded: u64,
 }
 
-/// Messages that follow one another in the source.
+/// Consecutive messages of the source.
 #[derive(Debug, Clone)]
 pub struct PartSegment {
-    /// Where they stand: segments of all parts are put in the order of this. Differs from
-    /// segment to segment; the offset of the first message, for example.
+    /// The position: the segments of all parts are sorted by it. Different for each segment; the
+    /// offset of the first message, for example.
     pub place: u64,
-    /// How many, 1 to [`SEGMENT_ROWS`](crate::column::raw::SEGMENT_ROWS).
+    /// The number of rows, 1 to [`SEGMENT_ROWS`](crate::column::raw::SEGMENT_ROWS).
     pub rows: u32,
-    /// A column for each field, in the order of [`Part::fields`]; `None`, or none at the end,
-    /// where no message of the segment has the field.
+    /// A column for each field, in the order of [`Part::fields`]; `None`, or absent at the end, if
+    /// no message of the segment has the field.
     pub columns: Vec<Option<SegmentColumn>>,
 }

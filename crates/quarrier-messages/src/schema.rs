@@ -11,16 +11,16 @@ pub struct Field {
     pub kind: Kind,
 }
 
-/// The columns of a table, in the order in which messages showed them.
+/// The columns of a table, in the order in which they first occur in the messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Schema {
-    /// Names differ.
+    /// The columns; their names are unique.
     pub fields: Vec<Field>,
 }
 
 impl Schema {
-    /// The index of the column of this exact name; if there is none, of the only one that differs only
-    /// in ASCII case, as in SQL.
+    /// Returns the index of the column with exactly this name; if there is none, of the only one
+    /// that differs only in ASCII case, as in SQL.
     pub fn position(&self, name: &str) -> Option<usize> {
         if let Some(exact) = self.fields.iter().position(|field| &*field.name == name) {
             return Some(exact);

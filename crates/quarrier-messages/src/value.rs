@@ -1,17 +1,17 @@
-//! One value, outside of columns: of a condition's text, of a row that is shown.
+//! One value, outside columns: of a condition's text, or of a row to display.
 
 use std::borrow::Cow;
 
-/// A value of SQL. Slow and plain: columns hold their values packed.
+/// A value of SQL. Slow and simple: columns hold their values packed.
 ///
-/// Its text is its own, or a [`Cow`] where it may belong to a row.
+/// It owns its string, or has a [`Cow`] if the string may belong to a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<T = Box<str>> {
     /// NULL; as a boolean, UNKNOWN.
     Null,
     /// TRUE or FALSE.
     Boolean(bool),
-    /// an integer.
+    /// An integer.
     Integer(i64),
     /// `mantissa` divided by 10^`scale`.
     Decimal {
@@ -20,7 +20,7 @@ pub enum Value<T = Box<str>> {
         /// The number of decimals, at most 38.
         scale: u8,
     },
-    /// A number of IEEE 754.
+    /// A float of 64 bits.
     Float(f64),
     /// Days from 1970-01-01.
     Date(i32),
@@ -30,17 +30,17 @@ pub enum Value<T = Box<str>> {
     Timestamp(i64),
     /// An interval: months and nanoseconds, one of which is 0 in SQL-92.
     Interval {
-        /// Years count 12.
+        /// Months; a year counts 12.
         months: i64,
-        /// Days count 86,400 seconds.
+        /// Nanoseconds; a day counts 86,400 seconds.
         nanoseconds: i64,
     },
-    /// Text.
+    /// A string.
     Text(T),
 }
 
 impl<T> Value<T> {
-    /// The same value; a string is mapped by `convert`.
+    /// Returns the same value; `convert` maps a string.
     pub fn map_text<U>(self, convert: impl FnOnce(T) -> U) -> Value<U> {
         match self {
             Value::Null => Value::Null,

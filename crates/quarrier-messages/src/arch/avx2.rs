@@ -1,4 +1,4 @@
-//! AVX2: twice 32 bytes at a time.
+//! AVX2: two vectors of 32 bytes at a time.
 
 use std::arch::x86_64::{
     __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8,
@@ -10,13 +10,13 @@ use super::{Lanes, Short, Text, digits};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Avx2;
 
-/// The top bits of 64 bytes.
+/// Returns the top bits of 64 bytes.
 ///
 /// # Safety
-/// AVX2 is there.
+/// AVX2 is available.
 #[inline(always)]
 unsafe fn mask(low: __m256i, high: __m256i) -> u64 {
-    // SAFETY: the caller promised the feature.
+    // SAFETY: the caller promises AVX2, the only condition of these intrinsics.
     unsafe {
         let low = _mm256_movemask_epi8(low) as u32;
         u64::from(low) | u64::from(_mm256_movemask_epi8(high) as u32) << 32
@@ -30,13 +30,15 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     unsafe fn look(p: *const u8) -> [__m256i; 2] {
-        // SAFETY: the caller promised the feature and the bytes.
+        // SAFETY: the caller promises AVX2, and AHEAD_BYTES (64) readable bytes at `p`: two
+        // unaligned loads of 32.
         unsafe { [_mm256_loadu_si256(p.cast()), _mm256_loadu_si256(p.add(32).cast())] }
     }
 
     #[inline(always)]
     unsafe fn starts_with([low, high]: [__m256i; 2], text: &Short) -> bool {
-        // SAFETY: the caller promised the feature; `text` has 64 bytes.
+        // SAFETY: the caller promises AVX2. `text.bytes` is an array of the AHEAD_BYTES that `look`
+        // reads.
         unsafe {
             let [own_low, own_high] = Self::look(text.bytes.as_ptr());
             let same = mask(_mm256_cmpeq_epi8(low, own_low), _mm256_cmpeq_epi8(high, own_high));
@@ -48,7 +50,7 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     unsafe fn digits([low, high]: [__m256i; 2], skip: usize) -> u64 {
-        // SAFETY: the caller promised the feature.
+        // SAFETY: the caller promises AVX2, the only condition of these calls.
         unsafe {
             let is_digit = |bytes| {
                 let values = _mm256_sub_epi8(bytes, _mm256_set1_epi8(b'0' as i8));
@@ -61,19 +63,21 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises AVX2, and 17 readable bytes at `p`, of which `digits::value`
+        // needs 16.
         unsafe { digits::value(p, whole, digits) }
     }
 
     #[inline(always)]
     unsafe fn checked(p: *const u8, len: usize) -> Option<u64> {
-        // SAFETY: as of `value`.
+        // SAFETY: the caller promises AVX2, and AHEAD_BYTES at `p`, of which `digits::checked`
+        // needs 16.
         unsafe { digits::checked(p, len) }
     }
 
     #[inline(always)]
     unsafe fn text([low, high]: [__m256i; 2], skip: usize) -> Text {
-        // SAFETY: the caller promised the feature.
+        // SAFETY: the caller promises AVX2, the only condition of these calls.
         unsafe {
             let is_stop = |bytes| {
                 let quote = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'"' as i8));

@@ -1,5 +1,5 @@
-//! One pass over a whole message whose fields end with SOH: finds the ends of fields, sums the bytes,
-//! and tests every byte.
+//! One pass over a whole message whose fields end with SOH: finds the ends of fields, sums the
+//! bytes, and tests whether they are ASCII.
 
 #[cfg(target_arch = "aarch64")]
 use super::Neon;
@@ -7,16 +7,16 @@ use super::{AHEAD_BYTES, Lanes, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::{Avx2, Avx512};
 
-/// Bytes of a message that is looked at in one pass.
+/// Maximum length of a message for one pass.
 pub(crate) const MARKED_BYTES_MAX: usize = 4_096;
 
-/// The number of places written at a time.
+/// Number of positions to write at a time.
 const PLACES_AT_ONCE: usize = 8;
 
-/// The most that is written after the places of a block.
+/// Maximum number of entries written past the positions of a block.
 const PLACES_SPARE: usize = AHEAD_BYTES;
 
-/// Where the separators of a message are.
+/// The positions of a message's separators.
 #[derive(Debug)]
 pub(crate) struct Ends {
     places: Box<[u16; MARKED_BYTES_MAX + PLACES_SPARE]>,
@@ -28,14 +28,15 @@ impl Ends {
         Ends { places: Box::new([0; MARKED_BYTES_MAX + PLACES_SPARE]), count: 0 }
     }
 
-    /// The places, ascending.
+    /// Returns the positions, ascending.
     #[inline(always)]
     pub(crate) fn places(&self) -> &[u16] {
         &self.places[..self.count]
     }
 
-    /// Appends the places of a block's separators, a bit for each; the block starts at `base`. Writes
-    /// eight at a time, since messages differ in their number; extra places are overwritten later.
+    /// Appends the positions of a block's separators, given as a mask; the block starts at `base`.
+    /// Writes eight at a time, since messages differ in their number; later calls overwrite the
+    /// extra entries.
     #[inline(always)]
     fn add(&mut self, base: usize, separators: u64) {
         let mut left = separators;
@@ -51,10 +52,12 @@ impl Ends {
         }
     }
 
-    /// The same, half a block's places at a time: they are pressed together, not taken one by one.
+    /// Does the same, but compresses half a block's positions at a time instead of taking them one
+    /// by one.
     ///
     /// # Safety
-    /// AVX-512 with VBMI2 is there; with those of the block there are at most [`MARKED_BYTES_MAX`].
+    /// AVX-512 with VBMI2 is available. The positions, including the block's, are at most
+    /// [`MARKED_BYTES_MAX`].
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn add_pressed(&mut self, base: usize, separators: u64) {
@@ -66,8 +69,11 @@ impl Ends {
         const HALF: usize = AHEAD_BYTES / 2;
         let count = separators.count_ones() as usize;
         debug_assert!(self.count + count <= MARKED_BYTES_MAX);
-        // SAFETY: the caller promised the features, and so many places that a block's fit behind
-        // those there are.
+        // SAFETY: the caller promises the features. `PLACES` has the 64 bytes of the first load.
+        // Before this block there are at most MARKED_BYTES_MAX positions less its own, and `places`
+        // has PLACES_SPARE (64) entries more: the stores of 32 entries at `count` and, if the block
+        // has more than 32 positions, at `count + 32`, stay within it. Loads and stores are
+        // unaligned ones.
         unsafe {
             let all = _mm512_loadu_si512(PLACES.as_ptr().cast());
             let own = _mm512_maskz_compress_epi8(separators, all);
@@ -84,7 +90,7 @@ impl Ends {
     }
 }
 
-/// The bytes of a block by their places.
+/// The bytes of a block, each equal to its index.
 #[cfg(target_arch = "x86_64")]
 static PLACES: [u8; AHEAD_BYTES] = {
     let mut places = [0; AHEAD_BYTES];
@@ -107,15 +113,16 @@ pub(crate) struct Marked {
 
 const SEPARATOR: u8 = 1;
 
-/// One instruction set's pass.
+/// The pass of one instruction set.
 ///
 /// # Safety
 /// For every function: the instruction set is available, and [`AHEAD_BYTES`] are readable at `p`.
 pub(crate) trait Marks: Lanes {
-    /// Bit i is set where byte i of the next 64 is SOH.
+    /// Bit i is set if byte i of the next 64 is SOH.
     unsafe fn separators(p: *const u8) -> u64;
 
-    /// Looks at `len` bytes, at most [`MARKED_BYTES_MAX`]; [`AHEAD_BYTES`] more are readable.
+    /// Examines `len` bytes, at most [`MARKED_BYTES_MAX`]; [`AHEAD_BYTES`] more are readable after
+    /// them.
     unsafe fn mark(p: *const u8, len: usize, ends: &mut Ends) -> Marked;
 }
 
@@ -124,7 +131,8 @@ impl Marks for Avx512 {
     #[inline(always)]
     unsafe fn separators(p: *const u8) -> u64 {
         use std::arch::x86_64::{_mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_set1_epi8};
-        // SAFETY: the caller promised the feature and 64 readable bytes.
+        // SAFETY: the caller promises AVX-512, and the 64 bytes at `p` that the unaligned load
+        // reads.
         unsafe {
             _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(p.cast()), _mm512_set1_epi8(SEPARATOR as i8))
         }
@@ -137,7 +145,10 @@ impl Marks for Avx512 {
             _mm512_or_si512, _mm512_reduce_add_epi64, _mm512_sad_epu8, _mm512_set1_epi8,
             _mm512_setzero_si512,
         };
-        // SAFETY: the caller promised the feature, and all bytes of the blocks.
+        // SAFETY: the caller promises AVX-512 with VBMI2, and `len` bytes at `p`. The masked load
+        // reads only the bytes of `own`, which are below `len`. A block has at most as many
+        // separators as bytes, so the positions are at most `len`, which is at most
+        // MARKED_BYTES_MAX.
         unsafe {
             let (mut sums, mut all) = (_mm512_setzero_si512(), _mm512_setzero_si512());
             let mut line_feeds = 0;
@@ -168,7 +179,8 @@ impl Marks for Avx2 {
     #[inline(always)]
     unsafe fn separators(p: *const u8) -> u64 {
         use std::arch::x86_64::_mm256_loadu_si256;
-        // SAFETY: the caller promised the feature and 64 readable bytes.
+        // SAFETY: the caller promises AVX2, and 64 readable bytes at `p`: two unaligned loads of
+        // 32.
         unsafe {
             let low = equal(_mm256_loadu_si256(p.cast()), SEPARATOR);
             let high = equal(_mm256_loadu_si256(p.add(32).cast()), SEPARATOR);
@@ -183,8 +195,9 @@ impl Marks for Avx2 {
             _mm256_and_si256, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_loadu_si256,
             _mm256_movemask_epi8, _mm256_or_si256, _mm256_sad_epu8, _mm256_setzero_si256,
         };
-        // SAFETY: the caller promised the feature, and all bytes of the blocks; the masks' table
-        // has 64 bytes behind each place that is taken.
+        // SAFETY: the caller promises AVX2, and `len` bytes at `p` with AHEAD_BYTES more: each
+        // block of 64 begins before `len`. `masks` points to at most index AHEAD_BYTES of
+        // OWN_BYTES, so it has 64 bytes, too.
         unsafe {
             let (mut sums, mut all) = (_mm256_setzero_si256(), _mm256_setzero_si256());
             let mut line_feeds = 0;
@@ -216,17 +229,18 @@ impl Marks for Avx2 {
 impl Marks for Neon {
     #[inline(always)]
     unsafe fn separators(p: *const u8) -> u64 {
-        // SAFETY: the caller promised the feature and 64 readable bytes.
+        // SAFETY: the caller promises NEON, and the AHEAD_BYTES at `p` that `look` reads.
         unsafe { super::neon::equal(Self::look(p), SEPARATOR) }
     }
 
     #[inline(always)]
     unsafe fn mark(p: *const u8, len: usize, ends: &mut Ends) -> Marked {
         use std::arch::aarch64::{vaddq_u8, vaddvq_u8, vandq_u8, vdupq_n_u8, vmaxvq_u8, vorrq_u8};
-        // SAFETY: the caller promised the feature, and all bytes of the blocks; the masks' table
-        // has 64 bytes behind each place that is taken.
+        // SAFETY: the caller promises NEON, and `len` bytes at `p` with AHEAD_BYTES more: each
+        // block of 64 begins before `len`. `masks` points to at most index AHEAD_BYTES of
+        // OWN_BYTES, so it has 64 bytes, too.
         unsafe {
-            // Lanes wrap: of the sum, the last eight bits are asked for.
+            // Lanes wrap, since only the last eight bits of the sum matter.
             let (mut sums, mut all) = (vdupq_n_u8(0), vdupq_n_u8(0));
             let mut line_feeds = 0;
             ends.count = 0;
@@ -248,22 +262,22 @@ impl Marks for Neon {
     }
 }
 
-/// Bit i is set where byte i is `byte`.
+/// Bit i is set if byte i is `byte`.
 ///
 /// # Safety
-/// AVX2 is there.
+/// AVX2 is available.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn equal(bytes: std::arch::x86_64::__m256i, byte: u8) -> u64 {
     use std::arch::x86_64::{_mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set1_epi8};
-    // SAFETY: the caller promised the feature.
+    // SAFETY: the caller promises AVX2, the only condition of these intrinsics.
     unsafe {
         let equal = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
         u64::from(_mm256_movemask_epi8(equal) as u32)
     }
 }
 
-/// Masks of a block's own bytes: those of a block of `n` start at `64 - n`.
+/// Masks of a block's own bytes: that of a block with `n` bytes starts at index `64 - n`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static OWN_BYTES: [u8; 2 * AHEAD_BYTES] = {
     let mut bytes = [0; 2 * AHEAD_BYTES];
@@ -278,17 +292,19 @@ static OWN_BYTES: [u8; 2 * AHEAD_BYTES] = {
 impl Marks for Portable {
     #[inline(always)]
     unsafe fn separators(p: *const u8) -> u64 {
-        // SAFETY: the caller promised 64 readable bytes.
+        // SAFETY: the caller promises 64 readable bytes at `p`. An array of bytes has no alignment,
+        // and the reference ends with the call.
         separators_of(unsafe { &*p.cast::<[u8; AHEAD_BYTES]>() })
     }
 
     #[inline(always)]
     unsafe fn mark(p: *const u8, len: usize, ends: &mut Ends) -> Marked {
-        // SAFETY: the caller promised them.
+        // SAFETY: the caller promises `len` readable bytes at `p`, which nobody changes meanwhile.
         let bytes = unsafe { std::slice::from_raw_parts(p, len) };
         ends.count = 0;
         for base in (0..len).step_by(AHEAD_BYTES) {
-            // SAFETY: the caller promised 64 bytes behind the last.
+            // SAFETY: `base` is below `len`, and the caller promises `len` bytes at `p` with
+            // AHEAD_BYTES more.
             let separators = unsafe { Self::separators(p.add(base)) };
             ends.add(base, separators & own_bits(len - base));
         }
@@ -305,7 +321,7 @@ fn separators_of(bytes: &[u8; AHEAD_BYTES]) -> u64 {
     let (eights, _) = bytes.as_chunks::<8>();
     eights.iter().rev().fold(0, |bits, eight| {
         let differs = u64::from_le_bytes(*eight) ^ (ONES * u64::from(SEPARATOR));
-        // The high bit of every byte that is 0, and of no other.
+        // Sets the high bit of every byte that is 0, and of no other.
         let zeros = !(((differs & (ONES * 0x7F)) + ONES * 0x7F) | differs) & (ONES << 7);
         bits << 8 | (zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
     })
@@ -313,7 +329,7 @@ fn separators_of(bytes: &[u8; AHEAD_BYTES]) -> u64 {
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
-/// A bit for each byte of a block that is one of `left`, which are more than 0.
+/// Returns a bit for each byte of a block that is one of the `left` bytes; `left` is not 0.
 #[inline(always)]
 fn own_bits(left: usize) -> u64 {
     !0 >> (AHEAD_BYTES - left.min(AHEAD_BYTES))
@@ -328,7 +344,8 @@ mod tests {
     fn pass(isa: Isa, bytes: &[u8], at: usize, len: usize, ends: &mut Ends) -> (u64, Marked) {
         assert!(at + len + AHEAD_BYTES <= bytes.len());
         let p = bytes[at..].as_ptr();
-        // SAFETY: the bytes are there, and the instruction set is, where it is asked for.
+        // SAFETY: the assertion checks `len` bytes at `p` with AHEAD_BYTES more. The callers pass
+        // only available instruction sets.
         unsafe {
             match isa {
                 #[cfg(target_arch = "x86_64")]

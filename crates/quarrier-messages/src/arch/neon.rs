@@ -1,4 +1,4 @@
-//! NEON: four times 16 bytes at a time.
+//! NEON: four vectors of 16 bytes at a time.
 
 use std::arch::aarch64::{
     uint8x16_t, vaddq_u8, vandq_u8, vceqq_u8, vcgeq_s8, vcgeq_u8, vcleq_u8, vcltq_u8, vdupq_n_s8,
@@ -13,19 +13,20 @@ use super::{Lanes, Short, Text};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Neon;
 
-/// Bit `i % 8` in byte `i`: ANDed with lanes of 0 or -1 and added up, they become a bit mask.
+/// Bit `i % 8` in byte `i`: ANDed with lanes of 0 or -1 and added up pairwise, the bytes become a
+/// mask.
 const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
-/// The places of a vector.
+/// The indexes of the bytes of a vector.
 const PLACES: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// One bit for each of 64 bytes, 0 or -1.
+/// Returns a bit for each of 64 bytes, which are 0 or -1.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 pub(super) unsafe fn mask([a, b, c, d]: [uint8x16_t; 4]) -> u64 {
-    // SAFETY: the caller promised the feature; `BITS` has 16 bytes.
+    // SAFETY: the caller promises NEON. `BITS` has the 16 bytes that `vld1q_u8` reads.
     unsafe {
         let bits = vld1q_u8(BITS.as_ptr());
         let low = vpaddq_u8(vandq_u8(a, bits), vandq_u8(b, bits));
@@ -35,26 +36,26 @@ pub(super) unsafe fn mask([a, b, c, d]: [uint8x16_t; 4]) -> u64 {
     }
 }
 
-/// Bit i is set where byte i is `byte`.
+/// Bit i is set if byte i is `byte`.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 pub(super) unsafe fn equal([a, b, c, d]: [uint8x16_t; 4], byte: u8) -> u64 {
-    // SAFETY: the caller promised the feature.
+    // SAFETY: the caller promises NEON, the only condition of these calls.
     unsafe {
         let byte = vdupq_n_u8(byte);
         mask([vceqq_u8(a, byte), vceqq_u8(b, byte), vceqq_u8(c, byte), vceqq_u8(d, byte)])
     }
 }
 
-/// -1 for each of 16 bytes that ends plain text.
+/// Returns -1 for each of 16 bytes that ends plain text, else 0.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 unsafe fn is_stop(bytes: uint8x16_t) -> uint8x16_t {
-    // SAFETY: the caller promised the feature.
+    // SAFETY: the caller promises NEON, the only condition of these intrinsics.
     unsafe {
         let quote = vceqq_u8(bytes, vdupq_n_u8(b'"'));
         let back = vceqq_u8(bytes, vdupq_n_u8(b'\\'));
@@ -62,47 +63,49 @@ unsafe fn is_stop(bytes: uint8x16_t) -> uint8x16_t {
     }
 }
 
-/// -1 for each of 16 bytes that is not ASCII.
+/// Returns -1 for each of 16 bytes that is not ASCII, else 0.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 unsafe fn is_wide(bytes: uint8x16_t) -> uint8x16_t {
-    // SAFETY: the caller promised the feature.
+    // SAFETY: the caller promises NEON, the only condition of these intrinsics.
     unsafe { vcgeq_u8(bytes, vdupq_n_u8(0x80)) }
 }
 
-/// -1 for each of 16 bytes that is a decimal digit.
+/// Returns -1 for each of 16 bytes that is a decimal digit, else 0.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 unsafe fn is_digit(bytes: uint8x16_t) -> uint8x16_t {
-    // SAFETY: the caller promised the feature.
+    // SAFETY: the caller promises NEON, the only condition of these intrinsics.
     unsafe { vcleq_u8(vsubq_u8(bytes, vdupq_n_u8(b'0')), vdupq_n_u8(9)) }
 }
 
-/// Where the bytes come from that `digits` digits at the right end of a vector are. Those before them
-/// come from negative places, which a look-up takes for ones beyond its table, and gives as zeros.
+/// Returns the indexes that move `digits` bytes to the right end of a vector. Those of the bytes
+/// before them are negative, so out of range for a lookup, which turns them into zeros.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 unsafe fn from(digits: usize) -> uint8x16_t {
-    // SAFETY: the caller promised the feature; there are 16 places.
+    // SAFETY: the caller promises NEON. `PLACES` has the 16 bytes that `vld1q_u8` reads.
     unsafe { vaddq_u8(vld1q_u8(PLACES.as_ptr()), vdupq_n_u8((digits as u8).wrapping_sub(16))) }
 }
 
-/// The number of sixteen digits, the last in the last byte: added up in pairs, fours and eights.
+/// Returns the number of sixteen digits, the last in the last byte: adds them up in pairs, fours
+/// and eights.
 ///
 /// # Safety
-/// NEON is there.
+/// NEON is available.
 #[inline(always)]
 unsafe fn sum(values: uint8x16_t) -> u64 {
     const TENS: [u8; 16] = [10, 1, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1, 10, 1];
     const HUNDREDS: [u16; 8] = [100, 1, 100, 1, 100, 1, 100, 1];
     const MYRIADS: [u32; 4] = [10_000, 1, 10_000, 1];
-    // SAFETY: the caller promised the feature; each array is read within its length.
+    // SAFETY: the caller promises NEON. Each array has the 16 bytes that a `vld1q` reads, and so
+    // the 8 that a `vld1` reads.
     unsafe {
         let low = vmull_u8(vget_low_u8(values), vld1_u8(TENS.as_ptr()));
         let pairs = vpaddq_u16(low, vmull_high_u8(values, vld1q_u8(TENS.as_ptr())));
@@ -121,13 +124,15 @@ impl Lanes for Neon {
 
     #[inline(always)]
     unsafe fn look(p: *const u8) -> [uint8x16_t; 4] {
-        // SAFETY: the caller promised the feature and 64 bytes.
+        // SAFETY: the caller promises NEON, and AHEAD_BYTES (64) at `p`: `vld1q_u8` reads 16, at 0,
+        // 16, 32 and 48.
         unsafe { [vld1q_u8(p), vld1q_u8(p.add(16)), vld1q_u8(p.add(32)), vld1q_u8(p.add(48))] }
     }
 
     #[inline(always)]
     unsafe fn starts_with([a, b, c, d]: [uint8x16_t; 4], text: &Short) -> bool {
-        // SAFETY: the caller promised the feature; `text` has 64 bytes.
+        // SAFETY: the caller promises NEON. `text.bytes` is an array of the AHEAD_BYTES that `look`
+        // reads.
         unsafe {
             let own = Self::look(text.bytes.as_ptr());
             let same = [
@@ -144,16 +149,17 @@ impl Lanes for Neon {
 
     #[inline(always)]
     unsafe fn digits([a, b, c, d]: [uint8x16_t; 4], skip: usize) -> u64 {
-        // SAFETY: the caller promised the feature.
+        // SAFETY: the caller promises NEON, the only condition of these calls.
         unsafe { mask([is_digit(a), is_digit(b), is_digit(c), is_digit(d)]) >> skip }
     }
 
     #[inline(always)]
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
-        // SAFETY: the caller promised the feature and 17 bytes, of which 16 are read.
+        // SAFETY: the caller promises NEON, and 17 readable bytes at `p`, of which `vld1q_u8` reads
+        // 16.
         unsafe {
             let from = from(digits);
-            // True is -1: one place on, from the byte on that is left out.
+            // True is -1: from the skipped byte on, take the byte one place further.
             let is_behind = vcgeq_s8(vreinterpretq_s8_u8(from), vdupq_n_s8(whole as i8));
             let from = vsubq_u8(from, is_behind);
             let values = vsubq_u8(vld1q_u8(p), vdupq_n_u8(b'0'));
@@ -163,7 +169,7 @@ impl Lanes for Neon {
 
     #[inline(always)]
     unsafe fn checked(p: *const u8, len: usize) -> Option<u64> {
-        // SAFETY: the caller promised the feature and 17 bytes, of which 16 are read.
+        // SAFETY: the caller promises NEON, and AHEAD_BYTES at `p`, of which `vld1q_u8` reads 16.
         unsafe {
             let values = vsubq_u8(vld1q_u8(p), vdupq_n_u8(b'0'));
             let values = vqtbl1q_u8(values, from(len));
@@ -173,7 +179,7 @@ impl Lanes for Neon {
 
     #[inline(always)]
     unsafe fn text([a, b, c, d]: [uint8x16_t; 4], skip: usize) -> Text {
-        // SAFETY: the caller promised the feature.
+        // SAFETY: the caller promises NEON, the only condition of these calls.
         unsafe {
             Text {
                 stops: mask([is_stop(a), is_stop(b), is_stop(c), is_stop(d)]) >> skip,

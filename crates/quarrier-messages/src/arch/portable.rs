@@ -1,4 +1,4 @@
-//! Any machine: loops that compilers make vectors of.
+//! Any machine: loops that compilers vectorise.
 
 use super::{AHEAD_BYTES, Lanes, Short, Text};
 
@@ -17,7 +17,8 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn starts_with(ahead: *const u8, text: &Short) -> bool {
-        // SAFETY: the caller promised the bytes, and `len` is at most 64.
+        // SAFETY: the caller promises AHEAD_BYTES at `ahead` that stay valid, and the length is at
+        // most that.
         let ahead = unsafe { std::slice::from_raw_parts(ahead, text.len.min(AHEAD_BYTES)) };
         ahead == &text.bytes[..ahead.len()]
     }
@@ -26,7 +27,8 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn digits(ahead: *const u8, skip: usize) -> u64 {
-        // SAFETY: the caller promised the bytes.
+        // SAFETY: the caller promises AHEAD_BYTES readable bytes at `ahead`; an unaligned read
+        // needs no more.
         let ahead = unsafe { ahead.cast::<[u8; AHEAD_BYTES]>().read_unaligned() };
         let bit = |(bit, byte): (usize, u8)| u64::from(byte.is_ascii_digit()) << bit;
         ahead.into_iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit) >> skip
@@ -34,7 +36,7 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
-        // SAFETY: the caller promised 17 readable bytes.
+        // SAFETY: the caller promises 17 readable bytes at `p`; an unaligned read needs no more.
         let ahead = unsafe { p.cast::<[u8; 17]>().read_unaligned() };
         let digit = |place: usize| u64::from(ahead[place + usize::from(place >= whole)] - b'0');
         (0..digits).map(digit).fold(0, |value, digit| 10 * value + digit)
@@ -42,7 +44,8 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn text(ahead: *const u8, skip: usize) -> Text {
-        // SAFETY: the caller promised 128 bytes, and to skip fewer than 64.
+        // SAFETY: the caller promises AHEAD_BYTES at `ahead`, or twice as many if `skip` is not 0,
+        // and `skip` is below AHEAD_BYTES: so 16 bytes are readable at `skip`.
         let ahead = unsafe { ahead.add(skip).cast::<[u8; 16]>().read_unaligned() };
         let mut text = Text { stops: 0, wide: 0 };
         for (bit, byte) in ahead.into_iter().enumerate() {

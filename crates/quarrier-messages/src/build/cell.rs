@@ -1,4 +1,4 @@
-//! One value on its way into a column, and its text.
+//! One value on its way into a column, and its string form.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub enum Cell<'a> {
     Null,
     /// TRUE or FALSE.
     Boolean(bool),
-    /// an integer.
+    /// An integer.
     Integer(i64),
     /// `mantissa` divided by 10^`scale`, `scale` at most 18.
     Decimal {
@@ -23,22 +23,22 @@ pub enum Cell<'a> {
         /// The number of decimals.
         scale: u8,
     },
-    /// The same if it exceeds 64 bits or 18 decimals: 38 digits hold it.
+    /// The same, for numbers that exceed 64 bits or 18 decimals but fit 38 digits.
     Wide {
         /// The digits.
         mantissa: Wide,
         /// The number of decimals.
         scale: u8,
     },
-    /// A number of IEEE 754.
+    /// A float of 64 bits.
     Float(f64),
-    /// The number of IEEE 754 nearest to an exact one, which 38 digits do not hold.
+    /// The float nearest to an exact number of more than 38 digits.
     Rounded(f64),
     /// Days from 1970-01-01.
     Date(i32),
     /// Nanoseconds from 1970-01-01 00:00:00 UTC.
     Timestamp(i64),
-    /// Text.
+    /// A string.
     Text(&'a str),
 }
 
@@ -57,7 +57,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The value as a float, rounded to the nearest; 0 for values that are not numbers.
+    /// Returns the value as a float, rounded to the nearest; 0 for values that are not numbers.
     pub fn as_float(self) -> f64 {
         match self {
             Cell::Integer(value) => value as f64,
@@ -68,7 +68,7 @@ impl Cell<'_> {
         }
     }
 
-    /// The exact number that `mantissa` divided by 10^`scale` is, of 38 digits at most.
+    /// Makes the exact number `mantissa` divided by 10^`scale`, of 38 digits at most.
     pub fn exact(mantissa: i128, scale: u8) -> Self {
         match i64::try_from(mantissa) {
             Ok(whole) if scale == 0 => Cell::Integer(whole),
@@ -77,7 +77,7 @@ impl Cell<'_> {
         }
     }
 
-    /// Mantissa and scale, if it is an exact number.
+    /// Returns mantissa and scale of an exact number.
     pub fn as_exact(self) -> Option<(i128, u8)> {
         match self {
             Cell::Integer(value) => Some((value.into(), 0)),
@@ -87,13 +87,13 @@ impl Cell<'_> {
         }
     }
 
-    /// The mantissa at a scale, where the value is an exact number that 38 digits hold there.
+    /// Returns the mantissa at a scale, if the value is an exact number that fits 38 digits there.
     pub(crate) fn mantissa(self, to: u8) -> Option<i128> {
         let (mantissa, scale) = self.as_exact()?;
         exact::rescaled(mantissa, scale, to)
     }
 
-    /// Whether digits are lost in [`as_float`](Self::as_float).
+    /// Whether [`as_float`](Self::as_float) loses digits.
     pub fn is_rounded(self) -> bool {
         match self.as_exact() {
             Some((mantissa, scale)) => exact::is_rounded(mantissa, scale),

@@ -1,4 +1,4 @@
-//! One column of a segment while rows are written.
+//! One column of a segment while its rows are written.
 
 use super::Cell;
 use super::text::TextBuilder;
@@ -15,7 +15,7 @@ pub(super) struct ColumnBuilder {
     pub(super) values: Values,
     /// Rows of the segment without a value, ascending. They hold 0 in `values`.
     nulls: Vec<u32>,
-    /// The row for which rows before were filled up last, and how many there had been.
+    /// The last row before which missing rows were filled with NULL, and the number of rows before.
     filled: (usize, usize),
     /// The shapes in which the segment's dates and timestamps were written.
     shapes: Shapes,
@@ -26,9 +26,9 @@ pub(super) struct ColumnBuilder {
     /// Whether a message had the field.
     is_used: bool,
     packing: Packing,
-    /// Values so far that lost digits because they became floats.
+    /// The number of values so far that lost digits by becoming floats.
     rounded: u64,
-    /// The row at which that last changed, and the value before it.
+    /// The row at which that number last changed, and its value before.
     rounded_before: (usize, u64),
 }
 
@@ -75,7 +75,7 @@ impl ColumnBuilder {
         self.number(row, Cell::Decimal { mantissa, scale });
     }
 
-    /// Sets row `row` to a number that need not be like those before.
+    /// Sets row `row` to a number, whatever the type of the column.
     #[inline(never)]
     pub(super) fn number(&mut self, row: usize, cell: Cell<'_>) {
         if let Values::Wide(scale, values) = &mut self.values
@@ -105,7 +105,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Returns how many bytes of plain text the segment has.
+    /// Sets row `row` to a string; returns the segment's bytes of plain strings.
     #[inline(always)]
     pub(super) fn text(&mut self, row: usize, value: &str) -> usize {
         match &mut self.values {
@@ -117,7 +117,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The same for a string that is followed by more readable bytes in `ahead`.
+    /// Does the same for a string that begins the readable bytes `ahead`.
     #[inline(always)]
     pub(super) fn text_ahead(&mut self, row: usize, value: &str, ahead: &[u8; 32]) -> usize {
         match &mut self.values {
@@ -126,7 +126,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// A column whose field is missing now and then needs filling as often.
+    /// Fills the missing rows before a string, as happens whenever messages lack the field.
     #[inline(never)]
     fn text_behind_gap(&mut self, row: usize, value: &str) -> usize {
         match &mut self.values {
@@ -142,7 +142,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Sets the row to the value of the row before; false if that is not known at once.
+    /// Sets the row to the value of the row before; returns false if that value is not at hand.
     #[inline(always)]
     pub(super) fn text_again(&mut self, row: usize) -> bool {
         match &mut self.values {
@@ -173,7 +173,7 @@ impl ColumnBuilder {
         self.hold(row, cell, Shape::Plain);
     }
 
-    /// The same for a string, which may be a date or a timestamp.
+    /// Sets a string, which may be a date or a timestamp.
     #[inline(never)]
     fn put_text(&mut self, row: usize, text: &str) {
         self.make_room(row);
@@ -231,19 +231,19 @@ impl ColumnBuilder {
         self.rounded
     }
 
-    /// The shapes of the segment's dates and timestamps, if it has any.
+    /// Returns the shapes of the segment's dates and timestamps, if it has any.
     pub(super) fn take_shapes(&mut self) -> Shapes {
         std::mem::take(&mut self.shapes)
     }
 
-    /// From now on, whatever comes is text.
+    /// Makes this a column of strings for all values from now on.
     pub(super) fn make_text(&mut self) {
         if !matches!(self.values, Values::Text(_)) {
             self.values = Values::Text(Box::new(TextBuilder::new(self.packing)));
         }
     }
 
-    /// Whether the field's values came to be text.
+    /// Whether the field has become a column of strings.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.values, Values::Text(_))
     }
@@ -273,7 +273,7 @@ impl ColumnBuilder {
     }
 
     /// Lends the segment's column of `rows` rows to `take`, if a message had the field, and begins
-    /// the next one.
+    /// the next segment.
     pub(super) fn finish(&mut self, rows: usize, take: impl FnOnce(&RawColumn)) {
         self.filled = NEVER;
         self.before = None;
@@ -298,7 +298,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The field with its dictionary; `None` where no message had it.
+    /// Returns the field with its dictionary; `None` if no message had it.
     pub(super) fn into_field(self) -> Option<PartField> {
         let (ends, bytes) = match self.values {
             Values::Text(texts) => texts.into_dictionary(),
@@ -313,7 +313,7 @@ impl ColumnBuilder {
         self.values.rows()
     }
 
-    /// Fills up with NULL to `row` rows, or takes back the row that is set twice.
+    /// Fills up with NULL to `row` rows, or removes the row if it is set twice.
     #[cold]
     fn make_room(&mut self, row: usize) {
         self.truncate(row);
@@ -342,7 +342,7 @@ impl ColumnBuilder {
 
     fn take_data(&mut self, rows: usize) -> RawData {
         if self.nulls.len() == rows {
-            // The type is that of another segment: here is nothing but NULL.
+            // The type is that of another segment: this one has only NULL.
             self.values.clear();
             return RawData::Null(rows);
         }

@@ -1,7 +1,7 @@
 //! Dictionary encoding: an interner that numbers strings in the order of their first appearance.
 //!
-//! Most strings are short. They are hashed and compared as four words under a mask, without a branch on
-//! their length, which would be mispredicted for every other string.
+//! Most strings are short. They are hashed and compared as four words under a mask, without a
+//! branch on their length, which the processor would mispredict for every other string.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use quarrier_core::region::prefer_large_pages;
 /// A growing dictionary: string → code, without a limit of its own.
 #[derive(Debug)]
 pub(super) struct Interner {
-    /// A power of two of them, at most half in use.
+    /// The hash table: a power of two slots, at most half of them in use.
     slots: Vec<Slot>,
-    /// Where each text ends in `bytes`.
+    /// The end of each string in `bytes`.
     ends: Vec<u32>,
-    /// The strings, and [`SHORT_BYTES`] zeros.
+    /// The strings, followed by [`SHORT_BYTES`] zeros.
     bytes: Vec<u8>,
-    /// Seeded anew in each process, so that no input can be made to collide.
+    /// Seeded randomly in each process, so that no input can force collisions.
     state: RandomState,
     seeds: [u64; 4],
 }
 
-/// A place of the hash table. The text's place stands here too, so that a look-up touches two
-/// cache lines: the slot's and the text's.
+/// A slot of the hash table. It has the string's position, so that a lookup touches two cache
+/// lines: the slot's and the string's.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     tag: u32,
@@ -39,25 +39,25 @@ const FREE: Slot = Slot { tag: 0, code: NO_CODE, start: 0, bytes: 0 };
 /// The code of a row without a value.
 pub(super) const NO_CODE: u32 = u32::MAX;
 const SLOTS_MIN: usize = 64;
-/// Strings that get their slots together when there are more slots.
+/// Number of strings that move to a larger table together.
 const MOVED_AT_ONCE: usize = 64;
 
 /// The length of a short string, and the number of zeros that must follow strings to look up.
 pub(super) const SHORT_BYTES: usize = 32;
 
-/// Strings that wait to be looked up, of one row each.
+/// Strings that wait for a lookup, one row each.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     pub(super) rows: Vec<u32>,
-    /// Where each text ends in `bytes`.
+    /// The end of each string in `bytes`.
     pub(super) ends: Vec<u32>,
-    /// The strings; [`SHORT_BYTES`] zeros follow once they were [fetched](Interner::fetch).
+    /// The strings; after [`fetch`](Interner::fetch), followed by [`SHORT_BYTES`] zeros.
     pub(super) bytes: Vec<u8>,
     hashes: Vec<u64>,
 }
 
 impl Waiting {
-    /// Start and length of each.
+    /// Yields start and length of each string.
     pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -66,7 +66,7 @@ impl Waiting {
         })
     }
 
-    /// Takes the text of a row back, if it is the last. Says whether it was.
+    /// Removes the string of a row if it is the last; returns whether it was.
     pub(super) fn pop_if(&mut self, row: usize) -> bool {
         let is_last = self.rows.pop_if(|last| *last as usize == row).is_some();
         if is_last {
@@ -105,7 +105,7 @@ impl Interner {
         self.bytes.len() - SHORT_BYTES
     }
 
-    /// Where each text ends, and all of them.
+    /// Returns the end of each string, and the bytes of all.
     pub(super) fn texts(&self) -> (&[u32], &[u8]) {
         (&self.ends, &self.bytes[..self.bytes()])
     }
@@ -115,7 +115,7 @@ impl Interner {
         (self.ends, self.bytes)
     }
 
-    /// The text of a code.
+    /// Returns the string of a code.
     pub(super) fn text(&self, code: u32) -> &[u8] {
         let (start, len) = self.place(code);
         &self.bytes[start..start + len]
@@ -143,7 +143,7 @@ impl Interner {
         texts.hashes = hashes;
     }
 
-    /// Sets the code of each text that was fetched in `codes`, at its row.
+    /// Sets, at its row in `codes`, the code of each fetched string.
     pub(super) fn codes(&mut self, texts: &Waiting, codes: &mut [u32]) {
         for (((start, len), &hash), &row) in texts.places().zip(&texts.hashes).zip(&texts.rows) {
             codes[row as usize] = self.code(hash, &texts.bytes, start, len);
@@ -162,15 +162,16 @@ impl Interner {
         folded(low ^ b, high ^ a)
     }
 
-    /// Asks for the slot that a hash points to.
+    /// Prefetches the slot of a hash.
     #[inline(always)]
     fn fetch_slot(&self, hash: u64) {
         let mask = self.slots.len().wrapping_sub(1);
         fetch(self.slots.as_ptr().wrapping_add(hash as usize & mask).cast());
     }
 
-    /// Asks for the text of the slot that holds a string of this hash, if there is one. Of slots half
-    /// in use every fourth text is not in the first one, and would be a miss that nothing overlaps.
+    /// Prefetches the string of the slot with this hash, if there is one. With half of the slots in
+    /// use, every fourth string is not in its first slot, and would be a cache miss that nothing
+    /// overlaps.
     #[inline(always)]
     fn fetch_text(&self, hash: u64) {
         let mask = self.slots.len().wrapping_sub(1);
@@ -253,7 +254,7 @@ impl Interner {
         }
     }
 
-    /// Sets the slots of strings that have none yet, so few that all their misses overlap.
+    /// Moves strings into the new table, so few that all their cache misses overlap.
     fn move_in(&mut self, codes: Range<usize>) {
         let mut hashes = [0; MOVED_AT_ONCE];
         for (hash, code) in hashes.iter_mut().zip(codes.clone()) {
@@ -275,7 +276,7 @@ impl Interner {
     }
 }
 
-/// The string as words, padded with zeros; `len` at most [`SHORT_BYTES`].
+/// Returns the string as words, padded with zeros; `len` is at most [`SHORT_BYTES`].
 #[inline(always)]
 fn words(bytes: &[u8], start: usize, len: usize) -> [u64; 4] {
     let masks = &MASKS[len];
@@ -291,7 +292,7 @@ fn words(bytes: &[u8], start: usize, len: usize) -> [u64; 4] {
     }
 }
 
-/// For each length, the bytes of each word that belong to the text.
+/// For each length, the bytes of each word that belong to the string.
 static MASKS: [[u64; 4]; SHORT_BYTES + 1] = {
     let mut masks = [[0; 4]; SHORT_BYTES + 1];
     let mut len = 0;
@@ -306,20 +307,20 @@ static MASKS: [[u64; 4]; SHORT_BYTES + 1] = {
     masks
 };
 
-/// Asks for a line of the cache.
+/// Prefetches a cache line.
 #[inline(always)]
 fn fetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and faults nowhere, wherever it points.
+        // SAFETY: a prefetch dereferences nothing, and does not fault on any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
 
-/// Both halves of the product.
+/// Folds both halves of the product.
 #[inline(always)]
 fn folded(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

@@ -6,14 +6,14 @@ use super::Cell;
 use super::time::timed;
 use crate::{Kind, exact};
 
-/// Finds the type that a load gives a column of these values, whatever their order and however
-/// they are shared out.
+/// Finds the type that a load gives a column of these values, whatever their order and their
+/// distribution among workers.
 #[derive(Debug, Clone)]
 pub struct KindFinder {
     kind: Kind,
-    /// The least and the greatest digits of exact numbers, by how many stand after the point.
+    /// The least and the greatest mantissa of exact numbers, by the number of decimals.
     exact: Vec<(u8, i128, i128)>,
-    /// Whether there is a day that has no nanosecond.
+    /// Whether some day has a midnight outside the range of timestamps.
     has_far_day: bool,
 }
 
@@ -39,14 +39,14 @@ impl KindFinder {
         }
     }
 
-    /// Takes in what another one saw.
+    /// Adds the values that another finder has seen.
     pub fn join(&mut self, other: &KindFinder) {
         self.kind = self.kind.widened(other.kind);
         self.has_far_day |= other.has_far_day;
         other.exact.iter().for_each(|&exact| self.add_exact(exact));
     }
 
-    /// The type of a column of all of them.
+    /// Returns the type of a column of all values.
     pub fn kind(&self) -> Kind {
         let fits = |to: u8| {
             let fits = |&(scale, least, greatest): &(u8, i128, i128)| {

@@ -1,4 +1,4 @@
-//! Rows as parsers write them, field by field, into the columns of a segment.
+//! Parsers write rows, field by field, into the columns of a segment.
 //!
 //! ```text
 //!  parser ─→ RowBuilder ─→ one ColumnBuilder a field ─→ RawColumn
@@ -6,8 +6,8 @@
 //!            or roll back   a value asks for it          the segment is full
 //! ```
 //!
-//! Every format writes through [`RowBuilder`]. A worker has one of its own, over all its segments, so
-//! that dictionaries and the state of fields live on.
+//! Every format writes through [`RowBuilder`]. A worker keeps its own over all its segments, with
+//! the dictionaries and the state of fields.
 
 mod cell;
 mod column;
@@ -35,21 +35,21 @@ use column::ColumnBuilder;
 pub struct FieldId(u32);
 
 impl FieldId {
-    /// The `index`-th field, in the order of first sight.
+    /// Makes the id of the `index`-th field, in the order of first appearance.
     pub fn new(index: usize) -> Self {
         FieldId(index as u32)
     }
 
-    /// Its place among the fields, in the order of first sight.
+    /// Returns its index among the fields, in the order of first appearance.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Takes the values of one message after the other. A field that is set twice in a message keeps
-/// the later value.
+/// Receives the values of one message after another. If a message sets a field twice, the later
+/// value counts.
 pub trait Row {
-    /// The field of this name, known or new; `None` where its values are not wanted.
+    /// Returns the field with this name, known or new; `None` if its values are not wanted.
     fn field(&mut self, name: &str) -> Option<FieldId>;
 
     /// Receives a value without a field, because its name exceeds the limits.
@@ -61,9 +61,9 @@ pub trait Row {
     fn integer(&mut self, field: FieldId, value: i64);
     /// Sets a field to `mantissa` divided by 10^`scale`, `scale` at most 18.
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8);
-    /// Sets a field to a number that has no method of its own: [`Cell::Wide`] or [`Cell::Rounded`].
+    /// Sets a field to a number without its own method: [`Cell::Wide`] or [`Cell::Rounded`].
     fn number(&mut self, field: FieldId, number: Cell<'static>);
-    /// Sets a field to a floating number.
+    /// Sets a field to a float.
     fn float(&mut self, field: FieldId, value: f64);
     /// Sets a field to a day, counted from 1970-01-01.
     fn date(&mut self, field: FieldId, days: i32);
@@ -71,24 +71,24 @@ pub trait Row {
     fn timestamp(&mut self, field: FieldId, nanoseconds: i64);
     /// Sets a field to a string of at most 1 GiB.
     fn text(&mut self, field: FieldId, value: &str);
-    /// The same for a string that starts like `ahead`, whatever follows it there: short strings are
+    /// Sets a field to a string that begins `ahead`, whatever follows it there: short strings are
     /// copied without a branch on their length.
     fn text_ahead(&mut self, field: FieldId, value: &str, ahead: &[u8; 32]) {
         let _ = ahead;
         self.text(field, value);
     }
-    /// The same for a string that the field had in the row before, too.
+    /// Sets a field to the string that it had in the row before.
     fn text_again(&mut self, field: FieldId, value: &str) {
         self.text(field, value);
     }
-    /// Sets a field to NULL, which it also is if it is not set.
+    /// Sets a field to NULL, which is also the default.
     fn null(&mut self, field: FieldId);
 }
 
-/// Cells (rows × columns) of a segment, so that a table of thousands of columns has short ones.
+/// Maximum number of cells (rows × columns) of a segment, so that wide tables have short segments.
 const SEGMENT_CELLS_MAX: usize = 1 << 24;
 
-/// Bytes of plain text of a segment, which are numbered in 32 bits.
+/// Maximum bytes of plain strings of a segment, since their offsets have 32 bits.
 const SEGMENT_TEXT_BYTES_MAX: usize = 1 << 30;
 
 /// The columns of a segment while rows are written; see the module.
@@ -100,26 +100,26 @@ pub struct RowBuilder {
     row: usize,
     rows_max: usize,
     columns_max: usize,
-    /// Whether other fields are not wanted.
+    /// Whether fields that are not in the schema are ignored.
     is_closed: bool,
     finds_times: bool,
     refused: Refused,
     packing: Packing,
 }
 
-/// Fields that had no place among the columns.
+/// Fields that were refused because there are too many columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refused {
     /// The names of the first hundred.
     pub names: Vec<Box<str>>,
-    /// How often a new name was refused; a name that comes again may count again.
+    /// The number of refused new names; a repeated name may count again.
     pub count: u64,
 }
 
 const REFUSED_NAMES_MAX: usize = 100;
 
 impl Refused {
-    /// Adds those of another builder.
+    /// Adds the refused fields of another builder.
     pub fn add(&mut self, other: Refused) {
         self.count += other.count;
         for name in other.names {
@@ -131,7 +131,7 @@ impl Refused {
 }
 
 impl RowBuilder {
-    /// A builder without fields and rows, for at most `columns_max` fields.
+    /// Makes a builder without fields and rows, for at most `columns_max` fields.
     pub fn new(columns_max: usize) -> Self {
         RowBuilder {
             names: HashMap::new(),
@@ -146,7 +146,7 @@ impl RowBuilder {
         }
     }
 
-    /// The same, but columns whose strings all are dates or timestamps in ISO 8601 become such columns
+    /// Makes columns of dates or timestamps if all strings of a column are such in ISO 8601
     /// ([`Cell::of_time`]), for formats that have no types for them.
     #[must_use]
     pub fn finding_times(mut self) -> Self {
@@ -155,7 +155,7 @@ impl RowBuilder {
         self
     }
 
-    /// Packs as `packing` says, from the first field on.
+    /// Sets the packing of all fields; call it before the first field.
     #[must_use]
     pub(crate) fn packing(mut self, packing: Packing) -> Self {
         self.packing = packing;
@@ -163,7 +163,7 @@ impl RowBuilder {
         self
     }
 
-    /// A builder of the fields of `schema` and no others.
+    /// Makes a builder of the fields of `schema` and no others.
     pub fn with_fields(schema: &Schema) -> Self {
         Self::with_fields_packed(schema, Packing::default())
     }
@@ -190,30 +190,29 @@ impl RowBuilder {
         }
     }
 
-    /// Rows of the segment so far.
+    /// Returns the number of rows of the segment so far.
     pub fn rows(&self) -> usize {
         self.row
     }
 
-    /// Whether the segment has to be handed on, by [`finish_segment`](Self::finish_segment),
-    /// before another row begins.
+    /// Whether [`finish_segment`](Self::finish_segment) must be called before the next row.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.row >= self.rows_max
     }
 
-    /// The fields' names in the order of first sight.
+    /// Yields the fields' names in the order of first appearance.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|column| &*column.name)
     }
 
-    /// Fields beyond the most there may be.
+    /// Returns the fields beyond the maximum number.
     pub fn refused(&self) -> &Refused {
         &self.refused
     }
 
-    /// Hands every column of the segment to `take`, field by field, and begins the next segment.
-    /// A field that no message of the segment has does not come: it is NULL there.
+    /// Passes every column of the segment to `take`, field by field, and begins the next segment. A
+    /// field that no message of the segment has is left out: it is NULL there.
     pub fn finish_segment(&mut self, mut take: impl FnMut(FieldId, &RawColumn)) {
         for (index, column) in self.columns.iter_mut().enumerate() {
             column.finish(self.row, |raw| take(FieldId::new(index), raw));
@@ -222,40 +221,40 @@ impl RowBuilder {
         self.rows_max = self.rows_allowed();
     }
 
-    /// The dictionary of a field's codes, in order: the end of each string, and all bytes. Empty if the
-    /// field has no codes.
+    /// Returns the dictionary of a field's codes, in order: the end of each string, and all bytes.
+    /// Empty if the field has no codes.
     pub fn dictionary(&self, field: FieldId) -> (&[u32], &[u8]) {
         self.columns[field.index()].dictionary()
     }
 
-    /// How many values of a field, of rows so far, lost digits because they became floats.
+    /// Returns how many of a field's values so far lost digits by becoming floats.
     pub fn rounded(&self, field: FieldId) -> u64 {
         self.columns[field.index()].rounded()
     }
 
-    /// The shapes of a field's dates and timestamps in this segment, before it is finished; empty if it
-    /// has none.
+    /// Returns the shapes of a field's dates and timestamps in this segment, before it is finished;
+    /// empty if it has none.
     pub(crate) fn take_shapes(&mut self, field: FieldId) -> Shapes {
         self.columns[field.index()].take_shapes()
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub(crate) fn fields(&self) -> usize {
         self.columns.len()
     }
 
-    /// Whether a field's values came to be text; they are from now on.
+    /// Whether a field has become a column of strings.
     pub(crate) fn is_text(&self, field: FieldId) -> bool {
         self.columns[field.index()].is_text()
     }
 
-    /// Makes a field without a value in this segment one of strings.
+    /// Makes a field without a value in this segment a column of strings.
     pub(crate) fn make_text(&mut self, field: FieldId) {
         self.columns[field.index()].make_text();
     }
 
-    /// The fields in the order of first sight, with their dictionaries, when all is written;
-    /// `None` for a field that no message had.
+    /// Returns the fields in the order of first appearance, with their dictionaries, after the last
+    /// segment; `None` for a field that no message had.
     pub(crate) fn into_fields(self) -> Vec<Option<PartField>> {
         self.columns.into_iter().map(ColumnBuilder::into_field).collect()
     }

@@ -1,52 +1,53 @@
-//! Strings that are the same but for a number at their end, and their codes.
+//! Codes of strings that differ only in a number at their end.
 //!
-//! Accounts, customers, orders often have such names: `ACC082752`. If the numbers are dense, a table by
-//! number gives the code at once: no hash, no copy that waits for its look-up, and four bytes of the
-//! cache per string in place of thirty. A form is taken from a string that occurred: its length, its
-//! prefix, and the number of digits after it. It distinguishes its own strings from all others.
+//! Accounts, customers, orders often have such names: `ACC082752`. If the numbers are dense, a
+//! table indexed by number gives the code at once: no hash, no copy that waits for its lookup, and
+//! four bytes of cache per string instead of thirty. A form is derived from a string that occurred:
+//! its length, its prefix, and the number of digits after it. It distinguishes its own strings from
+//! all others.
 
 use super::interner::{NO_CODE, SHORT_BYTES};
 
-/// Bytes of a string that may have a form.
+/// Maximum length of a string that may have a form.
 const BYTES_MAX: usize = 16;
 
-/// Digits of a number; those before them belong to the prefix.
+/// Maximum number of digits; earlier digits belong to the prefix.
 const DIGITS_MAX: usize = 7;
-/// With fewer digits there are few strings, which are found as well without this.
+/// With fewer digits there are so few strings that the hash table is as fast.
 const DIGITS_MIN: usize = 2;
 
-/// The maximum number of places of a table for each string of the dictionary.
+/// Maximum number of table entries per string of the dictionary.
 const PLACES_A_TEXT: usize = 4;
 
-/// Strings of other forms that are looked up before there is another try, if so few had this one.
+/// After this many lookups of strings of other forms, if few had this one, another form is tried.
 const OTHERS_MAX: u32 = 1_024;
 const TRIES: u32 = 8;
 
-/// See the module.
+/// Codes by number, for strings of one form.
 #[derive(Debug, Default)]
 pub(super) struct Numbered {
     form: Form,
     /// Codes by number; [`NO_CODE`] for unknown ones.
     codes: Vec<u32>,
-    /// Strings of the form that were learnt or are too far apart, and strings of other forms.
+    /// Strings of the form, learned or too far apart, and strings of other forms.
     own: u32,
     others: u32,
     tries: u32,
 }
 
-/// The common form of strings; at first, the empty one.
+/// The common form of strings; the empty one at first.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Form {
     len: usize,
-    /// The bytes before the digits, as a number of `mask`.
+    /// The bytes before the digits, to compare under `mask`.
     first: u128,
     mask: u128,
-    /// The bytes of the last eight that are digits.
+    /// A mask of those of the last eight bytes that are digits.
     digits: u64,
 }
 
 impl Form {
-    /// The form of a string, if it has one.
+    /// Returns the form of a string, if it has one.
     fn of(text: &[u8]) -> Option<Form> {
         let all = padded(text)?;
         let is_digit = |byte: &&u8| byte.is_ascii_digit();
@@ -60,14 +61,14 @@ impl Form {
         Some(Form { len: text.len(), first: all & mask, mask, digits })
     }
 
-    /// The number of a string of `len` bytes, which are the first of `ahead`; `None` where it has
+    /// Returns the number of the string in the first `len` bytes of `ahead`; `None` if it has
     /// another form.
     #[inline(always)]
     fn number(&self, ahead: u128) -> Option<usize> {
         const ZEROS: u64 = 0x3030_3030_3030_3030;
         const ABOVE_NINE: u64 = 0x7676_7676_7676_7676;
         const HIGH: u64 = 0x8080_8080_8080_8080;
-        // The last eight bytes, the last digit on top.
+        // The last eight bytes, the last digit in the highest byte.
         let last = (ahead << (8 * (BYTES_MAX - self.len) % 128) >> 64) as u64;
         let values = (last ^ ZEROS) & self.digits;
         let is_number = (values.wrapping_add(ABOVE_NINE) | values) & HIGH == 0;
@@ -75,7 +76,7 @@ impl Form {
     }
 }
 
-/// Eight digits' values, the first lowest, as a number.
+/// Combines eight digits, the first in the lowest byte, into a number.
 #[inline(always)]
 fn joined(values: u64) -> usize {
     const PAIRS: u64 = 0x0000_00FF_0000_00FF;
@@ -85,7 +86,7 @@ fn joined(values: u64) -> usize {
     (high.wrapping_add(low) >> 32) as usize
 }
 
-/// The bytes of a string, padded with zeros; `None` if they are too many.
+/// Returns the bytes of a string, padded with zeros; `None` if it is too long.
 #[inline]
 fn padded(text: &[u8]) -> Option<u128> {
     let mut bytes = [0; BYTES_MAX];
@@ -94,7 +95,7 @@ fn padded(text: &[u8]) -> Option<u128> {
 }
 
 impl Numbered {
-    /// The code of the text that is the first `len` bytes of `ahead`, if it is known.
+    /// Returns the code of the string in the first `len` bytes of `ahead`, if it is known.
     #[inline(always)]
     pub(super) fn code_ahead(&self, ahead: &[u8; SHORT_BYTES], len: usize) -> Option<u32> {
         if len != self.form.len {
@@ -104,7 +105,7 @@ impl Numbered {
         self.known(self.form.number(ahead)?)
     }
 
-    /// The same for a string after which no bytes may be read.
+    /// Does the same for a string after which no bytes may be read.
     #[inline]
     pub(super) fn code(&self, text: &[u8]) -> Option<u32> {
         if text.len() != self.form.len {
@@ -118,8 +119,8 @@ impl Numbered {
         self.codes.get(number).copied().filter(|&code| code != NO_CODE)
     }
 
-    /// Learns a string of the dictionary, which has `texts` strings, if it has the form. If there is no
-    /// form yet, or few strings have it, this string's form replaces it.
+    /// Learns a string of the dictionary, which has `texts` strings, if it has the form. If there
+    /// is no form yet, or few strings have it, the form of this string replaces it.
     #[inline]
     pub(super) fn learn(&mut self, text: &[u8], code: u32, texts: usize) {
         if text.len() > BYTES_MAX {
@@ -142,7 +143,7 @@ impl Numbered {
         }
     }
 
-    /// A string of another form, no longer than a form is.
+    /// Counts a string of another form, no longer than a form may be.
     fn another(&mut self, text: &[u8]) {
         self.others = self.others.saturating_add(1);
         let is_given_up = self.others >= OTHERS_MAX && self.own < self.others / 4;

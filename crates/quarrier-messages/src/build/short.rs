@@ -1,8 +1,8 @@
-//! Codes of recent strings of up to eight bytes.
+//! A cache of the codes of recent strings of up to eight bytes.
 //!
-//! Many columns have a few short strings: sides, states, currencies, symbols. Such a string is a word
-//! with a single place in the table; if it is there, its code is known at once, and no copy waits for
-//! its look-up. A place holds the string seen last.
+//! Many columns have a few short strings: sides, states, currencies, symbols. Such a string is a
+//! word with a single slot in the table; if it is there, its code is known at once, and no copy
+//! waits for its lookup. A slot holds the most recent of its strings.
 
 /// A string of up to [`WORD_BYTES`] bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) struct Word {
 pub(super) const WORD_BYTES: usize = 8;
 
 impl Word {
-    /// The first `len` bytes of `ahead`, at most [`WORD_BYTES`].
+    /// Makes the word of the first `len` bytes of `ahead`, at most [`WORD_BYTES`].
     #[inline(always)]
     pub(super) fn new(ahead: &[u8; WORD_BYTES], len: usize) -> Self {
         let others = 8 * (WORD_BYTES - len) as u32;
@@ -24,7 +24,7 @@ impl Word {
         Word { bytes: u64::from_le_bytes(*ahead) & mask, len: len as u32 }
     }
 
-    /// The word of a whole text; `None` where it is longer.
+    /// Makes the word of a whole string; `None` if it is longer.
     #[inline]
     pub(super) fn of(text: &[u8]) -> Option<Self> {
         let mut ahead = [0; WORD_BYTES];
@@ -33,7 +33,7 @@ impl Word {
     }
 }
 
-/// A string seen lately, with its code: 16 bytes, so that four share a cache line and none straddles two.
+/// A recent string with its code: 16 bytes, so that four share a cache line and none straddles two.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(16))]
 struct RecentString {
@@ -41,21 +41,21 @@ struct RecentString {
     code: u32,
 }
 
-/// An empty place: no string has this length.
+/// An empty slot: no string has this length.
 const NONE: RecentString = RecentString { word: Word { bytes: 0, len: u32::MAX }, code: 0 };
 
-/// Twice as many places as strings; few strings then touch few cache lines.
+/// Minimum number of slots; there are twice as many slots as strings.
 const PLACES_MIN: usize = 16;
-/// A larger table would take cache from the bytes and columns: 16,384 places take 256 KiB, enough for
-/// one of five thousand strings. Tried and dropped: two strings per place (a mispredicted choice), and
-/// strings of up to 16 bytes in up to 2^18 places (one of a hundred thousand strings is found sooner by
-/// look-ups that wait for their misses together).
+/// A larger table would take cache from the bytes and columns: 16,384 slots take 256 KiB, enough
+/// for a column of five thousand strings. Tried and dropped: two strings per slot (a mispredicted
+/// branch), and strings of up to 16 bytes in up to 2^18 slots (for a hundred thousand strings,
+/// lookups that wait for their cache misses together are faster).
 const PLACES_MAX: usize = 1 << 14;
 
-/// See the module.
+/// The cache: a direct-mapped table of words.
 #[derive(Debug)]
 pub(super) struct Words {
-    /// A power of two of them.
+    /// The slots, a power of two.
     places: Box<[RecentString]>,
 }
 
@@ -66,14 +66,14 @@ impl Default for Words {
 }
 
 impl Words {
-    /// The code of a string, if it is known.
+    /// Returns the code of a string, if it is cached.
     #[inline(always)]
     pub(super) fn code(&self, word: Word) -> Option<u32> {
         let known = self.places.get(self.place(word))?;
         (known.word == word).then_some(known.code)
     }
 
-    /// Knows a string from now on, in the place of another.
+    /// Caches a string in its slot, in place of another.
     #[inline]
     pub(super) fn learn(&mut self, word: Word, code: u32) {
         let at = self.place(word);
@@ -93,8 +93,8 @@ impl Words {
         }
     }
 
-    /// The high half of the product depends on all bytes, so crafted strings can do no worse than evict
-    /// each other.
+    /// Returns the slot of a word: the high half of the product depends on all bytes, so crafted
+    /// strings can do no worse than evict each other.
     #[inline(always)]
     fn place(&self, word: Word) -> usize {
         let product = (word.bytes ^ u64::from(word.len) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,4 +1,4 @@
-//! A column of text: as codes of a dictionary, or as it comes.
+//! A column of strings: as codes of a dictionary, or plain.
 
 use super::interner::{Interner, NO_CODE, SHORT_BYTES, Waiting};
 use super::numbered::Numbered;
@@ -6,38 +6,38 @@ use super::short::{WORD_BYTES, Word, Words};
 use crate::Packing;
 use crate::column::raw::RawData;
 
-/// Strings that wait to be looked up together.
+/// Number of strings to look up together.
 const BATCH: usize = 128;
 const BATCH_BYTES: usize = 64 << 10;
 
-/// A dictionary pays if strings repeat: after this many rows with distinct strings, it must save half
-/// of the rows.
+/// A dictionary pays if strings repeat: after this many rows with distinct strings, it must save
+/// half of the rows.
 const DISTINCT_TRIED: u64 = 1 << 20;
-/// This many strings without a repetition are order numbers or the like: of random ones, there would
-/// have to be billions.
-/// so, there had to be billions.
+/// This many strings without a repetition are taken to be unique, such as order numbers: for random
+/// strings that means billions of possible ones.
 const UNIQUE_TRIED: u64 = 1 << 17;
 
-/// See the module.
+/// The builder of a column of strings.
 #[derive(Debug)]
 pub(super) struct TextBuilder {
     pub(super) rows: usize,
-    /// One a row; rows that wait have [`NO_CODE`] until then.
+    /// A code per row; rows that wait for a lookup have [`NO_CODE`].
     codes: Vec<u32>,
-    /// The last rows whose strings wait for look-up; without a dictionary, those of all rows.
+    /// The last rows, whose strings wait for a lookup; without a dictionary, the strings of all
+    /// rows.
     waiting: Waiting,
-    /// Those that waited before them, and were fetched: while they come into the cache, others
+    /// The rows before those, whose strings were prefetched: they come into the cache while others
     /// are written.
     fetched: Waiting,
     words: Words,
     numbered: Numbered,
     interner: Interner,
     is_plain: bool,
-    /// Rows with a value of the segments before.
+    /// Number of rows with a value in earlier segments.
     seen: u64,
-    /// Rows of this segment without one.
+    /// Number of rows without a value in this segment.
     nulls: u64,
-    /// The most bytes of a dictionary.
+    /// Maximum bytes of a dictionary.
     dictionary_bytes_max: usize,
 }
 
@@ -58,7 +58,7 @@ impl TextBuilder {
         }
     }
 
-    /// Appends a row; returns how many bytes of plain text the segment has.
+    /// Appends a row; returns the segment's bytes of plain strings.
     #[inline(always)]
     pub(super) fn push(&mut self, text: &str) -> usize {
         if text.len() <= WORD_BYTES
@@ -74,7 +74,7 @@ impl TextBuilder {
         self.pushed()
     }
 
-    /// The same for a string followed by readable bytes.
+    /// Does the same for a string that begins the readable bytes `ahead`.
     #[inline(always)]
     pub(super) fn push_ahead(&mut self, text: &str, ahead: &[u8; SHORT_BYTES]) -> usize {
         if text.len() <= WORD_BYTES
@@ -97,7 +97,7 @@ impl TextBuilder {
         self.pushed()
     }
 
-    /// Appends the text of the last row, if its code is known.
+    /// Appends the string of the last row, if its code is known.
     #[inline(always)]
     pub(super) fn push_again(&mut self) -> bool {
         match self.codes.last() {
@@ -116,7 +116,7 @@ impl TextBuilder {
         0
     }
 
-    /// The row's text is the last of `bytes`.
+    /// Finishes a row whose string is the last of `bytes`.
     #[inline(always)]
     fn pushed(&mut self) -> usize {
         self.waiting.ends.push(self.waiting.bytes.len() as u32);
@@ -142,7 +142,7 @@ impl TextBuilder {
         self.rows += 1;
     }
 
-    /// Takes the last row back.
+    /// Removes the last row.
     pub(super) fn pop(&mut self) {
         self.rows -= 1;
         if self.is_plain {
@@ -155,7 +155,7 @@ impl TextBuilder {
         self.nulls -= u64::from(!is_known && !did_wait);
     }
 
-    /// The dictionary of the codes.
+    /// Returns the dictionary of the codes.
     pub(super) fn dictionary(&self) -> (&[u32], &[u8]) {
         self.interner.texts()
     }
@@ -164,7 +164,8 @@ impl TextBuilder {
         self.interner.into_texts()
     }
 
-    /// The segment's data, where `nulls` are the rows without a value; begins the next segment.
+    /// Returns the segment's data, given the rows without a value (`nulls`), and begins the next
+    /// segment.
     pub(super) fn finish(&mut self, nulls: &[u32]) -> RawData {
         self.flush();
         self.set_codes();
@@ -180,7 +181,7 @@ impl TextBuilder {
         RawData::Codes(std::mem::take(&mut self.codes))
     }
 
-    /// Memory of a segment that was handed on.
+    /// Reuses the memory of a finished segment.
     pub(super) fn reuse(&mut self, data: RawData) {
         match data {
             RawData::Codes(mut codes) => {
@@ -196,7 +197,7 @@ impl TextBuilder {
         }
     }
 
-    /// Looks up the fetched strings, and fetches the waiting ones.
+    /// Looks up the prefetched strings, and prefetches the waiting ones.
     #[inline(never)]
     fn flush(&mut self) -> usize {
         if self.is_plain {
@@ -218,7 +219,7 @@ impl TextBuilder {
         0
     }
 
-    /// Looks up the fetched strings. From now on, short and numbered ones are known.
+    /// Looks up the prefetched strings, and caches the short and the numbered ones.
     fn set_codes(&mut self) {
         self.interner.codes(&self.fetched, &mut self.codes);
         let texts = self.interner.len();
@@ -237,8 +238,8 @@ impl TextBuilder {
         self.fetched.clear();
     }
 
-    /// Continues without a dictionary; the segment's codes become strings again. Segments already
-    /// finished still need the dictionary.
+    /// Continues without a dictionary; the segment's codes become strings again. Earlier segments
+    /// still need the dictionary.
     #[cold]
     fn give_up_codes(&mut self) {
         self.is_plain = true;

@@ -1,7 +1,7 @@
 //! Dates and timestamps in ISO 8601, with the shape in which they were written.
 //!
-//! A column whose strings all are such becomes one of dates or timestamps. If another string comes
-//! later, the earlier ones must be restored exactly, so their shapes are kept.
+//! A column whose strings are all dates or timestamps becomes a column of that type. If another
+//! string comes later, the earlier ones must be restored exactly, so their shapes are kept.
 
 use std::fmt::Write;
 
@@ -9,18 +9,18 @@ use quarrier_core::civil::{self, DAY_NS, MINUTE_NS, SECOND_NS};
 
 use super::Cell;
 
-/// The shape of a date or timestamp: everything that makes up its text beside the value.
+/// The shape of a date or timestamp: everything in its string except the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
-    /// As [`Cell::write`] writes it; not from a string.
+    /// The form in which [`Cell::write`] writes it; not from a string.
     Plain,
     /// `2024-05-31`.
     Day,
     /// `2024-05-31T23:59:58.5Z`.
     Time {
-        /// Between day and time: `T` or a blank.
+        /// The separator of day and time: `T` or a blank.
         separator: u8,
-        /// Digits of the second's fraction, 0 to 9.
+        /// Number of decimals of the seconds, 0 to 9.
         digits: u8,
         zone: Zone,
     },
@@ -28,7 +28,7 @@ pub(crate) enum Shape {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Zone {
-    /// None, which counts as UTC.
+    /// No zone, which means UTC.
     Absent,
     /// `Z`.
     Utc,
@@ -36,19 +36,19 @@ pub(crate) enum Zone {
     Ahead(i16),
 }
 
-/// Shapes of a column's rows: each from its row on, ascending; empty where all are plain.
+/// The shapes of a column's rows: each applies from its row on, ascending; empty if all are plain.
 pub(crate) type Shapes = Vec<(u32, Shape)>;
 
 impl<'a> Cell<'a> {
-    /// Parses a date (`2024-05-31`) or timestamp (`2024-05-31T23:59:58.5+01:00`, with a blank or `T`,
-    /// up to nine decimals of the second, `Z` or nothing for UTC) in ISO 8601; `None` for other
-    /// strings, and if 64 bits of nanoseconds do not hold it.
+    /// Parses a date (`2024-05-31`) or timestamp (`2024-05-31T23:59:58.5+01:00`, with a blank or
+    /// `T`, up to nine decimals of the seconds, `Z` or nothing for UTC) in ISO 8601; `None` for
+    /// other strings, and for timestamps outside the range of 64 bits of nanoseconds.
     pub fn of_time(text: &str) -> Option<Cell<'a>> {
         timed(text).map(|(cell, _)| cell)
     }
 }
 
-/// The value of a string and its shape: see [`Cell::of_time`].
+/// Returns the value of a string and its shape: see [`Cell::of_time`].
 #[inline]
 pub(super) fn timed(text: &str) -> Option<(Cell<'static>, Shape)> {
     let bytes = text.as_bytes();
@@ -74,7 +74,7 @@ pub(super) fn timed(text: &str) -> Option<(Cell<'static>, Shape)> {
 }
 
 impl Shape {
-    /// Appends the text of this shape that says `cell`.
+    /// Appends `cell` in this shape.
     pub(crate) fn write(self, cell: Cell<'_>, out: &mut String) {
         match (self, cell) {
             (Shape::Time { separator, digits, zone }, Cell::Timestamp(nanoseconds)) => {
@@ -91,7 +91,7 @@ impl Shape {
                     }
                 }
             }
-            // A column of dates that became one of timestamps.
+            // The column had dates and became one of timestamps.
             (Shape::Day, Cell::Timestamp(nanoseconds)) => {
                 Cell::Date(civil::split(nanoseconds).0).write(out);
             }
@@ -119,21 +119,21 @@ fn written(done: std::fmt::Result) {
     debug_assert!(done.is_ok(), "a String takes everything");
 }
 
-/// The days of `YYYY-MM-DD` from 1970-01-01, from year 1 on.
+/// Returns the day of `YYYY-MM-DD`, counted from 1970-01-01, from year 1 on.
 #[inline]
 fn day(bytes: &[u8]) -> Option<i32> {
     let (year, month, day) = (digits(&bytes[..4])?, digits(&bytes[5..7])?, digits(&bytes[8..10])?);
     civil::day(year, month, day).filter(|_| year > 0)
 }
 
-/// The number that at most 18 digits are, and nothing else.
+/// Parses at most 18 digits and nothing else.
 pub(crate) fn digits(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |value, &byte| {
         byte.is_ascii_digit().then(|| 10 * value + i64::from(byte - b'0'))
     })
 }
 
-/// Nanoseconds and number of the second's decimals, and the rest of the bytes.
+/// Returns the nanoseconds of a fraction, its number of decimals, and the rest of the bytes.
 fn fraction(bytes: &[u8]) -> Option<(i64, u8, &[u8])> {
     let Some((b'.', rest)) = bytes.split_first() else { return Some((0, 0, bytes)) };
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -151,7 +151,7 @@ fn zone(bytes: &[u8]) -> Option<Zone> {
         [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
             let (hours, minutes) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?);
             let ahead = (hours * 60 + minutes) as i16;
-            // `-00:00` says that the zone is not known, and would come back as `+00:00`.
+            // `-00:00` means an unknown zone, and would be written as `+00:00`.
             let is_known = hours < 24 && minutes < 60 && (ahead != 0 || *sign == b'+');
             is_known.then_some(Zone::Ahead(if *sign == b'-' { -ahead } else { ahead }))
         }
@@ -159,7 +159,7 @@ fn zone(bytes: &[u8]) -> Option<Zone> {
     }
 }
 
-/// The shape of a row.
+/// Returns the shape of a row.
 pub(crate) fn shape_of(shapes: &[(u32, Shape)], row: usize) -> Shape {
     let at = shapes.partition_point(|&(first, _)| first as usize <= row);
     at.checked_sub(1).map_or(Shape::Plain, |at| shapes[at].1)

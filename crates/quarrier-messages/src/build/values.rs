@@ -1,19 +1,19 @@
-//! The values of a column while rows are written, as narrow as they all allow.
+//! The values of a column while rows are written, in the narrowest type that holds them.
 
 use quarrier_core::civil::midnight;
 
 use super::Cell;
 use super::text::TextBuilder;
 
-/// Rows so far; the type is the least that holds them, and stays from segment to segment.
+/// The rows so far. The type is the narrowest that holds them, and stays from segment to segment.
 #[derive(Debug)]
 pub(super) enum Values {
-    /// Nothing but NULL.
+    /// A number of NULLs.
     Null(usize),
     Boolean(Vec<bool>),
     Integer(Vec<i64>),
     Decimal(u8, Vec<i64>),
-    /// The same for mantissas beyond 64 bits, or more than 18 decimals.
+    /// Mantissas that exceed 64 bits or 18 decimals.
     Wide(u8, Vec<i128>),
     Float(Vec<f64>),
     Date(Vec<i32>),
@@ -21,7 +21,7 @@ pub(super) enum Values {
     Text(Box<TextBuilder>),
 }
 
-/// A mantissa at a greater scale, where it fits.
+/// Returns a mantissa at a greater scale, if it fits.
 #[inline(always)]
 pub(super) fn rescaled(mantissa: i64, scale: u8, to: u8) -> Option<i64> {
     if scale == to {
@@ -31,7 +31,7 @@ pub(super) fn rescaled(mantissa: i64, scale: u8, to: u8) -> Option<i64> {
     mantissa.checked_mul(*POWERS.get(usize::from(digits))?)
 }
 
-/// Powers of ten that 64 bits hold.
+/// The powers of ten that fit 64 bits.
 const POWERS: [i64; 19] = {
     let mut powers = [1; 19];
     let mut at = 1;

@@ -1,4 +1,4 @@
-//! Columns that get a value of another type.
+//! Converts a column to a wider type when it gets a value of another type.
 
 use quarrier_core::civil::midnight;
 
@@ -8,17 +8,17 @@ use super::time::{Shape, shape_of};
 use super::values::Values;
 use crate::{Kind, Packing};
 
-/// The rows without a value, the shapes of strings, and how strings are packed.
+/// The rows without a value, the shapes of strings, and the packing of strings.
 pub(super) type Written<'w> = (&'w [u32], &'w [(u32, Shape)], Packing);
 
-/// Rows in another type.
+/// The rows in a wider type.
 pub(super) struct Wider {
     pub(super) values: Values,
     /// How many of them lost digits.
     pub(super) rounded: u64,
 }
 
-/// The same rows in a type that holds `cell` too; `None` where theirs does.
+/// Returns the same rows in a type that holds `cell`, too; `None` if the current type does.
 pub(super) fn to_hold(values: &Values, written: Written<'_>, cell: Cell<'_>) -> Option<Wider> {
     let kind = values.kind().widened(cell.kind());
     if let Kind::Decimal { scale } = kind {
@@ -41,8 +41,8 @@ pub(super) fn to_hold(values: &Values, written: Written<'_>, cell: Cell<'_>) -> 
     Some(converted(values, written, Kind::Text))
 }
 
-/// Storage for exact numbers with `scale` decimals, as wide as the rows and the value need; `None` if
-/// 38 digits are not enough.
+/// Returns storage for exact numbers with `scale` decimals, as wide as the rows and the value need;
+/// `None` if 38 digits are not enough.
 fn exact_for(values: &Values, scale: u8, cell: Cell<'_>) -> Option<Values> {
     let (mut is_wide, mut fits) = (scale > 18 || matches!(values, Values::Wide(..)), true);
     let mut check = |cell: Cell<'_>| match cell.mantissa(scale) {
@@ -50,7 +50,7 @@ fn exact_for(values: &Values, scale: u8, cell: Cell<'_>) -> Option<Values> {
         None => fits = false,
     };
     check(cell);
-    // Those of the same scale are known to fit.
+    // Numbers of the same scale are known to fit.
     if values.kind() != (Kind::Decimal { scale }) && !matches!(values, Values::Null(_)) {
         (0..values.rows()).for_each(|row| check(values.cell(row)));
     }
@@ -59,7 +59,7 @@ fn exact_for(values: &Values, scale: u8, cell: Cell<'_>) -> Option<Values> {
     })
 }
 
-/// The same rows in a wider type; in one wider still where 64 bits do not hold them.
+/// Returns the rows in a wider type; in an even wider one if 64 bits do not hold them.
 fn converted(values: &Values, written: Written<'_>, kind: Kind) -> Wider {
     let to = match kind {
         Kind::Null => Values::Null(0),
@@ -82,7 +82,7 @@ fn converted(values: &Values, written: Written<'_>, kind: Kind) -> Wider {
     filled(to, values, written)
 }
 
-/// `to`, which is empty, with the rows of `values`, which it holds.
+/// Fills `to`, which is empty, with the rows of `values`, which it can hold.
 fn filled(mut to: Values, values: &Values, (nulls, shapes, _): Written<'_>) -> Wider {
     let is_float = matches!(to, Values::Float(_));
     let mut rounded = 0;
@@ -118,7 +118,7 @@ impl Values {
         }
     }
 
-    /// A row's value; of text, which nothing is wider than, none.
+    /// Returns a row's value; none for strings, since no type is wider.
     fn cell(&self, row: usize) -> Cell<'_> {
         match self {
             Values::Null(_) | Values::Text(_) => Cell::Null,

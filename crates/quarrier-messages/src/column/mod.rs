@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  RawColumn ─→ pack ─→ SegmentColumn
-//!                        ├ valid   a bit a row, where there are NULLs
+//!                        ├ valid   one bit per row, if there are NULLs
 //!                        ├ data    Packed: base + narrow lanes │ Float │ Texts
 //!                        └ zones   least and greatest of the segment and of each block
 //! ```

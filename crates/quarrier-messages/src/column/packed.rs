@@ -1,7 +1,7 @@
 //! Integers as differences from the least value, in lanes as narrow as these need.
 
-/// Integers, one a row: row `r` is `base + lane r`. Rows without a value, and the rows that
-/// fill up the last word of 64, have lane 0 (in runs: whatever the run has).
+/// Integers, one per row: row `r` is `base + lane r`. Rows without a value, and the rows that pad
+/// the last word of 64, have lane 0 (in runs: the value of the run).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     pub(super) base: i64,
@@ -9,11 +9,11 @@ pub struct Packed {
     pub(super) rows: u32,
 }
 
-/// How much each row is more than the base. Vectors of numbers are as long as the rows filled up
-/// to a multiple of 64.
+/// The difference of each row from the base. Vectors of numbers have a length padded to a multiple
+/// of 64 rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lanes {
-    /// Nothing: every row is the base.
+    /// No lanes: every row is the base.
     Constant,
     /// 0 or 1: bit `row % 64` of word `row / 64`.
     Bits(Vec<u64>),
@@ -23,11 +23,11 @@ pub enum Lanes {
     U16(Vec<u16>),
     /// Up to 2³² - 1.
     U32(Vec<u32>),
-    /// All there is; `base + lane` wraps.
+    /// All 64 bits; `base + lane` wraps.
     U64(Vec<u64>),
-    /// Rows that stay the same for long: run `i` has `values[i]` up to, without, row `ends[i]`.
+    /// Runs of equal rows: run `i` has `values[i]`, up to but excluding row `ends[i]`.
     Runs {
-        /// The end of each run, rising; the last is the number of rows.
+        /// The end of each run, ascending; the last is the number of rows.
         ends: Vec<u32>,
         /// A lane for each run.
         values: Vec<u64>,
@@ -35,26 +35,26 @@ pub enum Lanes {
 }
 
 impl Packed {
-    /// The value of lane 0: the least value.
+    /// Returns the value of lane 0: the least value.
     pub fn base(&self) -> i64 {
         self.base
     }
 
-    /// The lanes.
+    /// Returns the lanes.
     pub fn lanes(&self) -> &Lanes {
         &self.lanes
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows as usize
     }
 
-    /// The number of one row.
+    /// Returns the number of one row.
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn get(&self, row: usize) -> i64 {
         assert!(row < self.rows as usize, "row {row} of {}", self.rows);
         let lane = match &self.lanes {
@@ -106,7 +106,7 @@ impl Packed {
     ///
     /// # Panics
     ///
-    /// May, if there is no such row.
+    /// May panic if a row does not exist.
     pub fn gather(&self, places: &[u32], out: &mut Vec<i64>) {
         match &self.lanes {
             Lanes::U8(lanes) => pick(self.base, lanes, places, out),
@@ -122,7 +122,7 @@ impl Packed {
                 self.base.wrapping_add_unsigned(bit)
             })),
             Lanes::Runs { ends, values } => {
-                // Neighbours are usually in the same run.
+                // Adjacent rows are usually in the same run.
                 let (mut run, mut rows) = (0, 0..0);
                 out.extend(places.iter().map(|place| {
                     if !rows.contains(place) {
@@ -135,14 +135,14 @@ impl Packed {
         }
     }
 
-    /// Every number, in order.
+    /// Returns every number, in order.
     pub fn to_vec(&self) -> Vec<i64> {
         let mut all = vec![0; self.rows as usize];
         self.unpack(0, &mut all);
         all
     }
 
-    /// Bytes of memory taken.
+    /// Returns the bytes of memory.
     pub fn nbytes(&self) -> usize {
         match &self.lanes {
             Lanes::Constant => 0,

@@ -1,21 +1,21 @@
-//! Columns as parsers write them: a segment of rows, not packed yet.
+//! Columns as parsers write them: a segment of rows that is not packed yet.
 
 use crate::Kind;
 
-/// Rows of a segment: a multiple of [`BLOCK_ROWS`], few enough that a segment's columns stay in
+/// Rows of a segment: a multiple of [`BLOCK_ROWS`], and few enough that a segment's columns stay in
 /// the cache while they are packed.
 pub const SEGMENT_ROWS: usize = 65_536;
 
 /// Rows of a block, the unit that scans skip or evaluate: 64 words of a bitmap.
 pub const BLOCK_ROWS: usize = 4_096;
 
-/// One column of one segment. Rows without a value hold 0 (or empty text) in `data`.
+/// One column of one segment. Rows without a value have 0 (or an empty string) in `data`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawColumn {
-    /// One bit a row, bit `row % 64` of word `row / 64`, set where there is a value; empty where
-    /// every row has one.
+    /// One bit per row, bit `row % 64` of word `row / 64`, set if there is a value; empty if every
+    /// row has one.
     pub valid: Vec<u64>,
-    /// One value a row.
+    /// One value per row.
     pub data: RawData,
 }
 
@@ -24,11 +24,11 @@ pub struct RawColumn {
 pub enum RawData {
     /// Only NULL, this many rows.
     Null(usize),
-    /// One bit a row.
+    /// Booleans, one bit per row.
     Boolean {
         /// Bit `row % 64` of word `row / 64`.
         bits: Vec<u64>,
-        /// Rows.
+        /// The number of rows.
         rows: usize,
     },
     /// Integers.
@@ -40,35 +40,34 @@ pub enum RawData {
         /// The digits.
         mantissas: Vec<i64>,
     },
-    /// The same, of up to 38 digits.
+    /// Integers of up to 38 digits divided by 10^`scale`.
     Wide {
         /// The number of decimals, at most 38; the same for all rows.
         scale: u8,
         /// The digits.
         mantissas: Vec<i128>,
     },
-    /// Numbers of IEEE 754.
+    /// Floats of 64 bits.
     Float(Vec<f64>),
     /// Days from 1970-01-01.
     Date(Vec<i32>),
     /// Nanoseconds from 1970-01-01 00:00:00 UTC.
     Timestamp(Vec<i64>),
-    /// Text by its number in a dictionary that its writer keeps over many segments, in the order
-    /// of first sight.
+    /// Strings by their code in a dictionary that the writer keeps over many segments, in the order
+    /// of first appearance.
     Codes(Vec<u32>),
-    /// Text, where there are too many different ones for a dictionary: row `r` is
+    /// Plain strings, if there are too many distinct ones for a dictionary: row `r` is
     /// `bytes[ends[r - 1]..ends[r]]`.
     Text {
-        /// Where each row's text ends.
+        /// The end of each row's string.
         ends: Vec<u32>,
-        /// All of it, UTF-8.
+        /// The bytes of all strings, UTF-8.
         bytes: Vec<u8>,
     },
 }
 
 impl RawData {
-    /// Integers as values of a type that is made of them; of any other type, as whole
-    /// numbers.
+    /// Makes data of integers: of a type that they represent, otherwise of integers.
     pub(crate) fn of_numbers(kind: Kind, numbers: Vec<i64>) -> RawData {
         match kind {
             Kind::Boolean => {
@@ -84,7 +83,7 @@ impl RawData {
         }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         match self {
             RawData::Null(rows) | RawData::Boolean { rows, .. } => *rows,

@@ -6,7 +6,7 @@ use super::texts::Texts;
 use super::zone::Zone;
 use crate::{Kind, Value};
 
-/// One column of at most [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS) rows. Never changes.
+/// One column of at most [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS) rows. It never changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SegmentColumn {
     pub(super) kind: Kind,
@@ -22,26 +22,26 @@ pub struct SegmentColumn {
 pub enum Data {
     /// No row has a value.
     Null,
-    /// Truth values (0 and 1), integers, mantissas, days and nanoseconds.
+    /// Booleans (0 and 1), integers, mantissas, days and nanoseconds.
     Whole(Packed),
-    /// Text by its code: in the dictionary of the table's column, or of the part before it is
+    /// Strings by their code in the dictionary of the table's column, or of the part before it is
     /// assembled.
     Codes(Packed),
-    /// Floats that are an integer divided by 10^`exponent`, each of them exactly what that
-    /// division of two floats gives. No NaN, no infinity, no -0. Numbers and floats compare
-    /// alike, and different numbers are different floats.
+    /// Floats that are an integer divided by 10^`exponent`: each is exactly the result of that
+    /// division of two floats. No NaN, no infinity, no -0. The integers have the order of the
+    /// floats, and different integers are different floats.
     Scaled {
         /// At most 18.
         exponent: u8,
-        /// Less than 2^51 either way.
+        /// Of magnitude less than 2^51.
         packed: Packed,
     },
-    /// Mantissas that do not all fit 64 bits, but whose differences do: a row's is the sum of `shift`
+    /// Mantissas that do not all fit 64 bits, but whose differences do: each is the sum of `shift`
     /// and its packed number.
     Shifted {
         /// The addend; the least packed number is `i64::MIN`.
         shift: i128,
-        /// The rest.
+        /// The packed numbers.
         packed: Packed,
     },
     /// Unpacked mantissas of up to 38 digits, padded with 0 to a multiple of 64 rows.
@@ -53,18 +53,19 @@ pub enum Data {
 }
 
 impl SegmentColumn {
-    /// Packs a parser's column: chooses the encoding, computes zone maps. 1 to 2 ns per value.
+    /// Packs a parser's column: chooses the encoding and computes the zone maps. Takes 1 to 2 ns
+    /// per value.
     ///
     /// # Panics
     ///
-    /// If `raw` has no rows or more than [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS), where
-    /// `valid` is not as long as the rows, where a number has more than 38 digits and where text is
+    /// If `raw` has no rows or more than [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS), if `valid`
+    /// does not match the number of rows, if a number has more than 38 digits, or if a string is
     /// not UTF-8.
     pub fn pack(raw: &RawColumn) -> SegmentColumn {
         super::pack::pack(raw)
     }
 
-    /// A column without a value in any of its rows.
+    /// Makes a column without any value.
     pub fn nulls(kind: Kind, rows: usize) -> SegmentColumn {
         let zone = |rows: usize| Zone { nulls: rows as u32, ..Zone::EMPTY };
         let blocks = (0..rows).step_by(BLOCK_ROWS).map(|at| zone(BLOCK_ROWS.min(rows - at)));
@@ -78,18 +79,18 @@ impl SegmentColumn {
         }
     }
 
-    /// The type of the values. In a table, the type of the table's column.
+    /// Returns the type of the values. In a table, the type of the table's column.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows as usize
     }
 
-    /// One bit per row, set if there is a value; bits after the last row are 0. Empty if every row has
-    /// a value.
+    /// Returns one bit per row, set if there is a value; bits after the last row are 0. Empty if
+    /// every row has a value.
     pub fn valid(&self) -> &[u64] {
         &self.valid
     }
@@ -98,32 +99,33 @@ impl SegmentColumn {
     ///
     /// # Panics
     ///
-    /// May, if there is no such row.
+    /// May panic if the row does not exist.
     #[inline]
     pub fn is_valid(&self, row: usize) -> bool {
         self.valid.is_empty() || self.valid[row / 64] >> (row % 64) & 1 == 1
     }
 
-    /// The values.
+    /// Returns the values.
     pub fn data(&self) -> &Data {
         &self.data
     }
 
-    /// The zone map of all rows.
+    /// Returns the zone map of all rows.
     pub fn zone(&self) -> Zone {
         self.zone
     }
 
-    /// The zone map of each block of [`BLOCK_ROWS`] rows; the last may have fewer.
+    /// Returns the zone map of each block of [`BLOCK_ROWS`] rows; the last block may have fewer.
     pub fn blocks(&self) -> &[Zone] {
         &self.blocks
     }
 
-    /// The value of a row; `texts` is the dictionary of the codes. For showing rows, not for scans.
+    /// Returns the value of a row; `texts` is the dictionary of the codes. For display, not for
+    /// scans.
     ///
     /// # Panics
     ///
-    /// If there is no such row, and where there are codes but no text of that number.
+    /// If the row does not exist, or a code has no string.
     pub fn value<'t>(&'t self, row: usize, texts: Option<&'t Texts>) -> Value<&'t str> {
         assert!(row < self.rows(), "row {row} of {}", self.rows);
         if !self.is_valid(row) {
@@ -145,12 +147,12 @@ impl SegmentColumn {
         }
     }
 
-    /// The number of a row, in a column of integers or exact numbers (then it is the mantissa),
-    /// booleans, dates or timestamps.
+    /// Returns the number of a row, in a column of integers, exact numbers (then it is the
+    /// mantissa), booleans, dates or timestamps.
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn number(&self, row: usize) -> Option<i128> {
         let number = match &self.data {
             Data::Whole(packed) => packed.get(row).into(),
@@ -161,7 +163,8 @@ impl SegmentColumn {
         self.is_valid(row).then_some(number)
     }
 
-    /// Every number of such a column, 0 or anything if there is no value; nothing of another type.
+    /// Returns every number of such a column, arbitrary ones for rows without a value; empty for
+    /// other types.
     pub fn to_numbers(&self) -> Vec<i128> {
         match &self.data {
             Data::Whole(packed) => packed.to_vec().into_iter().map(i128::from).collect(),
@@ -173,16 +176,16 @@ impl SegmentColumn {
         }
     }
 
-    /// Whether there are numbers that 64 bits do not hold.
+    /// Whether some numbers exceed 64 bits.
     pub fn is_wide(&self) -> bool {
         matches!(self.data, Data::Shifted { .. } | Data::Exact(_))
     }
 
-    /// The float of a row, of a column of floats.
+    /// Returns the float of a row, in a column of floats.
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn float(&self, row: usize) -> Option<f64> {
         let float = match &self.data {
             Data::Scaled { exponent, packed } => scaled(packed.get(row), *exponent),
@@ -192,11 +195,11 @@ impl SegmentColumn {
         self.is_valid(row).then_some(float)
     }
 
-    /// The code of a row's text, where the segment has codes.
+    /// Returns the code of a row's string, if the segment has codes.
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn code(&self, row: usize) -> Option<u32> {
         match &self.data {
             Data::Codes(packed) if self.is_valid(row) => Some(packed.get(row) as u32),
@@ -204,11 +207,11 @@ impl SegmentColumn {
         }
     }
 
-    /// The string of a row, in a column of strings; `texts` is the dictionary of the codes.
+    /// Returns the string of a row, in a column of strings; `texts` is the dictionary of the codes.
     ///
     /// # Panics
     ///
-    /// If there is no such row, and where there are codes but no text of that number.
+    /// If the row does not exist, or a code has no string.
     pub fn text<'t>(&'t self, row: usize, texts: Option<&'t Texts>) -> Option<&'t str> {
         if !self.is_valid(row) {
             return None;
@@ -223,8 +226,8 @@ impl SegmentColumn {
         }
     }
 
-    /// Every float of a segment of floats, 0 or anything if there is no value; nothing of
-    /// another type.
+    /// Returns every float of a segment of floats, arbitrary ones for rows without a value; empty
+    /// for other types.
     pub fn to_floats(&self) -> Vec<f64> {
         match &self.data {
             Data::Float(values) => values[..self.rows()].to_vec(),
@@ -235,7 +238,7 @@ impl SegmentColumn {
         }
     }
 
-    /// The name of the encoding, for people: `16-bit`, `dictionary, 8-bit`, `runs`.
+    /// Returns the name of the encoding for display: `16-bit`, `dictionary, 8-bit`, `runs`.
     pub fn encoding(&self) -> String {
         match &self.data {
             Data::Null => "all NULL".into(),
@@ -253,7 +256,7 @@ impl SegmentColumn {
         }
     }
 
-    /// Bytes of memory taken, without a dictionary.
+    /// Returns the bytes of memory, without a dictionary.
     pub fn nbytes(&self) -> usize {
         let data = match &self.data {
             Data::Null => 0,
@@ -272,7 +275,7 @@ impl SegmentColumn {
     }
 }
 
-/// an integer as a value of its type.
+/// Converts an integer to a value of its type.
 fn whole(kind: Kind, number: i64) -> Value<&'static str> {
     match kind {
         Kind::Boolean => Value::Boolean(number != 0),
@@ -283,7 +286,7 @@ fn whole(kind: Kind, number: i64) -> Value<&'static str> {
     }
 }
 
-/// The float that a number of [`Data::Scaled`] stands for.
+/// Returns the float that a number of [`Data::Scaled`] represents.
 #[inline]
 pub(crate) fn scaled(number: i64, exponent: u8) -> f64 {
     number as f64 / POWERS[exponent as usize]

@@ -12,19 +12,19 @@ use super::texts::{Dictionary, Texts};
 use super::zone::Zone;
 use crate::{DIGITS_MAX, Kind};
 
-/// Bytes that are moved at once.
+/// Bytes to move at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Where bytes go.
+/// Writes to a sink.
 pub(crate) struct Output<'w> {
     sink: &'w mut dyn Write,
     piece: Vec<u8>,
 }
 
-/// Where bytes come from.
+/// Reads from a source.
 pub(crate) struct Input<'r> {
     source: &'r mut dyn Read,
-    /// The maximum number of bytes left.
+    /// Maximum number of bytes left.
     left: u64,
     piece: Vec<u8>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Input<'r> {
 pub(crate) trait Number: Copy {
     const BYTES: usize;
     fn put(self, out: &mut Vec<u8>);
-    /// From exactly this many bytes.
+    /// Converts exactly this many bytes.
     fn of(bytes: &[u8]) -> Self;
 }
 
@@ -57,7 +57,7 @@ macro_rules! number {
 
 number!(u8, u16, u32, u64, i64, i128, f64);
 
-/// The bytes were not written by [`Output`].
+/// Makes the error for bytes that [`Output`] did not write.
 pub(crate) fn wrong(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
@@ -77,7 +77,7 @@ impl<'w> Output<'w> {
         self.sink.write_all(&self.piece)
     }
 
-    /// A list without its length.
+    /// Writes a list without its length.
     fn numbers<T: Number>(&mut self, numbers: &[T]) -> io::Result<()> {
         for numbers in numbers.chunks(PIECE_BYTES / T::BYTES) {
             self.piece.clear();
@@ -155,12 +155,12 @@ impl<'w> Output<'w> {
 }
 
 impl<'r> Input<'r> {
-    /// A reader of a source of at most `bytes` bytes.
+    /// Makes a reader of a source of at most `bytes` bytes.
     pub(crate) fn new(source: &'r mut dyn Read, bytes: u64) -> Self {
         Input { source, left: bytes, piece: Vec::new() }
     }
 
-    /// Bytes that nobody has read.
+    /// Returns the number of bytes that were not read yet.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -217,7 +217,7 @@ impl<'r> Input<'r> {
         Dictionary::checked(texts).ok_or_else(|| wrong("a dictionary without order"))
     }
 
-    /// A segment of `rows` rows, within the limit, with codes below `codes`.
+    /// Reads a segment of `rows` rows, within the limit, with codes below `codes`.
     pub(crate) fn segment(
         &mut self,
         kind: Kind,
@@ -320,13 +320,13 @@ impl<'r> Input<'r> {
     }
 }
 
-/// Lanes, if their number is right.
+/// Makes lanes, and returns whether their number is right.
 fn of<T>(lanes: impl Fn(Vec<T>) -> Lanes, list: Vec<T>, count: usize) -> (Lanes, bool) {
     let is_right = list.len() == count;
     (lanes(list), is_right)
 }
 
-/// Whether all numbers, those that fill up the last word as well, are below `end` and none below 0.
+/// Whether all numbers, including those that pad the last word, are in `0..end`.
 fn is_within(packed: &Packed, end: usize) -> bool {
     fn most<T: Copy + Into<u64> + Ord>(lanes: &[T]) -> u64 {
         lanes.iter().copied().max().map_or(0, Into::into)

@@ -1,14 +1,14 @@
-//! Many strings in one allocation, and such a list in order.
+//! Many strings in one allocation, and sorted lists of them.
 
 use std::ops::Deref;
 
 use super::zone::bytes_key;
 
-/// The most bytes of one [`Texts`], so that Arrow's 32-bit offsets reach all of them.
+/// Maximum bytes of one [`Texts`], so that Arrow's 32-bit offsets reach all of them.
 pub const TEXTS_BYTES_MAX: usize = i32::MAX as usize;
 
-/// Strings one after another: text `i` is `bytes[ends[i - 1]..ends[i]]`. 4 bytes a string beside its
-/// own.
+/// Strings end to end: string `i` is `bytes[ends[i - 1]..ends[i]]`. Takes 4 bytes per string
+/// besides its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts {
     ends: Vec<u32>,
@@ -16,29 +16,29 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// None yet.
+    /// Makes an empty list.
     pub fn new() -> Self {
         Texts::default()
     }
 
-    /// Strings that end where `ends` says. Checks every byte.
+    /// Makes a list of strings with these ends. Checks every byte.
     ///
     /// # Panics
     ///
-    /// If `ends` falls or does not end with `bytes`, if a string is not UTF-8, and beyond
-    /// [`TEXTS_BYTES_MAX`]: a parser passes on only valid ones.
+    /// If `ends` decreases or does not end with `bytes`, if a string is not UTF-8, and beyond
+    /// [`TEXTS_BYTES_MAX`]: a parser passes on only valid strings.
     pub fn from_parts(ends: Vec<u32>, bytes: Vec<u8>) -> Self {
         let wrong = wrong(&ends, &bytes);
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
         Texts { ends, bytes }
     }
 
-    /// The same for arbitrary parts; `None` if they are invalid.
+    /// Does the same for untrusted parts; `None` if they are invalid.
     pub(crate) fn checked(ends: Vec<u32>, bytes: Vec<u8>) -> Option<Self> {
         wrong(&ends, &bytes).is_none().then_some(Texts { ends, bytes })
     }
 
-    /// Appends one and gives its number; `None`, and nothing changes, where it would be too much.
+    /// Appends a string and returns its number; `None`, without a change, if it exceeds the limit.
     pub fn push(&mut self, text: &str) -> Option<u32> {
         let end = self.bytes.len() + text.len();
         if end > TEXTS_BYTES_MAX || self.ends.len() >= u32::MAX as usize {
@@ -49,7 +49,7 @@ impl Texts {
         Some((self.ends.len() - 1) as u32)
     }
 
-    /// How many.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -59,20 +59,22 @@ impl Texts {
         self.ends.is_empty()
     }
 
-    /// Text number `index`.
+    /// Returns string number `index`.
     ///
     /// # Panics
     ///
-    /// If there is no string of that number.
+    /// If there is no string with this number.
     #[inline]
     pub fn get(&self, index: usize) -> &str {
         let end = self.ends[index] as usize;
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        // SAFETY: `wrong` looked at all bytes and ends, and `push` appends whole strings.
+        // SAFETY: `checked` and `from_parts` keep only parts for which `wrong` found that the bytes
+        // are UTF-8 and that each end is a character boundary; `push` appends whole strings.
+        // Nothing else changes the fields.
         unsafe { std::str::from_utf8_unchecked(&self.bytes[start..end]) }
     }
 
-    /// The first eight bytes of one as a number: see [`text_key`].
+    /// Returns the first eight bytes of a string as a number: see [`text_key`].
     ///
     /// [`text_key`]: crate::column::zone::text_key
     #[inline]
@@ -88,29 +90,29 @@ impl Texts {
         }
     }
 
-    /// All of them, in order of their numbers.
+    /// Yields all strings, in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Where each text ends in [`bytes`](Self::bytes); never less than the one before, nor more
-    /// than there are bytes.
+    /// Returns the end of each string in [`bytes`](Self::bytes); ascending, and at most the number
+    /// of bytes.
     pub fn ends(&self) -> &[u32] {
         &self.ends
     }
 
-    /// The bytes of all strings, without separators.
+    /// Returns the bytes of all strings, without separators.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes of memory taken.
+    /// Returns the bytes of memory.
     pub fn nbytes(&self) -> usize {
         4 * self.ends.capacity() + self.bytes.capacity()
     }
 }
 
-/// Why these parts are invalid.
+/// Returns why these parts are invalid.
 fn wrong(ends: &[u32], bytes: &[u8]) -> Option<String> {
     if bytes.len() > TEXTS_BYTES_MAX {
         return Some(format!("texts of {} bytes are too long", bytes.len()));
@@ -153,24 +155,25 @@ pub struct Dictionary {
 impl Dictionary {
     /// # Panics
     ///
-    /// If `texts` are not in strictly rising order.
+    /// If `texts` are not in strictly ascending order.
     pub fn from_sorted(texts: Texts) -> Self {
         let sorted = Dictionary::checked(texts);
         assert!(sorted.is_some(), "a dictionary is in order, each text once");
         sorted.unwrap_or_default()
     }
 
-    /// The same for strings in any order; `None` if it is not a rising one.
+    /// Does the same for untrusted strings; `None` if they are not in strictly ascending order.
     pub(crate) fn checked(texts: Texts) -> Option<Self> {
         let is_rising = (1..texts.len()).all(|at| texts.get(at - 1) < texts.get(at));
         is_rising.then_some(Dictionary { texts })
     }
 
-    /// The code of `text`, or else (`Err`) that of the first greater string. A binary search.
+    /// Returns the code of `text`, or else (`Err`) that of the first greater string. A binary
+    /// search.
     ///
     /// # Errors
     ///
-    /// The text is not in the dictionary; the code may be its length.
+    /// If the string is not in the dictionary; the code may be the dictionary's length.
     pub fn code_of(&self, text: &str) -> Result<u32, u32> {
         let (mut low, mut high) = (0, self.texts.len());
         while low < high {

@@ -1,19 +1,20 @@
 //! Zone maps: the least and greatest value of a segment or block, by which scans skip it.
 
-/// The zone map of a segment or a block. Numbers, timestamps, days, booleans and dictionary codes stand for
-/// themselves (decimals by their mantissa), floats for their [`float_key`], plain strings for their [`text_key`].
+/// The zone map of a segment or a block. Numbers, timestamps, days, booleans and dictionary codes
+/// are their own keys (decimals by their mantissa), the key of a float is its [`float_key`], that
+/// of a plain string its [`text_key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zone {
     /// The least value; `i128::MAX` if there is none.
     pub min: i128,
     /// The greatest value; `i128::MIN` if there is none.
     pub max: i128,
-    /// Rows without a value.
+    /// The number of rows without a value.
     pub nulls: u32,
 }
 
 impl Zone {
-    /// The zone map of no row.
+    /// The zone map without rows.
     pub const EMPTY: Zone = Zone { min: i128::MAX, max: i128::MIN, nulls: 0 };
 
     /// Whether no row has a value.
@@ -21,7 +22,7 @@ impl Zone {
         self.min > self.max
     }
 
-    /// The zone map of the rows of both.
+    /// Returns the zone map of the rows of both.
     #[must_use]
     pub fn joined(self, other: Zone) -> Zone {
         Zone {
@@ -31,14 +32,14 @@ impl Zone {
         }
     }
 
-    /// The least and the greatest, where there are values and 64 bits hold them: so do they where
-    /// the column has no wide numbers.
+    /// Returns the least and the greatest value, if there are values and both fit 64 bits, as they
+    /// do in a column without wide numbers.
     pub fn narrow(self) -> Option<(i64, i64)> {
         let ends = (i64::try_from(self.min).ok()?, i64::try_from(self.max).ok()?);
         (!self.is_without_values()).then_some(ends)
     }
 
-    /// The zone with both bounds moved by a function that keeps their order.
+    /// Returns the zone map with both bounds mapped by a function that keeps their order.
     pub(crate) fn moved(self, by: impl Fn(i128) -> i128) -> Zone {
         if self.is_without_values() {
             return self;
@@ -47,8 +48,8 @@ impl Zone {
     }
 }
 
-/// An integer that compares as the float does; any NaN is `i64::MAX`, after infinity, and both zeros
-/// are 0.
+/// Returns an integer with the order of the floats; any NaN is `i64::MAX`, after infinity, and both
+/// zeros are 0.
 #[inline]
 pub fn float_key(value: f64) -> i64 {
     if value.is_nan() {
@@ -59,14 +60,14 @@ pub fn float_key(value: f64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// The first eight bytes of a string as a number: it never falls from one text to a greater one,
-/// and may be the same for both.
+/// Returns the first eight bytes of a string as a number: a greater string never has a smaller key,
+/// but may have the same one.
 #[inline]
 pub fn text_key(text: &str) -> i64 {
     bytes_key(text.as_bytes())
 }
 
-/// As [`text_key`], for a part of a string.
+/// Does what [`text_key`] does, for a part of a string.
 #[inline]
 pub(crate) fn bytes_key(bytes: &[u8]) -> i64 {
     let mut first = [0; 8];

@@ -1,14 +1,14 @@
-//! Numbers and words that are a whole text, as FIX, CSV and XML have them.
+//! Numbers and keywords that fill a whole field, as in FIX, CSV and XML.
 
 use crate::build::Cell;
 use crate::{DIGITS_MAX as EXACT_MAX, exact};
 
-/// Decimal digits that 64 bits hold, whatever they are.
+/// Any number of this many decimal digits fits 64 bits.
 const DIGITS_MAX: usize = 19;
 const SCALE_MAX: usize = 18;
 
-/// The value of an untyped field: a number as in JSON, or else a string. Numbers that a numeric column
-/// would not restore unchanged (`007`, `+1`, `.5`, `1.`) are strings.
+/// Returns the value of an untyped field: a number as in JSON, or else a string. Numbers that a
+/// numeric column would not restore unchanged (`007`, `+1`, `.5`, `1.`) are strings.
 pub(in crate::format) fn found(text: &str) -> Cell<'_> {
     let bytes = text.as_bytes();
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
@@ -24,8 +24,8 @@ pub(in crate::format) fn found(text: &str) -> Cell<'_> {
     number(bytes).or_else(|| exponent(text)).unwrap_or(Cell::Text(text))
 }
 
-/// An exact number, `-?[0-9]*(\.[0-9]*)?` with at least one digit; leading zeros are allowed. `None`
-/// for anything else. A float if 38 digits do not hold it.
+/// Parses an exact number, `-?[0-9]*(\.[0-9]*)?` with at least one digit; leading zeros are
+/// allowed. `None` for anything else. Returns a float if 38 digits do not hold it.
 #[inline]
 pub(in crate::format) fn number(text: &[u8]) -> Option<Cell<'static>> {
     let is_negative = text.first() == Some(&b'-');
@@ -61,15 +61,15 @@ fn signed(magnitude: u64, is_negative: bool) -> Option<i64> {
     if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// A number, `-?[0-9]*(\.[0-9]*)?` with a digit somewhere, that may have any number of digits; `None`
-/// for one that no float holds.
+/// Parses `-?[0-9]*(\.[0-9]*)?` with at least one digit and any number of them; `None` if it
+/// exceeds the range of floats.
 #[cold]
 pub(in crate::format) fn long(text: &[u8]) -> Option<Cell<'static>> {
     let text = std::str::from_utf8(text).ok()?;
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
     let (whole, mut part) = digits.split_once('.').unwrap_or((digits, ""));
     let whole = whole.trim_start_matches('0');
-    // Zeros at the end are the first to go if there is no room for all digits.
+    // If there is no room for all digits, drop trailing zeros first.
     let count = |part: &str| match whole {
         "" => part.trim_start_matches('0').len(),
         whole => whole.len() + part.len(),
@@ -97,7 +97,7 @@ fn float(text: &[u8]) -> Option<Cell<'static>> {
     value.is_finite().then_some(Cell::Float(value))
 }
 
-/// A number with an exponent, as JSON has them.
+/// Parses a number with an exponent, as in JSON.
 #[cold]
 fn exponent(text: &str) -> Option<Cell<'static>> {
     let (mantissa, exponent) = text.split_once(['e', 'E'])?;

@@ -1,4 +1,4 @@
-//! Formats: bytes of a message to the fields of a row. A folder each.
+//! Formats: each parses the bytes of a message into the fields of a row, in its own folder.
 
 mod cell;
 mod decimal;

@@ -6,14 +6,14 @@ use foldhash::fast::RandomState;
 
 use crate::build::{FieldId, Row};
 
-/// A path: of a field, or with more paths below.
+/// The path of a field, or of a node with more paths below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::format) struct PathId(u32);
 
 impl PathId {
     /// The message itself.
     pub(in crate::format) const ROOT: PathId = PathId(0);
-    /// A path beyond the limits, with all below it.
+    /// A path beyond the limits, with everything below it.
     const BEYOND: PathId = PathId(u32::MAX);
 }
 
@@ -27,13 +27,13 @@ pub(in crate::format) struct Paths {
 #[derive(Debug, Default)]
 struct Node {
     name: String,
-    /// Not asked for yet; not wanted; wanted.
+    /// `None` before the lookup; inside `None` if its values are not wanted.
     field: Option<Option<FieldId>>,
     keys: HashMap<Box<str>, PathId, RandomState>,
     elements: Vec<PathId>,
 }
 
-/// A longer path is not kept.
+/// Maximum length of a path; longer ones are not kept.
 const NAME_BYTES_MAX: usize = 1_024;
 
 /// The field of a message that is a scalar.
@@ -41,11 +41,11 @@ const ROOT_NAME: &str = "value";
 
 impl Paths {
     pub(in crate::format) fn new(columns_max: usize) -> Self {
-        // Objects, and names that were refused, take a place too.
+        // Objects and refused names occupy nodes, too.
         Paths { nodes: vec![Node::default()], nodes_max: 4 * columns_max + 1_024 }
     }
 
-    /// The path of a member.
+    /// Returns the path of a member.
     pub(in crate::format) fn member(&mut self, of: PathId, key: &str) -> PathId {
         let Some(node) = self.nodes.get(of.0 as usize) else { return PathId::BEYOND };
         if let Some(&path) = node.keys.get(key) {
@@ -63,7 +63,7 @@ impl Paths {
         path
     }
 
-    /// The path of an element.
+    /// Returns the path of an element.
     pub(in crate::format) fn element(&mut self, of: PathId, index: usize) -> PathId {
         let Some(node) = self.nodes.get(of.0 as usize) else { return PathId::BEYOND };
         if let Some(&path) = node.elements.get(index) {
@@ -79,7 +79,7 @@ impl Paths {
         path
     }
 
-    /// The field at a path, `None` where its values are not wanted.
+    /// Returns the field at a path; `None` if its values are not wanted.
     #[inline]
     pub(in crate::format) fn field(&mut self, path: PathId, row: &mut impl Row) -> Option<FieldId> {
         match self.nodes.get(path.0 as usize) {

@@ -1,4 +1,4 @@
-//! A message a line.
+//! Formats with a message per line.
 
 use memchr::{memchr, memrchr};
 
@@ -8,22 +8,23 @@ use crate::build::Row;
 
 /// A format in which a line is a message.
 pub trait LineFormat: Send {
-    /// Parses the line that `text` starts with and that ends at `end`, where a line feed stands
-    /// or nothing.
+    /// Parses the line at the start of `text`, which ends at `end`, before a line feed or the end
+    /// of the text.
     ///
     /// # Errors
-    /// Why it is rejected; the row may have been set in part.
+    /// Why the message is rejected; some fields of the row may have been set.
     fn line(&mut self, text: &[u8], end: usize, row: &mut impl Row) -> Result<(), Fault>;
 
-    /// Parses lines the fast way, while it can; says whether the chunk is done. Stops before a
-    /// line that has to be looked at by [`line`](Self::line); the row may have been set in part.
+    /// Parses lines on the fast path as long as it can; returns whether the chunk is done. Stops
+    /// before a line that [`line`](Self::line) has to parse; some fields of the row may have been
+    /// set.
     fn lines<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         let _ = taker;
         chunk.at >= chunk.until
     }
 }
 
-/// Reads lines of a format. Lines with nothing but blanks are no messages.
+/// Reads lines of a format. Blank lines are not messages.
 #[derive(Debug)]
 pub struct Lines<F> {
     format: F,
@@ -31,12 +32,12 @@ pub struct Lines<F> {
 }
 
 impl<F: LineFormat> Lines<F> {
-    /// Lines of `format`, of at most `message_bytes_max` bytes.
+    /// Makes a reader of lines of `format`, of at most `message_bytes_max` bytes.
     pub fn new(format: F, message_bytes_max: usize) -> Self {
         Lines { format, message_bytes_max }
     }
 
-    /// Looks at the line at `at` with care. False where it does not end in the bytes.
+    /// Parses the line at `at` on the slow path. Returns false if it does not end within the bytes.
     #[inline(never)]
     fn line<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         let text = &chunk.bytes[chunk.at..];
@@ -61,7 +62,7 @@ impl<F: LineFormat> Lines<F> {
         true
     }
 
-    /// The line at `at` is longer than a message may be.
+    /// Rejects the line at `at`, which is longer than a message may be.
     #[cold]
     fn too_long<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         let fault = Fault { at: self.message_bytes_max, what: "longer than a message may be" };
@@ -73,7 +74,7 @@ impl<F: LineFormat> Lines<F> {
     }
 }
 
-/// Skips the rest of a line. If its end lies beyond the chunk, the next line does too.
+/// Skips the rest of a line. If it ends beyond the chunk, the next line starts beyond it, too.
 fn pass(chunk: &mut Chunk<'_>) {
     let until = chunk.until.min(chunk.bytes.len());
     let end = memchr(b'\n', &chunk.bytes[chunk.at..until]);

@@ -1,7 +1,7 @@
-//! Framing: where messages start and end in the bytes of a source.
+//! Framing: finds where messages start and end in the bytes of a source.
 //!
-//! A source may be cut anywhere. A message belongs to the chunk in which it starts, and the reader of
-//! that chunk sees as many later bytes as the message needs.
+//! A source may be cut anywhere. A message belongs to the chunk in which it starts, and the reader
+//! of that chunk sees as many later bytes as the message needs.
 
 mod lines;
 pub use lines::{LineFormat, Lines};
@@ -13,25 +13,25 @@ pub use records::{RecordFormat, Records};
 use crate::Fault;
 use crate::build::Row;
 
-/// Bytes in which messages start.
+/// A range of bytes, and the messages that start in it.
 #[derive(Debug, Clone)]
 pub struct Chunk<'b> {
     /// The bytes of the chunk, and some after it.
     pub bytes: &'b [u8],
-    /// The next message starts here, or after the blanks here.
+    /// The start of the next message, or of the blanks before it.
     pub at: usize,
     /// Messages that start here or later belong to the next chunk.
     pub until: usize,
     /// Whether the source ends with `bytes`.
     pub is_end: bool,
-    /// Whether `at` lies inside a message that is too long and was rejected. The reader that found the
-    /// message sets this if it does not see its end.
+    /// Whether `at` is inside a message that is too long and was rejected. The reader that found
+    /// the message sets this if it does not see its end.
     pub is_inside: bool,
-    /// Lines that started so far, those that are no messages too.
+    /// The number of lines that started so far, with or without messages.
     pub lines: u64,
 }
 
-/// How many bytes the byte order mark at the start of a source has.
+/// Returns the length of the byte order mark at the start of a source.
 pub(crate) fn byte_order_mark(bytes: &[u8]) -> usize {
     let mark = "\u{feff}".as_bytes();
     if bytes.starts_with(mark) { mark.len() } else { 0 }
@@ -46,7 +46,7 @@ pub enum Step {
     More,
 }
 
-/// Takes messages one after the other.
+/// Receives one message after another.
 pub trait Taker {
     /// The receiver of the fields.
     type Row: Row;
@@ -54,56 +54,56 @@ pub trait Taker {
     /// Takes the fields of the next message.
     fn row(&mut self) -> &mut Self::Row;
 
-    /// The message is whole; these are its bytes.
+    /// Accepts the message, which is complete and has these bytes.
     fn commit(&mut self, message: &[u8]);
 
     /// Rejects the message, and removes the fields set so far.
     fn reject(&mut self, reject: Rejected<'_>);
 }
 
-/// A message that is left out.
+/// A rejected message.
 #[derive(Debug, Clone, Copy)]
 pub struct Rejected<'b> {
     /// Its bytes, or the first of them.
     pub bytes: &'b [u8],
-    /// Where it starts in the chunk's bytes.
+    /// The offset of its start in the chunk's bytes.
     pub at: usize,
-    /// How many lines of the chunk started before its own.
+    /// The number of lines of the chunk that started before its own.
     pub line: u64,
-    /// Why.
+    /// The reason.
     pub fault: Fault,
 }
 
-/// Finds and parses the messages of a chunk; one for each worker.
+/// Finds and parses the messages of a chunk. Each worker has its own.
 pub trait Reader: Send {
-    /// Whether messages can be found from any place, by [`start`](Self::start). Where not, the
-    /// bytes of a source are cut in order, by [`end`](Self::end).
+    /// Whether [`start`](Self::start) finds messages from any offset. If not, the bytes of a source
+    /// are divided in order, by [`end`](Self::end).
     fn is_found_anywhere(&self) -> bool {
         true
     }
 
-    /// Examines the first bytes of a source, all of it if `is_end`, before any other call, and stores
-    /// the facts that the readers of all workers need, such as a header. Returns the start of the first
-    /// message, or of the bytes before it; `None` if it needs more bytes.
+    /// Examines the first bytes of a source, all of it if `is_end`, before any other call, and
+    /// stores what the readers of all workers need, such as a header. Returns the start of the
+    /// first message, or of the bytes before it; `None` if it needs more bytes.
     fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         let _ = is_end;
         Some(byte_order_mark(bytes))
     }
 
-    /// The start of the first message after `from`, which may be any place; `None` if none is seen to
-    /// start in `bytes`.
+    /// Returns the start of the first message after `from`, which may be any offset; `None` if none
+    /// is found in `bytes`.
     fn start(&self, bytes: &[u8], from: usize) -> Option<usize>;
 
-    /// A probable start of a message, in a format whose messages cannot be found from any place:
-    /// messages read from there count only if a message before is seen to end there. `None` if there is
-    /// none, or the format does not guess.
+    /// Returns a probable start of a message, in a format whose messages cannot be found from any
+    /// offset. Messages read from there count only if a message before turns out to end there.
+    /// `None` if there is none, or if the format does not guess.
     fn guess(&self, bytes: &[u8]) -> Option<usize> {
         let _ = bytes;
         None
     }
 
-    /// The end of the last whole message of `bytes`, which start with a message, or inside one
-    /// that is too long; 0 where none ends there.
+    /// Returns the end of the last whole message of `bytes`, which start with a message, or inside
+    /// one that is too long; 0 if none ends there.
     fn end(&self, bytes: &[u8], is_inside: bool) -> usize;
 
     /// Parses all messages that start before `until`, and moves `at` past them.

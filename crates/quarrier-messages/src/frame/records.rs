@@ -1,4 +1,4 @@
-//! Messages that say themselves where they end.
+//! Formats whose messages determine their own ends.
 
 use memchr::{memchr, memchr_iter};
 
@@ -8,17 +8,16 @@ use crate::build::Row;
 
 /// A format whose messages may span lines, or share one.
 pub trait RecordFormat: Send {
-    /// Whether messages can be found from any place, by [`start`](Self::start).
+    /// Whether [`start`](Self::start) finds messages from any offset.
     fn is_found_anywhere(&self) -> bool;
 
-    /// Sees the first bytes of a source, before anything else is asked about it; see
-    /// [`Reader::open`].
+    /// Examines the first bytes of a source, before any other call for it; see [`Reader::open`].
     fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         let _ = is_end;
         Some(byte_order_mark(bytes))
     }
 
-    /// A chunk begins; `row` is going to take its messages.
+    /// Begins a chunk, whose messages go to `row`.
     fn begin(&mut self, row: &mut impl Row) {
         let _ = row;
     }
@@ -32,8 +31,8 @@ pub trait RecordFormat: Send {
     /// See [`Reader::start`].
     fn start(&self, bytes: &[u8], from: usize) -> Option<usize>;
 
-    /// The end of the item at the start of `bytes`, a message or not; more than 0. `None` if more bytes
-    /// are needed; with `is_last` there are none.
+    /// Returns the end of the item at the start of `bytes`, a message or not; more than 0. `None`
+    /// if more bytes are needed; with `is_last` there are none.
     fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize>;
 
     /// Whether the bytes between messages are ignorable, neither a message nor a reject.
@@ -42,8 +41,8 @@ pub trait RecordFormat: Send {
         false
     }
 
-    /// Parses messages from `at` on the fast way, while it can. Stops before one that has to be
-    /// looked at by [`message`](Self::message); the row may have been set in part.
+    /// Parses messages from `at` on the fast path as long as it can. Stops before one that
+    /// [`message`](Self::message) has to parse; some fields of the row may have been set.
     fn messages<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         let _ = (chunk, taker);
     }
@@ -51,11 +50,11 @@ pub trait RecordFormat: Send {
     /// Parses a message.
     ///
     /// # Errors
-    /// Why it is rejected; the row may have been set in part.
+    /// Why the message is rejected; some fields of the row may have been set.
     fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault>;
 }
 
-/// Reads messages of a format. Ends of lines between them are not part of them.
+/// Reads messages of a format. Line ends between messages are not part of them.
 #[derive(Debug)]
 pub struct Records<F> {
     format: F,
@@ -63,12 +62,12 @@ pub struct Records<F> {
 }
 
 impl<F: RecordFormat> Records<F> {
-    /// Messages of `format`, of at most `message_bytes_max` bytes.
+    /// Makes a reader of messages of `format`, of at most `message_bytes_max` bytes.
     pub fn new(format: F, message_bytes_max: usize) -> Self {
         Records { format, message_bytes_max }
     }
 
-    /// The message at `at`, False where it does not end in the bytes.
+    /// Parses the message at `at`. Returns false if it does not end within the bytes.
     #[inline]
     fn message<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         let rest = &chunk.bytes[chunk.at..];
@@ -95,7 +94,7 @@ impl<F: RecordFormat> Records<F> {
         true
     }
 
-    /// The message at `at` is longer than a message may be: the rest of its line is passed over.
+    /// Rejects the message at `at`, which is too long, and skips the rest of its line.
     #[cold]
     fn too_long<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         let fault = Fault::new(self.message_bytes_max, "longer than a message may be");
@@ -114,7 +113,7 @@ fn without_line_end(record: &[u8]) -> &[u8] {
     record
 }
 
-/// Passes over the rest of a line.
+/// Skips the rest of a line.
 fn pass(chunk: &mut Chunk<'_>) {
     let until = chunk.until.min(chunk.bytes.len());
     let end = memchr(b'\n', &chunk.bytes[chunk.at.min(until)..until]);
@@ -123,7 +122,7 @@ fn pass(chunk: &mut Chunk<'_>) {
     chunk.at = end.map_or(until.max(chunk.at), |end| chunk.at + end + 1);
 }
 
-/// Passes over the ends of lines; over that of a message's line with the message, whoever's it is.
+/// Skips line ends. The one after a message is skipped with the message, whichever chunk it is in.
 #[inline]
 pub(crate) fn pass_line_ends(chunk: &mut Chunk<'_>) {
     while let Some(byte) = chunk.bytes.get(chunk.at)

@@ -1,4 +1,4 @@
-//! The messages that a worker has parsed.
+//! The messages that one worker has parsed.
 
 use std::collections::HashSet;
 
@@ -19,17 +19,18 @@ pub(super) struct Batch {
     origin: Origin,
     /// The offset of the chunk's bytes in their source.
     offset: u64,
-    /// Segments of this claim so far.
+    /// Number of segments of this claim so far.
     number: u64,
     messages: u64,
-    /// Bytes of memory that the segments take, without dictionaries.
+    /// Bytes of memory of the segments, without dictionaries.
     packed_bytes: usize,
     times: Times,
-    /// The messages' own bytes, where they are kept.
+    /// The messages' original bytes, if they are kept.
     kept: Option<OriginalBytes>,
 }
 
-/// Claims, and segments of a claim, stand in one number for their order.
+/// Claim and segment of the claim are combined in a number that orders them; this is the segment's
+/// part.
 const SEGMENT_BITS: u32 = 20;
 
 impl Batch {
@@ -63,22 +64,22 @@ impl Batch {
         self.number = 0;
     }
 
-    /// The chunk's bytes start at `offset` of the source.
+    /// Sets the offset in the source of the chunk's bytes.
     pub(super) fn at(&mut self, offset: u64) {
         self.offset = offset;
     }
 
-    /// Ends the claim: what follows does not follow in the source.
+    /// Ends the claim: later messages do not follow it in the source.
     pub(super) fn end(&mut self) {
         self.pack();
     }
 
-    /// Messages so far.
+    /// Returns the number of messages so far.
     pub(super) fn messages(&self) -> u64 {
         self.messages + self.rows.rows() as u64
     }
 
-    /// Bytes of memory that they take, where they are packed; of the messages' own, about.
+    /// Returns the bytes of memory of the packed messages, including roughly their original bytes.
     pub(super) fn nbytes(&self) -> usize {
         let dictionaries = (0..self.rows.fields()).map(|at| {
             let (ends, texts) = self.rows.dictionary(FieldId::new(at));
@@ -91,7 +92,7 @@ impl Batch {
         TimeFields::new(&self.rows, &self.segments, &self.times)
     }
 
-    /// Writes the fields of these names again as they were, for they are no times after all.
+    /// Restores the strings of these fields, because not all of their strings are times.
     pub(super) fn write_again(&mut self, names: &HashSet<Box<str>>) {
         let times = std::mem::take(&mut self.times);
         times.write_again(names, &mut self.rows, &mut self.segments);

@@ -1,4 +1,4 @@
-//! The bytes of a claim, a few at a time, so that they are parsed while in the cache.
+//! Reads the bytes of a claim a few at a time, so that they are parsed while in the cache.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use quarrier_core::Error;
 use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
 use quarrier_core::source::{Source, read_full_at};
 
-/// Bytes read at once: few enough that the dictionaries keep most of the cache.
+/// Bytes per read: few enough that the dictionaries keep most of the cache.
 const STEP_BYTES: usize = 128 << 10;
-/// Bytes first read after the claim, for its last message.
+/// Bytes of the first read after the claim, for its last message.
 const AHEAD_BYTES: usize = 4 << 10;
 
-/// Consecutive bytes of a source. Each is in the buffer at its offset modulo the size of a page,
-/// because reads are several times slower otherwise.
+/// Consecutive bytes of a source. Each is in the buffer at its offset modulo the page size, because
+/// reads are several times slower otherwise.
 #[derive(Debug)]
 pub(super) struct Bytes {
     buffer: AlignedBuffer,
@@ -26,7 +26,7 @@ impl Bytes {
         Bytes { buffer: AlignedBuffer::new(2 * STEP_BYTES), held: 0..0, offset: 0 }
     }
 
-    /// Holds nothing; what follows is read from `offset` on.
+    /// Drops all bytes; the next read begins at `offset`.
     pub(super) fn seek(&mut self, offset: u64) {
         let place = (offset % PAGE_BYTES as u64) as usize;
         (self.held, self.offset) = (place..place, offset);
@@ -48,8 +48,8 @@ impl Bytes {
         self.offset + self.held.len() as u64
     }
 
-    /// Drops the first `count` bytes and reads more: a step, but not much beyond `end`, where the claim
-    /// ends; after that, as many as are held.
+    /// Drops the first `count` bytes and reads more: a step, but not much beyond `end`, where the
+    /// claim ends; after that, as many as are in the buffer.
     pub(super) fn more(
         &mut self,
         source: &dyn Source,
@@ -94,7 +94,7 @@ impl Bytes {
             buffer[self.held.clone()].copy_from_slice(&self.buffer[self.held.clone()]);
             self.buffer = buffer;
         } else if self.buffer.len() > 16 * STEP_BYTES && needed < 2 * STEP_BYTES {
-            // One long message must not keep its memory for good.
+            // Do not keep the memory of one long message.
             let mut buffer = AlignedBuffer::new(2 * STEP_BYTES);
             buffer[self.held.clone()].copy_from_slice(&self.buffer[self.held.clone()]);
             self.buffer = buffer;

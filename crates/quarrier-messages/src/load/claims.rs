@@ -8,12 +8,12 @@ use crate::Packing;
 use quarrier_core::sync::lock;
 
 const BYTES_MAX: u64 = 64 << 20;
-/// A little less than a segment, so that claims seldom end with a few rows of another.
+/// A little less than a segment, so that claims rarely end with a few rows of another one.
 fn rows_wanted(packing: Packing) -> u64 {
     (packing.segment_rows as u64 * 31 / 32).max(1)
 }
 
-/// Ranges that follow one another, so long that each fills a segment.
+/// Consecutive ranges, each long enough to fill a segment.
 #[derive(Debug)]
 pub(super) struct Claims {
     next: Mutex<(u64, usize)>,
@@ -22,12 +22,12 @@ pub(super) struct Claims {
     bytes: AtomicU64,
     rows: AtomicU64,
     packing: Packing,
-    /// The most bytes of a range.
+    /// Maximum length of a range in bytes.
     bytes_max: u64,
 }
 
 impl Claims {
-    /// None is longer than `bytes_max`.
+    /// Makes ranges of at most `bytes_max` bytes.
     pub(super) fn new(length: u64, workers: usize, packing: Packing, bytes_max: u64) -> Self {
         Claims {
             next: Mutex::new((0, 0)),
@@ -45,7 +45,7 @@ impl Claims {
         lock(&self.next).0 >= self.length
     }
 
-    /// The next range and its number; `None` at the end.
+    /// Returns the next range and its number; `None` at the end.
     pub(super) fn next(&self) -> Option<(Range<u64>, usize)> {
         let mut next = lock(&self.next);
         let (start, number) = *next;
@@ -59,18 +59,18 @@ impl Claims {
         Some((start..end, number))
     }
 
-    /// Nothing more is handed out.
+    /// Stops handing out ranges.
     pub(super) fn close(&self) {
         lock(&self.next).0 = self.length;
     }
 
-    /// Learns the number of messages in `bytes` bytes.
+    /// Records the number of messages in `bytes` bytes.
     pub(super) fn learn(&self, bytes: u64, rows: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Bytes that fill a segment.
+    /// Returns the number of bytes that fill a segment.
     pub(super) fn wanted_bytes(&self) -> u64 {
         let (bytes, rows) = (self.bytes.load(Ordering::Relaxed), self.rows.load(Ordering::Relaxed));
         if rows == 0 {

@@ -14,10 +14,10 @@ const ZSTANDARD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// A reader of the decompressed source; `None` if it is not compressed.
+/// Returns a reader of the decompressed source; `None` if it is not compressed.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the source cannot be read.
 pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> {
     let mut head = [0; 4];
     let count = read_full_at(source, 0, &mut head)
@@ -28,8 +28,8 @@ pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> 
     }
 }
 
-/// A stream, decompressed if necessary. A reader that answers [`io::ErrorKind::WouldBlock`] is retried
-/// until its first bytes have arrived, or `stop` is true; after these the answer is passed on.
+/// Returns a stream, decompressed if necessary. A reader that returns [`io::ErrorKind::WouldBlock`]
+/// is retried until its first bytes have arrived, or `stop` is true; later the error is passed on.
 ///
 /// # Errors
 /// If its first bytes cannot be read.
@@ -60,7 +60,7 @@ fn is_to_be_asked_again(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-/// How bytes are compressed.
+/// A compression format.
 #[derive(Debug, Clone, Copy)]
 enum Compression {
     Gzip,
@@ -94,7 +94,7 @@ impl Compression {
             Compression::Zstandard => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(compressed);
                 let mut decoder = decoder.map_err(failed)?;
-                // 128 MiB: what zstd itself allows.
+                // 128 MiB, the default limit of zstd itself.
                 decoder.window_log_max(27).map_err(failed)?;
                 Ok(Box::new(decoder))
             }
@@ -102,12 +102,12 @@ impl Compression {
     }
 }
 
-/// A source as a stream.
+/// Returns a source as a stream.
 pub(super) fn in_order(source: &dyn Source) -> impl Read + Send + '_ {
     InOrder { source, at: 0 }
 }
 
-/// A source from its start to its end.
+/// Reads a source from its start to its end.
 struct InOrder<'s> {
     source: &'s dyn Source,
     at: u64,

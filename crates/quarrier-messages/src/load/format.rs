@@ -1,4 +1,4 @@
-//! The formats that are read message by message.
+//! The formats of messages, and their readers.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::format::json::JsonParser;
 use crate::format::xml::{Xml, XmlOpening, XmlParser};
 use crate::frame::{Chunk, Lines, Reader, Records, Step, Taker};
 
-/// How messages are written.
+/// The format of messages.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Format {
-    /// JSON, a message a line.
+    /// JSON, a message per line.
     Json,
-    /// FIX: `tag=value`, a message a line or back to back.
+    /// FIX: `tag=value`, a message per line or back to back.
     Fix(Arc<Dictionary>),
     /// NVFIX: `name=value`.
     Nvfix(Arc<Dictionary>),
@@ -36,7 +36,7 @@ impl Format {
     }
 }
 
-/// The facts that [`Reader::open`] learns from a source's first bytes.
+/// State that [`Reader::open`] derives from a source's first bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Opening {
     csv: CsvOpening,
@@ -44,14 +44,15 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// The names of the columns that a source has also where it has no rows.
+    /// Returns the names of the columns that a source has even without rows.
     pub(super) fn header(&self, limits: &Limits) -> Vec<Box<str>> {
         let names = self.csv.names().into_iter().take(limits.columns_max);
         names.map(String::into_boxed_str).collect()
     }
 
-    /// The header of CSV as a record that says the same everywhere: each name in quotes, with the
-    /// delimiter of the source between them. `None` if the source is no CSV, or was not opened.
+    /// Returns the header of CSV as a record that any reader understands: each name in quotes, with
+    /// the delimiter of the source between them. `None` if the source is not CSV, or was not
+    /// opened.
     pub(crate) fn csv_header(&self) -> Option<Vec<u8>> {
         self.csv.record()
     }
@@ -70,11 +71,11 @@ enum Readers {
 }
 
 impl FormatReader {
-    /// A new reader. The readers of all workers share one `opening`.
+    /// Makes a reader. The readers of all workers share one `opening`.
     pub fn new(format: &Format, limits: &Limits, opening: &Opening) -> Self {
         let bytes_max = limits.message_bytes_max;
         FormatReader(match format {
-            // Those in columns never come here.
+            // Columnar formats have no reader of messages.
             Format::Json | Format::Arrow | Format::Parquet => {
                 Readers::Json(Lines::new(JsonParser::new(limits), bytes_max))
             }
@@ -98,7 +99,7 @@ impl FormatReader {
     }
 }
 
-/// Does the same with the reader of any format.
+/// Evaluates an expression with the reader of any format.
 macro_rules! each {
     ($self:ident, $reader:ident => $work:expr) => {
         match $self {

@@ -1,16 +1,18 @@
-//! The messages' own bytes as a column.
+//! The messages' original bytes as a column.
 
 use crate::column::SegmentColumn;
 use crate::column::raw::{RawColumn, RawData};
 use crate::{Field, Kind, Part, PartField, Schema};
 
-/// The name of the column of the messages' own bytes: see [`Load::keep_bytes`](super::Load::keep_bytes).
+/// The name of the column of the messages' original bytes: see
+/// [`Load::keep_bytes`](super::Load::keep_bytes).
 pub const MESSAGE_COLUMN: &str = "_message";
 
-/// Bytes after which a segment is packed, so that long messages need no more memory than that.
+/// A segment is packed after this many bytes, so that long messages need no more memory.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
-/// The original bytes of a worker's messages: those of the rows being written, and a column for each packed segment.
+/// The original bytes of a worker's messages: those of the rows being written, and a column for
+/// each packed segment.
 #[derive(Debug, Default)]
 pub(super) struct OriginalBytes {
     ends: Vec<u32>,
@@ -23,7 +25,7 @@ impl OriginalBytes {
     pub(super) fn add(&mut self, message: &[u8]) {
         match std::str::from_utf8(message) {
             Ok(text) => self.bytes.extend_from_slice(text.as_bytes()),
-            // No format takes such a message.
+            // No format accepts a message that is not UTF-8.
             Err(_) => self.bytes.extend_from_slice(String::from_utf8_lossy(message).as_bytes()),
         }
         self.ends.push(self.bytes.len() as u32);
@@ -33,7 +35,7 @@ impl OriginalBytes {
         self.bytes.len() >= SEGMENT_BYTES_MAX
     }
 
-    /// Packs the rows' bytes, at least one's.
+    /// Packs the bytes of the rows, at least one.
     pub(super) fn pack(&mut self) {
         let (ends, bytes) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.bytes));
         let raw = RawColumn { valid: Vec::new(), data: RawData::Text { ends, bytes } };
@@ -65,7 +67,7 @@ impl OriginalBytes {
     }
 }
 
-/// The columns that are wanted, that of the bytes among them.
+/// Returns the wanted columns, including that of the bytes.
 pub(super) fn with_messages(schema: &Schema) -> Schema {
     let mut schema = schema.clone();
     schema.fields.retain(|field| &*field.name != MESSAGE_COLUMN);

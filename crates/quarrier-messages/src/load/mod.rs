@@ -1,4 +1,4 @@
-//! Sources into a table, in parallel.
+//! Loads sources into a table, in parallel.
 //!
 //! ```text
 //!  Source ─→ claims ─→ worker: bytes ─→ Reader ─→ Batch ─→ segments ┐
@@ -41,7 +41,7 @@ use crate::{Error, Kind, Limits, Packing, Result, Schema, Table};
 use batch::Batch;
 use run::Take;
 
-/// How messages are to be loaded.
+/// Options for loading messages.
 ///
 /// ```
 /// use quarrier_core::source::Memory;
@@ -66,23 +66,24 @@ pub struct Load<'c> {
     parquet: Option<&'c dyn ColumnReader>,
 }
 
-/// Messages that were loaded.
+/// The result of a load.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
-    /// All of them, in the order of the sources.
+    /// The messages, in the order of the sources.
     pub table: Table,
     /// Rejected messages, in order, at most [`Limits::rejects_max`].
     pub rejects: Vec<Reject>,
-    /// How many were left out.
+    /// The number of rejected messages.
     pub rejected: u64,
-    /// Fields that have no column, because there are too many.
+    /// Fields without a column, because there are too many.
     pub refused: Refused,
-    /// Bytes that were parsed, after decompression.
+    /// The number of parsed bytes, after decompression.
     pub bytes: u64,
 }
 
 impl<'c> Load<'c> {
-    /// Loads messages of `format` with one worker a core, into the columns that are found.
+    /// Makes options for messages of `format`: one worker per core, and columns inferred from the
+    /// messages.
     pub fn new(format: Format) -> Self {
         let limits = Limits::default();
         Load {
@@ -97,7 +98,7 @@ impl<'c> Load<'c> {
         }
     }
 
-    /// So many workers; 0: one a CPU, as if it is not set.
+    /// Sets the number of workers; 0: one per CPU, the default.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = planned_workers(workers);
@@ -119,58 +120,60 @@ impl<'c> Load<'c> {
         self
     }
 
-    /// The columns of `schema` and no others, of its types or, where a value asks for it, wider.
+    /// Loads only the columns of `schema`, with its types or, if a value requires it, wider ones.
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// Whether to keep each message's own bytes, as in the source without the end of the line, in a
-    /// column of strings named [`MESSAGE_COLUMN`] after those of the first messages. They are UTF-8, as
-    /// all messages that parse. Costs their length and 4 bytes per message, and replaces a field of the
-    /// same name. Not for Arrow and Parquet, which have no such bytes.
+    /// Keeps each message's original bytes, as in the source without the end of the line, in a
+    /// column of strings named [`MESSAGE_COLUMN`] after the columns of the messages. They are
+    /// UTF-8, as all messages that parse. Takes their length and 4 bytes per message, and replaces
+    /// a field of the same name. Has no effect on Arrow and Parquet, which have no such bytes.
     #[must_use]
     pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
         self.keeps_bytes = keeps_bytes;
         self
     }
 
-    /// Ends the load soon after `stop` became true, with [`Error::Cancelled`].
+    /// Ends the load soon after `stop` becomes true, with [`Error::Cancelled`].
     #[must_use]
     pub fn cancel(mut self, stop: &'c AtomicBool) -> Self {
         self.stop = Some(stop);
         self
     }
 
-    /// Reads Parquet, which is refused otherwise, by `reader`: that of the crate `quarrier-parquet`.
+    /// Reads Parquet, which is refused otherwise, with `reader`: that of the crate
+    /// `quarrier-parquet`.
     #[must_use]
     pub fn parquet(mut self, reader: &'c dyn ColumnReader) -> Self {
         self.parquet = Some(reader);
         self
     }
 
-    /// Loads sources one after another into one table. What is compressed with gzip or
-    /// Zstandard is decompressed on the way.
+    /// Loads sources one after another into one table. Decompresses sources in gzip or Zstandard
+    /// format.
     ///
     /// # Errors
-    /// When a source cannot be read, its compressed bytes are damaged, or the load is cancelled.
+    /// If a source cannot be read, its compressed bytes are damaged, or the load is cancelled.
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn run(&self, sources: &[&dyn Source]) -> Result<Loaded> {
         self.pieces(sources, usize::MAX, &mut |_| Ok(()))
     }
 
-    /// As [`run`](Self::run), but whenever the loaded messages take more than about `bytes_max` of
-    /// memory, passes them to `take` and continues without them; returns the rest, and the number of
-    /// all bytes. In each piece, a column has the type that the piece's own messages need.
+    /// Loads like [`run`](Self::run), but whenever the loaded messages take more than about
+    /// `bytes_max` of memory, passes them to `take` and continues without them; returns the rest,
+    /// and the number of all bytes. In each piece, a column has the type that the piece's own
+    /// messages need.
     ///
     /// # Errors
-    /// As for `run`, and the errors of `take`.
+    /// The errors of `run`, and the errors of `take`.
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn run_in_pieces(
         &self,
         sources: &[&dyn Source],
@@ -200,7 +203,7 @@ impl<'c> Load<'c> {
         crew.done()
     }
 
-    /// The same with dictionaries that leave room for everything else.
+    /// Returns the same options with dictionaries small enough for a limit on memory.
     fn within(&self, bytes_max: usize) -> Self {
         let mut load = self.clone();
         load.packing.dictionary_bytes = load.packing.dictionary_bytes.min(bytes_max / 8);
@@ -210,23 +213,24 @@ impl<'c> Load<'c> {
     /// Loads a stream, such as standard input; decompresses it as [`run`](Self::run) does.
     ///
     /// # Errors
-    /// When it cannot be read, or the load is cancelled: a read that waits for bytes is not. Arrow
-    /// and Parquet are read into memory first, and refused beyond
+    /// If the stream cannot be read, or the load is cancelled; cancelling does not interrupt a read
+    /// that waits for bytes. Arrow and Parquet are read into memory first, and refused beyond
     /// [`Limits::columnar_stream_bytes_max`].
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn run_stream(&self, name: &str, stream: &mut (dyn Read + Send)) -> Result<Loaded> {
         self.stream_pieces(name, stream, usize::MAX, &mut |_| Ok(()))
     }
 
-    /// As [`run_stream`](Self::run_stream), in pieces as by [`run_in_pieces`](Self::run_in_pieces).
+    /// Loads like [`run_stream`](Self::run_stream), in pieces as
+    /// [`run_in_pieces`](Self::run_in_pieces) does.
     ///
     /// # Errors
-    /// As for `run_stream`, and the errors of `take`.
+    /// The errors of `run_stream`, and the errors of `take`.
     ///
     /// # Panics
-    /// When a worker panics.
+    /// If a worker panics.
     pub fn run_stream_in_pieces(
         &self,
         name: &str,
@@ -255,7 +259,7 @@ impl<'c> Load<'c> {
         crew.done()
     }
 
-    /// Joins the messages of all workers into one table.
+    /// Assembles the messages of all workers into one table.
     fn assembled(
         &self,
         mut batches: Vec<Batch>,
@@ -295,7 +299,7 @@ impl<'c> Load<'c> {
         Ok(loaded)
     }
 
-    /// Whether the load goes on.
+    /// Returns an error if the load was cancelled.
     fn check(&self) -> Result<()> {
         match self.stop {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
@@ -303,7 +307,8 @@ impl<'c> Load<'c> {
         }
     }
 
-    /// Fields in which some strings are times and others not, or whose requested type is another one.
+    /// Returns the fields in which some strings are times and others not, or whose requested type
+    /// differs.
     fn untimed(&self, batches: &[Batch]) -> HashSet<Box<str>> {
         let known: Vec<_> = batches.iter().map(Batch::times).collect();
         let is_other = |name: &str| {

@@ -1,18 +1,18 @@
-//! Messages that were left out.
+//! Rejected messages.
 
 use super::Loaded;
 use super::run::Lines;
 use crate::frame::Rejected;
 use crate::{Fault, Limits};
 
-/// A message that was left out.
+/// A message that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
     /// The source's name.
     pub source: Box<str>,
-    /// Its line: 1, 2, 3 …
+    /// The number of its line, from 1.
     pub line: u64,
-    /// Where it starts in the source, after decompression.
+    /// Its offset in the source, after decompression.
     pub offset: u64,
     /// Why it was rejected.
     pub fault: Fault,
@@ -22,7 +22,7 @@ pub struct Reject {
 }
 
 impl Reject {
-    /// A message of `source` that was left out, at this line and offset.
+    /// Makes a reject of a message of `source` at this line and offset.
     pub(crate) fn new(
         source: &str,
         (line, offset): (u64, u64),
@@ -32,22 +32,22 @@ impl Reject {
         Reject { source: source.into(), line, offset, fault, bytes: bytes.into(), source_number: 0 }
     }
 
-    /// The sort key of rejects.
+    /// Returns the sort key of rejects.
     pub(super) fn place(&self) -> (usize, u64) {
         (self.source_number, self.offset)
     }
 }
 
-/// Where a chunk of messages came from.
+/// The origin of a chunk of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Origin {
-    /// The how manieth source.
+    /// The index of the source.
     pub(super) source: usize,
-    /// The how manieth claim of all sources.
+    /// The index of the claim, among those of all sources.
     pub(super) claim: usize,
 }
 
-/// Rejects of one worker: lines are known only when all workers are done.
+/// Rejects of one worker; their line numbers are known only when all workers are done.
 #[derive(Debug, Default)]
 pub(super) struct Rejects {
     kept: Vec<RejectedMessage>,
@@ -74,7 +74,7 @@ impl Rejects {
         }
     }
 
-    /// `offset` is that of the chunk's bytes.
+    /// Adds a reject; `offset` is that of the chunk's bytes.
     #[cold]
     pub(super) fn add(&mut self, origin: Origin, offset: u64, reject: Rejected<'_>) {
         self.count += 1;

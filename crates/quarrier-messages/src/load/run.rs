@@ -1,4 +1,4 @@
-//! The workers, from source to source.
+//! The workers of a load, which process source after source.
 
 use std::io::Read;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use super::{Load, Loaded};
 use crate::Result;
 use crate::frame::{Chunk, Reader, Step, byte_order_mark};
 
-/// Receives loaded messages when more will follow.
+/// Receives loaded messages before more follow.
 pub(super) type Take<'t> = dyn FnMut(Loaded) -> Result<()> + 't;
 
-/// Bytes of memory that all workers' messages take, and how many they may.
+/// Bytes of memory that all workers' messages take, and the limit.
 struct Held {
     bytes: AtomicUsize,
     bytes_max: usize,
@@ -32,7 +32,7 @@ impl Held {
     }
 }
 
-/// All workers, and the state they keep from one source to the next.
+/// All workers, and the state that they keep from one source to the next.
 pub(super) struct Crew<'l> {
     load: &'l Load<'l>,
     held: Held,
@@ -43,7 +43,7 @@ pub(super) struct Crew<'l> {
     bytes: u64,
 }
 
-/// How many lines of the same source started before each claim.
+/// The number of lines of the same source that started before each claim.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     before: Vec<u64>,
@@ -54,8 +54,8 @@ impl Lines {
         self.before[origin.claim]
     }
 
-    /// Adds consecutive claims, with their numbers in any order; `sum` lines precede them. Returns the
-    /// number of lines after them.
+    /// Adds consecutive claims, with their numbers in any order; `sum` lines precede them. Returns
+    /// the number of lines up to their end.
     fn add(&mut self, mut claims: Vec<(usize, u64)>, mut sum: u64) -> u64 {
         claims.sort_unstable();
         self.before.extend(claims.into_iter().map(|(_, lines)| {
@@ -67,11 +67,11 @@ impl Lines {
     }
 }
 
-/// Claims that a worker took, with the lines that started there.
+/// The claims of a worker, with the numbers of lines that start in them.
 type Account = Vec<(usize, u64)>;
 
 impl<'l> Crew<'l> {
-    /// A crew that hands over its messages whenever they take more than `bytes_max` bytes.
+    /// Makes a crew that hands over its messages whenever they take more than `bytes_max` bytes.
     pub(super) fn new(load: &'l Load<'l>, bytes_max: usize) -> Self {
         let opening = Opening::default();
         let worker = |_| Worker {
@@ -90,7 +90,7 @@ impl<'l> Crew<'l> {
         }
     }
 
-    /// Whether workers can start anywhere in a source.
+    /// Whether workers can start at any offset of a source.
     pub(super) fn is_found_anywhere(&self) -> bool {
         self.workers.iter().all(|worker| worker.reader.is_found_anywhere())
     }
@@ -160,7 +160,7 @@ impl<'l> Crew<'l> {
                 Ok(account)
             })?;
             lines = self.lines.add(accounts, lines);
-            // Where nothing follows, the last piece is empty.
+            // If nothing follows, the last piece is empty.
             if !self.held.is_full() {
                 break;
             }
@@ -170,18 +170,18 @@ impl<'l> Crew<'l> {
         Ok(())
     }
 
-    /// Limits the bytes read at once, so that messages do not exceed the memory by much.
+    /// Limits the bytes to read at once, so that messages do not exceed the memory by much.
     fn claim_bytes_max(&self) -> u64 {
         (self.held.bytes_max / 2 / self.workers.len().max(1)).max(CLAIM_BYTES_MIN) as u64
     }
 
-    /// The messages of all workers so far.
+    /// Returns the messages of all workers so far.
     fn piece(&mut self) -> Result<Loaded> {
         let load = self.load;
         self.held.bytes = AtomicUsize::new(0);
         let opening = &self.opening;
         let batch = |worker: &mut Worker| {
-            // It knows the fields of the rows before by their numbers.
+            // The old reader refers to fields of the earlier rows by number.
             worker.reader = FormatReader::new(&load.format, &load.limits, opening);
             std::mem::replace(&mut worker.batch, load.batch())
         };
@@ -189,23 +189,23 @@ impl<'l> Crew<'l> {
         load.assembled(batches, &self.opening, (&self.names, &self.lines))
     }
 
-    /// Another source; the origin of its first claim.
+    /// Begins another source; returns the origin of its first claim.
     fn begin(&mut self, name: &str) -> Origin {
         self.names.push(name.into());
         Origin { source: self.names.len() - 1, claim: self.lines.before.len() }
     }
 
-    /// The remaining messages at the end.
+    /// Returns the remaining messages at the end.
     pub(super) fn done(mut self) -> Result<Loaded> {
         let loaded = self.piece()?;
         Ok(Loaded { bytes: self.bytes, ..loaded })
     }
 }
 
-/// Less is not worth the way.
+/// Smaller claims cost more than they gain.
 const CLAIM_BYTES_MIN: usize = 1 << 20;
 
-/// Lets every worker work in a thread of its own; what all of them say, or the first error.
+/// Lets every worker run on its own thread; returns the results of all, or the first error.
 fn each(
     workers: &mut [Worker],
     work: impl Fn(&mut Worker) -> Result<Account> + Sync,
@@ -225,26 +225,26 @@ struct Worker {
 }
 
 impl Worker {
-    /// Messages and bytes of memory until now.
+    /// Returns the messages and bytes of memory so far.
     fn before(&self) -> (u64, usize) {
         (self.batch.messages(), self.batch.nbytes())
     }
 
-    /// Counts the messages since then; returns their number.
+    /// Counts the messages since `before`; returns their number.
     fn learn(&self, (messages, bytes): (u64, usize), held: &Held) -> u64 {
         let more = self.batch.nbytes().saturating_sub(bytes);
         held.bytes.fetch_add(more, Ordering::Relaxed);
         self.batch.messages() - messages
     }
 
-    /// Parses the messages that start in `own`; how many lines start there.
+    /// Parses the messages that start in `own`; returns the number of lines that start there.
     fn claim(&mut self, load: &Load<'_>, source: &dyn Source, own: Range<u64>) -> Result<u64> {
         let Worker { batch, reader, bytes } = self;
         let Some(mut at) = first(reader, bytes, source, &own)? else { return Ok(0) };
         let mut state =
             Chunk { bytes: &[], at: 0, until: 0, is_end: false, is_inside: false, lines: 0 };
         loop {
-            // A message may go on far beyond the claim.
+            // A message may extend far beyond the claim.
             load.check()?;
             let end = bytes.offset() + bytes.held().len() as u64;
             let mut chunk = Chunk {
@@ -270,7 +270,7 @@ impl Worker {
     }
 }
 
-/// Where in the bytes the first message of the claim starts; `None` where none does.
+/// Returns the offset in the bytes of the claim's first message; `None` if there is none.
 fn first(
     reader: &FormatReader,
     bytes: &mut Bytes,
@@ -286,7 +286,7 @@ fn first(
         if let Some(at) = reader.start(bytes.held(), 0) {
             return Ok((bytes.offset() + (at as u64) < own.end).then_some(at));
         }
-        // The marks that announce a message may cross the border.
+        // The bytes that mark the start of a message may cross the boundary.
         let seen = bytes.held().len().saturating_sub(SEEN_AGAIN_BYTES);
         if bytes.offset() + seen as u64 >= own.end || bytes.is_at_end(source) {
             return Ok(None);

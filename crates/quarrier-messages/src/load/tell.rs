@@ -1,4 +1,4 @@
-//! Which format a source has.
+//! Detects the format of a source.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::format::fix::Dictionary;
 use crate::format::xml::Xml;
 use crate::{Error, Result};
 
-/// As much is looked at.
+/// Bytes of a source to examine.
 const HEAD_BYTES: u64 = 4 << 10;
 
 impl Format {
-    /// The names of all formats, as [`Format::named`] takes them and [`Format::name`] gives them.
+    /// The names of all formats, as [`Format::named`] takes and [`Format::name`] returns them.
     pub const NAMES: [&'static str; 7] = ["json", "fix", "nvfix", "csv", "xml", "arrow", "parquet"];
 
-    /// The format that users call so: one of [`Format::NAMES`], or an ending that files of it have
-    /// (`ndjson`, `jsonl`, `tsv`, `feather`), in capitals or not. FIX gets the dictionary that is
-    /// built in. None for `auto`, which leaves it to each source: see [`Format::of`].
+    /// Returns the format with a name: one of [`Format::NAMES`], or a file extension of it
+    /// (`ndjson`, `jsonl`, `tsv`, `feather`), in any case. FIX gets the built-in dictionary. `None`
+    /// for `auto`, which leaves it to each source: see [`Format::of`].
     ///
     /// ```
     /// use quarrier_messages::Format;
@@ -42,7 +42,7 @@ impl Format {
         }
     }
 
-    /// The format's name for users.
+    /// Returns the format's name for users.
     pub fn name(&self) -> &'static str {
         match self {
             Format::Json => "json",
@@ -55,16 +55,16 @@ impl Format {
         }
     }
 
-    /// Detects the format of a source: by its first bytes, after decompression, by its name's
-    /// extension, or else a guess. FIX gets the built-in dictionary.
+    /// Detects the format of a source: by its first bytes, after decompression, else by the
+    /// extension of its name, else by a guess. FIX gets the built-in dictionary.
     ///
     /// # Errors
-    /// When the source cannot be read.
+    /// If the source cannot be read.
     pub fn of(source: &dyn Source) -> Result<Format> {
         let mut head = Vec::new();
         match compressed::reader(source)? {
             Some(reader) => {
-                // Loading reports the damage, with its place.
+                // The load will report damage, with its position.
                 let _ = reader.take(HEAD_BYTES).read_to_end(&mut head);
             }
             None => {
@@ -76,7 +76,7 @@ impl Format {
         Ok(Format::told_by(source.name(), &head).unwrap_or_else(|| Format::guessed(&head)))
     }
 
-    /// The format that a name and the first bytes speak for; `None` where neither does.
+    /// Returns the format that a name or the first bytes indicate; `None` if neither does.
     pub fn told_by(name: &str, head: &[u8]) -> Option<Format> {
         let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
         let starts = |with: &[u8]| text.starts_with(with);
@@ -99,8 +99,8 @@ impl Format {
         })
     }
 
-    /// The format of bytes without marks of any: CSV if the first line looks like a header, with a
-    /// delimiter and no brackets; else JSON.
+    /// Guesses the format of bytes that no format marks: CSV if the first line looks like a header,
+    /// with a delimiter and without brackets; else JSON.
     pub fn guessed(head: &[u8]) -> Format {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let has = |bytes: &[u8]| line.iter().any(|byte| bytes.contains(byte));
@@ -114,7 +114,7 @@ impl Format {
         Format::of_ending(name.rsplit_once('.')?.1)
     }
 
-    /// The format of files that end so, in small letters and without the dot.
+    /// Returns the format of a file extension, in lower case and without the dot.
     fn of_ending(ending: &str) -> Option<Format> {
         Some(match ending {
             "ndjson" | "jsonl" | "json" => Format::Json,

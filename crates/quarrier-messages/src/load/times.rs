@@ -1,7 +1,9 @@
-//! Strings that are dates or timestamps: they become columns of these only if all strings are.
+//! Strings that are dates or timestamps: a column gets that type only if all of its strings are
+//! such.
 //!
-//! A worker treats such strings as times until another one comes. Whether any worker met one is known
-//! only when all are done; then segments packed before are rewritten, with their strings restored.
+//! A worker treats such strings as times until another string comes. Whether any worker met one is
+//! known only when all are done; then segments packed before are rewritten, with their strings
+//! restored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,19 +11,19 @@ use crate::build::{Cell, FieldId, Row, RowBuilder, Shapes, shape_of};
 use crate::column::SegmentColumn;
 use crate::{Kind, PartSegment, Value};
 
-/// How the times of a worker's segments were written.
+/// The shapes of the times of a worker's segments.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     /// By segment and field; without fields that were not strings.
     shapes: HashMap<(usize, usize), Shapes>,
 }
 
-/// A worker's fields of times, by name.
+/// A worker's fields with times, by name.
 #[derive(Debug, Default)]
 pub(super) struct TimeFields<'b> {
     /// Fields with strings that are times.
     pub(super) timed: HashSet<&'b str>,
-    /// Fields with values that are no times.
+    /// Fields with values that are not times.
     pub(super) others: HashSet<&'b str>,
 }
 

@@ -1,4 +1,4 @@
-//! A table without some of its rows, packed anew only where rows are gone.
+//! Removes rows from a table; repacks only segments that lose rows.
 //!
 //! ```text
 //!  segments ─→ untouched: shared · with dead rows: the others are taken, neighbours together
@@ -12,11 +12,11 @@ use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use crate::column::{Data, Dictionary, SegmentColumn, Texts};
 use crate::{Field, Kind, Schema};
 
-/// Segments that become one, or one that stays as it is.
+/// Segments to merge, or one that stays as it is.
 struct Group<'d> {
-    /// Each with the rows of it that are dead.
+    /// Each segment with its dead rows.
     segments: Vec<(usize, &'d [u64])>,
-    /// Rows that are left.
+    /// The number of remaining rows.
     rows: usize,
     is_shared: bool,
 }
@@ -28,8 +28,8 @@ struct Piece {
 }
 
 impl Table {
-    /// Without the rows `dead`, which rise. Takes the time of the segments that have some of them; the others
-    /// and all dictionaries are shared.
+    /// Returns the table without the rows `dead`, which ascend. Takes time only for the segments
+    /// that have some of them; shares the other segments and all dictionaries.
     pub(crate) fn without(&self, dead: &[u64], workers: usize) -> Table {
         match dead.is_empty() {
             true => self.clone(),
@@ -37,7 +37,7 @@ impl Table {
         }
     }
 
-    /// With small segments joined, and without strings in dictionaries that no row has.
+    /// Merges small segments, and drops strings from dictionaries that no row has.
     pub(crate) fn repacked(&self, workers: usize) -> Table {
         let is_small = |segment| self.segment_rows(segment) <= SEGMENT_ROWS / 2;
         let mut table = self.regrouped(&[], is_small, workers);
@@ -90,7 +90,7 @@ impl Table {
     }
 
     fn pieces(&self, group: &Group<'_>) -> Vec<Piece> {
-        // One segment that loses nothing has nothing to be joined with either.
+        // A segment that loses nothing stays as it is, alone in its group.
         if let [(segment, [])] = group.segments[..] {
             let columns = self.columns.iter().map(|column| Arc::clone(&column.segments[segment]));
             return vec![Piece { rows: group.rows as u32, columns: columns.collect() }];
@@ -114,7 +114,7 @@ impl Table {
         self.cut(&rows, &all).into_iter().map(piece).collect()
     }
 
-    /// With another column of whole numbers, one for each row.
+    /// Returns the table with another column of integers, one for each row.
     pub(crate) fn with_numbers(
         mut self,
         name: &str,
@@ -131,7 +131,7 @@ impl Table {
         self
     }
 
-    /// Its first columns, so many.
+    /// Returns the table with only its first `count` columns.
     pub(crate) fn with_columns(&self, count: usize) -> Table {
         let fields = self.schema.fields.iter().take(count).cloned().collect();
         let columns = self.columns.iter().take(count).cloned().collect();
@@ -139,7 +139,8 @@ impl Table {
     }
 }
 
-/// The column with a dictionary of the strings that its rows have; None where that is not much smaller.
+/// Returns the column with a dictionary of only the strings that its rows have; `None` if that is
+/// not much smaller.
 fn with_used_texts(column: &Column, workers: usize) -> Option<Column> {
     let dictionary = column.dictionary.as_ref()?;
     let mut is_used = vec![false; dictionary.len()];

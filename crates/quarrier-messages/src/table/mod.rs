@@ -1,4 +1,4 @@
-//! All messages: columns of packed segments, and what workers make them of.
+//! Tables: columns of packed segments, and how parts of workers become one.
 
 use std::sync::Arc;
 
@@ -29,17 +29,17 @@ pub struct Table {
 pub struct Column {
     dictionary: Option<Arc<Dictionary>>,
     segments: Vec<Arc<SegmentColumn>>,
-    /// Whether there is a dictionary, but some segments have plain text.
+    /// Whether there is a dictionary, but some segments have plain strings.
     is_mixed: bool,
     is_wide: bool,
     rounded: u64,
 }
 
-/// Digits of every integer of 64 bits.
+/// The number of digits of 64-bit integers.
 const PRECISION_MIN: u8 = 19;
 
 impl Table {
-    /// A table of matching columns.
+    /// Makes a table of matching columns.
     pub(crate) fn of(schema: Schema, columns: Vec<Column>, segment_rows: &[u32]) -> Table {
         debug_assert!(columns.iter().all(|column| column.segments.len() == segment_rows.len()));
         let mut starts = vec![0];
@@ -51,74 +51,74 @@ impl Table {
         Table { schema, columns, starts }
     }
 
-    /// A table without rows: columns of these names, of unknown type.
+    /// Makes a table without rows: columns with these names, of unknown type.
     pub(crate) fn empty(names: Vec<Box<str>>) -> Table {
         let columns = vec![Column::default(); names.len()];
         let field = |name| Field { name, kind: Kind::Null };
         Table::of(Schema { fields: names.into_iter().map(field).collect() }, columns, &[])
     }
 
-    /// The columns' names and types.
+    /// Returns the columns' names and types.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The columns, in the order of the schema.
+    /// Returns the columns, in the order of the schema.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// How many segments there are; the same for each column.
+    /// Returns the number of segments; the same for each column.
     pub fn segments(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// The first row of a segment; of the number of segments, the number of rows.
+    /// Returns the first row of a segment; for the number of segments, the number of rows.
     ///
     /// # Panics
     ///
-    /// If there is no such segment.
+    /// If the segment does not exist.
     pub fn segment_start(&self, segment: usize) -> u64 {
         self.starts[segment]
     }
 
-    /// How many rows a segment has: one to [`SEGMENT_ROWS`](crate::column::raw::SEGMENT_ROWS), any
-    /// segment.
+    /// Returns the number of rows of a segment: one to
+    /// [`SEGMENT_ROWS`](crate::column::raw::SEGMENT_ROWS).
     ///
     /// # Panics
     ///
-    /// If there is no such segment.
+    /// If the segment does not exist.
     pub fn segment_rows(&self, segment: usize) -> usize {
         (self.starts[segment + 1] - self.starts[segment]) as usize
     }
 
-    /// The segment of a row, and the row's index in it. A binary search.
+    /// Returns the segment of a row, and the row's index in it. A binary search.
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn locate(&self, row: u64) -> (usize, usize) {
         assert!(row < self.rows(), "row {row} of {}", self.rows());
         let segment = self.starts.partition_point(|&start| start <= row) - 1;
         (segment, (row - self.starts[segment]) as usize)
     }
 
-    /// One value. For showing rows, not for scans.
+    /// Returns one value. For display, not for scans.
     ///
     /// # Panics
     ///
-    /// If there is no such row or column.
+    /// If the row or column does not exist.
     pub fn value(&self, row: u64, column: usize) -> Value {
         let (segment, row) = self.locate(row);
         self.columns[column].value(segment, row).map_text(Into::into)
     }
 
-    /// The same columns under other names, one for each.
+    /// Returns the same columns under other names, one for each.
     ///
     /// # Panics
     ///
@@ -132,7 +132,7 @@ impl Table {
         self
     }
 
-    /// Its size in memory, including parts shared with other tables.
+    /// Returns its size in memory, including parts shared with other tables.
     pub fn nbytes(&self) -> usize {
         let names: usize = self.schema.fields.iter().map(|field| field.name.len()).sum();
         names + 8 * self.starts.capacity() + self.columns.iter().map(Column::nbytes).sum::<usize>()
@@ -140,7 +140,7 @@ impl Table {
 }
 
 impl Column {
-    /// A column of segments whose codes, if they have any, are codes of `dictionary`.
+    /// Makes a column of segments whose codes, if they have any, are codes of `dictionary`.
     pub(crate) fn of(
         dictionary: Option<Arc<Dictionary>>,
         segments: Vec<Arc<SegmentColumn>>,
@@ -151,33 +151,33 @@ impl Column {
         Column { dictionary, segments, is_mixed, is_wide, rounded: 0 }
     }
 
-    /// The distinct strings, if segments have codes. Every code is less than its length. Some segments
-    /// may have plain strings nevertheless: see [`is_mixed`](Self::is_mixed).
+    /// Returns the distinct strings, if segments have codes. Every code is less than its length.
+    /// Some segments may have plain strings nevertheless: see [`is_mixed`](Self::is_mixed).
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
     }
 
-    /// Whether there is a dictionary and some segments have plain text, as where strings that come
-    /// again and again are too long to be spelled out: codes, sets of them and zones in codes then
-    /// say nothing about those segments.
+    /// Whether there is a dictionary and some segments have plain strings, for example because
+    /// repeated strings are too long to be stored for each row. Codes, sets of them and zone maps
+    /// of codes do not apply to those segments.
     pub fn is_mixed(&self) -> bool {
         self.is_mixed
     }
 
-    /// How many values that were loaded into the column have lost digits: it is one of floats, for
-    /// some are floats in the source, or exact numbers of more than 38 digits. Rows that are
-    /// [taken](Table::take) know of none.
+    /// Returns how many values lost digits when they were loaded into the column: a column of
+    /// floats, because some are floats in the source, or exact numbers of more than 38 digits. Rows
+    /// that are [taken](Table::take) do not keep this number.
     pub fn rounded(&self) -> u64 {
         self.rounded
     }
 
-    /// Whether it has numbers that 64 bits do not hold.
+    /// Whether it has numbers that exceed 64 bits.
     pub fn is_wide(&self) -> bool {
         self.is_wide
     }
 
-    /// The number of digits that its exact numbers, with `scale` decimals, have in Arrow: that of
-    /// 64-bit integers, or more if necessary.
+    /// Returns the number of digits that its exact numbers, with `scale` decimals, have in Arrow:
+    /// that of 64-bit integers, or more if necessary.
     pub fn precision(&self, scale: u8) -> u8 {
         let digits = |segment: &Arc<SegmentColumn>| {
             let zone = segment.zone();
@@ -187,25 +187,25 @@ impl Column {
         self.segments.iter().filter_map(digits).fold(PRECISION_MIN.max(scale), u8::max)
     }
 
-    /// The segments, in order.
+    /// Returns the segments, in order.
     pub fn segments(&self) -> &[Arc<SegmentColumn>] {
         &self.segments
     }
 
-    /// The value of a row of a segment. For showing rows, not for scans.
+    /// Returns the value of a row of a segment. For display, not for scans.
     ///
     /// # Panics
     ///
-    /// If there is no such segment or row.
+    /// If the segment or row does not exist.
     pub fn value(&self, segment: usize, row: usize) -> Value<&str> {
         self.segments[segment].value(row, self.texts())
     }
 
-    /// The text of a row of a segment, of a column of text.
+    /// Returns the string of a row of a segment, in a column of strings.
     ///
     /// # Panics
     ///
-    /// If there is no such segment or row.
+    /// If the segment or row does not exist.
     pub fn text(&self, segment: usize, row: usize) -> Option<&str> {
         self.segments[segment].text(row, self.texts())
     }
@@ -214,7 +214,7 @@ impl Column {
         self.dictionary.as_ref().map(|dictionary| &***dictionary)
     }
 
-    /// Bytes of memory taken.
+    /// Returns the bytes of memory.
     pub fn nbytes(&self) -> usize {
         let segments: usize = self.segments.iter().map(|segment| segment.nbytes()).sum();
         let list = size_of::<Arc<SegmentColumn>>() * self.segments.capacity();

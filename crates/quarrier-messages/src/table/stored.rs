@@ -1,4 +1,4 @@
-//! A table as bytes of a file, and back: columns, segments and dictionaries bit for bit as they were.
+//! Stores a table as bytes of a file: columns, segments and dictionaries, bit for bit.
 //!
 //! ```text
 //!  segments: a list of their rows · columns: 4 bytes
@@ -14,7 +14,7 @@ use crate::column::{Input, Output, wrong};
 use crate::{Field, Schema};
 
 impl Table {
-    /// Writes all of it.
+    /// Writes the table.
     ///
     /// # Errors
     /// Those of the sink.
@@ -38,10 +38,10 @@ impl Table {
         Ok(())
     }
 
-    /// Reads what [`write_to`](Self::write_to) wrote, exactly `bytes` bytes.
+    /// Reads a table that [`write_to`](Self::write_to) wrote, exactly `bytes` bytes.
     ///
     /// # Errors
-    /// Those of the source; [`io::ErrorKind::InvalidData`] where that is no table.
+    /// Those of the source; [`io::ErrorKind::InvalidData`] if the bytes are not a table.
     pub(crate) fn read_from(source: &mut dyn Read, bytes: u64) -> io::Result<Table> {
         let mut input = Input::new(source, bytes);
         let rows: Vec<u32> = input.list()?;

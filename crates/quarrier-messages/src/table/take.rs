@@ -1,4 +1,4 @@
-//! Some rows and columns of a table, as a table.
+//! Selects rows and columns of a table, as a new table.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use crate::column::{Data, Packed, SegmentColumn};
 use crate::{Kind, Schema};
 
-/// Text of a segment, in all columns together: they are numbered in 32 bits.
+/// Maximum bytes of strings of a segment, in all columns together: their offsets have 32 bits.
 const TEXT_BYTES_MAX: usize = 1 << 30;
 
 impl Table {
-    /// These rows, in this order, of these columns, in this order; both may come again. About
-    /// 10 ns a value. Dictionaries are shared.
+    /// Returns these rows and columns, in these orders; both may repeat. About 10 ns per value.
+    /// Shares dictionaries.
     ///
     /// # Panics
     ///
-    /// If there is no such row or column.
+    /// If a row or column does not exist.
     #[must_use]
     pub fn take(&self, rows: &[u64], columns: &[usize], workers: usize) -> Table {
         let chunks = self.cut(rows, columns);
@@ -39,7 +39,7 @@ impl Table {
         Table::of(schema, kept, &segment_rows)
     }
 
-    /// Cuts rows into those of segments.
+    /// Divides rows among segments.
     pub(super) fn cut<'r>(&self, rows: &'r [u64], columns: &[usize]) -> Vec<&'r [u64]> {
         let is_long = |column: &&Column| {
             let mut segments = column.segments.iter();
@@ -81,7 +81,7 @@ impl Table {
         if *packed.data() == Data::Null { SegmentColumn::nulls(kind, rows.len()) } else { packed }
     }
 
-    /// Calls `each` with every segment that rows come from and their places there, in order.
+    /// Calls `each` with every segment that rows come from and their indexes there, in order.
     fn for_each_group(
         &self,
         column: &Column,
@@ -136,7 +136,7 @@ impl Table {
         floats
     }
 
-    /// The codes, if there is nothing else.
+    /// Returns the codes, if there is nothing else.
     fn codes(&self, column: &Column, rows: &[u64]) -> Option<Vec<u32>> {
         column.dictionary.as_ref()?;
         let mut numbers = Vec::with_capacity(rows.len());
@@ -162,17 +162,17 @@ impl Table {
     }
 }
 
-/// A chunk of rows while it is filled.
+/// A chunk of rows that is being filled.
 struct Filled<'c> {
-    /// Columns that have plain text, and whether rows with codes, and rows with plain text, are in
-    /// the chunk.
+    /// The columns with plain strings, and whether rows with codes, and rows with plain strings,
+    /// are in the chunk.
     columns: Vec<(&'c Column, [bool; 2])>,
     bytes: usize,
-    /// Those of them that codes stand for.
+    /// Bytes of their strings that have codes.
     of_codes: usize,
 }
 
-/// Strings with codes that a chunk with plain text takes in, be it again and again.
+/// Maximum bytes of strings with codes in a chunk with plain strings, counting repetitions.
 const SPELLED_BYTES_MAX: usize = 64 << 10;
 
 impl<'c> Filled<'c> {
@@ -181,8 +181,8 @@ impl<'c> Filled<'c> {
         Filled { columns, bytes: 0, of_codes: 0 }
     }
 
-    /// Whether this row, too, fits: not where strings would have to be spelled out for each row
-    /// that shares them.
+    /// Whether this row fits, too. It does not if strings would have to be stored for each row that
+    /// shares them.
     fn holds(&mut self, segment: usize, place: usize) -> bool {
         for (column, has) in &mut self.columns {
             let length = column.text(segment, place).map_or(0, str::len);

@@ -1,4 +1,4 @@
-//! From Arrow and back, every value is unchanged.
+//! Every value survives the way from Arrow to a table and back.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn values(table: &Table, column: usize) -> Vec<Value> {
     (0..table.rows()).map(|row| table.value(row, column)).collect()
 }
 
-/// Reads one array, shows it, reads it again.
+/// Reads an array, converts it back, and reads it again.
 fn check(array: ArrayRef, kind: Kind, expected: &[Value]) -> Table {
     let first = table(vec![one(array)], 2).unwrap();
     let batches = first.batches();

@@ -1,4 +1,4 @@
-//! A table made of parts has the rows that the messages have, whoever worked on which.
+//! An assembled table has the rows of the messages, whichever worker processed which.
 
 use proptest::prelude::*;
 use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
@@ -48,7 +48,7 @@ fn write(builder: &mut RowBuilder, part: &mut Part, place: u64, messages: &[Mess
     part.segments.push(PartSegment { place, rows: messages.len() as u32, columns });
 }
 
-/// The value of a cell in a column of `kind`.
+/// Returns the value of a cell in a column of type `kind`.
 fn expected(cell: Option<Cell<'_>>, kind: Kind) -> Value {
     let float = |cell| match cell {
         Cell::Integer(number) => number as f64,
@@ -142,7 +142,7 @@ fn cell() -> impl Strategy<Value = Cell<'static>> {
         any::<bool>().prop_map(Cell::Boolean),
         (-300..300i64).prop_map(Cell::Integer),
         (-9_999..9_999i64, 0..4u8).prop_map(|(mantissa, scale)| Cell::Decimal { mantissa, scale }),
-        // Floats have these values too, and precede strings in a column of both.
+        // Floats have these values, too, and precede strings in a column of both.
         (-99..99i128, 0..4u8).prop_map(|(by, scale)| Cell::exact(by * 10_i128.pow(30), scale)),
         (-99..99i64).prop_map(|halves| Cell::Float(halves as f64 / 2.0)),
         prop::sample::select(&TEXTS[..]).prop_map(Cell::Text),
@@ -157,7 +157,7 @@ fn day() -> impl Strategy<Value = Cell<'static>> {
     ]
 }
 
-/// Field `a` has one kind for long, `b` any, `c` days and times.
+/// Draws messages: field `a` has one type for long, `b` any, `c` days and times.
 fn messages() -> impl Strategy<Value = Vec<Message>> {
     let message =
         (prop::option::of(cell()), prop::option::of(day())).prop_map(|(b, c)| [None, b, c]);
@@ -235,7 +235,7 @@ fn exact_numbers_stay_exact_while_38_digits_hold_all() {
     assert_eq!(table.schema().fields[0].kind, Kind::Float);
     let most = i64::MAX as f64;
     assert_eq!(values(&table), [most, most, 1.0, 125e-20].map(Value::Float));
-    // 2^63 is the nearest to both.
+    // Both round to 2^63.
     assert_eq!(table.columns()[0].rounded(), 2);
 }
 

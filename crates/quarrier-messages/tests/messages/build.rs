@@ -1,9 +1,9 @@
-//! Rows become columns of the least kind that holds them.
+//! Rows become columns of the narrowest type that holds them.
 
 use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
 use quarrier_messages::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 
-/// One column of the cells, a row each, and the strings of its dictionary.
+/// Returns a column of the cells, a row each, and the strings of its dictionary.
 fn column(cells: &[Cell<'_>]) -> (RawColumn, Vec<String>) {
     let mut builder = RowBuilder::new(10).finding_times();
     let field = builder.field("a").unwrap();
@@ -58,7 +58,7 @@ fn exact_numbers_stay_exact_up_to_38_digits() {
     check(&[Cell::exact(1 << 64, 0), Cell::Integer(1), Cell::Null], wide(0, vec![1 << 64, 1, 0]));
     check(&[Cell::Integer(i64::MAX), TENTH], wide(1, vec![i128::from(i64::MAX) * 10, 1]));
     check(&[finest, Cell::Null, Cell::Integer(0)], wide(38, vec![1, 0, 0]));
-    // One digit more.
+    // One digit too many.
     check(&[finest, Cell::Integer(1)], RawData::Float(vec![1e-38, 1.0]));
     check(&[Cell::exact(power(37), 0), fine], RawData::Float(vec![1e37, 1e-18]));
     check(&[Cell::Date(i32::MAX), Cell::Timestamp(0)], RawData::Codes(vec![0, 1]));
@@ -200,7 +200,7 @@ fn numbered_texts_are_those_that_were_set_whatever_was_taken_back() {
     };
     let set = |builder: &mut RowBuilder, row: usize| {
         let text = name(row);
-        // The bytes after a string do not belong to it, even digits.
+        // The bytes after a string do not belong to it, even if they are digits.
         let mut ahead = [b'0' + (row % 10) as u8; 32];
         ahead[..text.len()].copy_from_slice(text.as_bytes());
         match row % 3 {

@@ -1,4 +1,4 @@
-//! Arrow IPC becomes the same table, file or stream, whatever its codec.
+//! Arrow IPC becomes the same table as a file or a stream, with any codec.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -81,7 +81,7 @@ fn damaged_files_are_errors_that_name_them() {
                 assert!(error.to_string().contains("cut"), "{error}");
             }
         }
-        // Whatever the result, it ends.
+        // The result does not matter, as long as the load ends.
         for at in (0..whole.len()).step_by(whole.len() / 40) {
             let mut wrong = whole.clone();
             wrong[at] ^= 0x55;

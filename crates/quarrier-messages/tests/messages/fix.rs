@@ -1,4 +1,5 @@
-//! FIX and NVFIX: lengths and sums are verified, fields have the names and types of the dictionary.
+//! FIX and NVFIX: lengths and sums are verified, and fields have the names and types of the
+//! dictionary.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use quarrier_messages::{Format, Limits};
 
 use crate::formats::{check, load, load_within, rejects, rows};
 
-/// A whole message of `body`, in which `|` stands for the separator.
+/// Makes a whole message of `body`, in which `|` stands for the separator.
 pub(crate) fn message(body: &str) -> Vec<u8> {
     let body = body.replace('|', "\x01");
     let mut message = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
@@ -21,7 +22,7 @@ fn fix() -> Format {
     Format::Fix(Arc::new(Dictionary::builtin()))
 }
 
-/// The fields of one message but BeginString, BodyLength, MsgType and CheckSum.
+/// Checks the fields of one message, except BeginString, BodyLength, MsgType and CheckSum.
 fn check_body(format: &Format, body: &str, expected: &str) {
     let shown = rows(&load(format, &message(&format!("35=D|{body}"))));
     assert_eq!(shown.len(), 1, "{body}");
@@ -197,7 +198,7 @@ fn hostile_messages_have_bounded_cost() {
     assert_eq!(load_within(&fix(), &entries, 2, &limits).table.rows(), 1);
 }
 
-/// The shortest program that verifies a message.
+/// The simplest verification of a message.
 fn is_right(message: &[u8]) -> bool {
     let fields: Vec<&[u8]> = message.split(|&byte| byte == 1).collect();
     let [begin, length, .., check, b""] = &fields[..] else { return false };
@@ -254,7 +255,7 @@ proptest! {
         let sorted = |row: &str| {
             let mut fields: Vec<String> = row.split(' ').map(str::to_string).collect();
             fields.sort();
-            // A number that stands among exact ones is one.
+            // A column with exact numbers reads all of them as numbers.
             fields.join(" ")
         };
         for (row, bytes) in rows(&together).iter().zip(&messages) {

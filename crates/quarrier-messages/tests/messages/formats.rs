@@ -1,4 +1,4 @@
-//! Common parts of the tests of all formats: a load, and its table as text.
+//! Common parts of the tests of all formats: loads, and tables as text.
 
 use quarrier_core::source::Memory;
 use quarrier_messages::{Format, Limits, Load, Loaded, Value};
@@ -18,7 +18,7 @@ pub(crate) fn load_within(
     load.run(&[&Memory::new("log", bytes.to_vec())]).unwrap()
 }
 
-/// The fields of every row that have a value, `name=value`, text in quotes.
+/// Returns the fields of every row that have a value, `name=value`, with strings in quotes.
 pub(crate) fn rows(loaded: &Loaded) -> Vec<String> {
     let table = &loaded.table;
     let row = |row| {
@@ -42,7 +42,7 @@ pub(crate) fn rows(loaded: &Loaded) -> Vec<String> {
     (0..table.rows()).map(row).collect()
 }
 
-/// The rejects: line, byte offset and reason.
+/// Returns the rejects: line, byte offset and reason.
 pub(crate) fn rejects(loaded: &Loaded) -> Vec<String> {
     let show = |reject: &quarrier_messages::Reject| {
         format!("{} {} {}", reject.line, reject.offset, reject.fault.what)
@@ -50,7 +50,8 @@ pub(crate) fn rejects(loaded: &Loaded) -> Vec<String> {
     loaded.rejects.iter().map(show).collect()
 }
 
-/// Checks the rows and rejects of `bytes`, whole, and with more workers than there is work for.
+/// Checks the rows and rejects of `bytes`, loaded at once, and with more workers than there is work
+/// for.
 pub(crate) fn check(format: &Format, bytes: &[u8], expected: &[&str], refused: &[&str]) {
     for workers in [1, 3] {
         let loaded = load_within(format, bytes, workers, &Limits::default());

@@ -1,4 +1,5 @@
-//! JSON is read exactly: valid messages are accepted, with their values; invalid ones are rejected.
+//! JSON is parsed exactly: valid messages are accepted, with their values; invalid ones are
+//! rejected.
 
 use std::collections::BTreeMap;
 
@@ -196,7 +197,7 @@ fn lines(parser: JsonParser, bytes: &[u8]) -> Vec<String> {
     log.lines
 }
 
-/// The same lines, each parsed by itself, so that nothing is predicted.
+/// Returns the results of the same lines, each parsed alone, so that nothing is predicted.
 fn lines_alone(bytes: &[u8]) -> Vec<String> {
     let mut log = Log::default();
     let mut at = 0;
@@ -280,14 +281,14 @@ fn a_scalar_may_end_wherever_the_bytes_end_that_were_looked_at_with_its_key() {
 fn a_length_that_was_always_the_same_may_change() {
     let mut text = String::new();
     for number in 0..200 {
-        // As long as the one before, but for every fortieth.
+        // As long as the line before, except every fortieth.
         let steady = if number % 40 == 39 { "7".repeat(number % 13) } else { "777".into() };
         text.push_str(&format!("{{\"a\":1{steady},\"b\":\"{steady}\",\"c\":0.5{steady}}}\n"));
     }
     check_lines(text.as_bytes());
 }
 
-/// JSON, nearly right or quite, of few words, so that lines resemble each other.
+/// Draws JSON, valid or nearly so, from few words, so that lines resemble each other.
 fn nearly_json() -> impl Strategy<Value = String> {
     let scalar = prop::sample::select(vec![
         "1",

@@ -1,4 +1,4 @@
-//! The messages' own bytes as a column.
+//! The messages' original bytes as a column.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn load(format: &Format, bytes: impl AsRef<[u8]>, workers: usize) -> Loaded {
     load.run(&[&Memory::new("log", bytes.as_ref().to_vec())]).unwrap()
 }
 
-/// The bytes kept of each row.
+/// Returns the original bytes of each row.
 fn messages(loaded: &Loaded) -> Vec<String> {
     let table = &loaded.table;
     let column = table.schema().position(MESSAGE_COLUMN).unwrap();
@@ -80,7 +80,7 @@ fn bytes_stay_with_their_message_over_segments_workers_and_new_fields() {
 
 #[test]
 fn long_messages_need_no_segment_of_all_rows() {
-    // 200 MB in segments of 64 MiB, where 65,536 rows would be more.
+    // 200 MB in segments of 64 MiB; 65,536 rows per segment would take more.
     let text = "x".repeat(2_000_000);
     let log: String = (0..100).map(|n| format!("{{\"n\":{n},\"t\":\"{text}\"}}\n")).collect();
     let loaded = load(&Format::Json, log, 1);

@@ -1,10 +1,10 @@
-//! The kind that is found value by value is the kind of a column that is loaded.
+//! The type inferred value by value is the type of a loaded column.
 
 use proptest::prelude::*;
 use quarrier_messages::build::{Cell, KindFinder};
 use quarrier_messages::{Format, Kind, Load, Packing};
 
-/// Values as JSON has them, and as cells.
+/// Values in JSON, and as cells.
 const VALUES: [(&str, Cell<'static>); 14] = [
     ("null", Cell::Null),
     ("true", Cell::Boolean(true)),

@@ -1,4 +1,4 @@
-//! Loading: the same table whatever the workers, the source and its compression.
+//! Loading makes the same table with any workers, source and compression.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ fn rows(table: &Table) -> Vec<Vec<Value>> {
     (0..table.rows()).map(row).collect()
 }
 
-/// Messages of changing kinds, among them such as do not parse, blank lines and a long one.
+/// Makes messages of changing types, among them some that do not parse, blank lines and a long one.
 fn log(messages: usize) -> (Vec<u8>, Vec<(u64, u64)>) {
     let mut log = Vec::new();
     let mut wrong = Vec::new();
@@ -79,7 +79,7 @@ fn what_is_compressed_is_read_through() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&log[..100_000]).unwrap();
     let mut gzip = gzip.finish().unwrap();
-    // Members that follow one another are one stream.
+    // Consecutive gzip members are one stream.
     let mut second = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     second.write_all(&log[100_000..]).unwrap();
     gzip.extend(second.finish().unwrap());

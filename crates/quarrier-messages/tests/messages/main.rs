@@ -1,4 +1,4 @@
-//! Messages into columns: parsers, builders and the driver; columns packed, and tables of them.
+//! From messages to columns: parsers, builders and the driver; packed columns, and tables of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

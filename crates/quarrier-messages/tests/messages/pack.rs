@@ -1,11 +1,11 @@
-//! Packed, every row has the value that it had before, and zones hold all values.
+//! Packing keeps every row's value, and zone maps cover all values.
 
 use proptest::prelude::*;
 use quarrier_messages::column::raw::{BLOCK_ROWS, RawColumn, RawData, SEGMENT_ROWS};
 use quarrier_messages::column::{Data, Lanes, SegmentColumn, Texts, Zone, float_key, text_key};
 use quarrier_messages::{Kind, Value};
 
-/// The value of a raw column's row.
+/// Returns the value of a raw column's row.
 pub(crate) fn raw_value(raw: &RawColumn, row: usize, texts: &Texts) -> Value {
     if !raw.valid.is_empty() && raw.valid[row / 64] >> (row % 64) & 1 == 0 {
         return Value::Null;
@@ -32,7 +32,7 @@ pub(crate) fn raw_value(raw: &RawColumn, row: usize, texts: &Texts) -> Value {
     }
 }
 
-/// Equal, floats bit for bit.
+/// Whether both are equal; compares floats bit for bit.
 pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
@@ -62,7 +62,7 @@ fn narrow_key(packed: &SegmentColumn, row: usize, texts: &Texts) -> Option<i64> 
     })
 }
 
-/// Packs and compares everything; returns the packed column.
+/// Packs, compares everything, and returns the packed column.
 fn check(raw: &RawColumn, texts: &Texts) -> SegmentColumn {
     let packed = SegmentColumn::pack(raw);
     let rows = raw.data.rows();
@@ -142,7 +142,7 @@ fn raw(data: RawData) -> RawColumn {
     RawColumn { valid: Vec::new(), data }
 }
 
-/// Text of some rows, each from a few characters.
+/// Makes plain strings.
 fn plain(texts: &[&str]) -> RawData {
     let texts: Texts = texts.iter().copied().collect();
     RawData::Text { ends: texts.ends().to_vec(), bytes: texts.bytes().to_vec() }
@@ -185,7 +185,7 @@ fn numbers(rows: usize) -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![4 => drawn, 1 => extremes, 2 => runs]
 }
 
-/// Numbers of up to 38 digits, near each other or not.
+/// Draws numbers of up to 38 digits, near each other or not.
 fn wide_numbers(rows: usize) -> impl Strategy<Value = Vec<i128>> {
     let most = 10_i128.pow(38) - 1;
     let from =
@@ -235,7 +235,7 @@ fn validity(rows: usize) -> impl Strategy<Value = Vec<u64>> {
     ]
 }
 
-/// Any column of some rows, mostly few.
+/// Draws a column of any type, mostly with few rows.
 fn column() -> impl Strategy<Value = RawColumn> {
     let rows = prop_oneof![4 => 1..200usize, 1 => 4_000..9_000usize];
     rows.prop_flat_map(|rows| (validity(rows), data(rows)))

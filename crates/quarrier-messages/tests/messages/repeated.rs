@@ -12,12 +12,12 @@ use crate::formats::{check, load, rows};
 
 #[test]
 fn of_a_key_that_comes_twice_in_json_the_last_counts() {
-    // The second message has the keys of the first, the third has not.
+    // The second message has the keys of the first, the third has others.
     let log = b"{\"a\":1,\"b\":0,\"a\":2}\n{\"a\":3,\"b\":0,\"a\":4}\n{\"a\":5,\"a\":null}\n";
     check(&Format::Json, log, &["a=2 b=0", "a=4 b=0", ""], &[]);
     let nested = b"{\"a\":{\"b\":1,\"c\":3},\"a\":{\"b\":2}}\n";
     check(&Format::Json, nested, &["a.b=2 a.c=3"], &[]);
-    // Names that differ in case alone are different.
+    // Names that differ only in case are different.
     check(&Format::Json, b"{\"a\":1,\"A\":2}\n", &["a=1 A=2"], &[]);
 }
 

@@ -1,4 +1,4 @@
-//! Rows for engines of queries are the table's rows, whichever are asked for.
+//! Rows for query engines are the table's rows, whichever are requested.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use arrow_array::{
 use proptest::prelude::*;
 use quarrier_messages::{Format, Load, Packing, Places, Table, Value, Views};
 
-/// Every type, with and without NULL; repeated and unique strings, short and long.
+/// Makes a table of every type, with and without NULL; repeated and unique strings, short and long.
 fn table(rows: usize, seed: u64) -> Table {
     let there = |row: usize, nth: u64| (row as u64).wrapping_mul(seed | 1) >> (3 + nth) & 3 != 0;
     let each = |nth: u64| (0..rows).map(move |row| there(row, nth).then_some(row));
@@ -37,7 +37,7 @@ fn table(rows: usize, seed: u64) -> Table {
     Table::from_batches(&batch.schema(), [Ok(batch)].into_iter(), 2).unwrap()
 }
 
-/// The rows of a batch, read as a table again.
+/// Converts a batch back to a table.
 fn read(batch: RecordBatch) -> Table {
     Table::from_batches(&batch.schema(), [Ok(batch)].into_iter(), 1).unwrap()
 }
@@ -107,7 +107,7 @@ fn values_come_of_their_numbers() {
     }
 }
 
-/// One string of 100 kB in every `every`-th row and NULL in the others, and a number.
+/// Makes a table with a string of 100 kB in every `every`-th row, NULL in the others, and a number.
 fn notes(every: usize, packing: Packing) -> Table {
     let note = |row: usize| match row.is_multiple_of(every) {
         true => format!("\"{}{}\"", row / every % 3, "n".repeat(100_000)),

@@ -1,5 +1,5 @@
-//! Floats that were decimals once become integers again, if every bit survives it (the idea
-//! of ALP: Afroozeh, Kuffó and Boncz, SIGMOD 2023).
+//! Converts floats that came from decimals back to integers, if every bit survives (the idea of
+//! ALP: Afroozeh, Kuffó and Boncz, SIGMOD 2023).
 
 use super::whole::pack_whole;
 use super::zones::zones_of;
@@ -8,10 +8,10 @@ use crate::column::packed::Lanes;
 use crate::column::segment::{POWERS, scaled};
 use crate::column::zone::float_key;
 
-/// Numbers this large stay apart as floats after the division: 2^51.
+/// Below this magnitude, distinct integers are distinct floats after the division: 2^51.
 const NUMBER_MAX: f64 = 2_251_799_813_685_248.0;
 
-/// Packs floats; where a row has no value, its float is not looked at.
+/// Packs floats; ignores those of rows without a value.
 pub(super) fn pack_floats(values: &[f64], valid: &[u64]) -> (Data, Zones) {
     if let Some((exponent, numbers)) = as_numbers(values, valid) {
         let (packed, zones) = pack_whole(&numbers, valid);
@@ -27,15 +27,15 @@ pub(super) fn pack_floats(values: &[f64], valid: &[u64]) -> (Data, Zones) {
     (Data::Float(kept), zones)
 }
 
-/// The least exponent at which every value converts to an integer and back without loss, with the
-/// integers.
+/// Returns the least exponent at which every value converts to an integer and back without loss,
+/// and the integers.
 fn as_numbers(values: &[f64], valid: &[u64]) -> Option<(u8, Vec<i64>)> {
     let has_value = |row: usize| valid.is_empty() || valid[row / 64] >> (row % 64) & 1 == 1;
     let mut numbers = vec![0; values.len()];
     let mut exponent = 0;
     let mut row = 0;
-    // A value that does not fit makes the exponent greater, and those before it fit still or the
-    // next pass finds that they do not: at most 18 steps, and mostly within the first rows.
+    // A value that does not fit increases the exponent. Earlier values still fit, or the next pass
+    // finds that they do not: at most 18 steps, mostly within the first rows.
     let mut checked = 0;
     while checked < values.len() {
         if has_value(row) {
@@ -55,13 +55,13 @@ fn as_numbers(values: &[f64], valid: &[u64]) -> Option<(u8, Vec<i64>)> {
     Some((exponent, numbers))
 }
 
-/// The integer that stands for `value`, if it does so exactly.
+/// Returns the integer that represents `value`, if it does so exactly.
 #[inline]
 fn number(value: f64, exponent: u8) -> Option<i64> {
     let near = value * POWERS[exponent as usize];
     // Also false for NaN.
     if near.abs() < NUMBER_MAX {
-        // To the nearest integer, for floats this large have no other.
+        // Rounds to the nearest integer, since floats of this size have no fraction.
         let number = ((near + 3.0 * NUMBER_MAX) - 3.0 * NUMBER_MAX) as i64;
         if scaled(number, exponent).to_bits() == value.to_bits() {
             return Some(number);

@@ -1,12 +1,12 @@
-//! Codes of one dictionary become those of another.
+//! Replaces the codes of one dictionary by those of another.
 
 use super::whole::pack_whole_again;
 use crate::column::packed::{Lanes, Packed};
 use crate::column::segment::{Data, SegmentColumn};
 
 impl SegmentColumn {
-    /// The segment with the new code of each old one, where it has codes. The memory of the old ones
-    /// is taken again if the new ones need as much; `codes` is memory on the way. About 2 ns a row.
+    /// Returns the segment with the new code of each old one, if it has codes. Reuses the memory of
+    /// the old codes if the new ones need as much; `codes` is scratch memory. About 2 ns per row.
     ///
     /// # Panics
     /// If a code has no new one.

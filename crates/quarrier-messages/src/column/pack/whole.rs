@@ -1,20 +1,20 @@
-//! Packs integers: their differences from the least value, in lanes as narrow as possible, or in runs.
+//! Packs integers: as differences from the least value, in lanes as narrow as possible, or in runs.
 
 use quarrier_core::isa::Isa;
 
 use super::zones::{Zones, zones_of};
 use crate::column::packed::{Lanes, Packed};
 
-/// Packs integers; numbers of rows without a value are ignored.
+/// Packs integers; ignores the numbers of rows without a value.
 ///
-/// The loops are plain, and compiled for the machine's instruction set: minimum, maximum and the
-/// narrowing of 64-bit numbers process one value at a time without AVX-512.
+/// Plain loops, compiled for the machine's instruction set: without AVX-512, minimum, maximum and
+/// narrowing of 64-bit numbers process one value at a time.
 pub(crate) fn pack_whole<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (Packed, Zones) {
     pack_whole_by(Isa::best(), values, valid, Lanes::Constant)
 }
 
-/// The same in the memory of `old`, if that has lanes of the same width and number: new memory comes
-/// from the system page by page.
+/// Does the same in the memory of `old`, if that has lanes of the same width and number: the system
+/// provides new memory page by page.
 pub(super) fn pack_whole_again<T: Copy + Into<i64>>(
     values: &[T],
     valid: &[u64],
@@ -30,10 +30,10 @@ fn pack_whole_by<T: Copy + Into<i64>>(
     old: Lanes,
 ) -> (Packed, Zones) {
     match isa.or_best() {
-        // SAFETY: `or_best` gives a set all of whose features were detected.
+        // SAFETY: `or_best` returned this set, so all features of `Isa::Avx512` were detected.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe { pack_whole_avx512(values, valid, old) },
-        // SAFETY: the same.
+        // SAFETY: `or_best` returned this set, so all features of `Isa::Avx2` were detected.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { pack_whole_avx2(values, valid, old) },
         _ => pack_whole_on(values, valid, old),
@@ -73,7 +73,7 @@ fn pack_whole_on<T: Copy + Into<i64>>(values: &[T], valid: &[u64], old: Lanes) -
     let rows = values.len();
     let packed = |base, lanes| Packed { base, lanes, rows: rows as u32 };
     if min == max {
-        // One value, or none.
+        // Only one distinct value, or none.
         return (packed(min, Lanes::Constant), zones);
     }
     let range = max.abs_diff(min);
@@ -139,10 +139,10 @@ fn bits(rows: usize, valid: &[u64], lane: impl Fn(usize) -> u64) -> Vec<u64> {
     (0..rows.div_ceil(64)).map(word).collect()
 }
 
-/// How much smaller runs are than lanes before they are taken: a scan of lanes is simpler.
+/// Runs must be this many times smaller than lanes to be used: a scan of lanes is simpler.
 const RUNS_GAIN: usize = 4;
 
-/// The values in runs, if that takes a quarter of the memory or less.
+/// Returns the values in runs, if that takes a quarter of the memory or less.
 fn runs<T: Copy + Into<i64>>(values: &[T], valid: &[u64], base: i64, range: u64) -> Option<Lanes> {
     let bits = (64 - range.leading_zeros() as usize).next_power_of_two();
     let bits = if bits == 1 { 1 } else { bits.max(8) };
@@ -173,8 +173,8 @@ fn runs<T: Copy + Into<i64>>(values: &[T], valid: &[u64], base: i64, range: u64)
     Some(Lanes::Runs { ends, values: lanes })
 }
 
-/// A few neighbours show that there are too many runs. If rows without a value separate them, this says
-/// so too, and lanes are used.
+/// Samples adjacent values for too many runs. If rows without a value separate the runs, that
+/// counts as too many as well, and lanes are used.
 fn may_be_runs<T: Copy + Into<i64>>(values: &[T], runs_max: usize) -> bool {
     const PAIRS: usize = 64;
     if runs_max < 2 {

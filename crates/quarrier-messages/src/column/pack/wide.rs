@@ -1,14 +1,14 @@
-//! Packs numbers of up to 38 digits, also as differences from the least value.
+//! Packs numbers of up to 38 digits, if possible as differences from the least value.
 
 use super::whole::pack_whole;
 use super::zones::{Zones, wide_zones};
 use crate::column::segment::Data;
 use crate::exact::MANTISSA_MAX;
 
-/// The first number below those of 64 bits.
+/// The least number of 64 bits.
 const LEAST: i128 = i64::MIN as i128;
 
-/// Packs numbers; where a row has no value, its number is not looked at.
+/// Packs numbers; ignores those of rows without a value.
 pub(super) fn pack_wide(values: &[i128], valid: &[u64]) -> (Data, Zones) {
     let zones = wide_zones(values, valid);
     if zones.all.is_without_values() {
@@ -18,7 +18,7 @@ pub(super) fn pack_wide(values: &[i128], valid: &[u64]) -> (Data, Zones) {
     assert!(-MANTISSA_MAX <= min && max <= MANTISSA_MAX, "numbers of more than 38 digits");
     let is_narrow = zones.all.narrow().is_some();
     if is_narrow || u64::try_from(max.abs_diff(min)).is_ok() {
-        // The least becomes the least of 64 bits. Rows without a value may wrap.
+        // The least value becomes the least of 64 bits. Numbers of rows without a value may wrap.
         let shift = if is_narrow { 0 } else { min - LEAST };
         let numbers: Vec<i64> =
             values.iter().map(|value| value.wrapping_sub(shift) as i64).collect();

@@ -1,10 +1,10 @@
-//! Least and greatest, block by block.
+//! Computes zone maps, block by block.
 
 use crate::column::raw::BLOCK_ROWS;
 use crate::column::texts::Texts;
 use crate::column::zone::Zone;
 
-/// The zones of a segment.
+/// The zone maps of a segment and its blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Zones {
     pub(crate) all: Zone,
@@ -16,14 +16,14 @@ impl Zones {
         Zones { all: Zone::EMPTY, blocks: Vec::with_capacity(rows.div_ceil(BLOCK_ROWS)) }
     }
 
-    /// Adds the next block's.
+    /// Adds the zone map of the next block.
     #[inline(always)]
     fn push(&mut self, zone: Zone) {
         self.all = self.all.joined(zone);
         self.blocks.push(zone);
     }
 
-    /// With all bounds moved by a function that keeps their order.
+    /// Returns the zone maps with all bounds mapped by a function that keeps their order.
     pub(crate) fn moved(mut self, by: impl Fn(i128) -> i128) -> Zones {
         self.all = self.all.moved(&by);
         self.blocks.iter_mut().for_each(|zone| *zone = zone.moved(&by));
@@ -31,7 +31,7 @@ impl Zones {
     }
 }
 
-/// A zone of keys of 64 bits, which are quicker to compare.
+/// A zone map of 64-bit keys, which are faster to compare.
 #[derive(Clone, Copy)]
 struct Narrow {
     min: i64,
@@ -60,7 +60,7 @@ impl Narrow {
     }
 }
 
-/// The zones of numbers of 128 bits.
+/// Returns the zone maps of numbers of 128 bits.
 pub(crate) fn wide_zones(values: &[i128], valid: &[u64]) -> Zones {
     let mut zones = Zones::new(values.len());
     for (block, values) in values.chunks(BLOCK_ROWS).enumerate() {
@@ -78,12 +78,12 @@ pub(crate) fn wide_zones(values: &[i128], valid: &[u64]) -> Zones {
     zones
 }
 
-/// The zones of values that have the key `key`.
+/// Returns the zone maps of values by their keys.
 #[inline(always)]
 pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> i64) -> Zones {
     let mut zones = Zones::new(values.len());
     let mut words = valid.chunks(BLOCK_ROWS / 64);
-    // Loops and not closures: the instruction set of a loop depends on the function it is inlined into.
+    // Loops rather than closures: the instruction set of a loop is that of the function around it.
     for block in values.chunks(BLOCK_ROWS) {
         let Some(words) = words.next() else {
             zones.push(full_zone(block, &key).zone());
@@ -102,7 +102,7 @@ pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> 
     zones
 }
 
-/// The zones of plain text.
+/// Returns the zone maps of plain strings.
 pub(crate) fn text_zones(texts: &Texts, valid: &[u64]) -> Zones {
     let mut zones = Zones::new(texts.len());
     for first in (0..texts.len()).step_by(BLOCK_ROWS) {

@@ -1,17 +1,17 @@
-//! CSV (RFC 4180): a header with the names, then a record a row.
+//! CSV (RFC 4180): a header with the names, then a record per row.
 //!
 //! ```text
 //!  source's first bytes ─→ sniff: delimiter, header ─→ all workers
-//!  bytes ─→ record: where it ends, quotes minded ─→ fields ─→ Row
+//!  bytes ─→ record: its end, outside quotes ─→ fields ─→ Row
 //! ```
 //!
 //! Values that can be written back unchanged as numbers are numbers (`007` is a string), `true` and
 //! `false` are booleans, the rest are strings. An empty field is NULL, in quotes it is the empty
 //! string. A repeated column becomes `name[1]`, one without a name `column3`.
 //!
-//! A record with more or fewer fields than the header is rejected. A quote that is not closed within
-//! the maximum length of a message counts as a slip of its line: that line is rejected, and reading
-//! continues after it. If a field starts without a quote, quotes in it are plain.
+//! A record with more or fewer fields than the header is rejected. A quote that is not closed
+//! within the maximum length of a message counts as an error of its line: that line is rejected,
+//! and reading continues after it. If a field starts without a quote, quotes in it are literal.
 
 mod record;
 mod sniff;
@@ -31,11 +31,11 @@ use crate::{Fault, Limits};
 use record::Ending;
 use sniff::Header;
 
-/// How CSV is written.
+/// Options of CSV.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Csv {
-    /// The delimiter between fields; `None` for the one of `,` `;` tab and `|` that fits the first
-    /// records best.
+    /// The delimiter between fields; `None` to choose the one of `,` `;` tab and `|` that fits the
+    /// first records best.
     pub delimiter: Option<u8>,
     /// Whether the first record has the names; if not, they are `column1`, `column2` …
     pub has_header: bool,
@@ -64,12 +64,12 @@ impl CsvOpening {
         lock(&self.0.header).clone()
     }
 
-    /// The names in the header, where one was read.
+    /// Returns the names in the header, if one was read.
     pub(crate) fn names(&self) -> Vec<String> {
         self.get().map_or_else(Vec::new, |header| header.names.clone())
     }
 
-    /// The header as a record, with every name in quotes.
+    /// Returns the header as a record, with every name in quotes.
     pub(crate) fn record(&self) -> Option<Vec<u8>> {
         let header = self.get()?;
         let names = header.names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
@@ -94,12 +94,12 @@ pub(crate) struct CsvParser {
     csv: Csv,
     opening: CsvOpening,
     header: Option<Arc<Header>>,
-    /// By column; asked for at the header's first record.
+    /// The fields by column; looked up at the first record.
     fields: Vec<Option<FieldId>>,
     reader: Reader,
     /// A record's fields without their quotes.
     plain: Vec<u8>,
-    /// Where each field ends there, and whether it stood in quotes.
+    /// The end of each field in it, and whether the field was quoted.
     ends: Vec<(usize, bool)>,
     message_bytes_max: usize,
     columns_max: usize,
@@ -120,7 +120,7 @@ impl CsvParser {
         }
     }
 
-    /// A record without quotes.
+    /// Parses a record without quotes.
     fn plain(&mut self, text: &str, delimiter: u8, row: &mut impl Row) -> Result<(), Fault> {
         let count = memchr_iter(delimiter, text.as_bytes()).count() + 1;
         self.check_count(count, text)?;
@@ -136,7 +136,7 @@ impl CsvParser {
         Ok(())
     }
 
-    /// Nothing is set of a record that is refused.
+    /// Checks the number of fields before any is set, since a rejected record must set none.
     fn check_count(&self, count: usize, text: &str) -> Result<(), Fault> {
         match count.cmp(&self.fields.len()) {
             std::cmp::Ordering::Less => {
@@ -147,7 +147,7 @@ impl CsvParser {
         }
     }
 
-    /// A record with quotes somewhere.
+    /// Parses a record with quotes.
     fn quoted(&mut self, text: &str, row: &mut impl Row) -> Result<(), Fault> {
         self.split(text.as_bytes());
         self.check_count(self.ends.len(), text)?;
@@ -163,16 +163,16 @@ impl CsvParser {
         Ok(())
     }
 
-    /// The fields of a record, without their quotes, into `plain` and `ends`.
+    /// Splits a record into `plain` and `ends`, without quotes.
     fn split(&mut self, record: &[u8]) {
         self.ends.clear();
-        // No room at all would look like too little to the reader.
+        // The reader takes an empty buffer for one that is too small.
         self.plain.resize(self.plain.len().max(record.len() + 2), 0);
         let (mut at, mut end) = (0, 0);
         loop {
             let input = record.get(at..).filter(|rest| !rest.is_empty());
             let is_quoted = input.is_some_and(|rest| rest[0] == b'"');
-            // The end of the record is the end of a line to the reader.
+            // The reader takes the end of the record for the end of a line.
             let (mut result, read, written) =
                 self.reader.read_field(input.unwrap_or(b"\n"), &mut self.plain[end..]);
             (at, end) = (at + read, end + written);

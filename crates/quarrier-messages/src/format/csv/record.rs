@@ -1,4 +1,4 @@
-//! Where a record ends.
+//! Finds the end of a record.
 
 use csv_core::{Reader, ReaderBuilder};
 use memchr::{memchr, memchr2, memchr3};
@@ -6,15 +6,15 @@ use memchr::{memchr, memchr2, memchr3};
 /// The end of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The end of its line stands here.
+    /// At the end of its line, here.
     Line(usize),
-    /// The bytes end, or it is unclear whether a quote at their end closes.
+    /// The bytes end, or end with a quote that may or may not close.
     Bytes,
-    /// The bytes end within the quotes that are opened here.
+    /// The bytes end within quotes that were opened here.
     Open(usize),
 }
 
-/// The end of the record that starts at the start of `bytes`.
+/// Returns the end of the record at the start of `bytes`.
 pub(super) fn ending(bytes: &[u8], delimiter: u8) -> Ending {
     let mut at = 0;
     while let Some(stop) = memchr3(b'"', b'\n', b'\r', &bytes[at..]).map(|stop| at + stop) {
@@ -25,7 +25,7 @@ pub(super) fn ending(bytes: &[u8], delimiter: u8) -> Ending {
         if stop > 0 && bytes[stop - 1] != delimiter {
             continue;
         }
-        // Quotes that are doubled stand for one; any other closes.
+        // A doubled quote is a literal one; any other closes.
         loop {
             match memchr(b'"', &bytes[at..]) {
                 None => return Ending::Open(stop),
@@ -40,8 +40,8 @@ pub(super) fn ending(bytes: &[u8], delimiter: u8) -> Ending {
     Ending::Bytes
 }
 
-/// See [`RecordFormat::extent`](crate::frame::RecordFormat::extent). A record with an unclosed quote is
-/// its first line.
+/// See [`RecordFormat::extent`](crate::frame::RecordFormat::extent). A record with an unclosed
+/// quote is only its first line.
 pub(super) fn extent(
     bytes: &[u8],
     delimiter: u8,
@@ -62,13 +62,13 @@ pub(super) fn extent(
     }
 }
 
-/// How many fields a record has, without their values.
+/// Returns the number of fields of a record, without their values.
 pub(super) fn fields_count(record: &[u8], delimiter: u8) -> usize {
     let (mut count, mut at) = (1, 0);
     loop {
         if record.get(at) == Some(&b'"') {
             at += 1;
-            // Quotes that are doubled stand for one; any other closes.
+            // A doubled quote is a literal one; any other closes.
             loop {
                 match memchr(b'"', &record[at..]) {
                     None => return count,
@@ -87,10 +87,10 @@ pub(super) fn fields_count(record: &[u8], delimiter: u8) -> usize {
     }
 }
 
-/// A reader of records that stand by themselves.
+/// Makes a reader of single records.
 pub(super) fn reader(delimiter: u8) -> Reader {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
-    // Only at the very start does it take bytes for a byte order mark.
+    // Only at its very start does it look for a byte order mark.
     let _ = reader.read_field(b"-\n", &mut [0; 2]);
     reader
 }

@@ -1,4 +1,4 @@
-//! Sniffs the delimiter and the names of columns from the first records.
+//! Detects the delimiter and the names of columns from the first records.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ pub(super) struct Header {
     pub(super) names: Vec<String>,
 }
 
-/// By which fields may be delimited, the likeliest first.
+/// Possible delimiters, the likeliest first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// As much is looked at.
+/// Maximum number of bytes to examine.
 const BYTES_MAX: usize = 64 << 10;
 const RECORDS_MAX: usize = 64;
 
-/// The header, and the start of the first record after it; `None` if more bytes are needed.
+/// Returns the header, and the start of the first record after it; `None` if more bytes are needed.
 pub(super) fn header(
     csv: &Csv,
     bytes: &[u8],
@@ -51,18 +51,18 @@ pub(super) fn header(
     Some((header, if csv.has_header { end } else { start }))
 }
 
-/// Records that must look right after a probable start.
+/// Number of records that must look right after a probable start.
 const RECORDS_ALIKE: usize = 2;
 
-/// How far starts of lines are tried, in bytes.
+/// Maximum distance of the starts of lines to try, in bytes.
 const GUESSED_BYTES: usize = 256 << 10;
 
-/// Records that are longer are not looked for: a quote that nothing closes would be read to the end
-/// of the bytes from line after line.
+/// Maximum length of records to look for: an unclosed quote would be read to the end of the bytes
+/// again from every line.
 const SEEN_BYTES: usize = 2 * GUESSED_BYTES;
 
-/// A probable start of a record: after the first line feed that is followed by records with as many
-/// fields as the header. It may still be within quotes.
+/// Returns a probable start of a record: after the first line feed that precedes records with as
+/// many fields as the header. It may still be within quotes.
 pub(super) fn likely_start(header: &Header, bytes: &[u8]) -> Option<usize> {
     let Header { delimiter, names } = header;
     let bytes = &bytes[..bytes.len().min(SEEN_BYTES)];
@@ -81,10 +81,10 @@ pub(super) fn likely_start(header: &Header, bytes: &[u8]) -> Option<usize> {
     lines.map(|end| end + 1).take(LINES_TRIED).find(looks_right)
 }
 
-/// Lines at which a record is looked for.
+/// Maximum number of lines to try as starts of a record.
 const LINES_TRIED: usize = 256;
 
-/// The delimiter for which most records have as many fields as the first, at least two.
+/// Returns the delimiter for which most records have as many fields as the first, at least two.
 fn guessed(sample: &[u8]) -> u8 {
     let score = |delimiter: u8| {
         let counts = counts(sample, delimiter);
@@ -93,12 +93,12 @@ fn guessed(sample: &[u8]) -> u8 {
         let share = alike * 1_000 / counts.len().max(1);
         if columns < 2 { (0, 0) } else { (share, columns) }
     };
-    // The first of those that fit best.
+    // Of those that fit equally well, take the likeliest.
     let best = DELIMITERS.into_iter().rev().max_by_key(|&delimiter| score(delimiter));
     best.unwrap_or(b',')
 }
 
-/// Fields of the first records; the last one may be cut off and does not count.
+/// Returns the numbers of fields of the first records; ignores the last, which may be cut off.
 fn counts(sample: &[u8], delimiter: u8) -> Vec<usize> {
     let (mut counts, mut rest) = (Vec::new(), sample);
     while counts.len() < RECORDS_MAX {
@@ -126,7 +126,7 @@ pub(super) fn fields(record: &[u8], delimiter: u8) -> Vec<String> {
     starts.zip(&ends[..count]).map(field).collect()
 }
 
-/// Unique names: repeated ones get a number, empty ones their index.
+/// Makes names unique: repeated ones get a number, empty ones their index.
 fn unique(names: Vec<String>) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let name = |(at, name): (usize, String)| {

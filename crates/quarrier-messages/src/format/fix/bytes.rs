@@ -1,14 +1,14 @@
-//! Eight bytes at a time.
+//! Processes eight bytes at a time.
 
 use super::SEPARATOR;
 
-/// The first separator at or after `at`; the end if there is none.
+/// Returns the first separator at or after `at`; the end if there is none.
 #[inline(always)]
 pub(super) fn find_separator(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
     while let Some(eight) = bytes.get(at..at + 8) {
         let differs = word(eight) ^ (ONES * SEPARATOR as u64);
-        // Zero bytes become 0x80; a borrow only affects later bytes than the first of them.
+        // Zero bytes become 0x80; a borrow only affects bytes after the first of them.
         let zeros = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
         if zeros != 0 {
             return at + zeros.trailing_zeros() as usize / 8;
@@ -23,7 +23,7 @@ pub(super) fn find_separator(bytes: &[u8], at: usize) -> usize {
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 
-/// The eight bytes at `at`, 0 after the end.
+/// Returns the eight bytes at `at`, with 0 after the end.
 #[inline(always)]
 pub(super) fn load(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..at + 8) {
@@ -52,7 +52,7 @@ fn word(eight: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// an integer of 1 to 19 digits that 64 bits hold, and nothing else.
+/// Parses an integer of 1 to 19 digits that fits 64 bits, and nothing else.
 #[inline]
 pub(super) fn digits(text: &[u8]) -> Option<i64> {
     if text.is_empty() || text.len() > 19 {
@@ -73,11 +73,11 @@ pub(super) fn digits(text: &[u8]) -> Option<i64> {
     i64::try_from(value).ok()
 }
 
-/// The number that eight digits stand for, the first in the lowest byte.
+/// Converts eight digits, the first in the lowest byte.
 #[inline]
 fn eight_digits(word: u64) -> Option<u64> {
     let digits = word ^ (ONES * b'0' as u64);
-    // Above 9: the low half plus 6 carries into the high half, or that was not 0.
+    // Not a digit: the low half plus 6 carries into the high half, or the high half was not 0.
     if (digits | digits.wrapping_add(ONES * 6)) & (ONES * 0xF0) != 0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The envelope of a message: where it ends, and whether it arrived as it was sent.
+//! The envelope of a message: its end, and whether it arrived intact.
 //!
 //! ```text
 //!  8=FIX.4.4|9=57|35=D|…|55=ABC|10=128|
@@ -11,7 +11,7 @@ use super::SEPARATOR;
 use super::bytes::find_separator;
 use crate::Fault;
 
-/// How the fields around a message are called.
+/// The keys of the fields around a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {
     pub(super) begin: &'static [u8],
@@ -19,7 +19,7 @@ pub(super) struct Keys {
     pub(super) check: &'static [u8],
     /// The body's first field.
     pub(super) type_of: &'static [u8],
-    /// A message may do without them.
+    /// Whether a message may lack the envelope.
     pub(super) are_optional: bool,
 }
 
@@ -34,25 +34,25 @@ pub(super) const NAMES: Keys = Keys {
     are_optional: true,
 };
 
-/// A message's parts, as places in its bytes.
+/// The parts of a message, as offsets in its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Envelope {
-    /// Behind BodyLength.
+    /// The offset after BodyLength.
     pub(super) body: usize,
-    /// Where CheckSum stands.
+    /// The offset of CheckSum.
     pub(super) check: usize,
-    /// Behind the last separator.
+    /// The offset after the last separator.
     pub(super) end: usize,
 }
 
-/// Digits of a length that is believed.
+/// Maximum number of digits of a BodyLength.
 const LENGTH_DIGITS_MAX: usize = 9;
 
-/// A message's BeginString and BodyLength are no longer.
+/// Maximum length of BeginString and BodyLength.
 const HEAD_BYTES_MAX: usize = 128;
 
 impl Keys {
-    /// Whether `message` comes without an envelope, and may.
+    /// Whether `message` has no envelope, and need not have one.
     pub(super) fn is_open(&self, message: &[u8]) -> bool {
         self.are_optional && {
             let at = find_separator(message, 0) + 1;
@@ -76,7 +76,7 @@ impl Keys {
         Ok(envelope)
     }
 
-    /// The message at the start of `bytes` as its BodyLength has it. Sums nothing.
+    /// Finds the message at the start of `bytes` by its BodyLength, without verifying the sum.
     #[inline]
     fn find(&self, bytes: &[u8]) -> Result<Envelope, Fault> {
         let (body, length) = self.body(bytes)?;
@@ -96,7 +96,7 @@ impl Keys {
         }
     }
 
-    /// Where the body starts, and its length.
+    /// Returns the start and the length of the body.
     #[inline]
     fn body(&self, bytes: &[u8]) -> Result<(usize, usize), Fault> {
         if !bytes.starts_with(self.begin) {
@@ -117,9 +117,9 @@ impl Keys {
         Ok((end + 1, length))
     }
 
-    /// The start of the first message after `from`: at the start of a line, or after a separator, at a
-    /// field like BeginString. Claims that start within a data field that contains a message mistake
-    /// that for one.
+    /// Returns the start of the first message after `from`: at the start of a line, or after a
+    /// separator, at a field like BeginString. A claim that starts within a data field with a
+    /// message in it mistakes that for one.
     pub(super) fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
         for at in memchr2_iter(b'\n', SEPARATOR, bytes.get(from..)?) {
             let behind = from + at + 1;
@@ -130,8 +130,8 @@ impl Keys {
         None
     }
 
-    /// The end of the message, or piece of one, at the start of `bytes`; `None` if more bytes are
-    /// needed, which cannot be if they are the last (`is_last`).
+    /// Returns the end of the message, or fragment of one, at the start of `bytes`; `None` if more
+    /// bytes are needed, unless these are the last (`is_last`).
     #[inline]
     pub(super) fn extent(
         &self,
@@ -152,8 +152,8 @@ impl Keys {
         if is_short && !is_last { None } else { self.broken_extent(bytes, is_last) }
     }
 
-    /// The same for a piece without a valid envelope: it ends after its CheckSum, at the end of its
-    /// line, or before another message.
+    /// Does the same for a fragment without a valid envelope: it ends after its CheckSum, at the
+    /// end of its line, or before another message.
     fn broken_extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
         let (begin, is_open) = (self.begin, self.is_open(bytes));
         for at in memchr3_iter(b'\n', SEPARATOR, begin[0], bytes) {
@@ -179,7 +179,7 @@ impl Keys {
     }
 }
 
-/// The sum of all bytes, modulo 256.
+/// Returns the sum of all bytes, modulo 256.
 #[inline]
 fn sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, &byte| sum.wrapping_add(byte))

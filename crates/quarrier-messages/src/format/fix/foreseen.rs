@@ -1,13 +1,15 @@
-//! Template parsing: predicts each message from the ones before. One pass verifies the message and finds where
-//! its fields end; then the fields are taken in the predicted order. The first unexpected field, or one that
-//! needs more than a check of its type, ends the prediction, and the general parser reads the rest.
+//! Template parsing: predicts each message from the ones before. One pass verifies the message and
+//! finds the ends of its fields; then the parser takes the fields in the predicted order. The first
+//! unexpected field, or one that needs more than a check of its type, ends the prediction, and the
+//! general parser reads the rest.
 //!
-//! Half of the time to load goes here, a fifth into the look-up of strings that are not short, a tenth into
-//! reading and packing. Throughput per core, in the order tried (messages of 176 bytes and 17 fields): 0.46 to
-//! 0.49 GB/s at first; 0.50 to 0.53 with the opening fields compared at once and segments packed by AVX-512; 0.54
-//! to 0.56 with the positions of separators compressed by VBMI2 and digits checked while they are added up. Not
-//! tried: strings of up to 16 bytes in a larger table of words (see there). A mapping of the file in place of reads
-//! is ruled out: others may write to it, so its strings would have to be checked again, and reads take 4 %.
+//! Half of the time of a load is spent here, a fifth on the lookup of strings that are not short, a
+//! tenth on reading and packing. Throughput per core, in the order tried (messages of 176 bytes and
+//! 17 fields): 0.46 to 0.49 GB/s at first; 0.50 to 0.53 with the opening fields compared at once
+//! and segments packed by AVX-512; 0.54 to 0.56 with the positions of separators compressed by
+//! VBMI2 and digits checked while they are added up. Not tried: strings of up to 16 bytes in a
+//! larger table of words (see there). Mapping the file instead of reading it is ruled out: others
+//! may write to it, so its strings would have to be checked again, and reads take 4 %.
 
 use quarrier_core::isa::Isa;
 
@@ -36,16 +38,19 @@ impl FixParser {
     /// See [`RecordFormat::messages`](crate::frame::RecordFormat::messages).
     pub(super) fn foreseen<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         match self.isa {
-            // SAFETY: `new` took a set by `or_best`: all of its features were detected.
+            // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Avx512` were
+            // detected.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { self.foreseen_avx512(chunk, taker) },
-            // SAFETY: the same.
+            // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Avx2` were
+            // detected.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { self.foreseen_avx2(chunk, taker) },
-            // SAFETY: the same.
+            // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Neon` were
+            // detected.
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => unsafe { self.foreseen_neon(chunk, taker) },
-            // SAFETY: every machine has it.
+            // SAFETY: `Portable` needs no features.
             _ => unsafe { self.foreseen_on::<Portable, T>(chunk, taker) },
         }
     }
@@ -56,7 +61,8 @@ impl FixParser {
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
     unsafe fn foreseen_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         const { assert!(Isa::Avx512.has("avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")) };
-        // SAFETY: the caller promised the set, and with it what `Avx512` asks for.
+        // SAFETY: the caller promises the features of `Isa::Avx512`, which include those that
+        // `Avx512` needs.
         unsafe { self.foreseen_on::<Avx512, T>(chunk, taker) }
     }
 
@@ -66,7 +72,8 @@ impl FixParser {
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     unsafe fn foreseen_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         const { assert!(Isa::Avx2.has("avx2,bmi1,bmi2,popcnt")) };
-        // SAFETY: the caller promised the set, and with it what `Avx2` asks for.
+        // SAFETY: the caller promises the features of `Isa::Avx2`, which include those that `Avx2`
+        // needs.
         unsafe { self.foreseen_on::<Avx2, T>(chunk, taker) }
     }
 
@@ -76,12 +83,13 @@ impl FixParser {
     #[target_feature(enable = "neon")]
     unsafe fn foreseen_neon<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         const { assert!(Isa::Neon.has("neon")) };
-        // SAFETY: the caller promised the set, and with it what `Neon` asks for.
+        // SAFETY: the caller promises the features of `Isa::Neon`, which include those that `Neon`
+        // needs.
         unsafe { self.foreseen_on::<Neon, T>(chunk, taker) }
     }
 
     /// # Safety
-    /// The instruction set of `L` is there.
+    /// The instruction set of `L` is available.
     #[inline(always)]
     unsafe fn foreseen_on<L: Marks, T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         loop {
@@ -90,7 +98,7 @@ impl FixParser {
                 return;
             }
             let bytes = &chunk.bytes[chunk.at..];
-            // SAFETY: the caller promised the instruction set.
+            // SAFETY: the caller promises the instruction set, the only condition of `message_on`.
             let message = unsafe { self.message_on::<L, T::Row>(bytes, taker.row()) };
             let Some((end, line_feeds)) = message else { return };
             taker.commit(&bytes[..end]);
@@ -99,31 +107,32 @@ impl FixParser {
         }
     }
 
-    /// The message at the start of `bytes`: where it ends, and its line feeds.
+    /// Parses the message at the start of `bytes`; returns its end, and its number of line feeds.
     ///
     /// # Safety
-    /// The instruction set of `L` is there.
+    /// The instruction set of `L` is available.
     #[inline(always)]
     unsafe fn message_on<L: Marks, R: Row>(
         &mut self,
         bytes: &[u8],
         row: &mut R,
     ) -> Option<(usize, u32)> {
-        // SAFETY: the caller promised the instruction set.
+        // SAFETY: the caller promises the instruction set, the only condition of `verify`.
         let seen = unsafe { self.checksums.as_ref()?.verify::<L>(bytes, &mut self.ends)? };
         if seen.end > self.message_bytes_max {
             return None;
         }
         let message = &bytes[..seen.end];
         let text = match seen.is_ascii {
-            // SAFETY: ASCII is UTF-8.
+            // SAFETY: `verify` found every byte of the message to be ASCII, which is UTF-8.
             true => unsafe { std::str::from_utf8_unchecked(message) },
             false => std::str::from_utf8(message).ok()?,
         };
         self.number += 1;
         self.open.clear();
         let last = self.types.get(self.last_type).and_then(|last| last.opening.as_ref());
-        // SAFETY: as above, and 64 bytes are behind the message.
+        // SAFETY: the caller promises the instruction set. `verify` checked that AHEAD_BYTES follow
+        // the message, so as many are readable at its start and at its body.
         let opening = last.filter(|last| unsafe { last.is_at::<L>(bytes.as_ptr(), seen.body) });
         if let Some(opening) = opening {
             let kind = self.last_type;
@@ -133,29 +142,35 @@ impl FixParser {
                 opening.again(&seen, row);
                 from = (opening.fields, opening.end(seen.body));
             }
-            // SAFETY: as above.
+            // SAFETY: the caller promises the instruction set. `text` is the message at the start
+            // of `bytes`, after which `verify` found AHEAD_BYTES, and `ends` are those of this
+            // message.
             let reached = unsafe { self.fields_on::<L, R>(bytes, text, kind, from, row) };
             if reached.at < seen.end {
                 self.fields(text, kind, reached, row).ok()?;
             }
         } else {
             let kind = self.message_type(message, seen.body);
-            // SAFETY: as above.
+            // SAFETY: the caller promises the instruction set. `text` is the message at the start
+            // of `bytes`, after which `verify` found AHEAD_BYTES, and `ends` are those of this
+            // message.
             let reached = unsafe { self.fields_on::<L, R>(bytes, text, kind, (0, 0), row) };
             if reached.at < seen.end {
                 self.fields(text, kind, reached, row).ok()?;
             } else {
-                // SAFETY: as above.
+                // SAFETY: the caller promises the instruction set, and `verify` returned `seen` for
+                // these bytes.
                 unsafe { self.opens_otherwise::<L>(bytes, text, &seen, kind) };
             }
         }
         Some((seen.end, seen.line_feeds))
     }
 
-    /// A message that was foreseen to its end did not open as the last one.
+    /// Learns the opening of a message that was predicted to its end but opened unlike the last
+    /// one.
     ///
     /// # Safety
-    /// As for [`message_on`](Self::message_on).
+    /// The instruction set of `L` is available, and `verify` returned `seen` for `bytes`.
     #[inline(never)]
     unsafe fn opens_otherwise<L: Marks>(
         &mut self,
@@ -165,7 +180,8 @@ impl FixParser {
         kind: usize,
     ) {
         let of = &mut self.types[kind];
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the instruction set. `verify` checked that AHEAD_BYTES follow
+        // the message, so as many are readable at its start and at its body.
         let is_at = |known: &Opening| unsafe { known.is_at::<L>(bytes.as_ptr(), seen.body) };
         if !of.opening.as_ref().is_some_and(is_at) {
             let round = of.unopened % OPENINGS_ROUND;
@@ -187,11 +203,12 @@ impl FixParser {
         self.opened = (self.number, kind);
     }
 
-    /// Takes fields while they are as predicted, from number `from` on, with `len` bytes left; returns
-    /// the place of the first one that differs.
+    /// Takes fields while they are as predicted, from field and offset `from` on; returns the
+    /// position of the first one that differs.
     ///
     /// # Safety
-    /// The instruction set of `L` is there, `text` starts `bytes`, and 64 bytes are behind it.
+    /// The instruction set of `L` is available, `text` starts `bytes`, AHEAD_BYTES follow it
+    /// there, and `self.ends` are the ends of its fields.
     #[inline(always)]
     unsafe fn fields_on<L: Marks, R: Row>(
         &mut self,
@@ -203,14 +220,16 @@ impl FixParser {
     ) -> Reached {
         let steps = &self.types[kind].steps[..];
         let (mut step, mut at) = from;
-        // The place after the last length field, and its value.
+        // The offset after the last length field, and its value.
         let mut length = (0, None);
         for &end in self.ends.places().get(step..).unwrap_or_default() {
             let end = usize::from(end);
             let Some(next) = follow(steps, bytes, at, &mut step) else { break };
             let start = at + next.key.len();
-            // SAFETY: a key has no separator, so it ends before the field does; what is between
-            // two characters of ASCII is text.
+            // SAFETY: `follow` found the key at `at`. A key contains no separator, so the field's
+            // end comes after it: `start <= end`, which is below `text.len()`. Before `start` there
+            // is the key's `=` and at `end` a separator, both ASCII, so both offsets are character
+            // boundaries.
             let value = unsafe { text.get_unchecked(start..end) };
             if next.act <= Act::Length {
                 if next.act == Act::Stop {
@@ -219,7 +238,8 @@ impl FixParser {
                 length = (end + 1, digits(value.as_bytes()));
             }
             if let Some(field) = next.field {
-                // SAFETY: the caller promised the instruction set, and the bytes behind the value.
+                // SAFETY: the caller promises the instruction set, and AHEAD_BYTES after `text`,
+                // which contains the value and the separator at `end`.
                 unsafe { set_on::<L, R>(next, field, value, &mut self.slots, row) };
             }
             at = end + 1;
@@ -232,7 +252,7 @@ impl FixParser {
         Reached { at, step, length: length.1.filter(|_| length.0 == at) }
     }
 
-    /// Records that the message has the fields before `at`, for the general parser.
+    /// Records, for the general parser, that the message has the fields before `at`.
     #[inline(never)]
     fn remember(&mut self, bytes: &[u8], kind: usize, until: usize) {
         let (mut at, mut step) = (0, 0);
@@ -249,7 +269,8 @@ impl FixParser {
     }
 }
 
-/// The step for the field at `at`, if it is `step` or one soon after, to which `step` moves.
+/// Returns the step for the field at `at`, if that is `step` or one soon after, to which `step`
+/// moves.
 #[inline(always)]
 pub(super) fn follow<'s>(
     steps: &'s [Step],
@@ -262,7 +283,7 @@ pub(super) fn follow<'s>(
     if head & next.mask == next.head {
         return Some(next);
     }
-    // Mostly it is one field that is missing.
+    // Usually a single field is missing.
     if let Some(behind) = steps.get(*step + 1)
         && head & behind.mask == behind.head
     {
@@ -272,7 +293,7 @@ pub(super) fn follow<'s>(
     follow_far(steps, bytes, at, step)
 }
 
-/// The same for later steps, whose predecessors the message lacks, or with long keys.
+/// Does the same for later steps, if the message lacks the ones before, and for long keys.
 #[inline(never)]
 fn follow_far<'s>(
     steps: &'s [Step],
@@ -289,14 +310,14 @@ fn follow_far<'s>(
 /// The action for the value of a predicted field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(super) enum Act {
-    /// It is not for this way of reading: other fields have to do with it.
+    /// Stop predicting: the value depends on other fields.
     Stop,
-    /// Another field may have to do with it.
+    /// The length of the next field.
     Length,
     Text,
     Int,
     Number,
-    /// an integer, if it is written as one.
+    /// An integer, if it is written as one.
     Found,
     Other,
 }
@@ -318,8 +339,8 @@ impl Act {
 /// Sets a field as [`value::set`] does.
 ///
 /// # Safety
-/// The instruction set of `L` is there, 64 bytes are readable behind the value, and the first is
-/// a separator.
+/// The instruction set of `L` is available. After the value 64 bytes are readable, the first of
+/// which is a separator.
 #[inline(always)]
 unsafe fn set_on<L: Marks, R: Row>(
     step: &Step,
@@ -331,27 +352,32 @@ unsafe fn set_on<L: Marks, R: Row>(
     let (p, len) = (value.as_ptr(), value.len());
     match step.act {
         Act::Text if len > 0 => {
-            // SAFETY: the caller promised more than 32 bytes.
+            // SAFETY: the caller promises 64 readable bytes after the start of the value. Bytes
+            // need no alignment.
             let ahead = unsafe { &*p.cast::<[u8; 32]>() };
             return row.text_ahead(field, value, ahead);
         }
         Act::Int | Act::Length => {
-            // SAFETY: the caller promised the instruction set and the bytes.
+            // SAFETY: the caller promises the instruction set, and 64 bytes after the value, the
+            // first of them not a digit.
             if let Some(value) = unsafe { lanes::whole::<L>(p, len) } {
                 return row.integer(field, value);
             }
         }
         Act::Number => {
-            // SAFETY: as above.
+            // SAFETY: the caller promises the instruction set, and 64 bytes after the value, the
+            // first of them not a digit.
             let number = unsafe { lanes::number::<L>(p, len) };
             let slot = slots.get_mut(step.known.slot);
             if let (Some(cell), Some(slot)) = (number, slot) {
                 return value::set_number(slot, field, cell, row);
             }
         }
-        // SAFETY: as above; if there is no value, this is the separator.
+        // SAFETY: the value's first byte is readable; if the value is empty, that is the separator
+        // after it.
         Act::Found if unsafe { *p } != b'0' => {
-            // SAFETY: as above.
+            // SAFETY: the caller promises the instruction set, and 64 bytes after the value, the
+            // first of them not a digit.
             if let Some(value) = unsafe { lanes::whole::<L>(p, len) } {
                 return row.integer(field, value);
             }

@@ -1,22 +1,23 @@
-//! Parses numbers, many digits at once. The general parser handles a `None`.
+//! Parses numbers, many digits at once. If it returns `None`, the general parser takes over.
 
 use crate::arch::Lanes;
 use crate::build::Cell;
 
-/// Digits that lanes add up.
+/// Maximum number of digits that vectors add up.
 const LANE_DIGITS: usize = 16;
-/// Digits of 64 bits.
+/// Maximum number of digits of a 64-bit integer.
 const DIGITS_MAX: usize = 19;
 
-/// The integer of `len` digits at `p`, as [`digits`](super::bytes::digits) returns it. No digit
+/// Parses the integer of `len` digits at `p`, as [`digits`](super::bytes::digits) does. No digit
 /// follows.
 ///
 /// # Safety
-/// The instruction set of `L` is there, and [`AHEAD_BYTES`](crate::arch::AHEAD_BYTES) more bytes
-/// than a value has are readable at `p`.
+/// The instruction set of `L` is available, and [`AHEAD_BYTES`](crate::arch::AHEAD_BYTES) are
+/// readable after the value.
 #[inline(always)]
 pub(super) unsafe fn whole<L: Lanes>(p: *const u8, len: usize) -> Option<i64> {
-    // SAFETY: the caller promised the instruction set and the bytes.
+    // SAFETY: the caller promises the instruction set. `L::checked` needs AHEAD_BYTES, which are
+    // readable at every offset of the value.
     unsafe {
         if len == 0 || len > DIGITS_MAX {
             return None;
@@ -30,15 +31,16 @@ pub(super) unsafe fn whole<L: Lanes>(p: *const u8, len: usize) -> Option<i64> {
     }
 }
 
-/// The exact number of `len` bytes at `p`, as [`number`](crate::format::decimal::number) returns it. No
-/// digit follows.
+/// Parses the exact number of `len` bytes at `p`, as [`number`](crate::format::decimal::number)
+/// does. No digit follows.
 ///
 /// # Safety
-/// As for [`whole`].
+/// The contract of [`whole`].
 #[inline(always)]
 pub(super) unsafe fn number<L: Lanes>(p: *const u8, len: usize) -> Option<Cell<'static>> {
-    // SAFETY: the caller promised the instruction set and the bytes; one that is skipped is the
-    // value's.
+    // SAFETY: the caller promises the instruction set, and AHEAD_BYTES after the value, so as many
+    // at its start, which `L::no_digits` needs; a sign to skip is in the value, since `len` is not
+    // 0. `L::value` needs 17 bytes. `point` is at most `len` where it is read.
     unsafe {
         if len == 0 || len > LANE_DIGITS {
             return None;

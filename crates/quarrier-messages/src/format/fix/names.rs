@@ -1,4 +1,4 @@
-//! Keys of fields: tags as numbers, and a number for each name.
+//! Keys of fields: the numbers of tags, and a number for each name.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use foldhash::fast::RandomState;
 use super::dictionary::Dictionary;
 use crate::Fault;
 
-/// Keys as messages have them, and what columns are called.
+/// Converts the keys in messages to the names of columns.
 #[derive(Debug)]
 pub(super) enum Names {
     /// FIX.
     Tags(Arc<Dictionary>),
-    /// NVFIX. Names that the dictionary lacks are numbered from [`OWN`].
+    /// NVFIX. Names that are not in the dictionary are numbered from [`OWN`].
     Names {
         dictionary: Arc<Dictionary>,
         numbers: HashMap<Box<str>, u32, RandomState>,
@@ -23,11 +23,11 @@ pub(super) enum Names {
     },
 }
 
-/// Beyond all tags.
+/// Greater than all tags.
 const OWN: u32 = 1 << 31;
-/// Digits of a tag.
+/// Maximum number of digits of a tag.
 const TAG_DIGITS_MAX: usize = 9;
-/// A longer name is not kept.
+/// Maximum length of a name; longer ones are not kept.
 const NAME_BYTES_MAX: usize = 1_024;
 
 impl Names {
@@ -37,7 +37,7 @@ impl Names {
         }
     }
 
-    /// The number of a key that stands at `at` in the message; `None` where there were too many
+    /// Returns the number of a key, which is at `at` in the message; `None` if there are too many
     /// different ones.
     pub(super) fn number(&mut self, key: &str, at: usize) -> Result<Option<u32>, Fault> {
         match self {
@@ -62,7 +62,7 @@ impl Names {
         }
     }
 
-    /// The name of a key's column.
+    /// Returns the name of a key's column.
     pub(super) fn name(&self, number: u32) -> Cow<'_, str> {
         if let Names::Names { own, .. } = self
             && let Some(name) = number.checked_sub(OWN).and_then(|at| own.get(at as usize))

@@ -12,26 +12,27 @@ use super::verify::Verified;
 use crate::arch::{Marks, Short};
 use crate::build::{FieldId, Row};
 
-/// See the module.
+/// The opening of a message type: its fields, with their values.
 #[derive(Debug)]
 pub(super) struct Opening {
     begin: Short,
     body: Short,
-    /// How many fields that are, BodyLength among them.
+    /// The number of fields, including BodyLength.
     pub(super) fields: usize,
-    /// That of BodyLength, if it is wanted.
+    /// The field of BodyLength, if it is wanted.
     length: Option<FieldId>,
     /// The wanted fields, with their values: BeginString, and those after BodyLength.
     begin_value: Option<(FieldId, Box<str>)>,
     values: Vec<(FieldId, Box<str>)>,
 }
 
-/// Fields in front of the body.
+/// Number of fields before the body.
 const HEAD_FIELDS: usize = 2;
 
 impl Opening {
-    /// The longest opening of a message whose fields end at `ends` and are all the first of `steps`:
-    /// from string fields, within the first `fields_max` of the message. `None` if there is none.
+    /// Returns the longest opening of a message whose fields end at `ends` and are all the first of
+    /// `steps`: string fields, within the first `fields_max` of the message. `None` if there is
+    /// none.
     pub(super) fn of(
         steps: &[Step],
         text: &str,
@@ -69,7 +70,7 @@ impl Opening {
         Some(Opening { begin: begin?, body: whole?, fields, length, begin_value, values })
     }
 
-    /// How many fields another one has in common with it, from the first.
+    /// Returns how many fields it has in common with another opening, from the first.
     pub(super) fn in_common(&self, other: &Opening, ends: &[u16], body: usize) -> usize {
         if self.begin.text() != other.begin.text() {
             return 0;
@@ -79,7 +80,7 @@ impl Opening {
         ends.iter().filter(|&&end| usize::from(end) < same).count().min(self.fields)
     }
 
-    /// The place after it, in a message whose body starts at `body`.
+    /// Returns the offset after it, in a message whose body starts at `body`.
     pub(super) fn end(&self, body: usize) -> usize {
         body + self.body.len
     }
@@ -87,15 +88,16 @@ impl Opening {
     /// Whether the message at `p`, whose body starts at `body`, has this opening.
     ///
     /// # Safety
-    /// The instruction set of `L` is there; 64 bytes are readable at `p` and at the body.
+    /// The instruction set of `L` is available; 64 bytes are readable at `p` and at `p + body`.
     #[inline(always)]
     pub(super) unsafe fn is_at<L: Marks>(&self, p: *const u8, body: usize) -> bool {
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller promises the instruction set, and the AHEAD_BYTES (64) that `is_at`
+        // reads at both addresses.
         unsafe { L::is_at(p.add(body), &self.body) && L::is_at(p, &self.begin) }
     }
 
-    /// Sets the fields to the values of the row before, and BodyLength to this message's. In the
-    /// message's order, which rows keep when they are shown.
+    /// Sets the fields to the values of the row before, and BodyLength to this message's, in the
+    /// order of the message, which displayed rows keep.
     #[inline(always)]
     pub(super) fn again(&self, seen: &Verified, row: &mut impl Row) {
         if let Some((field, value)) = &self.begin_value {

@@ -7,37 +7,37 @@ use foldhash::fast::RandomState;
 use super::dictionary::FixType;
 use crate::build::{FieldId, Row};
 
-/// The message itself, or an entry of a group; below it stand fields.
+/// The message itself, or an entry of a group, which contains fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place(u32);
 
 impl Place {
     pub(super) const TOP: Place = Place(0);
-    /// Beyond the limits, with everything below.
+    /// A place beyond the limits, with everything in it.
     const BEYOND: Place = Place(u32::MAX);
 }
 
-/// A field, by its place and tag.
+/// A field: a tag at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SlotId(u32);
 
 impl SlotId {
-    /// Beyond the limits.
+    /// A field beyond the limits.
     pub(super) const BEYOND: SlotId = SlotId(u32::MAX);
 }
 
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// `None` where its values are not wanted.
+    /// `None` if its values are not wanted.
     pub(super) field: Option<FieldId>,
     pub(super) kind: FixType,
-    /// Some value had a fraction.
+    /// Whether some value had a fraction.
     pub(super) has_fractions: bool,
     place: Place,
     tag: u32,
-    /// The last message that had it.
+    /// The last message that had the field.
     seen: u64,
-    /// How often that message had it.
+    /// How often that message had the field.
     times: u32,
 }
 
@@ -45,16 +45,16 @@ pub(super) struct Slot {
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
-    /// By place, tag, and how often the tag came there before.
+    /// Slots by place, tag, and the number of earlier occurrences of the tag there.
     ids: HashMap<(Place, u32, u32), SlotId, RandomState>,
-    /// The prefixes of the names of a place's fields.
+    /// For each place, the prefix of the names of its fields.
     prefixes: Vec<String>,
-    /// By place, the tag that counts a group's entries, and the entry.
+    /// Places by the place around them, the tag that counts a group's entries, and the entry.
     places: HashMap<(Place, u32, u32), Place, RandomState>,
     max: usize,
 }
 
-/// A longer name is not kept.
+/// Maximum length of a name; longer ones are not kept.
 const NAME_BYTES_MAX: usize = 1_024;
 
 impl Slots {
@@ -64,7 +64,7 @@ impl Slots {
             ids: HashMap::default(),
             prefixes: vec![String::new()],
             places: HashMap::default(),
-            // Names that were refused take a place too.
+            // Refused names occupy slots, too.
             max: 4 * columns_max + 1_024,
         }
     }
@@ -74,19 +74,19 @@ impl Slots {
         self.slots.get_mut(id.0 as usize)
     }
 
-    /// Notes that a message has a field, once so far. Messages are numbered from 1.
+    /// Records that a message has a field, once so far. Messages are numbered from 1.
     pub(super) fn remember(&mut self, id: SlotId, message: u64) {
         if let Some(slot) = self.get_mut(id) {
             (slot.seen, slot.times) = (message, 1);
         }
     }
 
-    /// The slot of a tag at a place, if it is known.
+    /// Returns the slot of a tag at a place, if it is known.
     pub(super) fn find(&self, place: Place, tag: u32) -> Option<SlotId> {
         self.ids.get(&(place, tag, 0)).copied()
     }
 
-    /// A new slot; `name` without what its place puts before it.
+    /// Adds a slot; `name` is without the prefix of its place.
     pub(super) fn add(
         &mut self,
         (place, tag, times): (Place, u32, u32),
@@ -119,7 +119,7 @@ impl Slots {
         id
     }
 
-    /// The slot for a value of `id` in this message: one of its own for a tag that comes again,
+    /// Returns the slot for a value of `id` in this message. A repeated tag has its own slots,
     /// named by `name`. Messages are numbered from 1.
     #[inline(always)]
     pub(super) fn visit<'n>(
@@ -157,7 +157,7 @@ impl Slots {
         }
     }
 
-    /// The place of an entry of the group that `counter`, called `name`, counts.
+    /// Returns the place of an entry of the group that `counter`, named `name`, counts.
     pub(super) fn entry(&mut self, of: Place, counter: u32, name: &str, index: u32) -> Place {
         if let Some(&place) = self.places.get(&(of, counter, index)) {
             return place;

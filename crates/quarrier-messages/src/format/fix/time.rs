@@ -4,7 +4,7 @@ use quarrier_core::civil::{self, DAY_NS, SECOND_NS};
 
 use crate::build::digits;
 
-/// Days from 1970-01-01 of `YYYYMMDD`.
+/// Parses `YYYYMMDD` into days from 1970-01-01.
 pub(super) fn date(text: &[u8]) -> Option<i32> {
     if text.len() != 8 {
         return None;
@@ -13,9 +13,9 @@ pub(super) fn date(text: &[u8]) -> Option<i32> {
     civil::day(year, month, day)
 }
 
-/// Nanoseconds from 1970-01-01 00:00:00 UTC of `YYYYMMDD-HH:MM:SS`, `:SS` not needed before a
-/// time zone, with up to nine digits of a second (more, if they are 0) and a time zone `Z`,
-/// `+hh` or `+hh:mm` or none. Second 60, a leap second, is the next minute's second 0.
+/// Parses `YYYYMMDD-HH:MM:SS` into nanoseconds from 1970-01-01 00:00:00 UTC. `:SS` is optional
+/// before a time zone; the seconds may have nine decimals (more, if they are 0); the time zone is
+/// `Z`, `+hh`, `+hh:mm` or absent. Second 60, a leap second, is second 0 of the next minute.
 pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
     if text.len() < 14 || text[8] != b'-' || text[11] != b':' {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
     seconds.checked_mul(SECOND_NS)?.checked_add(nanoseconds)
 }
 
-/// The nanoseconds of `.sss` at the start of `rest`, which moves past it.
+/// Parses `.sss` at the start of `rest` into nanoseconds, and moves `rest` past it.
 fn fraction(rest: &mut &[u8]) -> Option<i64> {
     let [b'.', behind @ ..] = *rest else { return Some(0) };
     let count = behind.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -53,7 +53,7 @@ fn fraction(rest: &mut &[u8]) -> Option<i64> {
     Some(digits(part)? * 10i64.pow(9 - part.len() as u32))
 }
 
-/// Seconds east of Greenwich.
+/// Returns the offset of a zone from UTC, in seconds east.
 fn zone_seconds(zone: &[u8]) -> Option<i64> {
     let (sign, hours, minutes) = match zone {
         [] | [b'Z'] => return Some(0),

@@ -1,4 +1,4 @@
-//! Values of the types that FIX has.
+//! Parses values of FIX types.
 
 use super::bytes::digits;
 use super::dictionary::FixType;
@@ -8,7 +8,7 @@ use crate::build::{Cell, FieldId, Row};
 use crate::format::decimal::{found, number};
 use crate::format::set_cell;
 
-/// Sets the field of a slot. What is not of the slot's type is taken as it is found.
+/// Sets the field of a slot. A value that is not of the slot's type is read as an untyped one.
 #[inline(always)]
 pub(super) fn set(slot: &mut Slot, text: &str, row: &mut impl Row) {
     let Some(field) = slot.field else { return };

@@ -5,7 +5,7 @@ use super::SEPARATOR;
 use super::envelope::Keys;
 use crate::arch::{AHEAD_BYTES, Ends, MARKED_BYTES_MAX, Marked, Marks, Short};
 
-/// The tags of the fields around a message, in the form that is compared with the bytes ahead.
+/// The keys of the fields around a message, in the form that vectors compare.
 #[derive(Debug)]
 pub(super) struct ChecksumTemplates {
     begin: Short,
@@ -15,26 +15,26 @@ pub(super) struct ChecksumTemplates {
     check_sum: u8,
 }
 
-/// A message that came as it was sent.
+/// A message that arrived intact.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Verified {
-    /// Behind BodyLength.
+    /// The offset after BodyLength.
     pub(super) body: usize,
     /// BodyLength.
     pub(super) length: usize,
-    /// Behind the last separator.
+    /// The offset after the last separator.
     pub(super) end: usize,
     pub(super) is_ascii: bool,
     pub(super) line_feeds: u32,
 }
 
-/// BeginString, BodyLength and its separator fit these bytes; longer ones are rare, and not verified
-/// here. The keys are searched for within.
+/// BeginString, BodyLength and its separator must end within these bytes; longer ones are rare, and
+/// the general parser verifies them.
 const HEAD_BYTES: usize = AHEAD_BYTES;
 const LENGTH_DIGITS_MAX: usize = 9;
 
 impl ChecksumTemplates {
-    /// `None` where a key is too long.
+    /// Returns `None` if a key is too long.
     pub(super) fn new(keys: &Keys) -> Option<Self> {
         Some(ChecksumTemplates {
             begin: Short::new(keys.begin)?,
@@ -44,11 +44,12 @@ impl ChecksumTemplates {
         })
     }
 
-    /// The message at the start of `bytes`, and where its fields end. `None` if it is not right,
-    /// is too long for one pass, or so near to the end of the bytes that lanes cannot look at it.
+    /// Verifies the message at the start of `bytes`, and finds the ends of its fields. `None` if it
+    /// is invalid, too long for one pass, or so near to the end of the bytes that vectors cannot
+    /// read it. If it returns a message, AHEAD_BYTES of `bytes` follow that message.
     ///
     /// # Safety
-    /// The instruction set of `L` is there.
+    /// The instruction set of `L` is available.
     #[inline(always)]
     pub(super) unsafe fn verify<L: Marks>(
         &self,
@@ -59,8 +60,10 @@ impl ChecksumTemplates {
             return None;
         }
         let p = bytes.as_ptr();
-        // SAFETY: the caller promised the instruction set, and the bytes that lanes look at start
-        // in the head, behind which there are more.
+        // SAFETY: the caller promises the instruction set. All pointers are at offsets of at most
+        // HEAD_BYTES: `is_head` is evaluated first, and `digits` is below `body`. There are
+        // HEAD_BYTES + 2 * AHEAD_BYTES bytes, so the AHEAD_BYTES that each call reads, and the 17
+        // of `value`, are readable.
         let (body, length) = unsafe {
             let separators = L::separators(p);
             let begin_end = separators.trailing_zeros() as usize;
@@ -87,7 +90,9 @@ impl ChecksumTemplates {
         }
         let [a, b, c, last] = *bytes[end - 4..].first_chunk()?;
         let [a, b, c] = [a, b, c].map(|digit| digit.wrapping_sub(b'0'));
-        // SAFETY: the caller promised the instruction set, and 64 bytes are behind the message.
+        // SAFETY: the caller promises the instruction set. `end` is at most MARKED_BYTES_MAX, and
+        // `end + AHEAD_BYTES` at most the length of `bytes`, as `mark` requires; `check` is below
+        // `end`, so AHEAD_BYTES are readable there, too.
         let (is_check, marked) =
             unsafe { (L::is_at(p.add(check), &self.check), L::mark(p, end, ends)) };
         let said = u32::from(a) * 100 + u32::from(b) * 10 + u32::from(c);

@@ -19,12 +19,12 @@ use crate::arch::{Avx2, Avx512};
 use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, Taker};
 
-/// See the module.
+/// The templates of lines, as a tree of glues.
 #[derive(Debug)]
 pub(super) struct Glue {
     isa: Isa,
     steps: Vec<Step>,
-    /// Text of a string without its escapes.
+    /// The contents of a string after replacing its escapes.
     plain: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Glue {
 #[derive(Debug, Clone)]
 struct Step {
     glue: Short,
-    /// True where the message ends with this glue, and no scalar follows.
+    /// Whether the message ends with this glue, and no scalar follows.
     is_last: bool,
     field: Option<FieldId>,
     /// The glue last seen after the scalar; 0 for none.
@@ -41,10 +41,10 @@ struct Step {
     other: u32,
 }
 
-/// Glues that are kept, before all are forgotten: what differs in every message must not fill
-/// the memory.
+/// Maximum number of glues to keep; beyond it, all are forgotten: messages that differ each time
+/// must not fill the memory.
 const STEPS_MAX: usize = 16_384;
-/// Glues at one place that are tried.
+/// Maximum number of glues to try at one place.
 const OTHERS_MAX: usize = 16;
 
 impl Glue {
@@ -53,7 +53,7 @@ impl Glue {
         Glue { isa: isa.or_best(), steps: vec![root], plain: Vec::new() }
     }
 
-    /// Learns the glue of a right message with its line feed.
+    /// Learns the glues of a valid message with its line feed.
     #[cold]
     pub(super) fn learn(&mut self, line: &[u8], scalars: &[Scalar]) {
         if scalars.len() > SCALARS_MAX {
@@ -77,7 +77,8 @@ impl Glue {
         }
     }
 
-    /// The step after `from` with this glue, known or new, which is tried first from now on.
+    /// Returns the step after `from` with this glue, known or new; the next line tries a new one
+    /// first.
     fn step(&mut self, from: u32, glue: Short, field: Option<FieldId>, is_last: bool) -> u32 {
         let mut at = self.steps[from as usize].next;
         for _ in 0..=OTHERS_MAX {
@@ -100,16 +101,19 @@ impl Glue {
     /// See [`LineFormat::lines`](crate::frame::LineFormat::lines).
     pub(super) fn lines<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         match self.isa {
-            // SAFETY: `new` took a set by `or_best`: all of its features were detected.
+            // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Avx512` were
+            // detected.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { self.lines_avx512(chunk, taker) },
-            // SAFETY: the same.
+            // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Avx2` were
+            // detected.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { self.lines_avx2(chunk, taker) },
-            // SAFETY: the same.
+            // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Neon` were
+            // detected.
             #[cfg(target_arch = "aarch64")]
             Isa::Neon => unsafe { self.lines_neon(chunk, taker) },
-            // SAFETY: every machine has it.
+            // SAFETY: `Portable` needs no features.
             _ => unsafe { self.lines_on::<Portable, T>(chunk, taker) },
         }
     }
@@ -120,7 +124,8 @@ impl Glue {
     #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
     unsafe fn lines_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         const { assert!(Isa::Avx512.has("avx512f,avx512bw,bmi1,bmi2")) };
-        // SAFETY: the caller promised the set, and with it what `Avx512` asks for.
+        // SAFETY: the caller promises the features of `Isa::Avx512`, which include those that
+        // `Avx512` needs.
         unsafe { self.lines_on::<Avx512, T>(chunk, taker) }
     }
 
@@ -130,7 +135,8 @@ impl Glue {
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     unsafe fn lines_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         const { assert!(Isa::Avx2.has("avx2,bmi1,bmi2")) };
-        // SAFETY: the caller promised the set, and with it what `Avx2` asks for.
+        // SAFETY: the caller promises the features of `Isa::Avx2`, which include those that `Avx2`
+        // needs.
         unsafe { self.lines_on::<Avx2, T>(chunk, taker) }
     }
 
@@ -140,12 +146,13 @@ impl Glue {
     #[target_feature(enable = "neon")]
     unsafe fn lines_neon<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
         const { assert!(Isa::Neon.has("neon")) };
-        // SAFETY: the caller promised the set, and with it what `Neon` asks for.
+        // SAFETY: the caller promises the features of `Isa::Neon`, which include those that `Neon`
+        // needs.
         unsafe { self.lines_on::<Neon, T>(chunk, taker) }
     }
 
     /// # Safety
-    /// The instruction set of `L` is there.
+    /// The instruction set of `L` is available.
     #[inline(always)]
     unsafe fn lines_on<L: Lanes, T: Taker>(
         &mut self,
@@ -153,9 +160,9 @@ impl Glue {
         taker: &mut T,
     ) -> bool {
         let bytes = chunk.bytes;
-        // A line that starts after the bytes is left to the next chunk.
+        // A line that starts after these bytes belongs to the next chunk.
         while chunk.at < chunk.until {
-            // SAFETY: the caller promised the instruction set.
+            // SAFETY: the caller promises the instruction set, the only condition of `line`.
             let line = unsafe { self.line::<L, T::Row>(bytes, chunk.at, taker.row()) };
             let Some(end) = line else { return false };
             taker.commit(&bytes[chunk.at..end - 1]);
@@ -168,12 +175,11 @@ impl Glue {
     /// Parses the line that starts at `at` by the template: returns the start of the next line, or
     /// `None` if the line differs.
     ///
-    /// The end of a scalar is found in the same bytes ahead as the glue before it: from one scalar to
-    /// the next, only one load has to be waited for.
-    /// waited for from one scalar to the next is one load.
+    /// The bytes loaded to compare the glue also contain the end of the scalar after it, so that
+    /// each scalar waits for one load only.
     ///
     /// # Safety
-    /// The instruction set of `L` is there.
+    /// The instruction set of `L` is available.
     #[inline(always)]
     unsafe fn line<L: Lanes, R: Row>(
         &mut self,
@@ -186,10 +192,12 @@ impl Glue {
             if at + 2 * AHEAD_BYTES > bytes.len() {
                 return None;
             }
-            // SAFETY: the caller promised the instruction set, and 128 bytes are there.
+            // SAFETY: the caller promises the instruction set, and twice AHEAD_BYTES of `bytes` are
+            // left at `at`.
             let ahead = unsafe { L::look(bytes.as_ptr().add(at)) };
             let first = self.steps[from as usize].next;
-            // SAFETY: as above.
+            // SAFETY: the caller promises the instruction set, and `bytes`, of which `ahead` was
+            // loaded, is borrowed.
             let is_next = unsafe { L::starts_with(ahead, &self.steps[first as usize].glue) };
             from = match is_next && first != 0 {
                 true => first,
@@ -204,17 +212,23 @@ impl Glue {
             let start = at + skip;
             at = match bytes[start] {
                 b'"' => {
-                    // SAFETY: as above; glues have fewer than 64 bytes, and a quote follows.
+                    // SAFETY: the caller promises the instruction set. Twice AHEAD_BYTES were
+                    // readable when `ahead` was loaded, and `skip` is below AHEAD_BYTES: `learn`
+                    // keeps no longer glue before a scalar.
                     let text = unsafe { L::text(ahead, skip) };
                     let quoted = (text.stops >> 1, text.wide >> 1);
-                    // SAFETY: as above.
+                    // SAFETY: the caller promises the instruction set, the only condition of
+                    // `string`.
                     unsafe { self.string::<L, R>(bytes, start + 1, quoted, field, row)? }
                 }
                 b'-' | b'0'..=b'9' => {
-                    // SAFETY: as above.
+                    // SAFETY: the caller promises the instruction set. Twice AHEAD_BYTES were
+                    // readable when `ahead` was loaded, and `skip` is below AHEAD_BYTES: `learn`
+                    // keeps no longer glue before a scalar.
                     let digits = unsafe { L::digits(ahead, skip) };
                     let seen = AHEAD_BYTES - skip;
-                    // SAFETY: as above.
+                    // SAFETY: the caller promises the instruction set, the only condition of
+                    // `number`.
                     unsafe { self.number::<L, R>(bytes, start, (digits, seen), field, row)? }
                 }
                 _ => {
@@ -228,7 +242,7 @@ impl Glue {
         }
     }
 
-    /// The same for glues that were not the last seen; the one found is tried first next time.
+    /// Finds the glue among those seen less recently; the next line tries the one found first.
     #[inline(never)]
     fn turn(&mut self, ahead: &[u8], from: u32) -> Option<u32> {
         let first = self.steps[from as usize].next;
@@ -250,11 +264,11 @@ impl Glue {
         None
     }
 
-    /// The number that starts at `at`, with the mask of its `digits`: returns its end, or `None` if it
-    /// is invalid.
+    /// Parses the number that starts at `at`, given the mask of its `digits`: returns its end, or
+    /// `None` if it is invalid.
     ///
     /// # Safety
-    /// The instruction set of `L` is there.
+    /// The instruction set of `L` is available.
     #[inline(always)]
     unsafe fn number<L: Lanes, R: Row>(
         &mut self,
@@ -270,7 +284,8 @@ impl Glue {
             let end = written.end();
             let Some(field) = field else { return Some(end) };
             if end + AHEAD_BYTES <= bytes.len()
-                // SAFETY: the caller promised the instruction set, and 64 bytes are there.
+                // SAFETY: the caller promises the instruction set, and AHEAD_BYTES of `bytes` are
+                // left at the number's end.
                 && let Some(value) = unsafe { written.value::<L>(bytes, at) }
             {
                 set_number(row, field, value);
@@ -294,11 +309,11 @@ impl Glue {
         Some(end)
     }
 
-    /// The string whose text starts at `at` and whose first bytes were examined: `stops` has a bit
-    /// where the string stops, `wide` where a byte is not ASCII.
+    /// Parses the string whose contents start at `at`, given masks of its first bytes: `stops` has
+    /// a bit where the string may end, `wide` where a byte is not ASCII.
     ///
     /// # Safety
-    /// The instruction set of `L` is there.
+    /// The instruction set of `L` is available.
     #[inline(always)]
     unsafe fn string<L: Lanes, R: Row>(
         &mut self,
@@ -310,11 +325,11 @@ impl Glue {
     ) -> Option<usize> {
         let stop = stops.trailing_zeros() as usize;
         if stops == 0 || bytes[at + stop] != b'"' || wide & ((1 << stop) - 1) != 0 {
-            // SAFETY: the caller promised the instruction set.
+            // SAFETY: the caller promises the instruction set, the only condition of `long_string`.
             return unsafe { self.long_string::<L, R>(bytes, at, field, row) };
         }
         if let Some(field) = field {
-            // SAFETY: the bytes are ASCII.
+            // SAFETY: `wide` has no bit before the stop, so these bytes are ASCII, which is UTF-8.
             let text = unsafe { std::str::from_utf8_unchecked(&bytes[at..at + stop]) };
             match bytes[at..].first_chunk() {
                 Some(ahead) => row.text_ahead(field, text, ahead),
@@ -324,10 +339,10 @@ impl Glue {
         Some(at + stop + 1)
     }
 
-    /// The same for any string.
+    /// Parses a string of any length, with any characters.
     ///
     /// # Safety
-    /// The instruction set of `L` is there.
+    /// The instruction set of `L` is available.
     #[inline(always)]
     unsafe fn long_string<L: Lanes, R: Row>(
         &mut self,
@@ -342,7 +357,8 @@ impl Glue {
             if end + 2 * AHEAD_BYTES > bytes.len() {
                 return None;
             }
-            // SAFETY: the caller promised the instruction set, and 128 bytes are there.
+            // SAFETY: the caller promises the instruction set, twice AHEAD_BYTES of `bytes` are
+            // left at `end`, and the skip of 0 is below AHEAD_BYTES.
             let ahead = unsafe { L::text(L::look(bytes.as_ptr().add(end)), 0) };
             if ahead.stops != 0 {
                 let stop = ahead.stops.trailing_zeros();
@@ -361,7 +377,8 @@ impl Glue {
             return None;
         }
         if let Some(field) = field {
-            // SAFETY: the bytes are ASCII, or were just found to be UTF-8.
+            // SAFETY: either `wide` is 0, so that all bytes are ASCII, or `from_utf8` found the
+            // bytes to be UTF-8.
             let text = unsafe { std::str::from_utf8_unchecked(text) };
             match bytes[at..].first_chunk() {
                 Some(ahead) => row.text_ahead(field, text, ahead),
@@ -371,7 +388,7 @@ impl Glue {
         Some(end + 1)
     }
 
-    /// The same for a string that has escapes.
+    /// Parses a string that may have escapes.
     #[inline(never)]
     fn escaped<R: Row>(
         &mut self,

@@ -1,15 +1,15 @@
 //! JSON (RFC 8259): a message is a value; its scalars are fields, named by their paths.
 //!
 //! ```text
-//!  line ─→ glue: as the messages before? ─ yes ─→ scalars ─→ Row
-//!             └── no ─→ walk: exact, with the reason where it is wrong
+//!  line ─→ glue: like the messages before? ─ yes ─→ scalars ─→ Row
+//!             └── no ─→ walk: exact, with the reason if it is invalid
 //!                         └─→ learnt for the next messages
 //! ```
 //!
-//! Paths are written `order.leg[0].qty`; a key that would be mistaken (one with `.`, `[`, `]`,
-//! `"` or nothing in it) stands in quotes: `"a.b".c`. A message that is a scalar by itself is
-//! the field `value`. If a key is repeated, the later value counts. Integers of 64 bits are Integer,
-//! other numbers without an exponent Decimal if 38 digits hold them, all others Float; one beyond the
+//! Paths are written `order.leg[0].qty`; a key that would be ambiguous (one with `.`, `[`, `]` or
+//! `"`, or an empty one) is quoted: `"a.b".c`. A message that is a single scalar is the field
+//! `value`. If a key is repeated, the later value counts. Integers of 64 bits are Integer, other
+//! numbers without an exponent Decimal if 38 digits hold them, all others Float; one beyond the
 //! range of a float is rejected.
 
 mod glue;
@@ -33,12 +33,13 @@ pub struct JsonParser {
 }
 
 impl JsonParser {
-    /// A parser that knows nothing yet, on the best instruction set of this machine.
+    /// Makes a parser that has learned no template yet, with the best instruction set of this
+    /// machine.
     pub fn new(limits: &Limits) -> Self {
         JsonParser::on(Isa::best(), limits)
     }
 
-    /// One for each instruction set that this machine has; they differ in speed only.
+    /// Makes a parser for each instruction set of this machine; they differ only in speed.
     pub fn all(limits: &Limits) -> Vec<Self> {
         Isa::available().map(|isa| JsonParser::on(isa, limits)).collect()
     }
@@ -50,7 +51,7 @@ impl JsonParser {
     /// Parses one whole message and sets the fields of `row`.
     ///
     /// # Errors
-    /// Why it is rejected; the row may have been set in part.
+    /// Why the message is rejected; some fields of the row may have been set.
     pub fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
         self.walker.walk(message, row)
     }

@@ -1,11 +1,11 @@
-//! Numbers, exact.
+//! Parses numbers exactly.
 
 use crate::Fault;
 use crate::arch::Lanes;
 use crate::build::Cell;
 use crate::format::decimal;
 
-/// A number as a column holds it.
+/// A number in the form of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
     Integer(i64),
@@ -14,15 +14,15 @@ pub(super) enum Number {
         scale: u8,
     },
     Float(f64),
-    /// One that 64 bits do not hold.
+    /// A number that exceeds 64 bits.
     Long(Cell<'static>),
 }
 
-/// Decimal digits that 64 bits hold, whatever they are.
+/// Any number of this many decimal digits fits 64 bits.
 const DIGITS_MAX: usize = 19;
 const SCALE_MAX: usize = 18;
 
-/// The number that starts at `at`, and its end: after the last byte that could belong to it.
+/// Parses the number at `at`; returns it and its end, after the last byte that could belong to it.
 #[inline]
 pub(super) fn number(bytes: &[u8], at: usize) -> Result<(Number, usize), Fault> {
     let is_negative = bytes.get(at) == Some(&b'-');
@@ -59,10 +59,10 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Result<(Number, usize), Fault> 
     Ok((number, end))
 }
 
-/// A number of few digits whose sign and digits are valid; its value is not computed yet.
+/// A short number whose sign and digits are valid; its value is not computed yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
-    /// The first digit.
+    /// The offset of the first digit.
     first: usize,
     whole: usize,
     /// The number of decimals; 0 for none.
@@ -70,9 +70,9 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// The number at `at`, if it has at most 15 digits, or up to 19 without a fraction. `digits` are
-    /// those of the bytes from there on, `seen` of which were examined; all of these and one more are
-    /// readable. `None` if it differs, is invalid, or extends beyond them.
+    /// Finds the number at `at`, if it has at most 15 digits, or up to 19 without a fraction.
+    /// `digits` is the mask of the digits from there on, `seen` bytes of which were examined; these
+    /// and one more are readable. `None` if the number is longer, invalid, or extends beyond them.
     #[inline(always)]
     pub(super) fn find(bytes: &[u8], at: usize, digits: u64, seen: usize) -> Option<Self> {
         let is_negative = usize::from(bytes[at] == b'-');
@@ -93,28 +93,30 @@ impl Written {
             }
         }
         let written = Written { first, whole, part };
-        // The next byte must have been examined, or it may be a digit.
+        // The next byte must have been examined, since it may be a digit.
         (!matches!(last, b'e' | b'E') && written.end() < at + seen).then_some(written)
     }
 
-    /// Where it ends.
+    /// Returns the offset of its end.
     #[inline(always)]
     pub(super) fn end(self) -> usize {
         self.first + self.whole + self.part + usize::from(self.part > 0)
     }
 
-    /// The number that starts at `at`; `None` where 64 bits do not hold it.
+    /// Returns the value of the number that starts at `at`; `None` if it exceeds 64 bits.
     ///
     /// # Safety
-    /// The instruction set of `L` is there, and so are [`AHEAD_BYTES`](crate::arch::AHEAD_BYTES)
-    /// from the end on.
+    /// The instruction set of `L` is available, and [`AHEAD_BYTES`](crate::arch::AHEAD_BYTES) are
+    /// readable from the number's end on.
     #[inline(always)]
     pub(super) unsafe fn value<L: Lanes>(self, bytes: &[u8], at: usize) -> Option<Number> {
         let is_negative = self.first > at;
         let (whole, part) = (self.whole, self.part);
         let p = bytes[self.first..].as_ptr();
-        // SAFETY: as the caller promised; at most 15 digits and their point, or 16 digits, and
-        // the second look is at 3 before the end.
+        // SAFETY: the caller promises the instruction set, and AHEAD_BYTES from the number's end
+        // on, so the 17 bytes that `L::value` needs at any offset of the number. `find` allows at
+        // most 15 digits and a point, within 16 bytes; or 16 digits; or 19, the last 3 of which the
+        // second call takes, 16 bytes further.
         let magnitude = unsafe {
             if part > 0 || whole <= 16 {
                 L::value(p, whole, whole + part)
@@ -138,7 +140,7 @@ fn signed(magnitude: u64, is_negative: bool) -> Option<i64> {
     if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// Goes on with `value` over the digits at `at`; wraps where there are too many.
+/// Continues `value` with the digits at `at`; wraps if there are too many.
 #[inline]
 fn digits(bytes: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
     while let Some(digit) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&d| d < 10) {

@@ -2,8 +2,9 @@
 
 use crate::Fault;
 
-/// The end of the string whose text starts at `at`, after its opening quote: the place of the closing
-/// one. If the text has escapes, it is copied without them to `plain`, and the result says so.
+/// Finds the end of the string whose contents start at `at`, after its opening quote: returns the
+/// offset of the closing one. If the string has escapes, replaces them in a copy in `plain`, and
+/// returns true.
 pub(super) fn end(bytes: &[u8], at: usize, plain: &mut Vec<u8>) -> Result<(usize, bool), Fault> {
     let mut from = at;
     let mut has_escapes = false;

@@ -1,4 +1,4 @@
-//! The exact parser: every message, one token after the other.
+//! The exact parser: reads every message token by token.
 
 use super::number::{Number, number};
 use super::string;
@@ -7,7 +7,7 @@ use crate::format::paths::{PathId, Paths};
 use crate::format::set_cell;
 use crate::{Fault, Limits};
 
-/// Where a scalar stands in a message, and the field that takes it.
+/// The position of a scalar in a message, and its field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scalar {
     pub(super) start: usize,
@@ -15,18 +15,18 @@ pub(super) struct Scalar {
     pub(super) field: Option<FieldId>,
 }
 
-/// See the module. It keeps its own stack, of at most `depth_max` containers.
+/// The exact parser. It keeps its own stack, of at most `depth_max` containers.
 #[derive(Debug)]
 pub(super) struct Walker {
     paths: Paths,
     depth_max: usize,
     open: Vec<Open>,
     scalars: Vec<Scalar>,
-    /// Text of a string without its escapes.
+    /// The contents of a string after replacing its escapes.
     plain: Vec<u8>,
 }
 
-/// Scalars of a message that are remembered; one that has more is not learnt from.
+/// Maximum number of scalars of a message to record; longer messages are not learned from.
 pub(super) const SCALARS_MAX: usize = 1_024;
 
 /// A container that has not ended.
@@ -47,7 +47,7 @@ impl Walker {
         }
     }
 
-    /// The scalars of the last message, in order.
+    /// Returns the scalars of the last message, in order.
     pub(super) fn scalars(&self) -> &[Scalar] {
         &self.scalars
     }
@@ -77,8 +77,8 @@ impl Walker {
         Ok(())
     }
 
-    /// Enters a container, whose opening bracket is at `at`; returns the path of its first value, or of
-    /// the value after it if it is empty.
+    /// Enters a container, whose opening bracket is at `at`; returns the path of its first value,
+    /// or of the value after it if it is empty.
     fn enter(
         &mut self,
         text: &str,
@@ -103,7 +103,7 @@ impl Walker {
         }
     }
 
-    /// The path of the value that follows one that has ended, if there is one.
+    /// Returns the path of the value after one that has ended, if there is one.
     fn next(&mut self, text: &str, at: &mut usize) -> Result<Option<PathId>, Fault> {
         while let Some(container) = self.open.last_mut() {
             *at = blank(text.as_bytes(), *at);
@@ -130,7 +130,7 @@ impl Walker {
         Ok(None)
     }
 
-    /// The path of the member whose key is at `at`, which moves past its colon.
+    /// Returns the path of the member whose key is at `at`, and moves `at` past its colon.
     fn key(&mut self, text: &str, at: &mut usize, of: PathId) -> Result<PathId, Fault> {
         if text.as_bytes().get(*at) != Some(&b'"') {
             return Err(Fault::new(*at, "no key in an object"));
@@ -148,7 +148,8 @@ impl Walker {
         Ok(path)
     }
 
-    /// Where a string ends and its text; `None` where that stands in `plain`, without escapes.
+    /// Returns the end of a string and its contents; `None` if these are in `plain`, because of
+    /// escapes.
     fn string<'t>(&mut self, text: &'t str, at: usize) -> Result<(usize, Option<&'t str>), Fault> {
         let (end, has_escapes) = string::end(text.as_bytes(), at, &mut self.plain)?;
         Ok((end, (!has_escapes).then(|| &text[at..end])))
@@ -195,7 +196,7 @@ impl Walker {
     }
 }
 
-/// TRUE, FALSE or NULL, which starts at `at`, and its end.
+/// Parses TRUE, FALSE or NULL at `at`; returns it and its end.
 #[inline]
 pub(super) fn word(bytes: &[u8], at: usize) -> Result<(Option<bool>, usize), Fault> {
     for (word, value) in [(&b"null"[..], None), (b"true", Some(true)), (b"false", Some(false))] {

@@ -1,10 +1,10 @@
-//! Where elements end, and where the first message stands. Looks at tags only, not into them.
+//! Finds the ends of elements, and the first message. Examines only tags, not their contents.
 
 use memchr::{memchr, memchr3, memmem};
 
 use super::XmlPlace;
 
-/// The end of the item at the start of `bytes`: an element with its contents, a comment, an
+/// Returns the end of the item at the start of `bytes`: an element with its contents, a comment, an
 /// instruction, a declaration, an end tag, or text up to the next of these. `None` if that is not
 /// within `bytes`.
 pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
@@ -34,7 +34,7 @@ enum Step {
     OutOf,
 }
 
-/// The end of the markup whose `<` is at `at`.
+/// Returns the end of the markup whose `<` is at `at`.
 fn markup(bytes: &[u8], at: usize) -> Option<(usize, Step)> {
     let rest = &bytes[at..];
     let until = |end: &[u8], from: usize| {
@@ -45,7 +45,7 @@ fn markup(bytes: &[u8], at: usize) -> Option<(usize, Step)> {
         b'?' => until(b"?>", 2),
         b'!' if rest.starts_with(b"<!--") => until(b"-->", 4),
         b'!' if rest.starts_with(b"<![CDATA[") => until(b"]]>", 9),
-        // It may be one of the above once more is seen.
+        // With more bytes it may be one of the above.
         b'!' if b"<!--".starts_with(rest) || b"<![CDATA[".starts_with(rest) => None,
         b'!' => declaration(rest).map(|end| (at + end, Step::Same)),
         b'/' => Some((at + memchr(b'>', rest)? + 1, Step::OutOf)),
@@ -57,7 +57,7 @@ fn markup(bytes: &[u8], at: usize) -> Option<(usize, Step)> {
     }
 }
 
-/// The end of a start tag; attributes in quotes may hold a `>`.
+/// Returns the end of a start tag; quoted attributes may contain a `>`.
 fn tag(bytes: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -69,7 +69,7 @@ fn tag(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The end of a `<!DOCTYPE …>`, which may have more declarations in brackets.
+/// Returns the end of a `<!DOCTYPE …>`, which may have more declarations in brackets.
 fn declaration(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (1, 0usize);
     while let Some(&byte) = bytes.get(at) {
@@ -88,7 +88,7 @@ fn declaration(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a piece is no element: blanks, a comment, an instruction or a declaration.
+/// Whether a piece is not an element: blanks, a comment, an instruction or a declaration.
 pub(super) fn is_nothing(piece: &[u8]) -> bool {
     match piece {
         [b'<', b'?', ..] => true,
@@ -97,8 +97,8 @@ pub(super) fn is_nothing(piece: &[u8]) -> bool {
     }
 }
 
-/// Where messages are in the document, and the start of the first one or of the ignorable bytes before
-/// it. `None` if more bytes are needed, unless `is_all`.
+/// Returns where messages are in the document, and the start of the first one or of the ignorable
+/// bytes before it. `None` if more bytes are needed, unless `is_all`.
 pub(super) fn place(
     told: Option<XmlPlace>,
     bytes: &[u8],
@@ -123,16 +123,16 @@ pub(super) fn place(
     match element(bytes, end) {
         Some(_) => outermost,
         None if !is_all => None,
-        // The only one: a list where it has elements.
+        // The only outermost element: a list, if it contains elements.
         None if element(&bytes[..end], start).is_some_and(|at| bytes[at + 1] != b'/') => within,
         None => outermost,
     }
 }
 
-/// An outermost element longer than this is taken for the list of messages.
+/// An outermost element longer than this counts as the list of messages.
 const LOOKED_AT_BYTES: usize = 1 << 20;
 
-/// The first start tag or end tag at or after `at`.
+/// Returns the first start tag or end tag at or after `at`.
 fn element(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += memchr(b'<', bytes.get(at..)?)?;

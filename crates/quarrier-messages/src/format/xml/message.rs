@@ -1,4 +1,4 @@
-//! The fields of an element.
+//! Parses the fields of an element.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::format::paths::{PathId, Paths};
 use crate::format::set_cell;
 use crate::{Fault, Limits};
 
-/// See [`XmlParser`](super::XmlParser).
+/// Parses messages for [`XmlParser`](super::XmlParser).
 #[derive(Debug)]
 pub(super) struct MessageParser {
     paths: Paths,
@@ -24,11 +24,11 @@ pub(super) struct MessageParser {
 #[derive(Debug)]
 struct Node<'m> {
     name: &'m str,
-    /// The number of the element in which it stands.
+    /// The index of the element that contains it.
     parent: usize,
-    /// How many of its name stand before it there.
+    /// How many siblings with its name precede it.
     index: usize,
-    /// Its text, or value.
+    /// Its text, or the attribute's value.
     text: String,
     is_attribute: bool,
 }
@@ -37,7 +37,7 @@ struct Node<'m> {
 #[derive(Debug, Default)]
 struct Tree<'m> {
     nodes: Vec<Node<'m>>,
-    /// How many of a name an element has.
+    /// How many children of a name an element has.
     counts: HashMap<(usize, &'m str), usize, RandomState>,
     open: Vec<usize>,
 }
@@ -122,7 +122,7 @@ impl<'m> Tree<'m> {
         }
     }
 
-    /// Adds an element that starts at `at`, and its attributes; its number.
+    /// Adds an element that starts at `at`, and its attributes; returns its index.
     fn element(
         &mut self,
         message: &'m str,
@@ -146,7 +146,7 @@ impl<'m> Tree<'m> {
             }
             let value = std::str::from_utf8(&attribute.value).map_err(|_| BROKEN)?;
             let value = quick_xml::escape::unescape(value).map_err(|_| UNKNOWN_ENTITY)?;
-            // The tag starts after its '<', and the name lies in it.
+            // The tag starts after its '<', and `name` is a slice of it.
             let from = name.as_ptr() as usize - start.as_ptr() as usize + at + 1;
             let name = message.get(from..from + name.len()).ok_or(BROKEN)?;
             self.add(name, element, value.into_owned(), true)?;
@@ -159,7 +159,7 @@ impl<'m> Tree<'m> {
         if self.nodes.len() >= NODES_MAX {
             return Err("more elements and attributes than allowed");
         }
-        // The outermost element stands in none.
+        // The outermost element has no parent.
         let index = if self.nodes.is_empty() { 0 } else { std::mem::replace(count, *count + 1) };
         self.nodes.push(Node { name, parent, index, text, is_attribute });
         Ok(self.nodes.len() - 1)
@@ -175,22 +175,22 @@ impl<'m> Tree<'m> {
         Ok(())
     }
 
-    /// Whether an element has attributes or elements: they follow it.
+    /// Whether an element has attributes or children, which follow it.
     fn has_more(&self, element: usize) -> bool {
         self.nodes.get(element + 1).is_some_and(|next| next.parent == element)
     }
 }
 
-/// The number of an element that was added.
+/// The index of an element that was added.
 type Added = Result<usize, &'static str>;
 
-/// Elements and attributes of a message: a hundred bytes are kept for each.
+/// Maximum number of elements and attributes of a message; each takes a hundred bytes.
 const NODES_MAX: usize = 1 << 20;
 
 const BROKEN: &str = "XML that is not well-formed";
 const UNKNOWN_ENTITY: &str = "an entity that XML does not know by itself";
 
-/// The character of an entity.
+/// Returns the character of an entity.
 fn letter(entity: &BytesRef<'_>) -> Result<char, &'static str> {
     if let Some(letter) = entity.resolve_char_ref().map_err(|_| UNKNOWN_ENTITY)? {
         return Ok(letter);

@@ -8,15 +8,15 @@
 //! ```
 //!
 //! Messages are the elements in the document's root element, or the outermost ones if there are
-//! several, such as one per line. A name that is repeated in an element gets an index, from 0; one that
-//! occurs once has none, unless it is named in [`Xml::lists`]. Text is taken without the blanks around
-//! it, and typed as in [CSV](super::csv); an empty element is NULL.
+//! several, such as one per line. A name that is repeated in an element gets an index, from 0; one
+//! that occurs once has none, unless [`Xml::lists`] contains it. Text is taken without the blanks
+//! around it, and typed as in [CSV](super::csv); an empty element is NULL.
 //!
-//! Entities are those of XML itself and characters by number; any other entities that a document
-//! defines or refers to, inside or outside, are ignored, and a message that uses them is rejected. An
-//! element without an end tag includes what follows, up to the maximum length of a message. Of one that
-//! is longer than a message may be, the beginning is rejected, and elements in the rest are read as if
-//! they stood alone.
+//! The parser knows XML's own entities and character references. It ignores entities that a
+//! document defines or refers to, internal or external, and rejects messages that use them. An
+//! element without an end tag includes everything after it, up to the maximum length of a message.
+//! Of an element that is longer than that, the beginning is rejected, and elements in the rest are
+//! read as if they stood alone.
 
 mod extent;
 mod message;
@@ -29,26 +29,25 @@ use crate::frame::{RecordFormat, byte_order_mark};
 use crate::{Fault, Limits};
 use message::MessageParser;
 
-/// How XML is read.
+/// Options of XML.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Xml {
-    /// The place of messages in the document; `None` to detect it by the first bytes.
+    /// The place of messages in the document; `None` to detect it from the first bytes.
     pub place: Option<XmlPlace>,
-    /// Names of elements that have a number even where there is one only.
+    /// Names of elements that get an index even if they occur once.
     pub lists: Vec<Box<str>>,
 }
 
-/// Where messages stand.
+/// The place of messages in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XmlPlace {
     /// The outermost elements are messages.
     Outermost,
-    /// The elements in the outermost one are.
+    /// The children of the outermost element are messages.
     Within,
 }
 
-/// Facts about the source that the parsers of all workers share: whether messages are within a root
-/// element.
+/// State that the parsers of all workers share: whether messages are within a root element.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct XmlOpening(Arc<AtomicBool>);
 

@@ -15,7 +15,7 @@ const MAGIC: &[u8] = b"ARROW1";
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// The schema of a source and its batches.
+/// Returns the schema of a source, and its batches.
 pub(super) fn open(source: &dyn Source) -> Result<(SchemaRef, Batches<'_>), ArrowError> {
     let mut head = [0; MAGIC.len()];
     let read = quarrier_core::source::read_full_at(source, 0, &mut head)?;
@@ -34,7 +34,7 @@ pub(super) fn open(source: &dyn Source) -> Result<(SchemaRef, Batches<'_>), Arro
     Ok((schema, Box::new(until_error(batches))))
 }
 
-/// The batches up to the first error, which is the last.
+/// Yields the batches up to the first error, and the error.
 fn until_error<T>(
     batches: impl Iterator<Item = Result<T, ArrowError>>,
 ) -> impl Iterator<Item = Result<T, ArrowError>> {

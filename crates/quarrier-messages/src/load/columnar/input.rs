@@ -1,10 +1,10 @@
-//! A source as libraries read it.
+//! A source in the form that libraries read.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use quarrier_core::source::Source;
 
-/// A source with a place in it.
+/// A source with a position.
 pub(super) struct Input<'s> {
     source: &'s dyn Source,
     at: u64,

@@ -1,13 +1,14 @@
-//! Lengths that Arrow IPC states, held against the source's before anything is reserved for them.
+//! Checks the lengths that Arrow IPC states against the source's, before the library allocates for
+//! them.
 
 use arrow_ipc::{Block, Message, root_as_footer, root_as_message};
 use arrow_schema::ArrowError;
 use quarrier_core::source::{Source, read_exact_at};
 
-/// Behind a file's footer: its length and the magic.
+/// Bytes after a file's footer: its length and the magic number.
 const TAIL_BYTES: u64 = 10;
 
-/// Says where a length comes from that the source does not have.
+/// Makes the error for a length that exceeds the source.
 fn beyond(what: &str) -> ArrowError {
     ArrowError::ParseError(format!("{what} longer than the file"))
 }
@@ -75,8 +76,8 @@ fn check_block(source: &dyn Source, block: &Block) -> Result<(), ArrowError> {
     check_compressed(source, &message, at + length)
 }
 
-/// Checks how long the compressed buffers of a message say that they become: the library reserves as
-/// much, and the process would end where that is more than the machine has.
+/// Checks the stated lengths of a message's decompressed buffers: the library allocates as much,
+/// and the process would abort if that exceeds the machine's memory.
 fn check_compressed(
     source: &dyn Source,
     message: &Message<'_>,
@@ -101,16 +102,16 @@ fn check_compressed(
     Ok(())
 }
 
-/// Before a compressed buffer: how long it becomes.
+/// Bytes before a compressed buffer that state its decompressed length.
 const PLAIN_LENGTH_BYTES: u64 = 8;
 
-/// Says that the buffer is as it stands.
+/// States that the buffer is not compressed.
 const NOT_COMPRESSED: u64 = u64::MAX;
 
-/// Bytes that Zstandard makes of one at its most: a block of 128 KiB of four; LZ4 makes fewer.
+/// Maximum expansion by Zstandard: four bytes for a block of 128 KiB; LZ4 expands less.
 const EXPANSION_MAX: u64 = 1 << 16;
 
-/// Whether `length` bytes can decompress to `plain` bytes, and there is memory for these.
+/// Whether `length` bytes can decompress to `plain` bytes, and these fit into memory.
 fn may_be(plain: u64, length: u64) -> bool {
     let Ok(bytes) = usize::try_from(plain) else { return false };
     plain <= length.saturating_mul(EXPANSION_MAX)

@@ -1,4 +1,4 @@
-//! Formats that come in columns already: Arrow IPC, and Parquet where there is a reader of it.
+//! Columnar formats: Arrow IPC, and Parquet if there is a reader for it.
 //!
 //! ```text
 //!  Parquet ─→ ColumnReader: row groups decoded in parallel ┐
@@ -27,16 +27,16 @@ use crate::{Error, Limits, Result, Table};
 type Batch = std::result::Result<RecordBatch, ArrowError>;
 type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
 
-/// The columns of a source, and its rows in their order, in batches of these columns.
+/// The columns of a source, and its rows in order, in batches of these columns.
 pub type Columns<'b> = (SchemaRef, Batches<'b>);
 
-/// Reads a format that comes in columns, with a library that most programs need not have.
+/// Reads a columnar format, with a library that most programs do not need.
 pub trait ColumnReader: fmt::Debug + Sync {
-    /// Opens a source; up to `workers` threads of `scope` decode its batches. Damaged bytes must not
-    /// panic: see [`guarded`].
+    /// Opens a source; up to `workers` threads of `scope` decode its batches. Damaged bytes must
+    /// not panic: see [`guarded`].
     ///
     /// # Errors
-    /// If the source cannot be read or is no such file; its batches fail likewise.
+    /// If the source cannot be read or has another format; its batches fail for the same reasons.
     fn open<'scope, 'env>(
         &self,
         scope: &'scope Scope<'scope, 'env>,
@@ -46,7 +46,7 @@ pub trait ColumnReader: fmt::Debug + Sync {
 }
 
 impl Load<'_> {
-    /// Loads sources of Arrow or Parquet, which have to have the same columns.
+    /// Loads Arrow or Parquet sources, which must have the same columns.
     pub(super) fn columns(
         &self,
         sources: &[&dyn Source],
@@ -84,7 +84,7 @@ impl Load<'_> {
         Ok(Loaded { table, refused, bytes, ..Loaded::default() })
     }
 
-    /// A table of the columns that are wanted, and of no more than there may be.
+    /// Makes a table of the wanted columns, up to the maximum number.
     fn selected(
         &self,
         schema: &SchemaRef,
@@ -112,7 +112,7 @@ impl Load<'_> {
         }
         let kept_fields: Vec<_> = kept.iter().map(|&at| Arc::clone(&fields[at])).collect();
         let kept_schema = Arc::new(ArrowSchema::new(kept_fields));
-        // The source whose batch failed.
+        // The name of the source whose batch failed.
         let last = Cell::new("");
         let batches = opened.into_iter().flat_map(|(name, batches)| {
             last.set(name);
@@ -144,7 +144,7 @@ impl Load<'_> {
     }
 }
 
-/// Bytes of its values, whatever else their buffers hold.
+/// Returns the bytes of a batch's values, without the unused parts of their buffers.
 fn nbytes(batch: &RecordBatch) -> usize {
     let of_column = |column: &ArrayRef| {
         let data = column.to_data();
@@ -153,7 +153,7 @@ fn nbytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(of_column).sum()
 }
 
-/// Parquet, and nobody to read it.
+/// Makes the error for Parquet without a reader.
 fn unreadable(source_name: &str) -> Error {
     let reason = "it is Parquet, which nothing here reads: see Load::parquet".into();
     Error::Columns { source_name: source_name.into(), reason }
@@ -164,7 +164,7 @@ fn damaged(source_name: &str, error: &ArrowError) -> Error {
     Error::Columns { source_name: source_name.into(), reason }
 }
 
-/// The whole of a stream, for Parquet starts at its end.
+/// Reads a whole stream into memory, since reading Parquet begins at its end.
 pub(super) fn whole(
     name: &str,
     stream: &mut (dyn Read + Send),
@@ -188,8 +188,8 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in library code whose panics become errors: then a program's panic hook
-/// should stay silent. The libraries for Arrow and Parquet panic on some damaged files.
+/// Whether this thread is in library code whose panics become errors: a program's panic hook should
+/// stay silent then. The libraries for Arrow and Parquet panic on some damaged files.
 ///
 /// ```
 /// let told = std::panic::take_hook();
@@ -203,8 +203,8 @@ pub fn is_panic_caught() -> bool {
     IS_GUARDED.get()
 }
 
-/// Runs `work`; a panic becomes an error, since libraries panic on damaged bytes. Within it,
-/// [`is_panic_caught`] is true.
+/// Runs `work` and turns a panic into an error, since libraries panic on damaged bytes. While it
+/// runs, [`is_panic_caught`] is true.
 ///
 /// # Errors
 /// The errors of `work`, and a [`ParseError`](ArrowError::ParseError) if it panics.
@@ -228,7 +228,7 @@ mod tests {
         assert!(!is_panic_caught());
         let inner = || guarded(|| Ok(is_panic_caught()));
         assert!(matches!(guarded(|| Ok((inner()?, is_panic_caught()))), Ok((true, true))));
-        // Without the hook, which would have its say in the tests.
+        // `resume_unwind` does not call the panic hook, which would print in the tests.
         let error = guarded::<()>(|| std::panic::resume_unwind(Box::new("damaged")));
         assert!(error.unwrap_err().to_string().contains("does not allow"));
         assert!(!is_panic_caught());

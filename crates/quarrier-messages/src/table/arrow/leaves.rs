@@ -1,4 +1,4 @@
-//! Arrow's columns without nesting: fields of structs by their paths.
+//! Flattens Arrow's columns: fields of structs are named by their paths.
 
 use std::collections::HashSet;
 
@@ -12,15 +12,15 @@ use crate::{Error, Kind, Result};
 /// A column of a record batch, or a field of a struct in it.
 #[derive(Debug)]
 pub(super) struct Leaf {
-    /// The path, with dots.
+    /// The path, separated by dots.
     pub(super) name: String,
     /// The type of its values, if they have one.
     pub(super) kind: Kind,
-    /// The places of the column and of the fields in it.
+    /// The indexes of the column and of the fields in it.
     path: Vec<usize>,
 }
 
-/// All leaves, in order.
+/// Returns all leaves, in order.
 pub(super) fn leaves_of(fields: &Fields) -> Result<Vec<Leaf>> {
     let mut leaves = Vec::new();
     collect("", &mut Vec::new(), fields, &mut leaves)?;
@@ -31,7 +31,7 @@ pub(super) fn leaves_of(fields: &Fields) -> Result<Vec<Leaf>> {
     }
 }
 
-/// Structs in structs end here: nobody means it.
+/// Maximum nesting of structs.
 const DEPTH_MAX: usize = 128;
 
 fn collect(
@@ -65,7 +65,7 @@ pub(super) fn refused(name: &str, reason: &str) -> Error {
     Error::ArrowColumn { name: name.into(), reason: reason.into() }
 }
 
-/// The type for values of an Arrow type, if their integers fit 64 bits, or else 38 digits.
+/// Returns the type for values of an Arrow type, if their integers fit 64 bits, or else 38 digits.
 fn kind_of(data_type: &DataType) -> Option<Kind> {
     use DataType as T;
     Some(match data_type {
@@ -95,7 +95,7 @@ fn kind_of(data_type: &DataType) -> Option<Kind> {
 }
 
 impl Leaf {
-    /// The leaf's array in a batch, and where it has values.
+    /// Returns the leaf's array in a batch, and its validity.
     pub(super) fn array(&self, batch: &RecordBatch) -> (ArrayRef, Option<NullBuffer>) {
         let mut array = batch.column(self.path[0]);
         let mut nulls = array.logical_nulls();
@@ -106,7 +106,7 @@ impl Leaf {
         (array.clone(), nulls)
     }
 
-    /// How many bytes its text has in a batch, at most; 0 where it is no text.
+    /// Returns the maximum bytes of its strings in a batch; 0 if it has none.
     pub(super) fn text_bytes(&self, batch: &RecordBatch) -> usize {
         match self.kind {
             Kind::Text => text_bytes(&self.array(batch).0),

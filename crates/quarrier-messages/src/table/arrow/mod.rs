@@ -1,4 +1,4 @@
-//! Tables from Arrow record batches, and record batches of tables.
+//! Converts between tables and Arrow record batches.
 
 mod leaves;
 mod read;

@@ -1,4 +1,4 @@
-//! Record batches become a table.
+//! Converts record batches to a table.
 //!
 //! ```text
 //!  batches ─→ pieces of a segment's rows ─→ workers: RawColumn, packed ─→ parts ─→ Table
@@ -26,23 +26,24 @@ struct Pieces {
     /// The number of the first row among all.
     first_row: u64,
     rows: usize,
-    /// The size of strings, at most.
+    /// The maximum size of strings.
     text_bytes: usize,
     batches: Vec<RecordBatch>,
 }
 
 impl Table {
     /// Copies the rows of record batches, all of `schema`, into packed columns, on `workers`
-    /// threads (0: one per CPU) beside this one, which fetches the batches. Fields of structs become
-    /// columns of their own, `order.qty`. Numbers beyond 38 digits become floats, strings in binary
-    /// columns must be UTF-8, timestamps lose their zone but not their meaning: they are UTC.
+    /// threads (0: one per CPU) besides this one, which fetches the batches. Fields of structs
+    /// become separate columns, `order.qty`. Numbers beyond 38 digits become floats, strings in
+    /// binary columns must be UTF-8, timestamps lose their zone but not their meaning: they are
+    /// UTC.
     ///
     /// Batches wait until a segment is full, for at most two segments per worker.
     ///
     /// # Errors
     ///
-    /// If a batch cannot be fetched, a type is unsupported (lists, maps, times of day, intervals), a
-    /// timestamp is outside of the years 1677 to 2262, or bytes are not UTF-8.
+    /// If a batch cannot be fetched, a type is unsupported (lists, maps, times of day, intervals),
+    /// a timestamp is outside the years 1677 to 2262, or bytes are not UTF-8.
     pub fn from_batches(
         schema: &SchemaRef,
         batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
@@ -58,7 +59,7 @@ impl Table {
             for _ in 0..workers {
                 match threads::in_scope(scope, "", work) {
                     Ok(thread) => team.push(thread),
-                    // Fewer do the same work.
+                    // Fewer threads do the same work.
                     Err(_) if !team.is_empty() => break,
                     Err(error) => return Err(no_thread(error).into()),
                 }
@@ -66,7 +67,7 @@ impl Table {
             let told = cut(&leaves, schema, batches, &to_workers);
             drop(to_workers);
             let parts: Result<Vec<Part>> = team.into_iter().map(threads::joined).collect();
-            // The source's error comes first: a worker sees only what came before it.
+            // The source's error comes first: a worker has seen only the batches before it.
             parts.and_then(|parts| told.map(|()| parts))
         })?;
         let columns = leaves.into_iter();
@@ -75,12 +76,12 @@ impl Table {
     }
 }
 
-/// An error of threads, as one of batches.
+/// Converts an error of threads to one of batches.
 fn no_thread(error: std::io::Error) -> ArrowError {
     ArrowError::IoError("cannot read it".to_string(), error)
 }
 
-/// Hands batches on in pieces of a segment's rows, until no worker takes them any more.
+/// Passes batches on in pieces of a segment's rows, until no worker takes them any more.
 fn cut(
     leaves: &[Leaf],
     schema: &SchemaRef,
@@ -110,11 +111,11 @@ fn cut(
     Ok(())
 }
 
-/// Text of a segment, in all columns together: they are numbered in 32 bits.
+/// Maximum bytes of strings of a segment, in all columns together: their offsets have 32 bits.
 const TEXT_BYTES_MAX: usize = 1 << 30;
 
 impl Pieces {
-    /// How many rows of a batch still belong to the segment, at least one.
+    /// Returns how many rows of a batch still belong to the segment, at least one.
     fn room(&self, leaves: &[Leaf], batch: &RecordBatch) -> Result<usize> {
         let mut rows = batch.num_rows().min(SEGMENT_ROWS - self.rows);
         while self.text_bytes + text_bytes_of(leaves, &batch.slice(0, rows)) > TEXT_BYTES_MAX {
@@ -136,7 +137,7 @@ impl Pieces {
         self.batches.push(batch);
     }
 
-    /// Whether the first row of `next` does not belong to the segment any more.
+    /// Whether the first row of `next` belongs to the next segment.
     fn is_full(&self, leaves: &[Leaf], next: &RecordBatch) -> bool {
         let text_bytes = || text_bytes_of(leaves, &next.slice(0, 1));
         self.rows == SEGMENT_ROWS
@@ -150,7 +151,7 @@ impl Pieces {
     }
 }
 
-/// How much text a batch has at most.
+/// Returns the maximum bytes of strings of a batch.
 fn text_bytes_of(leaves: &[Leaf], batch: &RecordBatch) -> usize {
     leaves.iter().map(|leaf| leaf.text_bytes(batch)).sum()
 }
@@ -172,7 +173,7 @@ impl<'l> Worker<'l> {
         Worker { leaves, texts, segments: Vec::new(), rounded: vec![0; leaves.len()] }
     }
 
-    /// Takes pieces until there are no more; after an error nobody gets any.
+    /// Processes pieces until there are no more; after an error no worker gets any.
     fn run(mut self, segments: &Mutex<Option<Receiver<Pieces>>>) -> Result<Part> {
         loop {
             let next = {
@@ -238,7 +239,7 @@ fn text_column(leaf: &Leaf, pieces: &Pieces, texts: &mut RowBuilder) -> Result<S
     Ok(packed)
 }
 
-/// Adds to `lost` how many values have lost digits.
+/// Makes a column of numbers; adds to `lost` the number of values that lost digits.
 fn number_column(leaf: &Leaf, pieces: &Pieces, lost: &mut u64) -> Result<RawColumn> {
     let valid = validity(leaf, pieces);
     if leaf.kind == Kind::Float {
@@ -267,7 +268,7 @@ fn number_column(leaf: &Leaf, pieces: &Pieces, lost: &mut u64) -> Result<RawColu
     Ok(RawColumn { valid, data: RawData::of_numbers(leaf.kind, numbers) })
 }
 
-/// Exact numbers, where 38 digits hold all of them.
+/// Returns exact numbers, if 38 digits hold all of them.
 fn exact_numbers(leaf: &Leaf, pieces: &Pieces) -> Option<RawData> {
     let mut mantissas = Vec::with_capacity(pieces.rows);
     for batch in &pieces.batches {
@@ -288,7 +289,7 @@ fn floats(leaf: &Leaf, pieces: &Pieces, lost: &mut u64) -> RawData {
     RawData::Float(floats)
 }
 
-/// The number of a row among all, from its place in a piece.
+/// Returns the number of a row among all, from its index in a piece.
 fn row_number(pieces: &Pieces, piece: usize, row: usize) -> u64 {
     let before: usize = pieces.batches[..piece].iter().map(RecordBatch::num_rows).sum();
     pieces.first_row + (before + row) as u64

@@ -1,4 +1,4 @@
-//! A table as record batches, made on request.
+//! Converts a table to record batches on request.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -36,17 +36,17 @@ pub struct Batches {
     next: usize,
 }
 
-/// How a column is shown.
+/// The Arrow form of a column.
 #[derive(Debug)]
 pub(super) enum Shown {
     Plain,
-    /// With the values, shared by all batches.
+    /// A dictionary array, with the values that all batches share.
     Dictionary(ArrayRef),
     View,
 }
 
 impl Table {
-    /// The rows as Arrow record batches.
+    /// Returns the rows as Arrow record batches.
     pub fn batches(&self) -> Batches {
         let fields = self.schema().fields.iter().zip(self.columns());
         let (fields, shown): (Vec<_>, Vec<_>) = fields
@@ -155,7 +155,7 @@ fn array(
     }
 }
 
-/// Mantissas within the digits of the type.
+/// Makes an array of mantissas within the digits of the type.
 pub(super) fn decimals(
     mantissas: Vec<i128>,
     nulls: Option<NullBuffer>,
@@ -165,7 +165,7 @@ pub(super) fn decimals(
     Arc::new(array.with_data_type(data_type.clone()))
 }
 
-/// Integers, dates, timestamps or booleans, according to the type.
+/// Makes an array of integers, dates, timestamps or booleans, according to the type.
 pub(super) fn whole(kind: Kind, numbers: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
     match kind {
         Kind::Boolean => {
@@ -192,17 +192,19 @@ fn nulls(segment: &SegmentColumn) -> Option<NullBuffer> {
     Some(NullBuffer::new(BooleanBuffer::new(words, 0, segment.rows())))
 }
 
-/// Strings whose bytes stay in place; `owner` keeps them alive.
+/// Makes an array of strings without a copy; `owner` keeps their bytes alive.
 fn strings(texts: &Texts, owner: Arc<dyn Allocation>, nulls: Option<NullBuffer>) -> StringArray {
     let ends = texts.ends().iter().map(|&end| end as i32);
     let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
     let bytes = shared(texts.bytes(), owner);
-    // SAFETY: `Texts` are UTF-8, none ends within a character, their ends never go back, the last
-    // is the number of bytes, and those are few enough for 31 bits. Nulls are as many as rows.
+    // SAFETY: the offsets begin with 0 and continue with the ends of `Texts`, which never decrease,
+    // are character boundaries of UTF-8, end with the number of bytes and are at most `i32::MAX`.
+    // `nulls` has a bit for each string: it is the validity of the segment with these strings, or
+    // `None`.
     unsafe { StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets.into()), bytes, nulls) }
 }
 
-/// Strings by reference; each different text of the segment stands once.
+/// Makes an array of string views that stores each distinct string of the segment once.
 fn view<'t>(segment: &SegmentColumn, text: impl Fn(usize) -> &'t str) -> ArrayRef {
     let mut views = StringViewBuilder::with_capacity(segment.rows()).with_deduplicate_strings();
     for row in 0..segment.rows() {
@@ -211,14 +213,16 @@ fn view<'t>(segment: &SegmentColumn, text: impl Fn(usize) -> &'t str) -> ArrayRe
     Arc::new(views.finish())
 }
 
-/// The bytes as a buffer without a copy.
+/// Makes a buffer of the bytes without a copy.
 pub(super) fn shared(bytes: &[u8], owner: Arc<dyn Allocation>) -> Buffer {
-    // SAFETY: `owner` holds the segment or dictionary whose vector the bytes are of; neither ever
-    // changes, so they stay where they are until the buffer lets go of it.
+    // SAFETY: a slice's pointer is not null and valid for its length. `owner` is the segment or
+    // dictionary whose vector has the bytes; behind its `Arc` that never changes, so they stay
+    // valid and unchanged until the buffer drops `owner`.
     unsafe { Buffer::from_custom_allocation(NonNull::from(bytes).cast(), bytes.len(), owner) }
 }
 
 fn bytes_of(values: &[f64]) -> &[u8] {
-    // SAFETY: floats have no padding, and every byte of them is one.
+    // SAFETY: the floats are initialised, and valid for `size_of_val` bytes as long as `values` is
+    // borrowed. They have no padding, every byte is a valid `u8`, and a `u8` is aligned anywhere.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }

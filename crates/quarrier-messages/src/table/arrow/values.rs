@@ -1,4 +1,4 @@
-//! The values of an Arrow array, appended to a column as parsers write it.
+//! Appends the values of an Arrow array to a column.
 
 use arrow_array::array::AnyDictionaryArray;
 use arrow_array::cast::AsArray;
@@ -18,7 +18,7 @@ fn is_valid(nulls: Option<&NullBuffer>, row: usize) -> bool {
 ///
 /// # Errors
 ///
-/// The row of a value that 64 bits do not hold.
+/// The row of a value that exceeds 64 bits.
 pub(super) fn append_numbers(
     array: &dyn Array,
     nulls: Option<&NullBuffer>,
@@ -81,14 +81,14 @@ pub(super) fn append_numbers(
             let inner = dictionary.values();
             let told = append_numbers(inner, inner.logical_nulls().as_ref(), &mut values);
             gather(keys_of(dictionary), nulls, &values, out);
-            // The row of the dictionary says little, but that it does not fit is true.
+            // The row in the dictionary is not the row in the array, but the value does not fit.
             told
         }
         other => unreachable!("{other} holds no whole numbers"),
     }
 }
 
-/// Appends exact numbers by their mantissas, 0 if there is no value.
+/// Appends exact numbers as mantissas, 0 if there is no value.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ pub(super) fn append_exact(
     out: &mut Vec<i128>,
 ) -> Result<(), usize> {
     use DataType as T;
-    // All its digits are before the point.
+    // A negative scale adds digits before the decimal point.
     let grown =
         |scale: &i8, value: Option<i128>| exact::rescaled(value?, 0, scale.min(&0).unsigned_abs());
     match array.data_type() {
@@ -133,7 +133,7 @@ pub(super) fn append_exact(
     }
 }
 
-/// How many rows lose digits where their numbers become floats.
+/// Returns how many rows lose digits by becoming floats.
 pub(super) fn rounded(array: &dyn Array, nulls: Option<&NullBuffer>) -> u64 {
     use DataType as T;
     let written: Box<dyn Fn(usize) -> String> = match array.data_type() {
@@ -189,10 +189,10 @@ fn each<T: ArrowPrimitiveType, N: Default>(
     Ok(())
 }
 
-/// The index of each row's value; any index for NULL.
+/// Returns the index of each row's value; any index for NULL.
 fn keys_of(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
     match dictionary.values().len() {
-        // The library takes this for a mistake, but then every row is NULL.
+        // The library rejects an empty dictionary, but every row is NULL then.
         0 => vec![0; dictionary.keys().len()],
         _ => dictionary.normalized_keys(),
     }
@@ -210,7 +210,7 @@ fn gather<V: Copy + Default>(
     }
 }
 
-/// Appends numbers as floats, rounded where they must be.
+/// Appends numbers as floats, rounded if necessary.
 pub(super) fn append_floats(array: &dyn Array, nulls: Option<&NullBuffer>, out: &mut Vec<f64>) {
     use DataType as T;
     match array.data_type() {
@@ -240,7 +240,7 @@ pub(super) fn append_floats(array: &dyn Array, nulls: Option<&NullBuffer>, out: 
     }
 }
 
-/// By way of text, which rounds once: they are too large for anything quicker.
+/// Converts through strings, which rounds once: the numbers are too large for a faster way.
 fn decimals<T: ArrowPrimitiveType<Native: ToString>>(
     array: &dyn Array,
     scale: i8,
@@ -253,11 +253,11 @@ fn decimals<T: ArrowPrimitiveType<Native: ToString>>(
     out.extend(array.as_primitive::<T>().values().iter().map(float));
 }
 
-/// Hands every row's text to `each`, `None` if there is no value.
+/// Passes every row's string to `each`, `None` if there is no value.
 ///
 /// # Errors
 ///
-/// The row of bytes that are no text.
+/// The row of bytes that are not UTF-8.
 pub(super) fn for_each_text(
     array: &dyn Array,
     nulls: Option<&NullBuffer>,
@@ -284,7 +284,7 @@ pub(super) fn for_each_text(
     Ok(())
 }
 
-/// The string of a row; `None` if its bytes are not UTF-8.
+/// Returns the string of a row; `None` if its bytes are not UTF-8.
 fn texts<'a>(array: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<&'a str> + 'a> {
     use DataType as T;
     let text = |bytes: &'a [u8]| std::str::from_utf8(bytes).ok();

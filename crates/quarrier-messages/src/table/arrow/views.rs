@@ -1,4 +1,4 @@
-//! Some rows of a table as a record batch for engines of queries.
+//! Selected rows of a table as a record batch for query engines.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,38 +14,38 @@ use super::show::{Shown, data_type, decimals, shared, whole};
 use crate::column::{Data, Dictionary, Packed, SegmentColumn, Texts};
 use crate::{Kind, Table};
 
-/// Rows of a table as Arrow has them in engines of queries: text is Utf8View, everything else as
-/// in [`Batches`](super::Batches). About 2 ns a value. Cheap to clone.
+/// Selected rows of a table in the Arrow types of query engines: strings are Utf8View, everything
+/// else is as in [`Batches`](super::Batches). About 2 ns per value. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Views {
     table: Arc<Table>,
     schema: SchemaRef,
-    /// For each column, its dictionary's strings as views, if all of them fit their views: built when
-    /// first needed.
+    /// For each column, its dictionary's strings as views, if all of them are inline; built on
+    /// first use.
     known: Arc<[OnceLock<Option<Vec<u128>>>]>,
 }
 
 /// Rows of one segment.
 #[derive(Debug, Clone)]
 pub enum Places<'p> {
-    /// Neighbours.
+    /// Consecutive rows.
     Range(Range<usize>),
-    /// Any, in any order.
+    /// Any rows, in any order.
     These(&'p [u32]),
 }
 
-/// The longest text that stands in its view.
+/// Maximum length of a string that is stored inline in its view.
 const INLINE_BYTES_MAX: usize = 12;
 
-/// A dictionary is shared with batches where it has no more bytes than this for each row: who
-/// counts the memory of batches counts it for each of them.
+/// A batch shares a dictionary only if that has at most this many bytes per row: consumers that
+/// count the memory of batches count it for each of them.
 const SHARED_BYTES_PER_ROW: usize = 16;
 
 /// Strings are copied without deduplication up to this many bytes per row.
 const COPIED_BYTES_PER_ROW: usize = 64;
 
 impl Views {
-    /// Views of `table`.
+    /// Makes views of `table`.
     pub fn new(table: Arc<Table>) -> Self {
         let field = |(field, column): (&crate::Field, &crate::Column)| {
             Field::new(&*field.name, data_type(field.kind, column, &Shown::View), true)
@@ -56,22 +56,22 @@ impl Views {
         Views { table, schema: Arc::new(Schema::new(fields)), known }
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The columns' names and types.
+    /// Returns the columns' names and types.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Values of a column by their numbers: integers, mantissas, dates, nanoseconds, booleans, and for
-    /// strings the codes of the column's dictionary.
+    /// Returns values of a column by their keys: integers, mantissas, dates, nanoseconds, booleans,
+    /// and for strings the codes of the column's dictionary.
     ///
     /// # Panics
     ///
-    /// If there is no such column or code.
+    /// If the column or a code does not exist.
     pub fn values(&self, column: usize, numbers: &[Option<i64>]) -> ArrayRef {
         let dictionary = self.table.columns()[column].dictionary();
         let kind = self.table.schema().fields[column].kind;
@@ -89,16 +89,16 @@ impl Views {
         whole(kind, numbers.collect(), nulls)
     }
 
-    /// Rows of a segment, of the columns at these places of the table; `schema` is theirs. The
-    /// columns may be none: then it is a number of rows.
+    /// Returns rows of a segment, with the columns at these indexes of the table; `schema` is
+    /// theirs. Without columns, the batch has only a number of rows.
     ///
     /// # Errors
     ///
-    /// If `schema` is another one.
+    /// If `schema` differs from that of the columns.
     ///
     /// # Panics
     ///
-    /// If there is no such segment, row or column.
+    /// If the segment, a row or a column does not exist.
     pub fn batch(
         &self,
         schema: &SchemaRef,
@@ -113,7 +113,7 @@ impl Views {
                 && let Some(known) = self.known[place].get_or_init(|| short(dictionary))
             {
                 let codes = places.numbers(codes);
-                // NULL has any code.
+                // A row with NULL may have any code.
                 let view = |code: i64| known.get(code as usize).copied().unwrap_or_default();
                 let views = codes.into_iter().map(view).collect();
                 return strings(views, Vec::new(), nulls(segment, places));
@@ -128,7 +128,7 @@ impl Views {
 }
 
 impl Places<'_> {
-    /// How many.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Places::Range(range) => range.len(),
@@ -141,7 +141,8 @@ impl Places<'_> {
         self.len() == 0
     }
 
-    /// From the first to the last, in rising order, where at least half of those are among them.
+    /// Returns the range from the first to the last row, if they ascend and at least half of it is
+    /// selected.
     fn close(&self) -> Option<Range<usize>> {
         match self {
             Places::Range(range) => (!range.is_empty()).then(|| range.clone()),
@@ -175,8 +176,8 @@ impl Places<'_> {
     }
 }
 
-/// The type of a column: for exact numbers, with the wanted number of digits, since rows taken from a
-/// table may need fewer than it.
+/// Returns the type of a column: for exact numbers with the wanted number of digits, since rows
+/// taken from a table may need fewer digits than the table.
 fn wanted<'t>(own: &'t DataType, wanted: &'t DataType) -> &'t DataType {
     match (own, wanted) {
         (DataType::Decimal128(_, one), DataType::Decimal128(_, other)) if one == other => wanted,
@@ -251,17 +252,17 @@ fn nulls(segment: &SegmentColumn, places: &Places<'_>) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits))
 }
 
-/// The largest dictionary for which all views are kept.
+/// Maximum size of a dictionary for which all views are kept.
 const KNOWN_MAX: usize = 1 << 18;
 
-/// A dictionary's strings as views, if each fits its view.
+/// Returns a dictionary's strings as views, if all of them are inline.
 fn short(dictionary: &Dictionary) -> Option<Vec<u128>> {
     let is_short = dictionary.len() <= KNOWN_MAX
         && dictionary.iter().all(|text| text.len() <= INLINE_BYTES_MAX);
     is_short.then(|| dictionary.iter().map(|text| make_view(text.as_bytes(), 0, 0)).collect())
 }
 
-/// Views of a dictionary's strings in place; they share its owner.
+/// Makes views of a dictionary's strings in place; they share its owner.
 fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>) -> ArrayRef {
     let (ends, bytes) = (dictionary.ends(), dictionary.bytes());
     let view = |code: usize| {
@@ -280,7 +281,7 @@ fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>
     strings(views, buffers, nulls)
 }
 
-/// Views of a segment's strings in place, within `span`; they share its owner.
+/// Makes views of a segment's strings in place, within `span`; they share its owner.
 fn lying(
     segment: &Arc<SegmentColumn>,
     texts: &Texts,
@@ -302,8 +303,8 @@ fn lying(
     strings(views, if is_inline { Vec::new() } else { vec![owner()] }, nulls)
 }
 
-/// Views of strings that are copied, unless they fit their view. None is copied for NULL, and if copies
-/// of repeated strings would add up, each is stored once.
+/// Makes views of copies of the strings, unless they are inline. NULL has no copy, and if copies of
+/// repeated strings would add up, each is stored once.
 fn copied(
     texts: &Texts,
     places: &Places<'_>,
@@ -346,7 +347,8 @@ fn copied(
 
 fn strings(views: Vec<u128>, buffers: Vec<Buffer>, nulls: Option<NullBuffer>) -> ArrayRef {
     let views = ScalarBuffer::from(views);
-    // SAFETY: every view was made of a string, which is UTF-8, and of its place in the one buffer,
-    // or is short enough to have no place; there is a view for each row, and so a null.
+    // SAFETY: the callers make every view of a UTF-8 string: with `make_view` of the string and its
+    // offset in the only buffer, or inline if it has at most 12 bytes; 0 is an empty inline string.
+    // They omit the buffer only if all views are inline. `nulls` has a bit for each view.
     Arc::new(unsafe { StringViewArray::new_unchecked(views, buffers, nulls) })
 }

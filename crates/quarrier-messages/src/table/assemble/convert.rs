@@ -1,4 +1,4 @@
-//! Packed segments become those of another type, or with other codes.
+//! Converts packed segments to another type, or to other codes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::column::raw::{RawColumn, RawData};
 use crate::column::{Data, Packed, SegmentColumn, Texts};
 use crate::{Kind, Value, exact};
 
-/// The least type that holds `least` and the values of all segments.
+/// Returns the narrowest type that holds `least` and the values of all segments.
 pub(super) fn kind_of_all<'s>(
     least: Kind,
     segments: impl Iterator<Item = &'s SegmentColumn> + Clone,
@@ -31,7 +31,7 @@ pub(super) fn kind_of_all<'s>(
     }
 }
 
-/// The mantissa of a number in another type of exact numbers, where 38 digits hold it.
+/// Returns the mantissa of a number in another type of exact numbers, if 38 digits hold it.
 fn exact_in(mantissa: i128, from: Kind, to: Kind) -> Option<i128> {
     match (from, to) {
         (Kind::Integer, Kind::Decimal { scale }) => exact::rescaled(mantissa, 0, scale),
@@ -42,7 +42,7 @@ fn exact_in(mantissa: i128, from: Kind, to: Kind) -> Option<i128> {
     }
 }
 
-/// A date or timestamp as a timestamp, if 64 bits hold it.
+/// Converts a date or timestamp to a timestamp, if 64 bits hold it.
 fn time_in(number: i128, from: Kind, to: Kind) -> Option<i64> {
     let number = i64::try_from(number).ok()?;
     match (from, to) {
@@ -52,8 +52,8 @@ fn time_in(number: i128, from: Kind, to: Kind) -> Option<i64> {
     }
 }
 
-/// The segment with values of `kind`, which is no less than its own and, where it is text, the
-/// same.
+/// Converts the segment to type `kind`, which is at least as wide as its own; segments of strings
+/// have that type already.
 pub(super) fn widened(segment: Arc<SegmentColumn>, kind: Kind) -> Arc<SegmentColumn> {
     if segment.kind() == kind {
         return segment;
@@ -63,7 +63,7 @@ pub(super) fn widened(segment: Arc<SegmentColumn>, kind: Kind) -> Arc<SegmentCol
         assert!(is_empty, "{:?} became {kind:?}, which is less", segment.kind());
         return Arc::new(SegmentColumn::nulls(kind, segment.rows()));
     }
-    // Rows without a value have the least one or 0: what fits the others fits them.
+    // Rows without a value have the least one or 0, so they fit if the others do.
     let (from, numbers) = (segment.kind(), segment.to_numbers().into_iter());
     let data = match kind {
         Kind::Decimal { scale } => {
@@ -89,7 +89,7 @@ fn scale_of(kind: Kind) -> u8 {
     }
 }
 
-/// How many values of a segment lose digits where they become `kind`.
+/// Returns how many values of a segment lose digits by becoming `kind`.
 pub(super) fn rounded(segment: &SegmentColumn, kind: Kind) -> u64 {
     let is_exact = matches!(segment.kind(), Kind::Integer | Kind::Decimal { .. });
     if kind != Kind::Float || !is_exact {
@@ -102,7 +102,8 @@ pub(super) fn rounded(segment: &SegmentColumn, kind: Kind) -> u64 {
     (0..segment.rows()).filter(is_rounded).count() as u64
 }
 
-/// The segment with every value as its text; `writer` is the same for all segments of a column.
+/// Converts every value of the segment to a string; `writer` is the same for all segments of a
+/// column.
 pub(super) fn written(segment: &SegmentColumn, writer: &mut RowBuilder) -> SegmentColumn {
     let field = writer.field("").expect("a field is free");
     let mut text = String::new();
@@ -122,7 +123,7 @@ pub(super) fn written(segment: &SegmentColumn, writer: &mut RowBuilder) -> Segme
     packed.expect("the one field was lent")
 }
 
-/// The value of a column of a type other than string.
+/// Returns the cell of a value that is not a string.
 fn cell(value: Value<&str>) -> Cell<'_> {
     match value {
         Value::Boolean(truth) => Cell::Boolean(truth),
@@ -136,14 +137,14 @@ fn cell(value: Value<&str>) -> Cell<'_> {
     }
 }
 
-/// The total size of all rows' strings.
+/// Returns the total size of all rows' strings.
 pub(super) fn spelled_bytes(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> usize {
     let codes = codes.to_vec().into_iter().enumerate();
     let texts = codes.filter(|&(row, _)| segment.is_valid(row));
     texts.map(|(_, code)| all.get(code as usize).len()).sum()
 }
 
-/// The segment with strings instead of codes.
+/// Returns the segment with strings instead of codes.
 pub(super) fn spelled_out(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> SegmentColumn {
     let codes = codes.to_vec();
     let (mut ends, mut bytes) = (Vec::with_capacity(codes.len()), Vec::new());

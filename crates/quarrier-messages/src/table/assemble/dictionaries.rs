@@ -1,16 +1,16 @@
-//! Merges many dictionaries, in the order of first appearance, into one in the order of its strings.
+//! Merges many dictionaries in the order of first appearance into one in the order of its strings.
 
 use crate::column::{Texts, bytes_key};
 
-/// See [`merge`].
+/// The result of [`merge`].
 pub(super) struct Merged {
-    /// All strings, in order, each once.
+    /// All distinct strings, in order.
     pub(super) texts: Texts,
     /// For each dictionary, the new code of each old one; `None` if all codes stay.
     pub(super) codes: Vec<Option<Vec<u32>>>,
 }
 
-/// A string of one of the dictionaries, with eight of its bytes.
+/// A string of one of the dictionaries, with eight of its bytes as a key.
 #[derive(Clone, Copy)]
 struct Entry {
     key: i64,
@@ -18,7 +18,7 @@ struct Entry {
     code: u32,
 }
 
-/// Joins dictionaries; `None` where that is too much text for one.
+/// Merges dictionaries; `None` if the strings are too large for one.
 pub(super) fn merge(dictionaries: &[&Texts]) -> Option<Merged> {
     let mut entries = Vec::with_capacity(dictionaries.iter().map(|texts| texts.len()).sum());
     for (dictionary, texts) in dictionaries.iter().enumerate() {
@@ -48,13 +48,13 @@ pub(super) fn merge(dictionaries: &[&Texts]) -> Option<Merged> {
     Some(Merged { texts, codes })
 }
 
-/// A few entries, or entries equal in many bytes, are compared as wholes.
+/// Fewer entries, or entries with a long common prefix, are compared as whole strings.
 const KEYED_MIN: usize = 16;
 const KEYED_BYTES_MAX: usize = 64;
 
-/// Sorts entries whose strings are equal before byte `from`, and whose keys are the bytes from there:
-/// by keys, then those with equal keys by the next eight bytes. This compares adjacent words, instead
-/// of strings all over memory.
+/// Sorts entries whose strings are equal before byte `from`, and whose keys are the next eight
+/// bytes: by key, and those with equal keys by the eight bytes after. This compares adjacent words
+/// rather than strings scattered over memory.
 fn sort<'t>(entries: &mut [Entry], from: usize, text: &impl Fn(&Entry) -> &'t [u8]) {
     if entries.len() < KEYED_MIN || from >= KEYED_BYTES_MAX {
         entries.sort_unstable_by(|a, b| text(a).cmp(text(b)));
@@ -88,7 +88,7 @@ mod tests {
         ) {
             let dictionaries: Vec<Texts> = lists.iter().map(|list| {
                 let mut texts = Texts::new();
-                // Not in their order.
+                // Not in order.
                 for text in list.iter().rev() {
                     texts.push(text);
                 }

@@ -1,4 +1,4 @@
-//! Which column is which: by name, in the order of first sight.
+//! Matches the fields of all parts: by name, in the order of first appearance.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::{Kind, Schema};
 /// The parts of one column.
 pub(super) struct ColumnParts<'p> {
     pub(super) name: Box<str>,
-    /// The narrowest type that it can have.
+    /// The narrowest possible type.
     pub(super) kind: Kind,
-    /// One for each part that has the column.
+    /// A dictionary for each part that has the column.
     pub(super) dictionaries: Dictionaries<'p>,
-    /// One for each segment.
+    /// A piece for each segment.
     pub(super) pieces: Vec<Piece>,
-    /// How many values lost digits already.
+    /// The number of values that have already lost digits.
     pub(super) rounded: u64,
 }
 
@@ -34,11 +34,11 @@ impl<'p> ColumnParts<'p> {
     }
 }
 
-/// Where a part's field goes: the column, and the number of its dictionary there.
+/// The target of a part's field: the column, and the number of its dictionary there.
 type Target = Option<(usize, usize)>;
 
 impl<'p> Pieces<'p> {
-    /// The columns of parts, whose segments are in `taken`.
+    /// Returns the columns of parts, whose segments are in `taken`.
     pub(super) fn of_parts(
         parts: &'p [Part],
         taken: &mut [Vec<PartSegment>],
@@ -76,7 +76,7 @@ impl<'p> Pieces<'p> {
         Pieces { rows, columns }
     }
 
-    /// The columns of tables, one after the other.
+    /// Returns the columns of tables, one table after another.
     pub(super) fn of_tables(tables: &'p [Table]) -> Pieces<'p> {
         let count = tables.iter().map(Table::segments).sum();
         let mut rows = Vec::with_capacity(count);
@@ -105,7 +105,8 @@ impl<'p> Pieces<'p> {
     }
 }
 
-/// The names of all fields that a segment has, in the order in which the source shows them.
+/// Returns the names of all fields that a segment has, in the order in which they occur in the
+/// source.
 fn names_in_order<'p>(parts: &'p [Part], taken: &[Vec<PartSegment>]) -> Vec<&'p str> {
     let mut first: HashMap<&str, (u64, usize)> = HashMap::new();
     for (part, segments) in parts.iter().zip(taken) {
@@ -124,7 +125,7 @@ fn names_in_order<'p>(parts: &'p [Part], taken: &[Vec<PartSegment>]) -> Vec<&'p 
     names.into_iter().map(|(name, _)| name).collect()
 }
 
-/// For each part, for each of its fields: where it goes.
+/// Returns, for each part and each of its fields, the target.
 fn targets<'p>(parts: &'p [Part], columns: &mut [ColumnParts<'p>]) -> Vec<Vec<Target>> {
     let places: HashMap<Box<str>, usize> =
         columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect();

@@ -1,4 +1,4 @@
-//! The parts of all workers become one table.
+//! Assembles the parts of all workers into one table.
 //!
 //! ```text
 //!  parts ─→ fields ─→ a plan for each column ─→ segments, converted or with new codes
@@ -27,52 +27,53 @@ use crate::{Field, Packing, Schema};
 use fields::ColumnParts;
 use plan::Plan;
 
-/// Fewer rows leave too little unused memory to be worth the time.
+/// With fewer rows, too little memory is unused to be worth the time.
 const SETTLED_ROWS_MIN: u64 = 1 << 20;
 
-/// Segments on the way into a table, in order.
+/// The segments of the table to assemble, in order.
 pub(super) struct Pieces<'p> {
-    /// The rows of each.
+    /// The number of rows of each segment.
     rows: Vec<u32>,
     /// The columns, by name, with their parts.
     columns: Vec<ColumnParts<'p>>,
 }
 
-/// A column of one segment, and the number of the dictionary of its codes among those of its
-/// column; `None` where no row has the field.
+/// A column of one segment, and the number of its dictionary among those of the column; `None` if
+/// no row has the field.
 pub(super) type Piece = Option<(Arc<SegmentColumn>, usize)>;
 
 impl Table {
-    /// Joins the work of `workers` on that many threads: segments in the order of their places, fields
-    /// in the order in which messages show them. A column gets the narrowest type that holds all its
-    /// values; exact numbers become floats if 38 digits do not hold all of them, and
-    /// [`Column::rounded`] counts those that lost digits. Strings get one dictionary for all segments,
-    /// unless a worker gave up its own, most strings differ or they are too large: then none.
+    /// Assembles the parts of workers on `workers` threads: segments in the order of their places,
+    /// fields in the order in which they occur in the messages. A column gets the narrowest type
+    /// that holds all its values; exact numbers become floats if 38 digits do not hold all of them,
+    /// and [`Column::rounded`] counts those that lost digits. Strings get one dictionary for all
+    /// segments, unless a worker gave up its own, most strings are distinct, or they are too large:
+    /// then none.
     ///
-    /// Memory beside parts and table: the places of all strings of a column's dictionaries, and a
-    /// segment for each thread.
+    /// Memory besides parts and table: the positions of all strings of a column's dictionaries, and
+    /// a segment for each thread.
     ///
     /// # Panics
     ///
-    /// If a part contradicts itself: a column with other rows than its segment, a code without
-    /// a string, a column without a field.
+    /// If a part contradicts itself: a column with a different number of rows than its segment, a
+    /// code without a string, a column without a field.
     pub fn assemble(parts: Vec<Part>, workers: usize) -> Table {
         Self::assemble_packed(parts, workers, None, Packing::default())
     }
 
-    /// As [`assemble`](Self::assemble), with the columns of `schema`, in its order, and no others.
-    /// A column has the type that it has there, or the least one that holds this type and all its
-    /// values.
+    /// Does what [`assemble`](Self::assemble) does, with only the columns of `schema`, in its
+    /// order. A column has the type that it has there, or the narrowest one that holds this type
+    /// and all its values.
     ///
     /// # Panics
     ///
-    /// As [`assemble`](Self::assemble) does.
+    /// As [`assemble`](Self::assemble).
     pub fn assemble_as(schema: &Schema, parts: Vec<Part>, workers: usize) -> Table {
         Self::assemble_packed(parts, workers, Some(schema), Packing::default())
     }
 
-    /// As [`assemble`](Self::assemble) or [`assemble_as`](Self::assemble_as), packed by other
-    /// bounds.
+    /// Does what [`assemble`](Self::assemble) or [`assemble_as`](Self::assemble_as) does, with
+    /// other limits on packing.
     #[doc(hidden)]
     pub fn assemble_packed(
         mut parts: Vec<Part>,
@@ -89,13 +90,13 @@ impl Table {
         table.settled()
     }
 
-    /// The rows of all `tables`, one table after the other, as if they were parts of one. Unchanged
-    /// segments and dictionaries are shared.
+    /// Concatenates the rows of all `tables`, as if the tables were parts of one. Shares unchanged
+    /// segments and dictionaries.
     pub fn concat(tables: &[Table], workers: usize) -> Table {
         Table::from_pieces(Pieces::of_tables(tables), workers, Packing::default()).settled()
     }
 
-    /// The table, after its parts have been freed.
+    /// Returns the memory of the freed parts to the system, if the table is large.
     fn settled(self) -> Table {
         if self.rows() >= SETTLED_ROWS_MIN {
             give_back_freed_memory();
@@ -131,5 +132,5 @@ impl Table {
     }
 }
 
-/// A list of the dictionaries of a column, and of those that are the same as one before.
+/// The dictionaries of a column, including duplicates.
 pub(super) type Dictionaries<'p> = Vec<&'p Texts>;

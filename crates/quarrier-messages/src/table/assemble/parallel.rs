@@ -1,4 +1,4 @@
-//! Many jobs, a few threads.
+//! Runs many jobs on a few threads.
 
 use std::sync::Mutex;
 
@@ -6,8 +6,8 @@ use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
 use quarrier_core::threads;
 
-/// Does all `jobs` on at most `workers` threads (0: one a CPU), this one among them, in order of their numbers;
-/// gives the results in that order.
+/// Runs all `jobs` on at most `workers` threads (0: one per CPU), including this one, in the order
+/// of their numbers; returns the results in that order.
 pub(in crate::table) fn in_parallel<J: Send, R: Send>(
     jobs: Vec<J>,
     workers: usize,
@@ -16,7 +16,7 @@ pub(in crate::table) fn in_parallel<J: Send, R: Send>(
     in_parallel_with(jobs, workers, || (), |(), next| job(next))
 }
 
-/// The same with something that each thread has for itself, such as memory on the way.
+/// Does the same with a value for each thread, such as scratch memory.
 pub(super) fn in_parallel_with<J: Send, R: Send, O>(
     jobs: Vec<J>,
     workers: usize,

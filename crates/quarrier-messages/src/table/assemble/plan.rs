@@ -15,16 +15,16 @@ pub(super) struct Plan<'p> {
     pub(super) name: Box<str>,
     pub(super) kind: Kind,
     pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// One for each segment, until they are taken.
+    /// A piece for each segment, until it is taken.
     pub(super) pieces: Vec<Piece>,
-    /// The dictionaries of the parts; codes become strings by them if no dictionary is left.
+    /// The dictionaries of the parts, to convert codes to strings if no dictionary is left.
     dictionaries: Dictionaries<'p>,
-    /// The strings of values that were not strings before.
+    /// The strings of values that were of other types.
     written: Texts,
-    /// For each dictionary of `dictionaries`, then for `written`: the new code of each old one, or
-    /// `None` if they stay.
+    /// For each of `dictionaries`, then for `written`: the new code of each old one, or `None` if
+    /// they stay.
     codes: Vec<Option<Vec<u32>>>,
-    /// How many values lost digits because they are floats.
+    /// The number of values that lost digits by becoming floats.
     pub(super) rounded: u64,
 }
 
@@ -48,7 +48,7 @@ impl<'p> Plan<'p> {
         plan
     }
 
-    /// The segment as the table has it; `scratch` is memory on the way.
+    /// Returns the segment in the form of the table; `scratch` is scratch memory.
     pub(super) fn segment(
         &self,
         piece: Piece,
@@ -79,7 +79,7 @@ impl<'p> Plan<'p> {
         self.dictionaries.get(number).copied().unwrap_or(&self.written)
     }
 
-    /// Makes text of the segments that hold something else, with a dictionary of their own.
+    /// Converts segments of other types to strings, with a separate dictionary.
     fn write_as_text(&mut self) {
         let number = self.dictionaries.len();
         let mut writer: Option<RowBuilder> = None;

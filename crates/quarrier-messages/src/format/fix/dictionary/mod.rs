@@ -1,4 +1,4 @@
-//! Names and types of FIX fields by their tags, and which tags repeat in groups.
+//! Names and types of FIX fields by tag, and the tags of repeating groups.
 
 mod builtin;
 mod xml;
@@ -7,41 +7,40 @@ pub use xml::DictionaryError;
 
 use std::collections::HashMap;
 
-/// The type by which the value of a field is read. A value of another type is read as an untyped one,
-/// so that nothing is lost.
+/// The type of a field. A value of another type is read as an untyped one, so that nothing is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixType {
-    /// Not known: numbers are numbers, the rest is text.
+    /// Unknown: numbers are numbers, other values are strings.
     Found,
-    /// an integer, leading zeros allowed.
+    /// An integer; leading zeros are allowed.
     Int,
-    /// an integer that says how many bytes the next field has.
+    /// The number of bytes of the next field.
     Length,
-    /// A number, exact where 38 digits hold it.
+    /// A number, exact if 38 digits hold it.
     Number,
     /// `Y` or `N`.
     Boolean,
-    /// `YYYYMMDD-HH:MM:SS`, with up to nine digits of a second and a time zone or without.
+    /// `YYYYMMDD-HH:MM:SS`, with up to nine decimals of the seconds, with or without a time zone.
     Timestamp,
     /// `YYYYMMDD`.
     Date,
-    /// Text.
+    /// A string.
     Text,
-    /// Text that may hold the separator; the field before says how long it is.
+    /// A string that may contain the separator; the field before has its length.
     Data,
 }
 
-/// A message, or one entry of a group: the counters among its tags.
+/// A message, or one entry of a group: the group counters among its tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::format) struct GroupId(u32);
 
 #[derive(Debug, Clone, Default)]
 struct Group {
-    /// Every tag of an entry, ascending; with the group that it counts.
+    /// Every tag of an entry, ascending, with the group that it counts.
     members: Box<[(u32, Option<GroupId>)]>,
 }
 
-/// The data dictionary by which FIX messages are read.
+/// The data dictionary for reading FIX messages.
 ///
 /// ```
 /// use quarrier_messages::format::fix::Dictionary;
@@ -55,55 +54,56 @@ pub struct Dictionary {
     fields: HashMap<u32, (Box<str>, FixType)>,
     tags: HashMap<Box<str>, u32>,
     groups: Vec<Group>,
-    /// By the value of MsgType.
+    /// Messages by the value of MsgType.
     messages: HashMap<Box<[u8]>, GroupId>,
-    /// For messages that are not known.
+    /// The entry for unknown messages.
     other: Option<GroupId>,
     uses_names: bool,
 }
 
 impl Dictionary {
-    /// The commonest fields, for messages without a dictionary.
+    /// Returns the most common fields, for messages without a dictionary.
     pub fn builtin() -> Self {
         builtin::dictionary()
     }
 
-    /// A dictionary as QuickFIX has them, in XML; at most 64 MiB.
+    /// Parses a QuickFIX dictionary in XML, at most 64 MiB.
     ///
     /// # Errors
-    /// If the XML is broken, refers to missing parts, or is larger than any dictionary.
+    /// If the XML is invalid, refers to missing parts, or is larger than any dictionary.
     pub fn from_xml(xml: &[u8]) -> Result<Self, DictionaryError> {
         xml::dictionary(xml)
     }
 
-    /// The same, with `tag_55` in place of the names.
+    /// Returns the dictionary with `tag_55` in place of names.
     #[must_use]
     pub fn with_numbers(mut self) -> Self {
         self.uses_names = false;
         self
     }
 
-    /// A field's name.
+    /// Returns a field's name.
     pub fn name(&self, tag: u32) -> Option<&str> {
         self.fields.get(&tag).map(|(name, _)| &**name).filter(|_| self.uses_names)
     }
 
-    /// How a field's value is read.
+    /// Returns a field's type.
     pub fn kind(&self, tag: u32) -> FixType {
         self.fields.get(&tag).map_or(FixType::Found, |(_, kind)| *kind)
     }
 
-    /// The tag of a name.
+    /// Returns the tag of a name.
     pub fn tag(&self, name: &str) -> Option<u32> {
         self.tags.get(name).copied()
     }
 
-    /// The tags of a message, by its type.
+    /// Returns the tags of a message, by its type.
     pub(in crate::format) fn message(&self, kind: &[u8]) -> Option<GroupId> {
         self.messages.get(kind).copied().or(self.other)
     }
 
-    /// Whether a tag is one of a group, or message; if so, which group it counts.
+    /// Returns `Some` if a tag belongs to a group or message; inside is the group that it counts,
+    /// if any.
     pub(in crate::format) fn member(&self, of: GroupId, tag: u32) -> Option<Option<GroupId>> {
         let members = &self.groups.get(of.0 as usize)?.members;
         let at = members.binary_search_by_key(&tag, |member| member.0).ok()?;
@@ -126,7 +126,7 @@ impl Dictionary {
         self.fields.insert(tag, (name.into(), kind));
     }
 
-    /// Adds tags and names that are missing here: FIX 5.0 has its header in another dictionary.
+    /// Adds missing tags and names: FIX 5.0 has its header in another dictionary.
     fn add_missing(&mut self, other: &Dictionary) {
         for (&tag, (name, kind)) in &other.fields {
             if !self.fields.contains_key(&tag) && !self.tags.contains_key(name) {

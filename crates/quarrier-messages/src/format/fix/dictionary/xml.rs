@@ -1,4 +1,4 @@
-//! Dictionaries as QuickFIX has them.
+//! QuickFIX dictionaries.
 //!
 //! ```text
 //!  <fix> <header>…</header> <trailer>…</trailer>
@@ -18,16 +18,16 @@ use super::{Dictionary, FixType, GroupId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DictionaryError {
-    /// The XML is broken at this byte.
+    /// The XML is invalid at this byte.
     Xml {
-        /// Bytes from its start.
+        /// The offset in bytes.
         at: u64,
         /// The parser's message.
         what: String,
     },
-    /// A field, group or component is named that does not stand in the dictionary.
+    /// A field, group or component that the dictionary does not define.
     Unknown(String),
-    /// Larger than a dictionary of FIX is, or components within each other without an end.
+    /// The dictionary is larger than those of FIX, or its components nest without end.
     TooLarge,
 }
 
@@ -55,7 +55,7 @@ type Result<T> = std::result::Result<T, DictionaryError>;
 
 const BYTES_MAX: usize = 64 << 20;
 const DEPTH_MAX: usize = 64;
-/// Tags of all groups together; FIX 5.0 SP2 has 50,000.
+/// Maximum number of tags of all groups; FIX 5.0 SP2 has 50,000.
 const MEMBERS_MAX: usize = 4 << 20;
 
 /// A part of a message, component or group.
@@ -100,7 +100,7 @@ pub(super) fn dictionary(xml: &[u8]) -> Result<Dictionary> {
 /// The tags of a group, and the group that each counts.
 type Members = BTreeMap<u32, Option<GroupId>>;
 
-/// Puts components in the place of their names.
+/// Replaces components by their parts.
 struct Links<'d> {
     document: &'d Document,
     done: HashMap<&'d str, Members>,
@@ -162,7 +162,7 @@ impl<'d> Links<'d> {
     }
 }
 
-/// Elements that have not ended: those that hold parts, with the parts so far.
+/// An element that has not ended, with its parts so far.
 struct Open {
     element: Vec<u8>,
     name: String,
@@ -205,7 +205,7 @@ fn document(xml: &[u8]) -> Result<Document> {
 }
 
 impl Document {
-    /// Takes an element that has ended; `holder` is the one it stands in.
+    /// Adds an element that has ended to `holder`, the one around it.
     fn put(&mut self, ended: Open, holder: Option<&mut Open>) {
         let Some(holder) = holder else { return };
         match (&holder.element[..], &ended.element[..]) {

@@ -10,7 +10,7 @@ use crate::format::fix::{Dictionary, FixParser};
 use crate::frame::{Chunk, Reader, RecordFormat, Records, Rejected, Step, Taker};
 use crate::{Fault, Limits};
 
-/// The oracle: foresees nothing.
+/// The oracle: the general parser, without predictions.
 struct Careful(FixParser);
 
 impl RecordFormat for Careful {
@@ -31,8 +31,8 @@ impl RecordFormat for Careful {
     }
 }
 
-/// Every message as text, with the values that its fields had last, in the order in which the
-/// fields were set first: rows that are shown keep it.
+/// Records every message as text, with the last values of its fields, in the order in which the
+/// fields were set first, which displayed rows keep.
 #[derive(Debug, Default, PartialEq)]
 struct Log {
     names: Vec<String>,
@@ -132,7 +132,7 @@ impl Row for Log {
     }
 }
 
-/// A whole message of `body`.
+/// Makes a whole message of `body`.
 fn message(version: &str, names: bool, body: &str) -> Vec<u8> {
     let [begin, length, check] = match names {
         true => ["BeginString", "BodyLength", "CheckSum"],
@@ -156,7 +156,7 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Tags with their names, those of groups and of data among them.
+/// Tags with their names, including those of groups and of data.
 const TAGS: [(u32, &str); 18] = [
     (34, "MsgSeqNum"),
     (49, "SenderCompID"),
@@ -178,7 +178,8 @@ const TAGS: [(u32, &str); 18] = [
     (9002, "x"),
 ];
 
-/// Messages of two types whose fields mostly stand in one order, some left out and some twice.
+/// Draws messages of two types whose fields are mostly in one order, some missing and some
+/// repeated.
 fn log(names: bool) -> impl Strategy<Value = Vec<Vec<u8>>> {
     let field = (0usize..TAGS.len(), value(), 0u32..12);
     let body = (
@@ -237,7 +238,7 @@ fn check(bytes: &[u8], until: usize, names: bool) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Enough for lanes to look at the last message.
+/// Adds enough bytes that the vectors can read the last message.
 fn with_room(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.extend([b'\n'; 256]);
     bytes
