@@ -56,7 +56,7 @@ impl<'b> TimeFields<'b> {
 }
 
 impl Times {
-    /// Keeps how times of the segment that is about to be packed were written.
+    /// Stores the shapes of the times of the segment that is about to be packed.
     pub(super) fn keep(&mut self, segment: usize, rows: &mut RowBuilder) {
         for field in 0..rows.fields() {
             let shapes = rows.take_shapes(FieldId::new(field));
