@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// False when the engine does not serve the patterns.
+/// Returns false if the engine does not support the patterns.
 fn run() -> Result<bool> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [patterns, file, threads, engine] = arguments.as_slice() else {
@@ -51,7 +51,7 @@ fn run() -> Result<bool> {
     };
     let compiled = Instant::now();
     let file = File::open(file).with_context(|| file.clone())?;
-    // SAFETY: the benchmark's own image, which nobody writes while it is searched.
+    // SAFETY: nobody writes to or truncates the benchmark's own image while it is mapped.
     let image = unsafe { memmap2::Mmap::map(&file) }.context("cannot map the file")?;
     let found = scan(&engine, &image, threads);
     println!(
@@ -82,7 +82,7 @@ fn read_patterns(path: &str) -> Result<Vec<Vec<u8>>> {
     Ok(patterns)
 }
 
-/// Counts what belongs to `own`, given `image` around it.
+/// Counts the matches that belong to `own`, given `image` around it.
 struct Engine {
     longest_bytes: usize,
     search: Search,
@@ -113,8 +113,8 @@ impl Engine {
         Ok(search.map(|search| Engine { longest_bytes, search }))
     }
 
-    /// What belongs to the piece that owns `start..end`: automata count where a match
-    /// ends, the others where it starts. Either way each belongs to one piece.
+    /// Counts the matches of the piece that owns `start..end`: automata assign a match by its end,
+    /// the other engines by its start. Either way each match belongs to one piece.
     fn count(&self, image: &[u8], start: usize, end: usize) -> u64 {
         let around = self.longest_bytes - 1;
         let before = &image[start.saturating_sub(around)..end];
@@ -132,7 +132,7 @@ impl Engine {
             Search::Memmem(finder) => {
                 let (mut found, mut at) = (0, 0);
                 while let Some(next) = finder.find(&after[at..]) {
-                    // The overlap is shorter than the pattern: it cannot start there.
+                    // The overlap is shorter than the pattern, so a match cannot start there.
                     found += 1;
                     at += next + 1;
                 }
@@ -173,7 +173,7 @@ fn packed(patterns: Vec<Vec<u8>>) -> Option<Search> {
     Some(Search::Packed { searcher, by_first_byte })
 }
 
-/// The searcher gives one pattern at the leftmost place; the others there are compared.
+/// The searcher returns one pattern at the leftmost position; the others there are compared.
 fn count_by_packed(
     searcher: &packed::Searcher,
     by_first_byte: &[Vec<Vec<u8>>],

@@ -1,4 +1,5 @@
-//! Carving beside other tools: `python/carving.py` gathers, measures and shows, here it is recorded.
+//! Carving compared with other tools: runs `python/carving.py`, which measures, and records the
+//! result.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,12 +9,12 @@ use serde_json::Value;
 
 use crate::Scale;
 
-/// Runs the script; it needs numpy, for the image. Nothing where it could not make one.
+/// Runs the script, which needs numpy for the image. `None` if it cannot make one.
 pub(crate) fn run(python: &Path, quarrier: &Path, home: &Path, scale: &Scale) -> Result<Value> {
     eprintln!("measuring carving beside other tools, {} rounds", scale.rounds);
     let folder = home.join("data");
     let figures = folder.join("carving.json");
-    // What is read below is to be of this run.
+    // Only figures of this run must be read below.
     let _ = std::fs::remove_file(&figures);
     let status = Command::new(python)
         .arg(home.join("python/carving.py"))

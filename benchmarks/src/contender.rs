@@ -1,4 +1,4 @@
-//! Contenders: programs run as whole processes, and what they say of themselves.
+//! Contenders: programs that run as whole processes, and their own reports.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,10 +9,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Threads that every contender gets. (ripgrep takes one for a single file.)
+/// Number of threads of every contender. (ripgrep uses one for a single file.)
 pub(crate) const THREADS: usize = 2;
 
-/// Where the programs are. What is `None` is left out.
+/// The paths of the programs; `None` leaves one out.
 pub(crate) struct Programs {
     pub(crate) quarrier: PathBuf,
     pub(crate) sum: PathBuf,
@@ -21,10 +21,10 @@ pub(crate) struct Programs {
     pub(crate) ripgrep: Option<PathBuf>,
 }
 
-/// The exit code by which a rival says that an engine cannot search for these patterns.
+/// The exit code of a rival for an engine that does not support these patterns.
 const NOT_SERVED: i32 = 3;
 
-/// How a program gives its result.
+/// The form in which a program reports its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Speaks {
     /// One JSON object on standard output.
@@ -44,7 +44,7 @@ pub(crate) struct Contender {
     program: PathBuf,
     arguments: Vec<OsString>,
     speaks: Speaks,
-    /// Forced by us, where the program does not say.
+    /// The engine that the arguments force, if the program does not report it.
     engine: Option<&'static str>,
 }
 
@@ -52,9 +52,9 @@ pub(crate) struct Contender {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Answer {
     pub(crate) found: u64,
-    /// From start to end of the process, as seen from outside.
+    /// Time from start to end of the process, measured from outside.
     pub(crate) whole_seconds: f64,
-    /// The scan alone, as the program says.
+    /// The time of the scan alone, as the program reports it.
     pub(crate) scan_seconds: Option<f64>,
     pub(crate) compile_seconds: Option<f64>,
     pub(crate) engine: Option<String>,
@@ -80,7 +80,7 @@ impl Programs {
         Some(Contender::new("vectorscan", program, &arguments, Speaks::Json))
     }
 
-    /// What it says to have found are the regexes that match anywhere.
+    /// It counts the regexes that match anywhere.
     pub(crate) fn vectorscan_regexes(&self, regexes: &Path, image: &Path) -> Option<Contender> {
         let threads = THREADS.to_string();
         let arguments: [&dyn AsRef<std::ffi::OsStr>; 4] =
@@ -97,7 +97,7 @@ impl Programs {
         Some(Contender { threads: 1, ..contender })
     }
 
-    /// One contender for each engine of the crate.
+    /// Returns one contender for each engine of the crate.
     pub(crate) fn ahocorasick(&self, patterns: &Path, image: &Path) -> Vec<Contender> {
         let threads = THREADS.to_string();
         ["auto", "dfa", "packed", "memmem"]
@@ -130,7 +130,7 @@ impl Contender {
         }
     }
 
-    /// Every finding as a row, in the place of counts: for checks.
+    /// Returns every finding as a row, instead of counts, for checks.
     pub(crate) fn findings(&self) -> Result<Vec<Value>> {
         let mut command = Command::new(&self.program);
         command.args(self.arguments.iter().filter(|argument| argument.as_os_str() != "-c"));
@@ -144,17 +144,17 @@ impl Contender {
             .with_context(|| format!("a row is not JSON: {self} --format json"))
     }
 
-    /// The counts of its rows, in their order.
+    /// Returns the counts of its rows, in order.
     pub(crate) fn counts(&self, more: &[&str]) -> Result<Vec<u64>> {
         let (output, _) = self.run_once(more)?.context("it does not serve")?;
         counts(&output.stdout)
     }
 
-    /// Runs it; `None` when it does not serve these patterns.
+    /// Runs the contender; `None` if it does not support these patterns.
     ///
-    /// quarrier runs twice. With `--stats` it also measures the ceiling of the machine, by
-    /// reading the file once more: the time of the scan comes from there, but the time of
-    /// the whole process from a run without.
+    /// quarrier runs twice. With `--stats` it also measures the machine's ceiling, by reading the
+    /// file once more: the time of the scan comes from that run, the time of the whole process from
+    /// one without.
     pub(crate) fn run(&self) -> Result<Option<Answer>> {
         let Some((output, whole_seconds)) = self.run_once(&[])? else { return Ok(None) };
         let mut answer = match self.speaks {
@@ -194,7 +194,7 @@ impl Contender {
     }
 
     fn check_exit(&self, output: &Output) -> Result<()> {
-        // 1 is "nothing found", for quarrier and ripgrep alike.
+        // Both quarrier and ripgrep exit with 1 if they find nothing.
         let nothing_found = self.speaks != Speaks::Json && output.status.code() == Some(1);
         if !output.status.success() && !nothing_found {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -218,14 +218,14 @@ impl Contender {
     }
 }
 
-/// Nothing printed is a count of 0.
+/// No output means a count of 0.
 fn read_number(stdout: &[u8]) -> Result<Answer> {
     let text = std::str::from_utf8(stdout)?.trim();
     let found = if text.is_empty() { 0 } else { text.parse()? };
     Ok(Answer { found, ..Answer::default() })
 }
 
-/// The last column of all rows but the first, which names the columns.
+/// Returns the last column of all rows after the header.
 fn counts(rows: &[u8]) -> Result<Vec<u64>> {
     let lines = std::str::from_utf8(rows)?.lines().skip(1);
     let counts = lines.map(|line| line.rsplit(',').next().unwrap_or_default().parse::<u64>());
@@ -233,7 +233,7 @@ fn counts(rows: &[u8]) -> Result<Vec<u64>> {
 }
 
 impl fmt::Display for Contender {
-    /// The command line, to try by hand.
+    /// Formats the command line, to try by hand.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.program.display())?;
         self.arguments.iter().try_for_each(|argument| write!(f, " {}", argument.to_string_lossy()))

@@ -1,5 +1,5 @@
-//! The gauge in pairs with the tools that it replaces: `python/gauge.py` measures and shows, here it
-//! is recorded.
+//! The gauge in pairs with the tools that it replaces: runs `python/gauge.py`, which measures, and
+//! records the result.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::Scale;
 
-/// The rounds that are measured at least.
+/// Minimum number of rounds.
 const ROUNDS_MIN: usize = 5;
 
-/// Runs the script; it needs no package of Python.
+/// Runs the script, which needs no Python package.
 pub(crate) fn run(home: &Path, scale: &Scale) -> Result<Value> {
     let rounds = scale.rounds.clamp(ROUNDS_MIN, 7);
     eprintln!("measuring the gauge in pairs with the tools that it replaces, {rounds} rounds");
     let figures = home.join("data/gauge.json");
-    // What is read below is to be of this run.
+    // Only figures of this run must be read below.
     let _ = std::fs::remove_file(&figures);
     let status = Command::new("python3")
         .arg(home.join("python/gauge.py"))
@@ -25,7 +25,7 @@ pub(crate) fn run(home: &Path, scale: &Scale) -> Result<Value> {
         .arg(&figures)
         .status()
         .context("cannot run python3")?;
-    // 1 says that a ratio lies outside its bounds, which the script has printed.
+    // 1 means that a ratio is out of bounds, which the script has printed.
     if !matches!(status.code(), Some(0 | 1)) {
         bail!("python/gauge.py failed");
     }

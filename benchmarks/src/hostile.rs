@@ -1,4 +1,4 @@
-//! Inputs that hurt: each says whom, and how.
+//! Hostile inputs: each states which program it hurts, and how.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::image::{fill_with, write};
 use crate::patterns::PatternFiles;
 use crate::random::{Random, vocabulary};
 
-/// Raise it when the data change, so that old files are not used.
+/// Increase it when the data change, so that old files are not used.
 const VERSION: u32 = 1;
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
@@ -22,7 +22,7 @@ pub(crate) struct Definition {
     make: fn(usize) -> Made,
 }
 
-/// Data, patterns, and where it is plain without searching how often they occur.
+/// Data, patterns, and the number of matches if it is known without searching.
 struct Made {
     data: Vec<u8>,
     patterns: Vec<Vec<u8>>,
@@ -87,7 +87,7 @@ pub(crate) struct Input {
 }
 
 impl Definition {
-    /// Makes the input; its file is written where it is not in `folder` yet.
+    /// Prepares the input; writes its file if `folder` does not have it yet.
     pub(crate) fn prepare(&self, folder: &Path, base_bytes: u64) -> Result<Input> {
         let bytes = (base_bytes >> self.shift).max(1 << 20);
         let name = format!("{}-v{VERSION}-{}MiB", self.name, bytes >> 20);
@@ -146,7 +146,7 @@ fn zero_rich(size: usize) -> Made {
     let places = (STEP_BYTES..size - 64).step_by(STEP_BYTES);
     let count = places.len();
     for (number, place) in places.enumerate() {
-        // On borders of pieces and some bytes behind them.
+        // At borders of pieces and some bytes after them.
         data[place + number % 17] = others[number % others.len()];
     }
     Made { data, patterns, expected: Some(4 * count as u64) }
@@ -209,7 +209,7 @@ fn words(size: usize, vocabulary_words: usize) -> Made {
 mod tests {
     use super::*;
 
-    /// Every position, every pattern.
+    /// Counts matches of every pattern at every position.
     fn count(made: &Made) -> u64 {
         let at = |start: usize| {
             made.patterns.iter().filter(|pattern| made.data[start..].starts_with(pattern)).count()

@@ -1,9 +1,9 @@
 //! The image of the search benchmark: a disk's mix of data with keywords planted in it.
 //!
-//! 35 % noise (as compressed files are), 25 % text, 20 % zeros, 10 % log lines, 10 % binary
-//! records, in segments of 64 KiB to 4 MiB. Every 32 KiB hold a planted keyword, and one
-//! lies across each border of 1 MiB, at the start and at the end: what searchers cut in
-//! pieces. All follows from a seed, so the offset of every finding is known beforehand.
+//! 35 % noise (like compressed files), 25 % text, 20 % zeros, 10 % log lines, 10 % binary records,
+//! in segments of 64 KiB to 4 MiB. Every 32 KiB contain a planted keyword, and one crosses each
+//! boundary of 1 MiB, where searchers divide the data; there is one at the start and one at the
+//! end. A seed determines everything, so the offset of every finding is known.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -15,10 +15,10 @@ use anyhow::{Context, Result};
 use crate::patterns::PatternFiles;
 use crate::random::{Random, vocabulary};
 
-/// How many of the keywords are searched for at once.
+/// Numbers of keywords to search for at once.
 pub(crate) const SETS: [usize; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
 
-/// Raise it when the data change, so that old files are not used.
+/// Increase it when the data change, so that old files are not used.
 const VERSION: u32 = 1;
 const SLOT_BYTES: usize = 32 << 10;
 const BORDER_BYTES: usize = 1 << 20;
@@ -29,7 +29,7 @@ const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 pub(crate) struct Image {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
-    /// All its bytes added up.
+    /// The sum of all its bytes.
     pub(crate) sum: u64,
     /// Keywords by offset.
     pub(crate) plants: Vec<Plant>,
@@ -44,7 +44,8 @@ pub(crate) struct Plant {
 }
 
 impl Image {
-    /// The image of so many bytes, a multiple of 1 MiB; made where it is not in `folder` yet.
+    /// Prepares an image of `bytes` bytes, a multiple of 1 MiB; makes it if `folder` does not have
+    /// it yet.
     pub(crate) fn prepare(folder: &Path, bytes: u64) -> Result<Self> {
         let keywords = keywords();
         let size = usize::try_from(bytes)?;
@@ -68,19 +69,19 @@ impl Image {
         Ok(Image { path, bytes, sum, plants, keywords })
     }
 
-    /// The plants of the first `patterns` keywords.
+    /// Yields the plants of the first `patterns` keywords.
     pub(crate) fn plants_of(&self, patterns: usize) -> impl Iterator<Item = Plant> {
         self.plants.iter().copied().filter(move |plant| plant.keyword < patterns)
     }
 
-    /// The files of the first `patterns` keywords.
+    /// Returns the files of the first `patterns` keywords.
     pub(crate) fn pattern_files(&self, folder: &Path, patterns: usize) -> Result<PatternFiles> {
         let name = format!("keywords-v{VERSION}-{patterns}");
         PatternFiles::write(folder, &name, &self.keywords[..patterns])
     }
 }
 
-/// Writes a file so that it is complete where it exists.
+/// Writes a file so that it is complete if it exists.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let fresh = path.with_extension("new");
     let write = || {
@@ -90,8 +91,8 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// All different, 8 to 16 letters and digits. Each has a digit and a capital, so that
-/// neither text nor log lines hold one by chance.
+/// Makes distinct keywords of 8 to 16 letters and digits. Each has a digit and a capital, so that
+/// neither text nor log lines contain one by chance.
 fn keywords() -> Vec<Vec<u8>> {
     let mut random = Random::new(9);
     let (mut seen, mut words) = (HashSet::new(), Vec::new());
@@ -106,7 +107,8 @@ fn keywords() -> Vec<Vec<u8>> {
     words
 }
 
-/// Where keywords lie. Each set (the first 1, 10, 100 …) gets its share of the slots.
+/// Chooses the positions of keywords. Each set (the first 1, 10, 100 …) gets its share of the
+/// slots.
 fn plants(size: usize, keywords: &[Vec<u8>]) -> Vec<Plant> {
     let mut random = Random::new(11);
     let mut plants = Vec::new();
@@ -117,7 +119,7 @@ fn plants(size: usize, keywords: &[Vec<u8>]) -> Vec<Plant> {
         plants.push(Plant { offset, keyword });
     };
     for slot in (0..size).step_by(SLOT_BYTES) {
-        // 64 bytes at either end of a slot are left to the borders.
+        // Leaves 64 bytes at either end of a slot to the keywords at boundaries.
         plant(&mut random, &mut |random, _| slot + 64 + random.below(SLOT_BYTES - 160));
     }
     for border in (BORDER_BYTES..size).step_by(BORDER_BYTES) {
@@ -153,7 +155,7 @@ fn make(size: usize, plants: &[Plant], keywords: &[Vec<u8>]) -> Vec<u8> {
     image
 }
 
-/// Words of a language: few are frequent, many are rare.
+/// The words of a language: few are frequent, many are rare.
 struct Words {
     words: Vec<String>,
     ranks: Vec<u16>,
@@ -199,7 +201,7 @@ fn log(random: &mut Random, words: &Words, segment: &mut [u8]) {
     });
 }
 
-/// A counter, a float, a small number, a zero, a larger number.
+/// Writes records of a counter, a float, a small number, a zero and a larger number.
 fn records(random: &mut Random, segment: &mut [u8]) {
     let mut counter = random.below(1 << 20) as u32;
     fill_with(segment, |line| {
@@ -212,7 +214,7 @@ fn records(random: &mut Random, segment: &mut [u8]) {
     });
 }
 
-/// Fills a segment with one piece after another; the last one is cut.
+/// Fills a segment with one piece after another, and cuts the last one.
 pub(crate) fn fill_with(mut segment: &mut [u8], mut next: impl FnMut(&mut Vec<u8>)) {
     let mut piece = Vec::new();
     while !segment.is_empty() {

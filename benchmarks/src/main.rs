@@ -5,8 +5,8 @@
 //!          data and truth     processes     rounds  └─→ record  for later
 //! ```
 //!
-//! Every run's count is compared with the truth before a time is shown. The program is
-//! started by the script `run`, which builds what it needs; see README.md.
+//! Every run's count is compared with the truth before a time is shown. The script `run` builds
+//! everything needed and starts this program; see README.md.
 
 mod carving;
 mod contender;
@@ -46,12 +46,12 @@ const PARTS: [&str; 12] = [
 
 const USAGE: &str = "usage: benchmarks/run [--quick|--tiny] [--only PART]";
 
-/// How much is measured.
+/// The size of a measurement.
 struct Scale {
     name: &'static str,
     image_bytes: u64,
     hostile_bytes: u64,
-    /// 0: only check.
+    /// Number of rounds; 0: only check.
     rounds: usize,
 }
 
@@ -64,7 +64,7 @@ const TINY: Scale = Scale { name: "tiny", image_bytes: 1 << 20, hostile_bytes: 1
 struct Arguments {
     scale: Scale,
     only: Option<String>,
-    /// The folder of benchmarks, in which data and records lie.
+    /// The folder of the benchmarks, which contains data and records.
     home: PathBuf,
     quarrier: PathBuf,
     quarrier_sql: Option<PathBuf>,
@@ -72,11 +72,11 @@ struct Arguments {
     svfsc: Option<PathBuf>,
     /// The kernels of `parallel` in OCaml.
     parmap: Option<PathBuf>,
-    /// An interpreter that has quarrier and svfsc.
+    /// An interpreter with quarrier and svfsc.
     python: Option<PathBuf>,
-    /// The example of quarrier-filter that asks a device.
+    /// The example of quarrier-filter that evaluates conditions on a device.
     resident: Option<PathBuf>,
-    /// What the programs were built from.
+    /// The revision of which the programs were built.
     built_from: Option<String>,
 }
 
@@ -224,7 +224,8 @@ fn arguments() -> Result<Arguments> {
     })
 }
 
-/// The rounds are interleaved and the ratios hold, but the rates will be low and uneven.
+/// Warns if the machine is busy: the ratios of interleaved rounds hold, but the rates are low and
+/// uneven.
 fn warn_if_busy() {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let last_minute = load.split(' ').next().and_then(|load| load.parse::<f64>().ok());
@@ -238,8 +239,8 @@ fn find_in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Brings a file into the page cache. Memory of a virtual machine that was not touched for
-/// a while can take seconds a GiB to come back: nobody's first run is to pay for that.
+/// Reads a file into the page cache. Memory of a virtual machine that was not touched for a while
+/// can take seconds per GiB to come back, which no contender's first run should pay for.
 fn warm(path: &Path) -> Result<()> {
     let read = || io::copy(&mut File::open(path)?, &mut io::sink());
     read().with_context(|| format!("cannot read {}", path.display()))?;

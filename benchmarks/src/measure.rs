@@ -1,11 +1,11 @@
-//! Rounds: A B C D A B C D …, so that what else the machine does hits all alike.
+//! Rounds: A B C D A B C D …, so that other load on the machine affects all contenders alike.
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use crate::contender::{Answer, Contender};
 
-/// What repeated runs of the same thing gave.
+/// The distribution of repeated runs of the same thing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -15,7 +15,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` where there is nothing.
+    /// Returns `None` without values.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -35,7 +35,7 @@ impl Spread {
     }
 }
 
-/// Runs a contender and compares what it found with what must be found.
+/// Runs a contender and compares its count with the expected one.
 pub(crate) fn checked(contender: &Contender, expected: u64) -> Result<Option<Answer>> {
     let Some(answer) = contender.run()? else { return Ok(None) };
     if answer.found != expected {
@@ -49,13 +49,13 @@ pub(crate) fn checked(contender: &Contender, expected: u64) -> Result<Option<Ans
     Ok(Some(answer))
 }
 
-/// The answers of one contender, one a round.
+/// The answers of one contender, one per round.
 pub(crate) struct Runs {
     pub(crate) contender: Contender,
     pub(crate) answers: Vec<Answer>,
 }
 
-/// Measures all contenders in turn, each with what it must find.
+/// Measures all contenders in turn, each with its expected count.
 pub(crate) fn rounds(contenders: Vec<(Contender, u64)>, rounds: usize) -> Result<Vec<Runs>> {
     let mut all: Vec<(Runs, u64)> = contenders
         .into_iter()
@@ -102,7 +102,7 @@ impl Runs {
     }
 }
 
-/// How many times as fast as `rival`, round by round.
+/// Returns how many times as fast as `rival` it is, round by round.
 pub(crate) fn times_as_fast(
     ours: &Runs,
     rival: Option<&Runs>,

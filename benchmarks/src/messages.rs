@@ -1,5 +1,5 @@
-//! Messages in memory against column stores: `python/messages/rounds.py` measures and shows, here
-//! it is recorded.
+//! Messages in memory compared with column stores: runs `python/messages/rounds.py`, which
+//! measures, and records the result.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Scale;
 
-/// Messages of the tables that are asked, for a megabyte of the scale's image.
+/// Messages of the tables per megabyte of the scale's image.
 const ROWS_A_MEGABYTE: u64 = 20_000;
 
 /// Runs the script with an interpreter that has quarrier and the column stores.

@@ -1,4 +1,4 @@
-//! Workers that fill one array: `python/parallel.py` measures and shows, here it is recorded.
+//! Workers that fill one array: runs `python/parallel.py`, which measures, and records the result.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::Scale;
 
-/// The rounds that are measured at least.
+/// Minimum number of rounds.
 const ROUNDS_MIN: usize = 5;
 
-/// Compares the kernels in Rust with loops of one line.
+/// Compares the kernels in Rust with one-line loops.
 pub(crate) fn check(kernels: &Path, bytes: u64) -> Result<()> {
     let status = Command::new(kernels).args(["check", &bytes.to_string()]).status();
     match status.with_context(|| format!("cannot run {}", kernels.display()))?.success() {
@@ -32,7 +32,7 @@ pub(crate) fn run(
     eprintln!("measuring workers that fill one array, {rounds} rounds");
     let sizes = if scale.name == "full" { "268435456,1073741824" } else { "268435456" };
     let figures = home.join("data/parallel.json");
-    // What is read below is to be of this run.
+    // Only figures of this run must be read below.
     let _ = std::fs::remove_file(&figures);
     let mut command = Command::new(python);
     command
@@ -48,8 +48,8 @@ pub(crate) fn run(
         None => eprintln!("OCaml's Parmap is not here and is left out"),
     }
     let status = command.status().with_context(|| format!("cannot run {}", python.display()))?;
-    // 1 says that a promise does not hold, which the script has printed; a result that is wrong
-    // leaves no figures.
+    // 1 means that a promise does not hold, which the script has printed; a wrong result leaves no
+    // figures.
     let text = std::fs::read(&figures).context("python/parallel.py failed");
     if !matches!(status.code(), Some(0 | 1)) {
         bail!("python/parallel.py failed");

@@ -1,8 +1,8 @@
 //! The two kernels of `python/parallel.py` in Rust, through `quarrier_core::parallel` and by hand.
 //!
-//! `parallel check BYTES` compares both with loops of one line. `parallel map|hand FILE FILE BYTES
-//! WORKERS` reads the inputs and then does what lines of its input ask for (`k1 cold`, `k2 warm`,
-//! `check k1`), with a line of JSON as answer to each.
+//! `parallel check BYTES` compares both with one-line loops. `parallel map|hand FILE FILE BYTES
+//! WORKERS` reads the inputs and then executes the lines of its input (`k1 cold`, `k2 warm`, `check
+//! k1`), and answers each with a line of JSON.
 
 #[expect(dead_code, reason = "words are what the other benchmarks take from it")]
 mod random;
@@ -17,9 +17,9 @@ use serde_json::json;
 
 use random::Random;
 
-/// Elements that a window reaches to each side.
+/// Elements that a window extends to each side.
 const HALO: usize = 5;
-/// Elements that are worked on at once, so that what is between stays in the nearest cache.
+/// Number of elements to process at once, so that intermediate results stay in the L1 cache.
 const BLOCK: usize = 4096;
 
 fn main() -> Result<()> {
@@ -80,7 +80,7 @@ fn serve(how: &str, inputs: [&[u8]; 2], workers: usize) -> Result<()> {
     Ok(())
 }
 
-/// What other programs compare their output by.
+/// Returns the checksums by which other programs compare their output.
 fn sums(out: &[u8]) -> serde_json::Value {
     let sum: u64 = out.iter().map(|&byte| u64::from(byte)).sum();
     let weighted: u64 =
@@ -100,7 +100,7 @@ fn fill(how: &str, kernel: &str, inputs: [&[u8]; 2], out: &mut [u8], workers: us
                 window_means(part, slices.lead, slices.arrays);
             })?;
         }
-        // What the machine can do at most: a share for each thread, and nothing else.
+        // The machine's limit: a share for each thread, and nothing else.
         (_, _) => {
             let share = out.len().div_ceil(workers).next_multiple_of(64);
             std::thread::scope(|scope| {
@@ -115,20 +115,22 @@ fn fill(how: &str, kernel: &str, inputs: [&[u8]; 2], out: &mut [u8], workers: us
     Ok(())
 }
 
-/// The mean of two, rounded down: with streaming stores, for the output does not fit a cache.
+/// Computes the mean of two, rounded down, with streaming stores, because the output does not fit a
+/// cache.
 fn mean_of_two(out: &mut [u8], inputs: [&[u8]; 2]) {
     #[cfg(target_arch = "x86_64")]
     if out.as_ptr().addr().is_multiple_of(64) {
         let whole = out.len() / 64 * 64;
         let (body, tail) = out.split_at_mut(whole);
         if is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the CPU has AVX-512BW, the output is aligned to 64 bytes and whole vectors
-            // long, and the inputs are at least as long.
+            // SAFETY: the CPU has AVX-512BW, which includes AVX-512F. `body` is aligned to 64
+            // bytes, as checked above, a multiple of 64 bytes long, and as long as the inputs.
             unsafe { x86::mean_avx512(body, inputs.map(|input| &input[..whole])) };
             return plain_mean(tail, inputs.map(|input| &input[whole..]));
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: as above, with AVX2.
+            // SAFETY: the CPU has AVX2. `body` is aligned to 64 bytes, as checked above, a multiple
+            // of 64 bytes long, and as long as the inputs.
             unsafe { x86::mean_avx2(body, inputs.map(|input| &input[..whole])) };
             return plain_mean(tail, inputs.map(|input| &input[whole..]));
         }
@@ -147,12 +149,15 @@ mod x86 {
     use std::arch::x86_64::*;
 
     /// # Safety
-    /// `out` is aligned to 64 bytes, a multiple of 64 bytes long and no longer than the inputs.
+    /// The CPU has AVX-512F and BW. `out` is aligned to 64 bytes, a multiple of 64 bytes long and
+    /// no longer than the inputs.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(super) unsafe fn mean_avx512(out: &mut [u8], inputs: [&[u8]; 2]) {
         let low_bits = _mm512_set1_epi8(0x7F);
         for at in (0..out.len()).step_by(64) {
-            // SAFETY: 64 bytes from `at` lie in all three; the output is aligned.
+            // SAFETY: `at` is a multiple of 64 below the length, itself a multiple of 64, so all
+            // three have 64 bytes at `at`. The loads are unaligned ones; the store needs the
+            // 64-byte alignment that `out` has.
             unsafe {
                 let a = _mm512_loadu_si512(inputs[0].as_ptr().add(at).cast());
                 let b = _mm512_loadu_si512(inputs[1].as_ptr().add(at).cast());
@@ -166,12 +171,15 @@ mod x86 {
     }
 
     /// # Safety
-    /// As for [`mean_avx512`].
+    /// The CPU has AVX2. `out` is aligned to 32 bytes, a multiple of 32 bytes long and no longer
+    /// than the inputs.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn mean_avx2(out: &mut [u8], inputs: [&[u8]; 2]) {
         let low_bits = _mm256_set1_epi8(0x7F);
         for at in (0..out.len()).step_by(32) {
-            // SAFETY: 32 bytes from `at` lie in all three; the output is aligned.
+            // SAFETY: `at` is a multiple of 32 below the length, itself a multiple of 32, so all
+            // three have 32 bytes at `at`. The loads are unaligned ones; the store needs the
+            // 32-byte alignment that `out` has.
             unsafe {
                 let a = _mm256_loadu_si256(inputs[0].as_ptr().add(at).cast());
                 let b = _mm256_loadu_si256(inputs[1].as_ptr().add(at).cast());
@@ -185,8 +193,8 @@ mod x86 {
     }
 }
 
-/// The mean of two means of 11 elements, of which those beyond the ends are zeros, all rounded
-/// down. `lead` elements of the inputs lie in front of the first output.
+/// Computes the mean of two means of 11 elements, all rounded down; elements beyond the ends count
+/// as zeros. `lead` elements of the inputs precede the first output.
 fn window_means(out: &mut [u8], lead: usize, inputs: [&[u8]; 2]) {
     let mut sums = [[0_u16; BLOCK]; 2];
     let mut start = 0;
@@ -202,7 +210,7 @@ fn window_means(out: &mut [u8], lead: usize, inputs: [&[u8]; 2]) {
     }
 }
 
-/// The sums of the windows around `input[at..]`.
+/// Computes the sums of the windows around `input[at..]`.
 fn window_sums(sums: &mut [u16], input: &[u8], at: usize) {
     let mut padded = [0_u16; BLOCK + 2 * HALO];
     let seen = at.saturating_sub(HALO)..(at + sums.len() + HALO).min(input.len());
@@ -217,7 +225,7 @@ fn window_sums(sums: &mut [u16], input: &[u8], at: usize) {
     }
 }
 
-/// Compares with one line an element.
+/// Compares with a loop of one line per element.
 fn compare(kernel: &str, inputs: [&[u8]; 2], out: &[u8]) -> Result<()> {
     let window = |input: &[u8], at: usize| -> u64 {
         let seen = &input[at.saturating_sub(HALO)..(at + HALO + 1).min(input.len())];

@@ -1,4 +1,4 @@
-//! Pattern files: each set is written twice, as quarrier reads it and as the rivals do.
+//! Pattern files: each set is written twice, for quarrier and for the rivals.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use crate::image::write;
 
 /// The files of one set of literal patterns.
 pub(crate) struct PatternFiles {
-    /// One a line, as `quarrier search -f` takes them: letters and digits as they stand
-    /// (ripgrep reads these too), other bytes as `hex:`.
+    /// One pattern per line, as `quarrier search -f` reads them: letters and digits literally
+    /// (ripgrep reads these, too), other bytes as `hex:`.
     pub(crate) plain: PathBuf,
-    /// One a line, as hexadecimal digits: what the rivals here read.
+    /// One pattern per line, as hexadecimal digits, which the other rivals read.
     pub(crate) hex: PathBuf,
 }
 

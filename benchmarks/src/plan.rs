@@ -1,5 +1,5 @@
 //! The planner's choice against a sweep of all choices: a search from the page cache, from the
-//! disk, and from a source that answers late. The table is the older report's: threads × buffers,
+//! disk, and from a source with latency. The table is that of the older report: threads × buffers,
 //! with the time and the load of each.
 
 use std::io;
@@ -19,15 +19,15 @@ use crate::Scale;
 use crate::image::Image;
 use crate::table::Table;
 
-/// The sweep is narrowed down to as many choices, which then run in turns with the planner's.
+/// The sweep keeps this many choices, which then run in turns with the planner's.
 const FINALISTS: usize = 3;
 const FINAL_ROUNDS: usize = 16;
-/// How late the slow source answers, and how fast it is at most.
+/// Latency of the slow source, and its maximum rate.
 const LATENCY: Duration = Duration::from_millis(4);
 const BYTES_PER_SECOND_MAX: f64 = 800e6;
-/// So much of the image is searched there.
+/// Bytes of the image to search there.
 const SLOW_BYTES: u64 = 256 << 20;
-/// What is searched: the first so many of the keywords.
+/// The number of keywords to search for.
 const PATTERNS: usize = 10;
 
 /// A choice that a user could make by hand.
@@ -70,7 +70,7 @@ impl std::fmt::Display for Choice {
     }
 }
 
-/// A file that is read as if over a slow line: each request waits, and all share a rate.
+/// A file read as if over a slow line: each request waits, and all share a rate.
 struct Slow {
     file: FileSource,
     free_at: std::sync::Mutex<std::time::Instant>,
@@ -97,7 +97,7 @@ impl Source for Slow {
     }
 }
 
-/// A source, made anew for each run as it is to be found.
+/// A source, made again for each run in its initial state.
 struct Case<'a> {
     name: &'static str,
     open: &'a dyn Fn() -> Result<Box<dyn Source>>,
@@ -128,7 +128,7 @@ pub(crate) fn run(folder: &Path, scale: &Scale) -> Result<Value> {
         Case { name: "slow source", open: &slow, choices: queues(&[1, 2, 4, 8, 16, 32]) },
     ];
     let cases = cases.iter().map(|case| {
-        // What there is to be found, in one piece and by one worker.
+        // The expected findings, by one worker in one piece.
         let bytes = (case.open)()?.length();
         let source = cached()?;
         let one = Pipeline::new(&*source).range(0..bytes).workers(1).readers(1);
@@ -152,7 +152,7 @@ impl Case<'_> {
             }
             Ok((run.elapsed.as_secs_f64(), run))
         };
-        // As a user's run does: by a trial, where the source must be fetched.
+        // Like a user's run: probes the source if it has to be read.
         let source = (self.open)()?;
         let rates = match source.is_resident() {
             true => None,
@@ -166,8 +166,8 @@ impl Case<'_> {
         self.print(&swept);
         swept.sort_by(|a, b| a.0.total_cmp(&b.0));
         let finalists: Vec<Choice> = swept.iter().take(FINALISTS).map(|swept| swept.1).collect();
-        // Ours is the last of them. Each comes first as often as any other: what a run leaves
-        // behind, on a disk or in its host, is to favour none.
+        // The planner's choice is the last. Each choice comes first equally often, so that the
+        // traces of a run on a disk or its host favour none.
         let mut times = vec![Vec::new(); finalists.len() + 1];
         let mut chosen = None;
         for round in 0..FINAL_ROUNDS {
@@ -199,7 +199,7 @@ impl Case<'_> {
         )
     }
 
-    /// Threads × buffers, in the best size of buffer.
+    /// Prints threads × buffers, at the best buffer size.
     fn print(&self, swept: &[(f64, Choice, [f64; 3])]) {
         println!("\n{}: ms, and the load of reading, work and sink in per cent\n", self.name);
         let mut rows: Vec<(String, Vec<String>)> = Vec::new();
@@ -269,7 +269,7 @@ fn search(searcher: &Searcher, pipeline: Pipeline<'_>) -> Result<(Run, u64)> {
         found += findings.len() as u64;
         std::ops::ControlFlow::Continue(())
     });
-    // SAFETY: a searcher compares bytes, and the sink looks at none.
+    // SAFETY: a searcher only compares bytes and makes no text of them, and this sink reads none.
     let promise = unsafe { AsData::promised() };
     let run = pipeline.show_changing(promise).run(searcher, &mut sink)?;
     drop(sink);
@@ -280,7 +280,7 @@ fn whole(source: &dyn Source) -> Range<u64> {
     0..source.length()
 }
 
-/// The share of the time that the agents of a stage were busy.
+/// Returns the share of the time that the agents of a stage were busy.
 fn load(run: &Run) -> [f64; 3] {
     [Stage::Read, Stage::Work, Stage::Sink].map(|stage| {
         let load = run.timeline.load(stage);
@@ -289,11 +289,11 @@ fn load(run: &Run) -> [f64; 3] {
     })
 }
 
-/// Takes a file out of the page cache.
+/// Drops a file from the page cache.
 fn forget(path: &Path) -> Result<()> {
     let file = std::fs::File::open(path)?;
     file.sync_all()?;
-    // SAFETY: the descriptor is open, and nothing is written anywhere.
+    // SAFETY: the descriptor is open while `file` lives, and the call takes no pointer.
     let status = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     if status != 0 {
         bail!("{}: cannot be taken out of the page cache", path.display());

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same on every machine: the data follow from a seed.
+//! Pseudo-random numbers that are the same on every machine: a seed determines the data.
 
 /// SplitMix64.
 pub(crate) struct Random(u64);
@@ -16,17 +16,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which must not be 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
 
-    /// One of `items`, which must not be empty.
+    /// Returns one of `items`, which must not be empty.
     pub(crate) fn pick<'i, T>(&mut self, items: &'i [T]) -> &'i T {
         &items[self.below(items.len())]
     }
 
-    /// `length_bytes` letters of `alphabet`.
+    /// Returns `length_bytes` letters of `alphabet`.
     pub(crate) fn word(&mut self, alphabet: &[u8], length_bytes: usize) -> Vec<u8> {
         (0..length_bytes).map(|_| *self.pick(alphabet)).collect()
     }
@@ -38,7 +38,7 @@ impl Random {
     }
 }
 
-/// Words of one to four syllables, as dictionaries have them; all different.
+/// Makes distinct words of one to four syllables.
 pub(crate) fn vocabulary(random: &mut Random, words: usize) -> Vec<String> {
     const STARTS: [&str; 20] = [
         "b", "c", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "st", "tr",

@@ -1,4 +1,4 @@
-//! Records: what was measured, on which machine, with what.
+//! Records: results, with the machine and the versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::contender::{Programs, THREADS};
 use crate::image::write;
 
-/// A record without figures: when, where and with what. Made before the first round, since
-/// in minutes of measuring somebody may commit or load the machine.
+/// Makes a record without figures: time, machine and versions. Call it before the first round,
+/// because somebody may commit or load the machine while it measures.
 pub(crate) fn begin(scale: &str, programs: &Programs, source: Option<&str>) -> Result<Value> {
     let date = output_of("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]).context("`date` failed")?;
     Ok(json!({
@@ -64,8 +64,8 @@ fn machine() -> Value {
     })
 }
 
-/// `source`: what the binaries were built from. Only who builds them knows: the checkout may
-/// have moved on since.
+/// `source`: the revision of which the binaries were built. Only their builder knows it, because
+/// the checkout may have moved on since.
 fn versions(programs: &Programs, source: Option<&str>) -> Value {
     let of = |program: &Path| output_of(program.to_str()?, &["--version"]);
     let sha256 = programs.quarrier.to_str().and_then(|program| output_of("sha256sum", &[program]));
@@ -82,7 +82,7 @@ fn versions(programs: &Programs, source: Option<&str>) -> Value {
     })
 }
 
-/// The version of a crate that this program was built with.
+/// Returns the version of a crate in this program.
 fn locked(name: &str) -> Option<&'static str> {
     let (_, after) = include_str!("../Cargo.lock").split_once(&format!("name = \"{name}\"\n"))?;
     after.strip_prefix("version = \"")?.split('"').next()
@@ -92,13 +92,13 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The first `key : value` of a file as /proc has them.
+/// Returns the first `key : value` of a file in the format of /proc.
 fn field(text: &str, key: &str) -> Option<String> {
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
     pairs.find(|(found, _)| found.trim() == key).map(|(_, value)| value.trim().to_string())
 }
 
-/// The first line that a program prints, if it is there and succeeds.
+/// Returns the first line that a program prints, if it exists and succeeds.
 fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,4 +1,4 @@
-//! 1 to 100,000 literals over the image: quarrier, vectorscan, ripgrep, and the ceiling.
+//! 1 to 100,000 literals in the image: quarrier, vectorscan, ripgrep, and the ceiling.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::patterns::PatternFiles;
 use crate::table::{Table, rate, ratio, seconds, share};
 use crate::{Scale, warm};
 
-/// From here on ripgrep takes minutes.
+/// With more patterns, ripgrep takes minutes.
 const RIPGREP_PATTERNS_MAX: usize = 10_000;
 
 /// One line of the table: the first `patterns` keywords.
@@ -22,7 +22,7 @@ struct Definition {
     files: PatternFiles,
 }
 
-/// Checks everything, then measures; the table is printed and the record returned.
+/// Checks everything, then measures; prints the table and returns the record.
 pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<Option<Value>> {
     let image = Image::prepare(folder, scale.image_bytes)?;
     let mut definitions = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
     Ok(Some(Value::Array(records)))
 }
 
-/// The image and a file of so many patterns, for who searches it otherwise.
+/// Makes the image and a file of `patterns` patterns, for other ways of searching.
 pub(crate) fn make(folder: &Path, scale: &Scale, patterns: usize) -> Result<(PathBuf, PathBuf)> {
     let image = Image::prepare(folder, scale.image_bytes)?;
     let files = image.pattern_files(folder, patterns)?;
@@ -74,11 +74,11 @@ pub(crate) fn make(folder: &Path, scale: &Scale, patterns: usize) -> Result<(Pat
 }
 
 impl Definition {
-    /// Each with what it must find; quarrier first, the sum last.
+    /// Returns each contender with its expected count; quarrier first, the sum last.
     fn contenders(&self, programs: &Programs, image: &Image) -> Vec<(Contender, u64)> {
         let PatternFiles { plain, hex } = &self.files;
         let has_ripgrep = self.patterns <= RIPGREP_PATTERNS_MAX;
-        // Planted keywords do not overlap, so that ripgrep counts them all.
+        // Planted keywords do not overlap, so ripgrep counts all of them.
         let ripgrep = programs.ripgrep(plain, &image.path).filter(|_| has_ripgrep);
         let searchers = [
             Some(programs.quarrier(plain, &image.path)),
@@ -91,7 +91,7 @@ impl Definition {
     }
 }
 
-/// Every row that quarrier prints, against every planted keyword.
+/// Compares every row that quarrier prints with every planted keyword.
 fn check_places(programs: &Programs, image: &Image, definition: &Definition) -> Result<()> {
     let quarrier = programs.quarrier(&definition.files.plain, &image.path);
     let command = format!("{quarrier} --format json (without -c)");

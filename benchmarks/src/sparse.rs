@@ -1,4 +1,4 @@
-//! Sparse files: single calls of quarrier's against svfsc's, both as compiled code.
+//! Sparse files: single calls of quarrier and of svfsc, both as compiled code.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::Scale;
 use crate::measure::Spread;
 use crate::table::{Table, ratio};
 
-/// What a case gave, in one process.
+/// The result of a case in one process.
 struct Answer {
     name: String,
     block: u64,
@@ -19,7 +19,7 @@ struct Answer {
     sum: u64,
 }
 
-/// Runs both programs in turn; each answer is compared with the rival's before a time is shown.
+/// Runs both programs in turn; compares each answer with the rival's before it shows a time.
 pub(crate) fn run(ours: &Path, rival: Option<&Path>, scale: &Scale) -> Result<Option<Value>> {
     let checked = answers(ours)?;
     println!("sparse: {} cases run", checked.len());

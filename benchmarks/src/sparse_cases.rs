@@ -1,6 +1,6 @@
-//! The calls on sparse files that are measured, as quarrier makes them; `rivals/svfsc.cpp` is
-//! the same for the rival. Prints a line a case: name, calls, seconds, and a sum of what came
-//! out, by which both are compared.
+//! The calls on sparse files to measure, with quarrier; `rivals/svfsc.cpp` is the same for the
+//! rival. Prints a line per case: name, calls, seconds, and a checksum of the results, by which
+//! both are compared.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use quarrier_sparse::SparseFile;
 
 const BYTES: u64 = 1 << 20;
 
-/// How often a case is repeated in one process; the least time counts, as for the rival.
+/// Number of repetitions of a case in one process; the least time counts, as for the rival.
 const REPEATS: usize = 5;
 
 fn main() {
@@ -36,7 +36,7 @@ fn main() {
     }
 }
 
-/// Runs a case, which returns its calls and the sum.
+/// Runs a case, which returns its number of calls and the checksum.
 fn report(name: &str, block: u64, mut case: impl FnMut() -> (u64, u64)) {
     let mut least = f64::INFINITY;
     let mut last = (0, 0);
@@ -102,7 +102,7 @@ fn writes(block: u64, step: u64) -> (u64, u64) {
 fn writes_descending(block: u64) -> (u64, u64) {
     let data = vec![b'x'; block as usize];
     let mut file = SparseFile::new("bench");
-    // The rival's time grows with the square: a quarter of the others' bytes.
+    // The rival's time grows quadratically, so use a quarter of the bytes.
     let calls = BYTES / 4 / block;
     for call in (0..calls).rev() {
         file.write(call * block, &data).expect("nothing differs");

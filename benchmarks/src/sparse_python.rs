@@ -1,4 +1,4 @@
-//! Sparse files from Python: `python/sparse.py` measures, here it is compared and shown.
+//! Sparse files from Python: runs `python/sparse.py`, which measures, and compares the results.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::Scale;
 use crate::measure::Spread;
 use crate::table::{Table, ratio};
 
-/// The rounds that are measured at least.
+/// Minimum number of rounds.
 const ROUNDS_MIN: usize = 5;
 
 /// Runs the script with an interpreter that has quarrier and its rival.

@@ -1,4 +1,5 @@
-//! All of SQL: the programs of `python/sql` compare and measure, here it is recorded.
+//! All of SQL: runs the programs of `python/sql`, which compare and measure, and records the
+//! result.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::Scale;
 
-/// Random statements that are compared.
+/// Number of random statements to compare.
 const STATEMENTS: &str = "1000";
-/// Patterns that are searched for.
+/// Number of patterns to search for.
 pub(crate) const PATTERNS: usize = 1000;
 
-/// The programs that are measured.
+/// The programs to measure.
 pub(crate) struct Programs<'p> {
     pub(crate) python: &'p Path,
     pub(crate) quarrier: &'p Path,
@@ -46,7 +47,7 @@ pub(crate) fn run(
     Ok(json!({ "ask": ask, "tpch": tpch, "search": search }))
 }
 
-/// Runs a program that leaves its figures in a file.
+/// Runs a program that writes its figures to a file.
 fn measured(home: &Path, command: &mut Command) -> Result<Value> {
     let figures = home.join("data/sql.json");
     checked(command.arg("--data").arg(home.join("data")).arg("--json").arg(&figures))?;

@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     let source = quarrier_core::source::open(Path::new(file))?;
     let (engine, add) = fastest();
     let mut total = 0u64;
-    // SAFETY: bytes are added up, each looked at once.
+    // SAFETY: the kernel only adds up bytes and loads each once; it makes no text of them.
     let promise = unsafe { AsData::promised() };
     let run = Pipeline::new(&*source)
         .show_changing(promise)
@@ -52,23 +52,23 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The widest way to add that this CPU has.
+/// Returns the widest addition that this CPU supports.
 fn fastest() -> (&'static str, Add) {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the CPU has AVX-512 BW.
+            // SAFETY: AVX-512 BW was detected above, the only condition of the call.
             return ("avx512", |bytes| unsafe { x86::add_avx512(bytes) });
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the CPU has AVX2.
+            // SAFETY: AVX2 was detected above, the only condition of the call.
             return ("avx2", |bytes| unsafe { x86::add_avx2(bytes) });
         }
     }
     ("portable", add_portable)
 }
 
-/// Blocks short enough that sums of 16 bits do not overflow: the compiler makes vectors of it.
+/// Adds blocks so short that sums of 16 bits do not overflow; the compiler vectorises the loop.
 fn add_portable(bytes: &[u8]) -> u64 {
     const LANES: usize = 64;
     const ROWS: usize = 256;
@@ -92,7 +92,7 @@ fn add_portable(bytes: &[u8]) -> u64 {
 mod x86 {
     use std::arch::x86_64::*;
 
-    /// Four sums at once, so that adding does not wait for itself.
+    /// Adds into four sums, so that no addition waits for the one before.
     ///
     /// # Safety
     /// The CPU must have AVX-512 BW.
@@ -103,7 +103,7 @@ mod x86 {
         let (rows, rest) = bytes.as_chunks::<256>();
         for row in rows {
             for (sum, part) in sums.iter_mut().zip(row.as_chunks::<64>().0) {
-                // SAFETY: `part` has 64 bytes; the load needs no alignment.
+                // SAFETY: `part` is a slice of 64 bytes, which the unaligned load reads.
                 let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
                 *sum = _mm512_add_epi64(*sum, _mm512_sad_epu8(part, zero));
             }
@@ -123,7 +123,7 @@ mod x86 {
         let (rows, rest) = bytes.as_chunks::<128>();
         for row in rows {
             for (sum, part) in sums.iter_mut().zip(row.as_chunks::<32>().0) {
-                // SAFETY: `part` has 32 bytes; the load needs no alignment.
+                // SAFETY: `part` is a slice of 32 bytes, which the unaligned load reads.
                 let part = unsafe { _mm256_loadu_si256(part.as_ptr().cast()) };
                 *sum = _mm256_add_epi64(*sum, _mm256_sad_epu8(part, zero));
             }
@@ -131,7 +131,7 @@ mod x86 {
         let mut total = super::add_portable(rest);
         for sum in sums {
             let mut parts = [0u64; 4];
-            // SAFETY: `parts` has 32 bytes; the store needs no alignment.
+            // SAFETY: `parts` is an array of 32 bytes, to which the unaligned store writes.
             unsafe { _mm256_storeu_si256(parts.as_mut_ptr().cast(), sum) };
             total += parts.iter().sum::<u64>();
         }

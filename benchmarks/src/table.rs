@@ -1,4 +1,4 @@
-//! A table of text, and how figures are written in it.
+//! Tables of text, and the format of figures in them.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ impl Table {
         Table { rows: vec![headings.iter().map(|&heading| heading.to_string()).collect()] }
     }
 
-    /// As many cells as there are headings.
+    /// Adds a row with as many cells as there are headings.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 }
 
 impl fmt::Display for Table {
-    /// Markdown that is aligned, so that it reads well in a terminal too.
+    /// Formats aligned Markdown, which also reads well in a terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.rows.first().map_or(0, Vec::len);
         let width = |column: usize| {
@@ -43,7 +43,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// GB/s.
+/// Formats a rate in GB/s.
 pub(crate) fn rate(bytes: u64, seconds: Option<Spread>) -> String {
     cell(seconds, |seconds| format!("{:.2}", bytes as f64 / seconds.median / 1e9))
 }

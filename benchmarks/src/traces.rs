@@ -1,4 +1,4 @@
-//! Metadata read over HTTP: `python/traces.py` measures and shows, here it is recorded.
+//! Metadata read over HTTP: runs `python/traces.py`, which measures, and records the result.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +24,7 @@ pub(crate) fn run(python: &Path, home: &Path, scale: &Scale) -> Result<Value> {
         .arg(&figures)
         .status()
         .with_context(|| format!("cannot run {}", python.display()))?;
-    // 1 says that a limit was passed, which the script has printed.
+    // 1 means that a limit was exceeded, which the script has printed.
     if !matches!(status.code(), Some(0 | 1)) {
         bail!("python/traces.py failed");
     }

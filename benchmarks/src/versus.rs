@@ -1,4 +1,4 @@
-//! quarrier against the best engine of aho-corasick, over inputs made to hurt.
+//! quarrier against the best engine of aho-corasick, on hostile inputs.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::measure::{self, Runs, Spread, scan_seconds, times_as_fast, whole_seco
 use crate::table::{Table, rate, ratio};
 use crate::{Scale, warm};
 
-/// An input with what is to be found, and the rival's best engine for it.
+/// An input with its expected count, and the rival's best engine for it.
 struct Duel<'d> {
     definition: &'d Definition,
     input: Input,
@@ -20,7 +20,7 @@ struct Duel<'d> {
     rival: Contender,
 }
 
-/// Checks everything, then measures; the table is printed and the record returned.
+/// Checks everything, then measures; prints the table and returns the record.
 pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<Option<Value>> {
     let mut duels = Vec::new();
     for definition in &DEFINITIONS {
@@ -59,7 +59,7 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
     Ok(Some(Value::Array(records)))
 }
 
-/// All engines of the rival and quarrier find the same; the rival's fastest is kept.
+/// Checks that all engines of the rival and quarrier agree; keeps the rival's fastest.
 fn check<'d>(programs: &Programs, definition: &'d Definition, input: Input) -> Result<Duel<'d>> {
     warm(&input.path)?;
     let mut best: Option<(f64, Contender)> = None;

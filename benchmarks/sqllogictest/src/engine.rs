@@ -1,4 +1,4 @@
-//! quarrier-sql as sqllogictest sees a database.
+//! quarrier-sql as a database of sqllogictest.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,10 +15,10 @@ use sqllogictest::{AsyncDB, ColumnType, DBOutput};
 
 use crate::{packed, shown};
 
-/// Partitions that the files expect.
+/// Number of partitions that the files expect.
 const WORKERS: usize = 4;
 
-/// The kinds of columns that the files tell.
+/// The column types that the files state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kind(char);
 
@@ -46,7 +46,7 @@ fn kinds(fields: &Fields) -> Vec<Kind> {
     fields.iter().map(|field| Kind(kind(field.data_type()))).collect()
 }
 
-/// What goes wrong, in words.
+/// An error message.
 #[derive(Debug)]
 pub(crate) struct Failed(String);
 
@@ -58,11 +58,11 @@ impl fmt::Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// An engine; tables that are made become packed ones.
+/// An engine that packs the tables that a file creates.
 #[derive(Clone)]
 pub(crate) struct Engine {
     inner: Arc<quarrier_sql::Engine>,
-    /// Tables as they were made, of those that are packed.
+    /// The packed tables in their original form.
     made: Arc<Mutex<HashMap<TableReference, Arc<dyn TableProvider>>>>,
 }
 
@@ -109,7 +109,7 @@ impl Engine {
         Ok(output)
     }
 
-    /// The table that a statement makes, fills or drops.
+    /// Returns the table that a statement creates, fills or drops.
     async fn changed(&self, statement: &quarrier_sql::Statement) -> Option<TableReference> {
         match self.inner.plan(statement).await.ok()? {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(made)) => Some(made.name),
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Puts the table that was made back into the place of its packed rows.
+    /// Replaces the packed rows of a table by its original form.
     fn unpack(&self, name: &TableReference) -> anyhow::Result<()> {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         if let Some(made) = made {
@@ -132,7 +132,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts a table's rows into packed columns, where those can hold them.
+    /// Replaces a table by packed columns, if these can hold its rows.
     async fn pack(&self, name: TableReference) -> anyhow::Result<()> {
         let context = self.inner.context();
         let Ok(made) = context.table_provider(name.clone()).await else { return Ok(()) };

@@ -28,7 +28,7 @@ use sqllogictest::{Record, Runner, parse_file, strict_column_validator};
 use engine::{Engine, Kind};
 use reason::Reason;
 
-/// The files about plain queries.
+/// The files with plain queries.
 const FILES: [&str; 24] = [
     "aggregates_topk",
     "case",
@@ -56,7 +56,7 @@ const FILES: [&str; 24] = [
     "window",
 ];
 
-/// What came out of a file.
+/// The results of a file.
 #[derive(Default)]
 struct Count {
     passed: usize,
@@ -65,7 +65,7 @@ struct Count {
     left_out: usize,
 }
 
-/// Stack for statements that nest deep, as the program has it.
+/// Stack size for deeply nested statements, as in the program.
 const STACK_BYTES: usize = 32 << 20;
 
 fn main() -> Result<()> {
@@ -79,10 +79,10 @@ async fn files() -> Result<()> {
         arguments.files = FILES.iter().map(|name| name.to_string()).collect();
     }
     let folder = test_files()?;
-    // Files name others from the place of the package in DataFusion's repository.
+    // The files refer to others by paths relative to the package in DataFusion's repository.
     let place = tempfile::tempdir()?;
     let beside = place.path().join("datafusion/sqllogictest");
-    // What a file writes goes beside the links, and not into cargo's own folder.
+    // Files write beside the links, not into cargo's own folder.
     std::fs::create_dir_all(beside.join("test_files"))?;
     for entry in std::fs::read_dir(&folder)? {
         let entry = entry?;
@@ -150,7 +150,7 @@ fn summary(name: &str, count: &Count) -> String {
     )
 }
 
-/// Runs a file, a record after another; what fails does not stop it.
+/// Runs a file, record by record; a failure does not stop it.
 async fn run(path: &Path, lists: bool) -> Result<Count> {
     let records =
         parse_file::<Kind>(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -203,7 +203,7 @@ fn is_no_question(sql: &str) -> bool {
         || text.contains("arrow_typeof")
 }
 
-/// The folder of the test files, in the package that cargo fetched.
+/// Returns the folder of the test files, in the package that cargo fetched.
 fn test_files() -> Result<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -1,4 +1,4 @@
-//! Tables of the engine as packed columns, of the types that they were made with.
+//! Packs tables of the engine, and keeps their types.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 use quarrier_messages::Table;
 use quarrier_sql::Messages;
 
-/// The rows in packed columns; columns of types that those widen (whole numbers of 32 bits become
-/// such of 64) are cast back. None where there is a type that they do not have.
+/// Packs the rows; columns of types that packing widens (32-bit integers become 64-bit ones) are
+/// cast back. `None` if packed columns lack a type.
 pub(crate) fn table(
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,

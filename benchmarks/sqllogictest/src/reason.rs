@@ -1,26 +1,26 @@
-//! Why a query has not the answer that is expected.
+//! Why a query does not have the expected answer.
 
 use std::fmt;
 
-/// The kinds of reasons.
+/// The reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
-    /// The table lies in a file that is not in the package, or of a kind that is not built in.
+    /// The table's file is not in the package, or has a format that is not built in.
     NoFile,
-    /// It compares or calculates what SQL-92 does not let be compared.
+    /// It compares or calculates with types for which SQL-92 does not allow it.
     Kinds,
-    /// It asks functions or kinds that are no part of quarrier-sql.
+    /// It uses functions or types that quarrier-sql does not have.
     NotBuiltIn,
-    /// An error is expected, and comes in other words.
+    /// An error is expected, and its message differs.
     OtherWords,
     /// The answer differs.
     Different,
-    /// It is refused.
+    /// The query is refused.
     Refused,
 }
 
 impl Reason {
-    /// Told by the words of the error.
+    /// Determines the reason from the error message.
     pub(crate) fn of(_sql: &str, error: &str) -> Reason {
         let has = |parts: &[&str]| parts.iter().any(|part| error.contains(part));
         if has(&["query result mismatch", "query columns mismatch"]) {

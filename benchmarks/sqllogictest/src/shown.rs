@@ -1,4 +1,4 @@
-//! Values as sqllogictest files write them.
+//! Formats values as sqllogictest files write them.
 
 use std::str::FromStr;
 
@@ -9,10 +9,10 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use sqllogictest::Normalizer;
 
-/// Digits behind the point of what is rounded.
+/// Decimals of rounded numbers.
 const DIGITS: i64 = 12;
 
-/// Rows as texts.
+/// Formats rows as strings.
 pub(crate) fn rows(batches: &[RecordBatch]) -> Result<Vec<Vec<String>>> {
     let mut rows = Vec::new();
     for batch in batches {
@@ -55,12 +55,12 @@ fn rounded(number: &str, digits: i64) -> Result<String> {
     Ok(BigDecimal::from_str(number)?.round(digits).normalized().to_plain_string())
 }
 
-/// Blanks at a line's end do not count.
+/// Removes blanks at the end of a line, which do not count.
 pub(crate) fn trimmed(text: &String) -> String {
     text.trim_end().to_string()
 }
 
-/// Whether the rows are those that are expected, a line each.
+/// Whether the rows are the expected ones, a line each.
 pub(crate) fn are_same(normalize: Normalizer, rows: &[Vec<String>], expected: &[String]) -> bool {
     let rows: Vec<String> = rows.iter().map(|row| row.join(" ").trim_end().to_string()).collect();
     rows == expected.iter().map(normalize).collect::<Vec<_>>()

@@ -1,4 +1,5 @@
-//! One image, searched on devices and on the CPU, every count compared with what was planted.
+//! One image, searched on devices and on the CPU; every count is compared with the planted
+//! keywords.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use crate::contender::THREADS;
 use crate::image::Image;
 use crate::measure::Spread;
 
-/// What runs came to, in bytes a second.
+/// The rates of runs, in bytes per second.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rate {
     pub(super) stream: f64,
-    /// By the device's clock; of a CPU none.
+    /// By the device's clock; `None` for a CPU.
     pub(super) kernel: Option<f64>,
-    /// Shares of the time in which something was filled, copied, searched and collected.
+    /// Shares of the time spent filling, copying, searching and collecting.
     pub(super) loads: [f64; 4],
 }
 
@@ -35,7 +36,7 @@ impl Rate {
         }
     }
 
-    /// The median of each.
+    /// Returns the median of each.
     pub(super) fn middle(rates: &[Rate]) -> Result<Rate> {
         let median = |of: &dyn Fn(&Rate) -> Option<f64>| {
             Spread::of(rates.iter().filter_map(of)).map(|spread| spread.median)
@@ -48,16 +49,16 @@ impl Rate {
     }
 }
 
-/// Who fills and how much there is to fill.
+/// The settings of a run: who fills the buffers, and how many there are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     pub(super) slots: usize,
-    /// Threads that fill; 0: a slot fills its own.
+    /// Number of threads that fill; 0: each slot fills its own buffer.
     pub(super) readers: usize,
 }
 
 impl Cut {
-    /// As `quarrier search` has it.
+    /// Returns the settings of `quarrier search`.
     pub(super) fn usual(device: &Device) -> Self {
         Cut { slots: GpuSearcher::usual_slots(device), readers: 0 }
     }
@@ -70,7 +71,7 @@ pub(super) struct Case<'c> {
     pub(super) rounds: usize,
 }
 
-/// A set on a device, to be run any number of times.
+/// A set compiled for a device, ready for any number of runs.
 pub(super) struct Ready<'c> {
     case: &'c Case<'c>,
     searcher: Arc<Searcher>,
@@ -81,7 +82,7 @@ pub(super) struct Ready<'c> {
 }
 
 impl Case<'_> {
-    /// The image's first `patterns` words.
+    /// Compiles the image's first `patterns` words.
     pub(super) fn searcher(&self, patterns: usize) -> Result<Arc<Searcher>> {
         let words = self.image.keywords.iter().take(patterns);
         let patterns = words.map(|word| Ok(Pattern::literal(std::str::from_utf8(word)?)?));
@@ -106,7 +107,7 @@ impl Case<'_> {
         Ok(Ready { case: self, searcher, on, device, cut, patterns })
     }
 
-    /// The rate of a device, the median of all rounds.
+    /// Returns the rate of a device, the median of all rounds.
     pub(super) fn on(
         &self,
         searcher: &Arc<Searcher>,
@@ -121,7 +122,7 @@ impl Case<'_> {
         Rate::middle(&rates)
     }
 
-    /// The rate of the CPU's best engine.
+    /// Returns the rate of the CPU's best engine.
     pub(super) fn on_cpu(&self, searcher: &Searcher, patterns: usize) -> Result<Rate> {
         let mut rates = Vec::new();
         for _ in 0..=self.rounds {
@@ -149,7 +150,7 @@ impl Case<'_> {
 }
 
 impl Ready<'_> {
-    /// One run from the file to findings.
+    /// Runs once, from the file to the findings.
     pub(super) fn once(&self) -> Result<Rate> {
         let memory = |bytes| Some(self.on.buffer(bytes));
         let mut found = 0;
@@ -163,7 +164,7 @@ impl Ready<'_> {
             .access(access)
             .readers(readers)
             .workers(slots)
-            // A reader fills one while each slot holds one.
+            // A reader fills one buffer while each slot holds one.
             .buffers(slots + readers)
             .buffer_bytes(GpuSearcher::usual_buffer_bytes(&self.device))
             .memory(&memory)

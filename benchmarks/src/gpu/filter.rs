@@ -1,6 +1,6 @@
-//! Conditions over columns that lie on a device, beside the CPU's shared scan: what the example
-//! `resident` of quarrier-filter measures, since columns of messages need crates that nothing else
-//! here does.
+//! Conditions on columns in a device's memory, compared with the CPU's shared scan. The example
+//! `resident` of quarrier-filter measures, because columns of messages need crates that nothing
+//! else here needs.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,10 +13,11 @@ use crate::contender::THREADS;
 use crate::measure::Spread;
 use crate::table::Table;
 
-/// Bytes of the image for each row: 20 million orders for the full scale.
+/// Bytes of the image per row: 20 million orders at full scale.
 const IMAGE_BYTES_A_ROW: u64 = 53;
 
-/// Rates of both, in rows a second. With no rounds the answers are compared, and nothing is printed.
+/// Returns the rates of both, in rows per second. With no rounds it only compares the answers, and
+/// prints nothing.
 pub(super) fn run(resident: &Path, scale: &Scale) -> Result<Vec<Value>> {
     let rows = (scale.image_bytes / IMAGE_BYTES_A_ROW).max(100_000);
     let rounds = scale.rounds.max(1);

@@ -1,6 +1,6 @@
-//! Devices: what the search kernel reaches of the memory it reads from, what a stream reaches of
-//! the way to the device, one driver beside the other, the device beside the CPU, and the kernel
-//! beside the same text compiled as C. Without a GPU it runs on what OpenCL makes of the CPU.
+//! Devices: the search kernel's share of its memory's bandwidth, a stream's share of the transfer
+//! rate, the drivers compared with each other, the device with the CPU, and the kernel with the
+//! same text compiled as C. Without a GPU it runs on the CPU under OpenCL.
 
 mod case;
 mod filter;
@@ -24,15 +24,15 @@ use case::{Case, Cut, Rate};
 use plain_c::PlainC;
 
 const SETS: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
-/// The set of the tables over slots and drivers.
+/// The number of patterns in the tables over slots and drivers.
 const PATTERNS: usize = 1_000;
 const SLOTS: [usize; 4] = [1, 2, 3, 4];
-/// Threads that fill the slots; 0: those that wait for the device fill their own.
+/// Numbers of threads that fill the slots; 0: the threads that wait for the device fill their own.
 const READERS: [usize; 4] = [0, 1, 2, 4];
-/// Where a few per cent tell, so many rounds are taken at least.
+/// Minimum number of rounds where a few per cent matter.
 const ROUNDS_MIN: usize = 5;
 
-/// Checks each device, then measures; prints the tables.
+/// Checks each device, then measures and prints the tables.
 ///
 /// `resident`: the example of quarrier-filter.
 pub(crate) fn run(
@@ -83,7 +83,7 @@ pub(crate) fn run(
     })))
 }
 
-/// What `quarrier gauge gpu` says of the first device, in bytes a second.
+/// The rates of the first device by `quarrier gauge gpu`, in bytes per second.
 struct Ceilings {
     memory_read: Option<f64>,
     host_to_device: Option<f64>,
@@ -114,7 +114,7 @@ impl Ceilings {
     }
 }
 
-/// The device beside the CPU, for 10 to 100,000 patterns.
+/// Compares the device with the CPU, for 10 to 100,000 patterns.
 fn over_sets(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Vec<Value>> {
     let headings =
         ["patterns", "kernel", "of memory", "stream", "of the way", "CPU", "device / CPU"];
@@ -155,7 +155,8 @@ fn over_sets(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Ve
     Ok(records)
 }
 
-/// Threads that fill × slots, in turns, with the load of each stage: the older report's picture.
+/// Measures numbers of filling threads × slots, in turns, with the load of each stage: the table of
+/// the older report.
 fn over_slots(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Vec<Value>> {
     let searcher = case.searcher(PATTERNS)?;
     let mut all = Vec::new();
@@ -212,7 +213,7 @@ fn slots_record(cut: Cut, rate: &Rate, ceilings: &Ceilings) -> Value {
     })
 }
 
-/// The same kernel by each driver on each device that it reaches.
+/// Measures the same kernel by each driver on each device that it reaches.
 fn over_drivers(case: &Case<'_>) -> Result<Vec<Value>> {
     let searcher = case.searcher(PATTERNS)?;
     let mut table = Table::new(&["device", "kernel", "stream"]);
@@ -233,8 +234,8 @@ fn over_drivers(case: &Case<'_>) -> Result<Vec<Value>> {
     Ok(records)
 }
 
-/// A CPU under OpenCL beside the kernel as C on as many threads, in turns; slots as they are
-/// usual.
+/// Compares a CPU under OpenCL with the kernel as C on as many threads, in turns, with the usual
+/// number of slots.
 fn beside_plain_c(case: &Case<'_>, folder: &Path) -> Result<Value> {
     let of_cpu = |device: &Device| device.facts().kind == Kind::Cpu;
     let Some(device) = quarrier_gpu::find().into_iter().find(of_cpu) else {

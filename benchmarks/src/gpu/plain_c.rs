@@ -1,6 +1,6 @@
-//! The kernel's own text compiled as C, on threads: what a device under OpenCL is compared with on
-//! a machine whose only device is the CPU. It takes the place of a driver, so that everything
-//! around the kernel is the same.
+//! The kernel's own text compiled as C, on threads: the reference for OpenCL on a machine whose
+//! only device is the CPU. It implements the driver's interface, so that everything around the
+//! kernel is the same.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use quarrier_gpu::{
 const ARRAYS: usize = 9;
 const NUMBERS: usize = 13;
 
-/// The best first: clang makes vectors of the kernel's loop, which gcc 12 does not.
+/// The best compiler first: clang vectorises the kernel's loop, gcc 12 does not.
 const COMPILERS: [&str; 2] = ["clang", "cc"];
 
 type Search = unsafe extern "C" fn(
@@ -51,9 +51,9 @@ type SetGroup = unsafe extern "C" fn(u32, u32);
 pub(crate) struct PlainC {
     facts: Facts,
     folder: PathBuf,
-    /// What `compile` has loaded.
+    /// The functions that `compile` loaded.
     functions: Mutex<Option<(Search, SetGroup)>>,
-    /// All that was allocated, by its first byte.
+    /// All allocated memory.
     memory: Mutex<Vec<AlignedBuffer>>,
     times: Mutex<Times>,
 }
@@ -95,15 +95,18 @@ impl PlainC {
             return Err(self.failed("no compiler of C takes the kernel"));
         }
         let path = CString::new(library.to_string_lossy().as_bytes()).unwrap_or_default();
-        // SAFETY: a library of plain functions, without initialisers; it stays loaded.
+        // SAFETY: `path` is a C string. The library is the one just compiled, has no initialisers,
+        // and stays loaded.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         let find = |name: *const c_char| {
-            // SAFETY: the handle is open or null, which finds nothing of this name.
+            // SAFETY: `name` is a C string. The handle is open, or null for the global scope, which
+            // has no such symbols.
             let found = unsafe { libc::dlsym(handle, name) };
             if found.is_null() { Err(self.failed("the kernel is not in it")) } else { Ok(found) }
         };
         let (search, set) = (find(c"search".as_ptr())?, find(c"quarrier_set".as_ptr())?);
-        // SAFETY: the text declares them with these parameters.
+        // SAFETY: the generated text declares both functions with these parameters, and a function
+        // pointer has the size of a data pointer here. The library is never unloaded.
         Ok(unsafe {
             (
                 std::mem::transmute::<*mut c_void, Search>(search),
@@ -150,8 +153,10 @@ impl PlainC {
                 scope.spawn(move || {
                     let a = arrays.map(|raw| with_exposed_provenance::<c_void>(raw as usize));
                     let n = numbers;
-                    // SAFETY: the same arguments that a device gets, in the same order; each
-                    // thread has its own group.
+                    // SAFETY: the functions have these parameters, in this order. The caller of
+                    // `submit` vouches that the kernel stays within the arrays, which live until it
+                    // returns. Groups are independent, as on a device, and `set` stores the
+                    // thread's own group.
                     unsafe {
                         set(group, units);
                         search(
@@ -166,8 +171,8 @@ impl PlainC {
     }
 }
 
-// SAFETY: `pin` gives memory of an allocation of its own, and `submit` has done all when it
-// returns.
+// SAFETY: `pin` returns a new allocation, which only `unpin` frees, and `submit` has finished all
+// steps when it returns.
 unsafe impl Driver for PlainC {
     fn facts(&self) -> &Facts {
         &self.facts
@@ -208,7 +213,8 @@ unsafe impl Driver for PlainC {
         let begin = Instant::now();
         let mut kernel = Moment::default();
         for step in steps {
-            // SAFETY: handles are addresses of memory that is alive, as large as the caller says.
+            // SAFETY: the caller vouches that handles are exposed addresses of live buffers, that
+            // ranges lie within them, and that host memory is valid and does not overlap them.
             unsafe {
                 match *step {
                     Step::Write { to, at, from, bytes } => {

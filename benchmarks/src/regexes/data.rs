@@ -1,9 +1,9 @@
-//! Text for the sets: prose, sources, logs, tables of hashes, with a line here and there that
-//! a rule of the set matches.
+//! Text for the sets: prose, sources, logs, tables of hashes, with occasional lines that a rule of
+//! the set matches.
 
 use crate::random::{Random, vocabulary};
 
-/// Frequent English words, among which are those that rules ask for.
+/// Frequent English words, including those in rules.
 const WORDS: [&str; 123] = [
     "the",
     "of",
@@ -136,7 +136,7 @@ const HEX: &[u8] = b"0123456789abcdef";
 const ALNUM: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LOWER: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// A text of `size` bytes: the same on every machine.
+/// Makes a text of `size` bytes: the same on every machine.
 pub(crate) fn text(size: usize) -> Vec<u8> {
     let mut random = Random::new(34);
     let rare = vocabulary(&mut Random::new(33), 4000);
@@ -156,7 +156,7 @@ pub(crate) fn text(size: usize) -> Vec<u8> {
 
 fn prose(random: &mut Random, rare: &[String], text: &mut Vec<u8>) {
     for _ in 0..4 + random.below(14) {
-        // The square makes the first ones frequent.
+        // The square makes the first words frequent.
         let rank = random.below(WORDS.len()) * random.below(WORDS.len()) / WORDS.len();
         let word = if random.below(400) == 0 { random.pick(rare).as_str() } else { WORDS[rank] };
         text.extend_from_slice(word.as_bytes());
@@ -220,7 +220,7 @@ fn json(random: &mut Random, text: &mut Vec<u8>) {
     text.extend_from_slice(line.as_bytes());
 }
 
-/// A line that a rule matches, or nearly.
+/// Makes a line that a rule matches, or nearly.
 fn secret(random: &mut Random, rare: &[String], text: &mut Vec<u8>) {
     let name = random.pick(rare);
     let length = *random.pick(&[20, 24, 32, 40, 48, 64]);
@@ -240,7 +240,7 @@ fn secret(random: &mut Random, rare: &[String], text: &mut Vec<u8>) {
     text.extend_from_slice(line.as_bytes());
 }
 
-/// An image of a disk with pieces of `text` in it: noise 35 %, text 35 %, zeros 20 %, records 10 %.
+/// Makes a disk image with pieces of `text`: noise 35 %, text 35 %, zeros 20 %, records 10 %.
 pub(crate) fn image(text: &[u8]) -> Vec<u8> {
     const PAGE_BYTES: usize = 4096;
     let mut random = Random::new(35);

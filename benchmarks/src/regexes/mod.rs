@@ -15,9 +15,9 @@ use crate::table::{Table, rate, ratio, seconds};
 use crate::{Scale, warm};
 use rules::SETS;
 
-/// Names the data: another number where they change.
+/// The version of the data; increase it when they change.
 const VERSION: u32 = 1;
-/// So much of each input is searched with each regex alone, for comparison.
+/// MiB of each input to search with each regex alone, for comparison.
 const ALONE_MIB: usize = 2;
 
 /// A set and an input.
@@ -28,7 +28,7 @@ struct Case {
     quarrier: Contender,
     vectorscan: Option<Contender>,
     found: u64,
-    /// Rules that match anywhere.
+    /// Number of rules that match anywhere.
     matching: u64,
 }
 
@@ -43,7 +43,7 @@ const HEADINGS: [&str; 8] = [
     "vectorscan compile",
 ];
 
-/// Checks everything, then measures; the table is printed and the record returned.
+/// Checks everything, then measures; prints the table and returns the record.
 pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<Option<Value>> {
     let inputs = inputs(folder, scale.hostile_bytes as usize)?;
     let mut cases = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
     Ok(Some(Value::Array(records)))
 }
 
-/// Both files of a set: as quarrier reads it, and as vectorscan does.
+/// Returns both files of a set: for quarrier, and for vectorscan.
 fn files(folder: &Path, count: usize) -> Result<[PathBuf; 2]> {
     let rules = rules::rules(count);
     let lines = |prefix: &str| rules.iter().map(|rule| format!("{prefix}{rule}\n")).collect();
@@ -101,8 +101,8 @@ fn inputs(folder: &Path, size: usize) -> Result<[(&'static str, PathBuf); 2]> {
     Ok(all)
 }
 
-/// A case whose counts are right: those of each regex alone on the first bytes, and as many rules
-/// that match as vectorscan finds.
+/// Returns a case whose counts were verified: those of each regex alone on the first bytes, and the
+/// number of rules that match, as vectorscan finds them.
 fn checked(
     programs: &Programs,
     files: &[PathBuf; 2],

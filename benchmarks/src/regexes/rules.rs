@@ -1,12 +1,12 @@
-//! Sets of regexes as people really search for: secrets, indicators of compromise, lines of logs.
+//! Realistic sets of regexes: secrets, indicators of compromise, lines of logs.
 //!
-//! Their structure is that of published rules (a vendor's name, then a token of a class of bytes); the
-//! text is our own. The first 50 are the most diverse; longer sets add families of one structure
-//! with names drawn from a seed.
+//! Their structure is that of published rules (a vendor's name, then a token of a class of bytes);
+//! the text is our own. The first 50 are the most diverse; longer sets add families of one
+//! structure with names drawn from a seed.
 
 use crate::random::{Random, vocabulary};
 
-/// The sizes of the sets: each is the beginning of the next.
+/// The sizes of the sets: each is a prefix of the next.
 pub(crate) const SETS: [usize; 3] = [50, 200, 1000];
 
 const VARIOUS: [&str; 50] = [
@@ -65,7 +65,7 @@ const VARIOUS: [&str; 50] = [
     r"(?i)user-agent: [^\r\n]{0,60}(?:sqlmap|nikto|masscan|zgrab)[^\r\n]{0,60}",
 ];
 
-/// The first `count` regexes, one a line in a pattern file.
+/// Returns the first `count` regexes, one per line of a pattern file.
 pub(crate) fn rules(count: usize) -> Vec<String> {
     let mut random = Random::new(33);
     let names: Vec<String> =
@@ -74,7 +74,7 @@ pub(crate) fn rules(count: usize) -> Vec<String> {
     let mut names = names.iter();
     while rules.len() < count {
         let Some(name) = names.next() else { break };
-        // Up to 200 a scanner of secrets, then half of them indicators and lines of logs.
+        // Up to 200 a scanner of secrets; beyond, half of them are indicators and lines of logs.
         let families = if rules.len() < 200 { 4 } else { 12 };
         rules.push(drawn(&mut random, name, rules.len() % families));
     }
@@ -82,7 +82,7 @@ pub(crate) fn rules(count: usize) -> Vec<String> {
     rules
 }
 
-/// A rule of a family, about `name`.
+/// Makes a rule of a family, for `name`.
 fn drawn(random: &mut Random, name: &str, family: usize) -> String {
     const CLASSES: [&str; 5] = ["[a-z0-9]", "[a-f0-9]", "[a-z0-9_-]", "[A-Z0-9]", "[a-zA-Z0-9=+/]"];
     const LENGTHS: [usize; 6] = [20, 24, 32, 40, 48, 64];
