@@ -1,5 +1,5 @@
-//! Any bytes as files of every format: a verdict that is true to itself, whatever they say, and
-//! fragments only where they are whole.
+//! Any bytes as files of every format: the verdict must be consistent, and fragments must be
+//! complete.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,7 +13,7 @@ use crate::{Target, Verdict, packed};
 /// See the module.
 pub const TARGET: Target = Target { name: "carve", run, once: &[], seeds: SEEDS, words: WORDS };
 
-/// What a validator may read of one input, in bytes.
+/// The number of bytes that a validator may read of one input.
 const FUEL_BYTES: u64 = 1 << 20;
 
 const SEEDS: &[&[u8]] = &[
@@ -37,12 +37,12 @@ const SEEDS: &[&[u8]] = &[
     b"\0\0\0\x14ftypavif\0\0\0\0mif1\0\0\0\x0Cmeta\0\0\0\0\0\0\0\x09mdat!",
     b"<?xml version='1.0'?><svg><g a='>'/></svg>\n",
     b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-    // Header and data of a 7z: one file, stored. Then one by LZMA.
+    // Header and data of a 7z: one stored file. Then one with LZMA.
     b"\0\x1D\x04\x06\0\x01\x09\x04\0\x07\x0B\x01\0\x01\x01\0\x0C\x04\x0A\x01\x65\xE3\x1D\x24\
       \0\x08\0\0\x05\x01\0abcd",
     b"\0\x25\x04\x06\0\x01\x09\x09\0\x07\x0B\x01\0\x01\x23\x03\x01\x01\x05\x5D\0\x10\0\0\
       \x0C\x04\x0A\x01\0\0\0\0\0\x08\0\0\x05\x01\0\0\x30\x98\x88\x98\x46\x7E\x1E\xB2",
-    // The block of an xz: stored by LZMA2, behind a filter.
+    // The block of an xz: stored by LZMA2, after a filter.
     b"\x04\x08\x04\x01\0\x03abcd\0",
     b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\nxref\n0 1\n0000000000 65535 f \n\
       trailer <</Size 1>>\nstartxref\n30\n%%EOF\n",
@@ -74,7 +74,8 @@ const WORDS: &[&[u8]] = &[
     b"</svg>",
 ];
 
-/// The bytes as they are, with each signature of each format where it stands, and as packed data.
+/// Validates the bytes unchanged, with each signature of each format in its place, and as packed
+/// data.
 pub fn run(bytes: &[u8]) -> Verdict {
     let mut said = false;
     for format in ALL {
@@ -83,16 +84,16 @@ pub fn run(bytes: &[u8]) -> Verdict {
             said |= judge(*format, &signed(bytes, signature));
         }
     }
-    // What says how data are packed has checksums, which no change leaves right.
+    // Headers of packed data have checksums, which no mutation keeps valid.
     said |= packed::xz(bytes).is_some_and(|file| judge(&Xz, &file));
     said |= packed::seven_zip(bytes).is_some_and(|file| judge(&SevenZip, &file));
     if said { Verdict::Checked } else { Verdict::Skipped }
 }
 
-/// The bytes with a signature at its place; those of any value stay as they are.
+/// Returns the bytes with a signature in its place; bytes of any value stay unchanged.
 fn signed(bytes: &[u8], signature: &Signature) -> Vec<u8> {
     let mut signed = bytes.to_vec();
-    // What stands far behind the start is too dear to be made for each input.
+    // A signature far from the start would be too expensive to build for each input.
     let at = usize::try_from(signature.at).unwrap_or(usize::MAX).min(1 << 16);
     for (index, digits) in signature.hex.split_whitespace().enumerate() {
         if signed.len() <= at + index {
@@ -108,7 +109,7 @@ fn signed(bytes: &[u8], signature: &Signature) -> Vec<u8> {
     signed
 }
 
-/// Whether a validator takes the bytes for one whole file.
+/// Whether a validator accepts the bytes as one whole file.
 pub(crate) fn is_whole(format: &dyn Format, bytes: &[u8]) -> bool {
     let length = bytes.len() as u64;
     let source = Memory::new("input", bytes);
@@ -117,7 +118,7 @@ pub(crate) fn is_whole(format: &dyn Format, bytes: &[u8]) -> bool {
     matches!(format.validate(&mut view), Said::Whole { length: whole, .. } if whole == length)
 }
 
-/// Whether a validator took the bytes for something. What it says must be possible.
+/// Whether a validator accepts the bytes as anything. Its verdict must be possible.
 pub(crate) fn judge(format: &dyn Format, bytes: &[u8]) -> bool {
     let length = bytes.len() as u64;
     let source = Memory::new("input", bytes);
@@ -139,7 +140,7 @@ pub(crate) fn judge(format: &dyn Format, bytes: &[u8]) -> bool {
     true
 }
 
-/// Looks for fragments in blocks of 16 bytes; what is found must lie in the source.
+/// Searches for fragments in blocks of 16 bytes; those found must lie in the source.
 fn mend(format: &dyn Format, view: &mut View<'_>, broken: &Broken, all: &[Extent; 1]) {
     let mut effort = Effort::NORMAL;
     effort.fuel_bytes = 1 << 16;

@@ -1,11 +1,11 @@
-//! CRC-32, bit by bit: so that hostile bytes stand where checksums are right.
+//! CRC-32, bit by bit, to give hostile bytes valid checksums.
 
-/// The checksum of zip, xz, 7z and GPT.
+/// Returns the checksum of zip, xz, 7z and GPT.
 pub(crate) fn crc32(bytes: &[u8]) -> [u8; 4] {
     reflected(bytes, 0xEDB8_8320)
 }
 
-/// The checksum of the log's headers: CRC-32C.
+/// Returns the checksum of the log's headers: CRC-32C.
 pub(crate) fn crc32c(bytes: &[u8]) -> [u8; 4] {
     reflected(bytes, 0x82F6_3B78)
 }

@@ -1,6 +1,6 @@
-//! Any bytes as Arrow and as Parquet, as queries have them: no panic gets out, an error names the source or column,
-//! and neither workers nor the pieces in which rows come make a difference. The seeds are files of all
-//! kinds of columns; what lies about them is theirs but for a few words.
+//! Any bytes as Arrow and as Parquet, as queries load them: no panic escapes, an error names the
+//! source or column, and neither workers nor pieces of rows affect the result. The seeds are files
+//! of all column types with a few mutated words in their metadata.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const ARROW_SEEDS: &[&[u8]] = &[
 const PARQUET_SEEDS: &[&[u8]] =
     &[include_bytes!("../seeds/plain.parquet"), include_bytes!("../seeds/zstd.parquet")];
 
-/// Lengths, offsets and counts; as flatbuffers write them, and as Thrift does.
+/// Lengths, offsets and counts, in the encodings of flatbuffers and of Thrift.
 const WORDS: &[&[u8]] = &[
     &[0; 4],
     &[0xFF; 4],
@@ -53,7 +53,7 @@ const PIECE_BYTES: usize = 1;
 /// Loads `bytes` as Arrow.
 ///
 /// # Panics
-/// When two ways of loading them differ.
+/// If two ways of loading them differ.
 pub fn run_arrow(bytes: &[u8]) -> Verdict {
     run(bytes, Format::Arrow)
 }
@@ -61,7 +61,7 @@ pub fn run_arrow(bytes: &[u8]) -> Verdict {
 /// Loads `bytes` as Parquet.
 ///
 /// # Panics
-/// When two ways of loading them differ.
+/// If two ways of loading them differ.
 pub fn run_parquet(bytes: &[u8]) -> Verdict {
     run(bytes, Format::Parquet)
 }
@@ -92,7 +92,7 @@ fn run(bytes: &[u8], format: Format) -> Verdict {
     });
     pieces.push(rest.expect("as in one piece"));
     let pieces: Vec<&Table> = pieces.iter().map(|piece| &piece.table).collect();
-    // Each piece has the kinds that its own values ask for.
+    // Each piece has the types that its own values need.
     if pieces.iter().all(|piece| piece.schema() == loaded.table.schema()) {
         assert_eq!(shown(&pieces), rows);
     }
@@ -101,7 +101,7 @@ fn run(bytes: &[u8], format: Format) -> Verdict {
     Verdict::Checked
 }
 
-/// The values as text, in which NaN is NaN.
+/// Formats the values, with NaN as NaN.
 fn shown(tables: &[&Table]) -> String {
     let row = |table: &Table, row| {
         let columns = table.schema().fields.len();

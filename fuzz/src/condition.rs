@@ -1,5 +1,5 @@
-//! Any bytes as two conditions and a statement: an answer or an error that says where, never a
-//! panic, in bounded time; and what is bound keeps the laws of three-valued logic.
+//! Any bytes as two conditions and a statement: an answer or an error with its position, never a
+//! panic, in bounded time. Bound conditions must keep the laws of three-valued logic.
 
 use quarrier_filter::{Error, Expr, naive, sql};
 use quarrier_messages::{Field, Kind, Schema, Value};
@@ -146,10 +146,10 @@ fn rows() -> [Vec<Value>; 3] {
     ]
 }
 
-/// True, false, UNKNOWN, or no value whatever the reason.
+/// True, false, UNKNOWN, or no value for any reason.
 type Outcome = Result<Option<bool>, ()>;
 
-/// Binds what `bytes` say and checks it.
+/// Binds the conditions in `bytes` and checks them.
 pub fn run(bytes: &[u8]) -> Verdict {
     let text = String::from_utf8_lossy(bytes);
     let schema = schema();
@@ -172,7 +172,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
     Verdict::Checked
 }
 
-/// An error is one line, and not as long as what it complains of.
+/// Checks that an error is one line, and shorter than the text it refers to.
 fn check_said(error: &Error) {
     let said = error.to_string();
     assert!(said.len() < 2_000, "{said}");

@@ -1,4 +1,4 @@
-//! Literals and hex patterns by every engine: the oracle's findings, whatever the setup.
+//! Literals and hex patterns with every engine: the oracle's findings, with any setup.
 
 use arbitrary::{Result, Unstructured};
 use quarrier_search::{EngineName, Error, Options, Pattern, Searcher};
@@ -117,7 +117,7 @@ impl Case {
         }
     }
 
-    /// `None` where the engine may refuse.
+    /// Returns `None` if the engine may refuse the patterns.
     fn searcher(&self, engine: EngineName) -> Option<Searcher> {
         let built = Searcher::builder()
             .options(self.options)
@@ -143,12 +143,12 @@ impl Case {
     }
 }
 
-/// A byte that fits, of the alphabet where there is a choice.
+/// Draws a byte that fits, from the alphabet if there is a choice.
 fn fitting(u: &mut Unstructured<'_>, alphabet: &[u8], (value, mask): Masked) -> Result<u8> {
     Ok(if mask == 0xFF { value } else { value | (u.choose(alphabet)? & !mask) })
 }
 
-/// A pattern and the forms in which it must be found.
+/// Draws a pattern and the forms in which it must be found.
 pub(crate) fn draw_pattern(
     u: &mut Unstructured<'_>,
     alphabet: &[u8],
@@ -170,7 +170,7 @@ pub(crate) fn draw_pattern(
                 bytes.splice(..0, earlier[..shared].iter().map(|(value, _)| *value));
             }
             if fold && !bytes.is_ascii() && std::str::from_utf8(&bytes).is_ok() {
-                // The oracle knows no case beyond ASCII: this is no text.
+                // The oracle knows no case beyond ASCII, and these bytes are not text.
                 bytes.push(0xFF);
             }
             let mut forms = vec![oracle::bytes(&bytes, fold)];
@@ -210,14 +210,15 @@ fn accepted(pattern: quarrier_search::Result<Pattern>) -> Pattern {
     pattern.unwrap_or_else(|error| panic!("a good pattern is refused: {error}"))
 }
 
-/// Some characters; where case is ignored, none beyond ASCII that have case, which the oracle lacks.
+/// Draws some characters; if case is ignored, none beyond ASCII that have case, which the oracle
+/// lacks.
 fn characters(u: &mut Unstructured<'_>, count: usize, fold: bool) -> Result<String> {
     let has_case = |c: char| !c.is_ascii() && (c.is_lowercase() || c.is_uppercase());
     let drawn = (0..count.min(20)).map(|_| u.choose(&CHARACTERS).copied());
     drawn.map(|c| c.map(|c| if fold && has_case(c) { '\u{4142}' } else { c })).collect()
 }
 
-/// Writes a needle down as a user would.
+/// Formats a needle as a user would write it.
 fn hex(u: &mut Unstructured<'_>, needle: &[Masked]) -> Result<String> {
     let (between, is_upper) = (*u.choose(&["", " ", ",", ":", "  "])?, u.arbitrary()?);
     let half = |value: u8, mask: u8| match char::from_digit(u32::from(value), 16) {

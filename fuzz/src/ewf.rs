@@ -1,5 +1,5 @@
-//! Any bytes as the segments of an EWF image, with checksums that are right: an error, or an
-//! image that is read within its length.
+//! Any bytes as the segments of an EWF image, with valid checksums: an error, or an image that is
+//! read within its length.
 
 use quarrier_core::source::{Memory, Source};
 use quarrier_images::ewf::EwfSource;
@@ -9,7 +9,7 @@ use crate::{Target, Verdict};
 /// See the module.
 pub const TARGET: Target = Target { name: "ewf", run, once: &[], seeds: SEEDS, words: WORDS };
 
-/// A volume of 3 chunks of 8 sectors, a chunk that is stored and one that is compressed, a table.
+/// A volume of 3 chunks of 8 sectors, a stored chunk and a compressed one, a table.
 const SEEDS: &[&[u8]] = &[
     b"\x00\x18\0\0\0\0\x03\0\0\0\x08\0\0\0\0\x02\0\0\x18\0\0\0\0\0\0\0\
       \x01\x10abcdefghijklmnop\x02\x18\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x80\x04\0\0\x84\x04\0\0\
@@ -32,13 +32,13 @@ const WORDS: &[&[u8]] = &[
 const SECTIONS: [&[u8]; 8] =
     [b"volume", b"sectors", b"table", b"hash", b"digest", b"next", b"done", b"table2"];
 
-/// Reads `bytes` as a segment, and as what sections hold.
+/// Reads `bytes` as a segment, and as the contents of sections.
 pub fn run(bytes: &[u8]) -> Verdict {
     check(vec![bytes.to_vec()]);
     if check(segments(bytes)) { Verdict::Checked } else { Verdict::Skipped }
 }
 
-/// Segments of sections, each a kind, a length, and its data with the checksums put right.
+/// Makes segments of sections: each has a type, a length, and its data with corrected checksums.
 fn segments(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut segments = vec![segment(1)];
     while let [kind, length, rest @ ..] = bytes {
@@ -82,7 +82,7 @@ fn filled(bytes: &[u8], length: usize) -> Vec<u8> {
     bytes
 }
 
-/// With the Adler-32 behind it.
+/// Appends the Adler-32.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let (mut a, mut b) = (1u32, 0u32);
     for &byte in &bytes {
@@ -93,7 +93,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Whether the segments are an image; it is read at its ends and between.
+/// Whether the segments are an image; reads it at its ends and in between.
 fn check(segments: Vec<Vec<u8>>) -> bool {
     let sources = segments.into_iter().map(|bytes| Box::new(Memory::new("s", bytes)) as Box<_>);
     let image = match EwfSource::from_segments("image", sources.collect()) {
@@ -112,7 +112,7 @@ fn check(segments: Vec<Vec<u8>>) -> bool {
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
-    // A hundred chunks and no more: an image may say that it has any number of them.
+    // At most a hundred chunks, because an image may claim any number of them.
     let mut left = 100;
     let _ = image.verify(&mut |_| {
         left -= 1;

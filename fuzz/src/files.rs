@@ -1,5 +1,5 @@
-//! Volumes that are changed anywhere: an error, or entries whose bytes lie in the source, in bounded
-//! time and memory.
+//! Volumes with mutations anywhere: an error, or entries with bytes in the source, in bounded time
+//! and memory.
 
 use quarrier_core::source::Memory;
 use quarrier_files::{Entry, Piece, Places, find, read};
@@ -24,7 +24,7 @@ pub const EXT: Target = Target { name: "ext", run: |bytes| run(bytes, volumes::e
 /// ISO 9660.
 pub const ISO: Target = Target { name: "iso", run: |bytes| run(bytes, volumes::iso), ..FAT };
 
-/// Changes: a place of three bytes, a length, and what is put there.
+/// Mutations: an offset of three bytes, a length, and the bytes to write there.
 const SEEDS: &[&[u8]] = &[
     b"",
     b"\x00\x04\x00\x04abcd",
@@ -36,7 +36,7 @@ const SEEDS: &[&[u8]] = &[
 const WORDS: &[&[u8]] =
     &[&[0xFF; 8], &[0; 4], b"FILE", b"NM", b"SL", b"CE", b"..", b"/", b"\x0A\xF3"];
 
-/// Lists a volume after changes, and reads all of it.
+/// Lists a volume after mutations, and reads all of it.
 pub fn run(bytes: &[u8], volume: fn() -> Vec<u8>) -> Verdict {
     let mut image = volume();
     let mut rest = bytes;
@@ -72,7 +72,7 @@ pub fn run(bytes: &[u8], volume: fn() -> Vec<u8>) -> Verdict {
     Verdict::Checked
 }
 
-/// The extents of an entry lie in the source, and as many bytes come as it is long.
+/// Checks that an entry's extents lie in the source, and that as many bytes are read as it is long.
 fn check(source: &Memory<Vec<u8>>, entry: &Entry, bytes_left: &mut u64) {
     assert!(entry.path.starts_with('/') && !entry.path.contains('\0'), "{:?}", entry.path);
     for extent in entry.extents() {

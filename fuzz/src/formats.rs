@@ -1,5 +1,5 @@
 //! Any bytes as FIX, NVFIX, CSV, XML, Arrow and Parquet: none of them panics, and neither workers
-//! nor the way in which bytes come make a difference.
+//! nor the way in which bytes arrive affect the result.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ const INPUT_BYTES_MAX: usize = 64 * 1024;
 /// Loads `bytes` as every format.
 ///
 /// # Panics
-/// When two ways of loading them differ.
+/// If two ways of loading them differ.
 pub fn run(bytes: &[u8]) -> Verdict {
     if bytes.len() > INPUT_BYTES_MAX {
         return Verdict::Skipped;
@@ -97,13 +97,13 @@ pub fn run(bytes: &[u8]) -> Verdict {
         assert_eq!(streamed.rejects, loaded.rejects);
     }
     for format in [Format::Arrow, Format::Parquet] {
-        // Most are refused; none may do worse.
+        // Most inputs are refused; none may panic.
         let _ = Load::new(format).parquet(&quarrier_parquet::Reader).workers(2).run(&[&source]);
     }
     Verdict::Checked
 }
 
-/// The values as text, in which NaN is NaN.
+/// Formats the values, with NaN as NaN.
 fn shown(loaded: &Loaded) -> String {
     let columns = loaded.table.schema().fields.len();
     let row = |row| (0..columns).map(move |column| loaded.table.value(row, column)).collect();

@@ -1,5 +1,5 @@
-//! Any bytes as images that wrap a disk, with checksums that are right: an error, or a disk that is
-//! read within its length.
+//! Any bytes as images that contain a disk, with valid checksums: an error, or a disk that is read
+//! within its length.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ const PACKED_SEEDS: &[&[u8]] = &[
     b"\x50\x2a\x4d\x18\x02\0\0\0ab\x28\xb5\x2f\xfd\x20\x03\x19\0\0abc",
 ];
 
-/// What follows the numbers of a header.
+/// The bytes after the numbers of a header.
 const HEADERS: &[&[u8]] = &[
     &[0; 64],
     &[
@@ -98,7 +98,7 @@ fn plain(bytes: &[u8]) -> Verdict {
     check(bytes.to_vec())
 }
 
-/// A header with the numbers that `bytes` begin with, a map, and blocks.
+/// Makes a header with the numbers at the start of `bytes`, a map, and blocks.
 fn vdi(bytes: &[u8]) -> Verdict {
     let mut file = vec![0; 0x400];
     file[0x40..0x44].copy_from_slice(&[0x7F, 0x10, 0xDA, 0xBE]);
@@ -120,7 +120,8 @@ fn vdi(bytes: &[u8]) -> Verdict {
     check(file)
 }
 
-/// Puts `usual` at `at`, or where the next byte is odd what follows it. Numbers are little-endian.
+/// Writes `usual` at `at`, or, if the next byte is odd, the bytes after it. Numbers are
+/// little-endian.
 fn number(file: &mut [u8], at: usize, length: usize, usual: u64, bytes: &mut &[u8]) {
     let usual = usual.to_le_bytes();
     let value = match bytes {
@@ -138,13 +139,13 @@ fn number(file: &mut [u8], at: usize, length: usize, usual: u64, bytes: &mut &[u
     file[at..at + length].copy_from_slice(value);
 }
 
-/// The same, of a big-endian number.
+/// Does the same with a big-endian number.
 fn number_be(file: &mut [u8], at: usize, length: usize, usual: u64, bytes: &mut &[u8]) {
     number(file, at, length, usual, bytes);
     file[at..at + length].reverse();
 }
 
-/// A dynamic disk: its footer twice, a header and a table.
+/// Makes a dynamic disk: its footer twice, a header and a table.
 fn vhd(bytes: &[u8]) -> Verdict {
     let mut bytes = bytes;
     let mut footer = vec![0; 512];
@@ -172,7 +173,7 @@ fn seal_vhd(bytes: &mut [u8], at: usize) {
     bytes[at..at + 4].copy_from_slice(&(!sum).to_be_bytes());
 }
 
-/// A disk with a log: headers, regions and metadata where they always are.
+/// Makes a disk with a log: headers, regions and metadata in their fixed places.
 fn vhdx(bytes: &[u8]) -> Verdict {
     const KIB: usize = 1 << 10;
     const MIB: usize = 1 << 20;
@@ -233,7 +234,7 @@ const ITEMS: [([u8; 16], u64, u64); 4] = [
     (*b"\x2D\x5F\xD3\xA8\x0B\xB3\x4D\x45\xAB\xF7\xD3\xD8\x48\x34\xAB\x0C", 65556, 64),
 ];
 
-/// CRC-32C of each byte.
+/// The CRC-32C of each byte.
 const CRC: [u32; 256] = {
     let mut table = [0; 256];
     let mut at = 0;
@@ -256,7 +257,7 @@ fn seal_vhdx(bytes: &mut [u8]) {
     bytes[4..8].copy_from_slice(&(!sum).to_le_bytes());
 }
 
-/// Data, a list with a table of chunks, and a trailer.
+/// Makes data, a list with a table of chunks, and a trailer.
 fn dmg(bytes: &[u8]) -> Verdict {
     let mut bytes = bytes;
     let mut trailer = vec![0; 512];
@@ -293,7 +294,7 @@ fn base64(bytes: &[u8]) -> String {
     bytes.chunks(3).map(group).collect()
 }
 
-/// Sections, each a kind, a length, and its data with the checksums put right.
+/// Makes sections: each has a type, a length, and its data with corrected checksums.
 fn ewf2(mut bytes: &[u8]) -> Verdict {
     let mut file = b"EVF2\x0d\x0a\x81\x00\x01\x00\x01\x00\x01\0\0\0".to_vec();
     file.resize(32, 0);
@@ -336,7 +337,7 @@ fn ewf2(mut bytes: &[u8]) -> Verdict {
     check(file)
 }
 
-/// UTF-16 in zlib, stored.
+/// Makes UTF-16 in a stored zlib stream.
 fn text(text: &str) -> Vec<u8> {
     let text: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let length = text.len() as u16;
@@ -350,7 +351,7 @@ fn text(text: &str) -> Vec<u8> {
     packed
 }
 
-/// With the Adler-32 behind it.
+/// Appends the Adler-32.
 fn adler(mut bytes: Vec<u8>) -> Vec<u8> {
     let (mut a, mut b) = (1u32, 0u32);
     for &byte in &bytes {
@@ -361,7 +362,7 @@ fn adler(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A folder in which every file that an image names is the rest of the input.
+/// A folder in which every file named by an image has the rest of the input.
 struct Rest(Vec<u8>);
 
 impl Beside for Rest {
@@ -374,7 +375,7 @@ impl Beside for Rest {
     }
 }
 
-/// Whether the file is an image; it is read at its ends and between.
+/// Whether the file is an image; reads it at its ends and in between.
 fn check(file: Vec<u8>) -> Verdict {
     let rest = Rest(file[file.len() / 2..].to_vec());
     let file: Arc<dyn Source> = Arc::new(Memory::new("image", file));

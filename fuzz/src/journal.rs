@@ -1,5 +1,5 @@
-//! Any bytes as the journal of a cached object: none, or claims that lie within the object and
-//! are read again as they were written.
+//! Any bytes as the journal of a cached object: none, or claims that lie within the object and are
+//! read back as written.
 
 use quarrier_remote::journal::{self, Claims, Header};
 
@@ -24,8 +24,8 @@ const WORDS: &[&[u8]] = &[
     b"\x01\0\0\0\0\0\0\0",
 ];
 
-/// Reads `bytes` as a whole journal, and behind a header that is right: as they are, and as
-/// records of 24 bytes whose checksums are put right.
+/// Reads `bytes` as a whole journal, and after a valid header: unchanged, and as records of 24
+/// bytes with corrected checksums.
 pub fn run(bytes: &[u8]) -> Verdict {
     if let Some((header, claims)) = journal::read(bytes) {
         check(header, &claims);

@@ -5,9 +5,9 @@
 //!                                                   └──→ oracle ───→ findings ┴─ the same?
 //! ```
 //!
-//! A target is a function of bytes that panics when quarrier is wrong, so that any fuzzer
-//! can call it: the driver of this package on stable Rust, libFuzzer from `libfuzzer/`.
-//! Bytes that say nothing useful are passed over.
+//! A target is a function of bytes that panics when quarrier is wrong, so that any fuzzer can call
+//! it: the driver of this package on stable Rust, libFuzzer from `libfuzzer/`. It skips bytes that
+//! describe no case.
 
 pub mod built;
 pub mod carve;
@@ -34,29 +34,29 @@ pub mod unallocated;
 pub mod volumes;
 pub mod wire;
 
-/// Something to fuzz.
+/// A function to fuzz.
 pub struct Target {
-    /// Its name on the command line.
+    /// The target's name on the command line.
     pub name: &'static str,
     /// Checks one input.
     ///
     /// # Panics
-    /// When quarrier panics or finds what the oracle does not.
+    /// If quarrier panics, or its result differs from the oracle's.
     pub run: fn(&[u8]) -> Verdict,
-    /// Slow inputs, worth running once.
+    /// Slow inputs, to run once.
     pub once: &'static [&'static [u8]],
-    /// Inputs that are worth beginning with, as they are and changed.
+    /// Initial inputs, used unchanged and mutated.
     pub seeds: &'static [&'static [u8]],
-    /// Words worth inserting.
+    /// Words to insert.
     pub words: &'static [&'static [u8]],
 }
 
-/// What became of an input that did no harm.
+/// The result of an input that caused no failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// quarrier did what it should.
+    /// quarrier's result was right.
     Checked,
-    /// The input says nothing that could be checked.
+    /// The input describes nothing to check.
     Skipped,
 }
 

@@ -1,5 +1,5 @@
-//! Any bytes as a segment of a log, and a log that was changed in any way, with checksums that are
-//! right or not: marks rise, opening it changes nothing that was read, and writing goes on.
+//! Any bytes as a segment of a log, and a log with any mutations, with and without valid checksums:
+//! marks rise, opening the log changes nothing that was read, and writing continues.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::{Target, Verdict};
 /// See the module.
 pub const TARGET: Target = Target { name: "log", run, once: &[], seeds: SEEDS, words: WORDS };
 
-/// Changes of a log: place, how, with what.
+/// Mutations of a log: position, type, value.
 const SEEDS: &[&[u8]] = &[
     &[0x10, 0x40, 0, 1, 0x14, 0x00, 1, 0xFF],
     &[0x12, 0x00, 2, 0, 0x16, 0x20, 1, 7, 0x00, 0x10, 3, 9],
     b"QUARRLOG\x01\0\0\0\0\x02\0\0",
     b"QBAT\x01\x01\0\0",
-    // Both heads lost; a head that says another mark than its name.
+    // Both heads lost; a head with another mark than in its name.
     b"\0\0\0\0\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\xA5\x13\0\x3A\xFF",
     b"\0\0\0\x1D\x2D\x40\0\0\0\x1D\x2D\x40\0\0\0\0",
 ];
@@ -26,7 +26,7 @@ const SEEDS: &[&[u8]] = &[
 const WORDS: &[&[u8]] =
     &[b"QBAT\x01", b"QUARRLOG\x01\0\0\0", &[0xFF; 8], &[0; 8], &[0x10, 0, 1, 0xFF]];
 
-/// Reads `bytes` as a segment, and as changes of a log that was whole.
+/// Reads `bytes` as a segment, and as mutations of an intact log.
 pub fn run(bytes: &[u8]) -> Verdict {
     let disk = FaultyDisk::new(1);
     disk.set_room(1 << 20);
@@ -63,7 +63,7 @@ fn batch(bytes: usize) -> Batch {
     batch
 }
 
-/// Eight batches in two segments.
+/// Makes eight batches in two segments.
 fn whole() -> FaultyDisk {
     let disk = FaultyDisk::new(1);
     disk.set_room(1 << 20);
@@ -75,7 +75,7 @@ fn whole() -> FaultyDisk {
     disk
 }
 
-/// One change: a byte, zeros, a cut, or a byte of a header whose checksum is put right.
+/// Applies one mutation: a byte, zeros, a cut, or a byte of a header with a corrected checksum.
 fn change(segment: &mut Vec<u8>, change: &[u8]) {
     let [high, low, how, value] = *change else { return };
     let at = usize::from(high) << 8 | usize::from(low);
@@ -94,7 +94,7 @@ fn change(segment: &mut Vec<u8>, change: &[u8]) {
     }
 }
 
-/// Puts the checksum of the header at `at`, or of both copies of the head, right.
+/// Corrects the checksum of the header at `at`, or of both copies of the head.
 fn mend(segment: &mut [u8], at: usize) {
     if at < 4096 && segment.len() >= 4096 {
         let sum = crc32c(&segment[..2044]);
@@ -106,7 +106,7 @@ fn mend(segment: &mut [u8], at: usize) {
     }
 }
 
-/// The marks of all batches, and the mark after them.
+/// Returns the marks of all batches, and the mark after them.
 fn read(disk: &FaultyDisk) -> (Vec<(u64, u64)>, u64) {
     let Ok(mut reader) = Reader::of(Arc::new(disk.clone()), 1) else { panic!("a disk in memory") };
     let mut marks = Vec::new();

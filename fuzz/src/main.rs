@@ -1,7 +1,7 @@
 //! The driver: inputs from a seed, for a number of seconds, on stable Rust.
 //!
-//! Without coverage to guide it: half of the inputs are random bytes, half are mutated
-//! seeds. The n-th input of a target is the same for the same seed, on every machine.
+//! Without guidance by coverage: half of the inputs are random bytes, half are mutated seeds. The
+//! n-th input of a target is the same for the same seed, on every machine.
 
 mod mutate;
 
@@ -27,9 +27,9 @@ targets: pattern_file engines regex sparse journal log condition statement messa
          carve jpeg png zip pdf gzip arrow parquet; all unless told
 ";
 
-/// An input that takes longer hangs.
+/// An input that takes longer than this hangs.
 const HANG: Duration = Duration::from_secs(60);
-/// An input that takes longer is worth a look.
+/// An input that takes longer than this is reported as slow.
 const SLOW: Duration = Duration::from_secs(5);
 
 struct Wishes {
@@ -86,7 +86,8 @@ fn replay(target: &Target, input: &[u8]) -> bool {
     attempt(target, input).is_ok()
 }
 
-/// Seeds first, then made-up inputs until the time is over. False at the first that fails.
+/// Runs seeds first, then generated inputs until the time is over. Returns false at the first
+/// failure.
 fn fuzz(target: &Target, seed: u64, time: Duration) -> bool {
     println!("fuzz {}: for {} s from seed {seed}", target.name, time.as_secs_f64());
     let start = Instant::now();
@@ -123,7 +124,7 @@ fn fuzz(target: &Target, seed: u64, time: Duration) -> bool {
     true
 }
 
-/// Prints the failing input, made smaller, and how to see it again.
+/// Prints the failing input, minimised, and how to reproduce it.
 fn report(target: &Target, input: &[u8]) {
     let until = Instant::now() + Duration::from_secs(10);
     let fails = |input: &[u8]| Instant::now() < until && attempt(target, input).is_err();
@@ -141,16 +142,16 @@ fn said_twice_differs(target: &Target, input: &[u8]) -> bool {
     (0..5).any(|_| attempt(target, input).is_ok())
 }
 
-/// What threads said when they panicked, the first first.
+/// The messages of panics, in order.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// The input at work, since when.
+/// The current input, and when it began.
 static AT_WORK: Mutex<Option<(Instant, &'static str, Vec<u8>)>> = Mutex::new(None);
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs one input; what was said when it panicked.
+/// Runs one input; the error is the message of its panic.
 fn attempt(target: &Target, input: &[u8]) -> Result<Verdict, String> {
     lock(&PANICS).clear();
     *lock(&AT_WORK) = Some((Instant::now(), target.name, input.to_vec()));

@@ -1,5 +1,5 @@
-//! Any bytes as JSON lines: what serde_json accepts is loaded, what it does not is listed, and
-//! neither workers, nor instruction sets, nor what was read before make a difference.
+//! Any bytes as JSON lines: messages that serde_json accepts are loaded, others are listed, and
+//! neither workers, nor instruction sets, nor earlier messages affect the result.
 
 use quarrier_core::source::Memory;
 use quarrier_messages::build::RowBuilder;
@@ -61,13 +61,13 @@ const WORDS: &[&[u8]] = &[
 ];
 
 const INPUT_BYTES_MAX: usize = 64 * 1024;
-/// Deeper ones are judged differently by serde_json, which has a limit of its own.
+/// serde_json, which has a depth limit of its own, rejects deeper ones.
 const DEPTH_MAX: usize = 100;
 
 /// Loads `bytes` in every way and compares.
 ///
 /// # Panics
-/// When two ways differ, or differ from serde_json.
+/// If two ways differ, or differ from serde_json.
 pub fn run(bytes: &[u8]) -> Verdict {
     if bytes.len() > INPUT_BYTES_MAX {
         return Verdict::Skipped;

@@ -1,4 +1,4 @@
-//! Making inputs, and making them smaller.
+//! Makes inputs, and minimises failing ones.
 
 use quarrier_fuzz::Target;
 
@@ -6,7 +6,7 @@ use quarrier_fuzz::Target;
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The numbers for one input.
+    /// Makes the generator for one input.
     pub(crate) fn new(seed: u64, input: u64) -> Self {
         let mut random = Random(seed);
         let start = random.next() ^ input;
@@ -21,7 +21,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; 0 where there is none.
+    /// Returns a number below `end`; 0 if `end` is 0.
     fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
@@ -80,7 +80,7 @@ fn mutate(input: &mut Vec<u8>, target: &Target, random: &mut Random) {
     }
 }
 
-/// A smaller input that still `fails`: without some of its bytes, with zeros for others.
+/// Returns a smaller input that still `fails`: removes some bytes, replaces others by zeros.
 pub(crate) fn smaller(mut input: Vec<u8>, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     loop {
         let before = input.clone();

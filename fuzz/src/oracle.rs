@@ -1,20 +1,20 @@
-//! Literals and hex patterns as values under masks, compared at every place. Written from
-//! the documentation and without anything of quarrier's.
+//! The oracle: compares literals and hex patterns as values under masks at every position. Written
+//! from the documentation, with no code of quarrier.
 
 use quarrier_search::Finding;
 
-/// A byte `t` fits `(value, mask)` when `t & mask == value`.
+/// A byte `t` matches `(value, mask)` if `t & mask == value`.
 pub type Masked = (u8, u8);
 
-/// What must be found, as the index of a pattern and one of its forms.
+/// An expected form: the index of a pattern, and one of its forms.
 pub type Needle = (u32, Vec<Masked>);
 
-/// Exactly these bytes or, where case is ignored, these but for the case of ASCII letters.
+/// Returns exactly these bytes or, if case is ignored, these up to the case of ASCII letters.
 pub fn bytes(bytes: &[u8], ignore_case: bool) -> Vec<Masked> {
     bytes.iter().map(|&byte| masked(byte, ignore_case && byte.is_ascii_alphabetic())).collect()
 }
 
-/// The UTF-16LE form of `text`. A character beyond ASCII has no case, whatever its bytes.
+/// Returns the UTF-16LE form of `text`. A character beyond ASCII has no case, whatever its bytes.
 pub fn utf16(text: &str, ignore_case: bool) -> Vec<Masked> {
     let mut all = Vec::new();
     for unit in text.encode_utf16() {
@@ -31,7 +31,7 @@ fn masked(byte: u8, without_case: bool) -> Masked {
     (byte & mask, mask)
 }
 
-/// All places of all needles, in order.
+/// Finds all positions of all needles, in order.
 pub fn find(needles: &[Needle], text: &[u8]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (pattern, needle) in needles {

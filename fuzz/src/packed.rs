@@ -1,8 +1,8 @@
-//! Any bytes as packed data, and as what says how they are packed, in files whose checksums are right.
+//! Any bytes as packed data, and as their headers, in files with valid checksums.
 
 use crate::checksum::crc32;
 
-/// The bytes as a block of xz, whose header they begin with.
+/// Makes a block of xz of the bytes, which begin with its header.
 pub(crate) fn xz(bytes: &[u8]) -> Option<Vec<u8>> {
     let (&[filter, property, unpacked], data) = bytes.split_first_chunk::<3>()?;
     let flags = [0, 0];
@@ -28,7 +28,7 @@ pub(crate) fn xz(bytes: &[u8]) -> Option<Vec<u8>> {
     Some([&start[..], &block, &index, &crc32(&footer), &footer, b"YZ"].concat())
 }
 
-/// The bytes as a 7z: its header, plain or packed, and what is packed.
+/// Makes a 7z of the bytes: its header, plain or packed, and the packed data.
 pub(crate) fn seven_zip(bytes: &[u8]) -> Option<Vec<u8>> {
     let (&[kind, length], rest) = bytes.split_first_chunk::<2>()?;
     let (header, packed) = rest.split_at(usize::from(length).min(rest.len()));

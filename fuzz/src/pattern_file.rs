@@ -79,8 +79,8 @@ const WORDS: &[&[u8]] = &[
 const PATTERNS_MAX: usize = 64;
 const INPUT_BYTES_MAX: usize = 4 * 1024;
 
-/// Parses `bytes`; builds what was parsed, where it is not too much, and lets it search the
-/// pattern file itself.
+/// Parses `bytes`; builds the patterns, unless they are too many, and searches the pattern file
+/// itself for them.
 pub fn run(bytes: &[u8]) -> Verdict {
     let Ok(patterns) = parse_file(bytes) else { return Verdict::Skipped };
     assert!(!patterns.is_empty(), "no error and no pattern");

@@ -1,5 +1,5 @@
-//! Regexes: leftmost-first matches that do not overlap, as the plainest engine there is
-//! finds them in the whole text, whatever the setup.
+//! Regexes: leftmost-first matches that do not overlap, as the simplest engine finds them in the
+//! whole text, with any setup.
 
 use arbitrary::{Result, Unstructured};
 use quarrier_search::{Error, Finding, Options, Pattern, Searcher};
@@ -70,8 +70,8 @@ pub fn run(bytes: &[u8]) -> Verdict {
     }
 }
 
-/// More findings than a searcher holds for one chunk (2^20), with matches that differ all
-/// the way by where they are begun.
+/// More findings than a searcher holds for one chunk (2^20), with matches that depend on where the
+/// search begins all the way through.
 fn flooded(u: &mut Unstructured<'_>) -> Result<Case> {
     let mut setup = Setup::draw(u)?;
     setup.buffer_bytes = u.int_in_range(20_001..=30_000)?;
@@ -103,7 +103,7 @@ impl Case {
                 for _ in 0..u.int_in_range(1..=3)? {
                     regex += &node(u, 2)?;
                 }
-                // A regex that begins or ends with these is likely, and likely to go wrong.
+                // Regexes often begin or end with these, which are prone to errors.
                 if u.ratio(1, 6)? {
                     regex.insert_str(0, u.choose(&LOOKS)?);
                 }
@@ -149,7 +149,7 @@ impl Case {
         Verdict::Checked
     }
 
-    /// What must be found, and where the first match that is too long begins.
+    /// Returns the expected findings, and the start of the first match that is too long.
     fn expected(&self) -> Option<(Vec<Finding>, Option<u64>)> {
         let range = self.setup.range(&self.text);
         let text = &self.text[range.clone()];
@@ -180,7 +180,7 @@ impl Case {
     }
 }
 
-/// A part of a regex.
+/// Draws a part of a regex.
 fn node(u: &mut Unstructured<'_>, depth: usize) -> Result<String> {
     let kind = if depth == 0 { 0 } else { u.int_in_range(0..=11)? };
     Ok(match kind {
@@ -192,7 +192,7 @@ fn node(u: &mut Unstructured<'_>, depth: usize) -> Result<String> {
     })
 }
 
-/// The plainest engine, from every place on its own.
+/// The simplest engine, started separately at every position.
 struct Oracle {
     regex: PikeVM,
     length_bytes_max: usize,
@@ -206,9 +206,9 @@ impl Oracle {
         Some(Oracle { regex, length_bytes_max: options.regex_length_bytes_max })
     }
 
-    /// Starts and lengths of the matches, up to the start of one that is too long.
+    /// Returns starts and lengths of the matches, up to the start of one that is too long.
     ///
-    /// What counts at a place is what matches there within one byte more than allowed.
+    /// The match at a position is the one within one byte more than allowed.
     fn find_all(&self, text: &[u8]) -> (Vec<(usize, usize)>, Option<usize>) {
         let mut cache = self.regex.create_cache();
         if text.len() <= self.length_bytes_max {
@@ -230,7 +230,7 @@ impl Oracle {
         (matches, None)
     }
 
-    /// The length of the match that begins at `start`.
+    /// Returns the length of the match that begins at `start`.
     fn match_at(&self, cache: &mut Cache, text: &[u8], start: usize) -> Option<usize> {
         let reach = start..text.len().min(start + self.length_bytes_max + 1);
         let input = Input::new(text).span(reach).anchored(Anchored::Yes);

@@ -1,4 +1,4 @@
-//! All that findings must not depend on: access, chunks, workers, source, sample.
+//! Everything that findings must not depend on: access, chunks, workers, source, sample.
 
 use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
@@ -9,27 +9,27 @@ use quarrier_core::pipeline::{Access, Chunk, Pipeline};
 use quarrier_core::source::{Memory, Source};
 use quarrier_search::{Finding, Sample, Searcher};
 
-/// How a search is set up.
+/// The setup of a search.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// `None` is a stream.
+    /// `None` for a stream.
     access: Option<Access>,
     workers: usize,
     readers: usize,
     buffers: usize,
     pub(crate) buffer_bytes: usize,
-    /// Runs of zeros are holes.
+    /// Whether runs of zeros are holes.
     has_holes: bool,
-    /// In shares of 1/256 of the text; the whole where there is none.
+    /// The range in units of 1/256 of the text; `None` for all of it.
     range: Option<(u8, u8)>,
     pub(crate) context_bytes: usize,
     pub(crate) aligned_bytes: u64,
     sample: Looks,
-    /// The sink wants no more after so many findings.
+    /// The number of findings after which the sink stops.
     enough: Option<usize>,
 }
 
-/// What the searcher is told about the text.
+/// The sample that the searcher gets.
 #[derive(Debug)]
 enum Looks {
     Unknown,
@@ -82,7 +82,7 @@ impl Setup {
         Ok(setup)
     }
 
-    /// What the searcher is told about `text`.
+    /// Returns the sample of `text` that the searcher gets.
     pub(crate) fn sample(&self, text: &[u8]) -> Sample {
         static UNKNOWN: LazyLock<Sample> = LazyLock::new(Sample::default);
         match self.sample {
@@ -93,7 +93,7 @@ impl Setup {
         }
     }
 
-    /// The part of `text` that is searched.
+    /// Returns the part of `text` to search.
     pub(crate) fn range(&self, text: &[u8]) -> Range<usize> {
         let Some((start, length)) = self.range else { return 0..text.len() };
         if self.access.is_none() {
@@ -103,9 +103,9 @@ impl Setup {
         start..start + (text.len() - start) * usize::from(length) / 255
     }
 
-    /// Searches `text` in a pipeline and compares the findings with what is `expected`: all
-    /// of it in order, or its beginning where the sink wanted no more. A match that is too
-    /// long is expected, or not, at an offset.
+    /// Searches `text` in a pipeline and compares the findings with those `expected`: all of them
+    /// in order, or a prefix if the sink stopped. A match that is too long is expected, or not, at
+    /// an offset.
     pub(crate) fn check(
         &self,
         searcher: &Searcher,
@@ -171,7 +171,7 @@ impl Setup {
     }
 }
 
-/// Whether a finding and the context around it lie within the chunk, and are the text's.
+/// Whether a finding and its context lie within the chunk, and equal the text.
 fn is_seen(
     f: &Finding,
     chunk: &Chunk<'_>,
@@ -186,7 +186,7 @@ fn is_seen(
     chunk.data.get(start as usize..end) == text.get(from as usize..to as usize)
 }
 
-/// Says where two lists part.
+/// Compares two lists; the error describes the first difference.
 pub(crate) fn same(found: &[Finding], expected: &[Finding]) -> std::result::Result<(), String> {
     if found == expected {
         return Ok(());

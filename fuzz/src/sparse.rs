@@ -1,5 +1,5 @@
-//! Any bytes as a stored sparse file, with a checksum that is right: an error, or a file that
-//! is stored and read again as the same.
+//! Any bytes as a stored sparse file, with a valid checksum: an error, or a file that is the same
+//! when it is stored and read again.
 
 use quarrier_sparse::SparseFile;
 

@@ -1,6 +1,6 @@
-//! Conditions and statements drawn from the grammar of SQL, most of which make sense; then some of their
-//! words left out, doubled or put elsewhere. What is bound keeps the laws of three-valued logic; what is
-//! not is an error of one short line.
+//! Conditions and statements drawn from the grammar of SQL, most of them valid; then with some of
+//! their words removed, repeated or moved. Bound conditions must keep the laws of three-valued
+//! logic; others must be errors of one short line.
 
 use arbitrary::{Result, Unstructured};
 
@@ -15,10 +15,10 @@ pub const TARGET: Target = Target {
     words: &[b"\0\0\0\0", b"\xFF\xFF\xFF\xFF"],
 };
 
-/// How deep drawn expressions nest.
+/// Maximum nesting of drawn expressions.
 const DEPTH_MAX: usize = 5;
 
-/// What an expression is of.
+/// The type of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,
@@ -28,7 +28,7 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Number, Kind::Text, Kind::Time];
 
-/// Draws two conditions and a statement.
+/// Draws two conditions and a statement, and checks them.
 pub fn run(bytes: &[u8]) -> Verdict {
     let mut u = Unstructured::new(bytes);
     let Ok(texts) = drawn(&mut u) else { return Verdict::Skipped };
@@ -41,14 +41,14 @@ pub fn run(bytes: &[u8]) -> Verdict {
     verdict
 }
 
-/// Two conditions with a zero between them, and a statement: as they were drawn, and with changes.
+/// Draws two conditions, joined by a zero byte, and a statement: as drawn, and mutated.
 fn drawn(u: &mut Unstructured<'_>) -> Result<[String; 4]> {
     let conditions = format!("{}\0{}", truth(u, 0)?, truth(u, 0)?);
     let statement = statement(u)?;
     Ok([changed(u, &conditions)?, changed(u, &statement)?, conditions, statement])
 }
 
-/// The text with some of its words elsewhere.
+/// Moves, removes or repeats some words of the text.
 fn changed(u: &mut Unstructured<'_>, text: &str) -> Result<String> {
     let mut words: Vec<&str> = text.split_inclusive([' ', '(', ')', ',']).collect();
     for _ in 0..u.int_in_range(1..=3)? {
@@ -108,7 +108,7 @@ fn any(u: &mut Unstructured<'_>, depth: usize) -> Result<String> {
     value(u, kind, depth)
 }
 
-/// A condition.
+/// Draws a condition.
 fn truth(u: &mut Unstructured<'_>, depth: usize) -> Result<String> {
     if depth >= DEPTH_MAX {
         return Ok(u.choose(&["b", "i = 1", "t IS NULL", "TRUE", "f < 0.5"])?.to_string());
@@ -167,7 +167,7 @@ fn truth(u: &mut Unstructured<'_>, depth: usize) -> Result<String> {
     })
 }
 
-/// An expression of a kind.
+/// Draws an expression of a type.
 fn value(u: &mut Unstructured<'_>, kind: Kind, depth: usize) -> Result<String> {
     if depth >= DEPTH_MAX || u.ratio(1, 3)? {
         return Ok(leaf(u, kind)?.to_string());

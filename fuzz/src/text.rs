@@ -1,9 +1,9 @@
-//! Texts to search: small alphabets, patterns at borders, patterns cut short.
+//! Texts to search: small alphabets, patterns at borders, truncated patterns.
 
 use arbitrary::{Result, Unstructured};
 use quarrier_search::Pattern;
 
-/// Bytes that are easily mistaken for each other: by case, by bit 7, by half, by being zero.
+/// Bytes that are easily confused: by case, by bit 7, by half, by being zero.
 const ALPHABETS: [&[u8]; 10] = [
     b"a",
     b"ab",
@@ -17,27 +17,27 @@ const ALPHABETS: [&[u8]; 10] = [
     b"abcdefgh \n",
 ];
 
-/// Bytes to make patterns and text of.
+/// Draws the bytes for patterns and text.
 pub(crate) fn alphabet(u: &mut Unstructured<'_>) -> Result<&'static [u8]> {
     u.choose(&ALPHABETS).copied()
 }
 
-/// So many bytes of `alphabet`.
+/// Draws `count` bytes of `alphabet`.
 pub(crate) fn letters(u: &mut Unstructured<'_>, alphabet: &[u8], count: usize) -> Result<Vec<u8>> {
     (0..count).map(|_| u.choose(alphabet).copied()).collect()
 }
 
-/// The longest text, where chunks are large and patterns few enough: a second should do for
-/// hundreds of inputs.
+/// Maximum length of a text, if chunks are large and patterns few: hundreds of inputs should run
+/// per second.
 const TEXT_BYTES_MAX: usize = 36 * 1024;
 const CHUNKS_MAX: usize = 100;
 const COMPARISONS_MAX: usize = 200 * 1024;
 
-/// Where implementations change their ways, beside the ends of chunks.
+/// Sizes at which implementations change their algorithm, besides the ends of chunks.
 const BORDERS: [usize; 3] = [64, 4096, 16 * 1024];
 
-/// A text in which what `plant` yields stands whole, cut short, and across borders. It is
-/// going to be searched for so many needles.
+/// Draws a text that contains plants, the results of `plant`: whole, truncated, and across borders.
+/// Its length allows for the number of needles to search for.
 pub(crate) fn draw<'a>(
     u: &mut Unstructured<'a>,
     alphabet: &[u8],
@@ -64,7 +64,7 @@ pub(crate) fn draw<'a>(
                 text.resize(text.len() + count, byte);
             }
             12..=13 => {
-                // Up to a little before a border, where the next plant then stands.
+                // Up to a little before a border, where the next plant follows.
                 let border = match u.int_in_range(0..=5)? {
                     index @ 0..=2 => BORDERS[index],
                     _ => chunk_bytes,
@@ -86,7 +86,7 @@ pub(crate) fn draw<'a>(
     Ok(text)
 }
 
-/// A text for people: runs are counted, and what is too long is left out.
+/// Formats a text for display: counts runs, and leaves out the rest of a long one.
 pub(crate) fn shown(text: &[u8]) -> String {
     const PARTS_MAX: usize = 60;
     const RUN_BYTES_MIN: usize = 12;
@@ -109,7 +109,7 @@ pub(crate) fn shown(text: &[u8]) -> String {
     parts.join(" ")
 }
 
-/// Patterns for people: equal ones are counted.
+/// Formats patterns for display, and counts equal ones.
 pub(crate) fn shown_patterns(patterns: &[Pattern]) -> String {
     let line = |run: &[Pattern]| match run {
         [only] => format!("{only:?}"),

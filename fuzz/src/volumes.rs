@@ -1,6 +1,6 @@
 //! Small volumes of each file system, written by hand: a folder, a file in it, a deleted one.
 
-/// Bytes of every volume.
+/// Size of every volume in bytes.
 pub const VOLUME_BYTES: usize = 128 << 10;
 
 fn put(image: &mut [u8], at: usize, bytes: &[u8]) {
@@ -19,7 +19,7 @@ fn put64(image: &mut [u8], at: usize, value: u64) {
     put(image, at, &value.to_le_bytes());
 }
 
-/// FAT12 with clusters of a sector: the table in sector 1, the root in 2, clusters from 3.
+/// FAT12 with clusters of one sector: the table in sector 1, the root in 2, clusters from 3.
 pub fn fat() -> Vec<u8> {
     let mut image = vec![0; VOLUME_BYTES];
     put(&mut image, 0, &[0xEB, 0x3C, 0x90]);
@@ -51,8 +51,8 @@ pub fn fat() -> Vec<u8> {
     image
 }
 
-/// exFAT with clusters of a sector: the FAT in sector 24, clusters from 32: the root, the bitmap, a
-/// folder, a file.
+/// exFAT with clusters of one sector: the FAT in sector 24, clusters from 32: the root, the bitmap,
+/// a folder, a file.
 pub fn exfat() -> Vec<u8> {
     let mut image = vec![0; VOLUME_BYTES];
     put(&mut image, 3, b"EXFAT   ");
@@ -93,7 +93,8 @@ pub fn exfat() -> Vec<u8> {
     image
 }
 
-/// NTFS with clusters of a sector and records of 1,024 bytes: the table of 30 records from cluster 8.
+/// NTFS with clusters of one sector and records of 1,024 bytes: the MFT of 30 records from cluster
+/// 8.
 pub fn ntfs() -> Vec<u8> {
     let mut image = vec![0; VOLUME_BYTES];
     put(&mut image, 3, b"NTFS    ");
@@ -116,7 +117,7 @@ pub fn ntfs() -> Vec<u8> {
             end += attribute.len();
         }
         put32(&mut image, end, 0xFFFF_FFFF);
-        // The number that ends both sectors stands for zeros.
+        // The update sequence number at the end of both sectors replaces zeros.
         put16(&mut image, at + 48, 7);
         put16(&mut image, at + 510, 7);
         put16(&mut image, at + 1022, 7);

@@ -1,5 +1,5 @@
-//! Any bytes as what a client of PostgreSQL's protocol sends: a message that says the same when it is
-//! written again, or an error, never a panic, and never more than was sent.
+//! Any bytes as messages of a client of PostgreSQL's protocol: a message that is equal when written
+//! again, or an error, never a panic, and never more than was sent.
 
 use quarrier_wire::protocol::{Bound, Frontend, Named, Target as Of, framed, opening};
 
@@ -45,10 +45,10 @@ const WORDS: &[&[u8]] = &[
     b"\xc3",
 ];
 
-/// The longest message that is let in.
+/// Maximum length of an accepted message.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
-/// Reads `bytes` as the first message of a client, and as those that follow.
+/// Reads `bytes` as the first message of a client, and as the later ones.
 pub fn run(bytes: &[u8]) -> Verdict {
     let mut verdict = Verdict::Skipped;
     if let Ok(Some((_, length))) = opening(bytes) {
@@ -70,7 +70,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
     verdict
 }
 
-/// The body of a message, of the plainest making; None of a kind that has no body to tell.
+/// Returns the body of a message; `None` for types without one.
 fn written(message: &Frontend<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let text = |out: &mut Vec<u8>, text: &str| out.extend([text.as_bytes(), b"\0"].concat());

@@ -9,7 +9,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Bytes that it takes.
+    /// Returns the number of bytes that it takes.
     pub(crate) fn extent(&self) -> u64 {
         1
     }

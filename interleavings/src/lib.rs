@@ -1,9 +1,9 @@
-//! The queue of the log in every order in which its threads can run, as far as `loom` can tell orders
-//! apart: what is acknowledged can be read, whoever waits is woken, and a reader that changes between
-//! the log and the pulse sees each message once.
+//! Tests the queue of the log in every order in which its threads can run, as far as `loom`
+//! distinguishes orders: acknowledged messages can be read, every waiting thread is woken, and a
+//! reader that switches between the log and its notifications sees each message once.
 //!
-//! The queue is the very file of the library. Around it stand a batch of one message, a disk that is a list,
-//! and loom's locks.
+//! The queue is the library's own file. Around it there are a batch of one message, a disk that is
+//! a list, and loom's locks.
 
 #![cfg(test)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
@@ -27,10 +27,10 @@ use queue::{Item, Queue, Reply};
 use sync::{Arc, Mutex, lock};
 use writer::{Disk, write};
 
-/// Loom has no clock: a wait ends when something is there, or never, which is a failure.
+/// Loom has no clock: a wait ends when there is something, or never, which is a failure.
 const FOREVER: Duration = Duration::MAX;
 
-/// Orders with so many changes of threads that nothing forces.
+/// Maximum number of preemptions in an order.
 const PREEMPTIONS: usize = 2;
 
 fn in_all_orders(check: impl Fn() + Sync + Send + 'static) {
@@ -60,7 +60,7 @@ fn writer(shared: &Arc<Shared>) -> thread::JoinHandle<()> {
     thread::spawn(move || write(&shared.queue, &shared.disk))
 }
 
-/// Messages of the log that can be read, from a mark on.
+/// Returns the messages of the log that can be read, from a mark on.
 fn readable(shared: &Shared, from: u64) -> Vec<u8> {
     let end = shared.queue.horizon().map_or(0, |horizon| horizon.end);
     let disk = lock(&shared.disk);
@@ -70,7 +70,7 @@ fn readable(shared: &Shared, from: u64) -> Vec<u8> {
 #[test]
 fn what_is_acknowledged_can_be_read() {
     in_all_orders(|| {
-        // There is room for one message at a time.
+        // The queue has room for one message at a time.
         let shared = shared(1);
         let writes = writer(&shared);
         let other = {
@@ -97,7 +97,8 @@ fn a_reader_sees_each_message_once_whether_it_waits_or_reads() {
         let writes = writer(&shared);
         let reads = {
             let shared = Arc::clone(&shared);
-            // As a subscription does: hear how far the log is, read what there is, wait for more.
+            // As a subscription does: learn how far the log extends, read the messages, wait for
+            // more.
             thread::spawn(move || {
                 let (mut seen, mut next) = (Vec::new(), 1);
                 while seen.len() < 2 {
@@ -136,7 +137,7 @@ fn nobody_waits_for_a_log_that_is_over() {
                 assert!(first.is_err() && second.is_err(), "acknowledged after the end");
             })
         };
-        // The disk fails under the first group.
+        // The disk fails while it writes the first group.
         if let Some(items) = shared.queue.take() {
             let refused = Err(Error::Stopped { reason: "the disk fails".into() });
             items.iter().for_each(|Item { reply, .. }| reply.give(refused.clone()));

@@ -1,4 +1,4 @@
-//! Loom's locks, by the names of `src/log/sync.rs`.
+//! Loom's locks, under the names in `src/log/sync.rs`.
 
 pub(crate) use loom::sync::{Arc, Condvar, Mutex};
 
@@ -18,7 +18,7 @@ pub(crate) fn wait<'mutex, T>(
     changed.wait(held).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Without a clock: whoever is not woken waits without end, and loom says so.
+/// Without a clock: a thread that is not woken waits forever, which loom reports.
 pub(crate) fn wait_while<'mutex, T>(
     changed: &Condvar,
     mut held: MutexGuard<'mutex, T>,

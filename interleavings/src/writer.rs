@@ -1,4 +1,5 @@
-//! The writer's thread as `src/log/writer.rs` has it: write, publish, acknowledge, give the room back.
+//! The writer's thread, like `src/log/writer.rs`: writes, publishes, acknowledges, and releases the
+//! space.
 
 use std::ops::Range;
 

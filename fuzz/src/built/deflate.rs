@@ -1,10 +1,10 @@
-//! Deflated data (RFC 1951), written plainly: stored blocks, and blocks with fixed codes.
+//! Writes deflated data (RFC 1951) in a simple way: stored blocks, and blocks with fixed codes.
 
 use arbitrary::{Result, Unstructured};
 
 use super::draft::Draft;
 
-/// Bits, the first the lowest of each byte.
+/// Writes bits, the first into the lowest of each byte.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -23,13 +23,13 @@ impl Bits {
         }
     }
 
-    /// A code, whose first bit is its highest.
+    /// Writes a code, the highest bit first.
     fn code(&mut self, code: u32, count: u32) {
         (0..count).rev().for_each(|bit| self.push(code >> bit, 1));
     }
 }
 
-/// The fixed code of a literal or length.
+/// Writes the fixed code of a literal or length.
 fn symbol(bits: &mut Bits, symbol: u32) {
     match symbol {
         0..=143 => bits.code(0x30 + symbol, 8),
@@ -39,7 +39,7 @@ fn symbol(bits: &mut Bits, symbol: u32) {
     }
 }
 
-/// `data`, deflated into blocks.
+/// Deflates `data` into blocks.
 pub(super) fn deflate(u: &mut Unstructured<'_>, draft: &mut Draft, data: &[u8]) -> Result<()> {
     if u.ratio(1, 2)? {
         let bytes = u.int_in_range(1..=200)?;
@@ -63,7 +63,8 @@ pub(super) fn deflate(u: &mut Unstructured<'_>, draft: &mut Draft, data: &[u8]) 
     while at < data.len() {
         let run = data[at..].iter().take_while(|byte| at > 0 && **byte == data[at - 1]).count();
         if run >= 3 {
-            // Lengths of 3 to 10 bytes are the symbols from 257 on; the distance of one byte is 0.
+            // Lengths of 3 to 10 bytes have the symbols from 257 on; the distance of one byte has
+            // code 0.
             let length = run.min(10);
             symbol(&mut bits, draft.number(257 + length as u64 - 3) as u32 % 288);
             bits.code(draft.number(0) as u32 % 32, 5);
@@ -78,7 +79,7 @@ pub(super) fn deflate(u: &mut Unstructured<'_>, draft: &mut Draft, data: &[u8]) 
     Ok(())
 }
 
-/// `data` as a zlib stream (RFC 1950).
+/// Writes `data` as a zlib stream (RFC 1950).
 pub(super) fn zlib(u: &mut Unstructured<'_>, draft: &mut Draft, data: &[u8]) -> Result<()> {
     draft.be16(0x7801);
     deflate(u, draft, data)?;
@@ -91,7 +92,7 @@ pub(super) fn zlib(u: &mut Unstructured<'_>, draft: &mut Draft, data: &[u8]) -> 
     Ok(())
 }
 
-/// Data to be packed: some runs, some words.
+/// Draws data to compress: some runs, some words.
 pub(super) fn data(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     for _ in 0..u.int_in_range(0..=6)? {

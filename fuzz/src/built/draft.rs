@@ -1,13 +1,13 @@
-//! A file while it is written: its numbers are fields, of which some may be changed.
+//! A file under construction: its numbers are fields, some of which may be changed.
 
 use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
 
-/// What becomes of a number.
+/// A change of a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change {
-    /// So much more; less where it wraps.
+    /// Adds this much; may wrap.
     Add(u64),
     Times(u8),
     To(u64),
@@ -51,18 +51,18 @@ impl Change {
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     bytes: Vec<u8>,
-    /// Numbers so far, of this part and those before.
+    /// The number of numbers so far, of this part and those before.
     count: usize,
     changes: BTreeMap<usize, Change>,
 }
 
 impl Draft {
-    /// One in which these numbers, by their places, are changed.
+    /// Makes a draft in which the numbers with these indexes are changed.
     pub(super) fn changed(changes: Vec<(usize, Change)>) -> Self {
         Draft { changes: changes.into_iter().collect(), ..Draft::default() }
     }
 
-    /// How many numbers there are; 1 where there is none.
+    /// Returns the number of numbers; 1 if there are none.
     pub(super) fn fields(&self) -> usize {
         self.count.max(1)
     }
@@ -75,12 +75,12 @@ impl Draft {
         self.bytes.len()
     }
 
-    /// Bytes as they are.
+    /// Appends bytes unchanged.
     pub(super) fn put(&mut self, bytes: impl AsRef<[u8]>) {
         self.bytes.extend_from_slice(bytes.as_ref());
     }
 
-    /// The next number, as it is to be written.
+    /// Returns the next number, changed or not.
     pub(super) fn number(&mut self, value: u64) -> u64 {
         let change = self.changes.get(&self.count);
         self.count += 1;
@@ -117,13 +117,13 @@ impl Draft {
         self.put(value.to_be_bytes());
     }
 
-    /// In decimal digits, at least so many.
+    /// Appends a number in decimal, with at least `digits` digits.
     pub(super) fn decimal(&mut self, value: usize, digits: usize) {
         let value = self.number(value as u64);
         self.put(format!("{value:0digits$}"));
     }
 
-    /// A part that is written apart, for its length or its checksum.
+    /// Writes a part separately, for its length or its checksum.
     pub(super) fn part(&mut self, write: impl FnOnce(&mut Draft) -> Result<()>) -> Result<Vec<u8>> {
         let whole = std::mem::take(&mut self.bytes);
         let done = write(self);

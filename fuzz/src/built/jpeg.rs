@@ -1,10 +1,10 @@
-//! JPEG: baseline pictures of one or three components, with restart markers or without.
+//! JPEG: baseline pictures of one or three components, with and without restart markers.
 
 use arbitrary::{Result, Unstructured};
 
 use super::draft::Draft;
 
-/// The entropy of a scan: the first bit is the highest, and a zero stands behind each FF.
+/// The entropy-coded data of a scan: the first bit is the highest, and a zero follows each FF.
 #[derive(Default)]
 struct Entropy {
     bytes: Vec<u8>,
@@ -60,7 +60,8 @@ pub(super) fn build(u: &mut Unstructured<'_>, draft: &mut Draft) -> Result<()> {
             part.u8(0);
         }
     })?;
-    // Two codes each: 0 and 10. Of DC: no difference, one of one bit. Of AC: the end, one of one bit.
+    // Two codes per table: 0 and 10. DC: no difference, one of one bit. AC: the end, one of one
+    // bit.
     for (class, symbols) in [(0u8, [0u8, 1]), (0x10, [0, 1])] {
         segment(draft, 0xC4, |part| {
             part.u8(class);
@@ -128,7 +129,7 @@ fn scan(
     Ok(())
 }
 
-/// The code of none (0), or that of one (10) and its sign.
+/// Writes the code of no coefficient (0), or of one (10) and its sign.
 fn coefficient(entropy: &mut Entropy, is_there: bool, sign: bool) {
     entropy.bit(is_there);
     if is_there {

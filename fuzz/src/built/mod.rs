@@ -1,5 +1,5 @@
-//! Files of the formats that are met most, built from choices, and the same with wrong fields in them:
-//! lengths, counts, offsets and kinds, behind checksums that are right.
+//! Files of the most common formats, built from choices; and the same files with wrong lengths,
+//! counts, offsets and types under valid checksums.
 //!
 //! ```text
 //!  bytes ─→ choices ─→ build ─→ a valid file: it must be found whole
@@ -39,15 +39,15 @@ const fn target(name: &'static str, run: fn(&[u8]) -> Verdict) -> Target {
     Target { name, run, once: &[&[]], seeds: &[], words: &[b"\0\0\0\0", b"\xFF\xFF\xFF\xFF"] }
 }
 
-/// Writes a file by choices.
+/// Writes a file according to choices.
 type Build = fn(&mut Unstructured<'_>, &mut Draft) -> Result<()>;
 
-/// The most fields of a file that are changed.
+/// Maximum number of changed fields of a file.
 const CHANGES_MAX: usize = 3;
 
 fn run(bytes: &[u8], format: &dyn Format, build: Build) -> Verdict {
     let mut u = Unstructured::new(bytes);
-    // Where the bytes end, choices do: what is drawn then is the first there is.
+    // When the bytes end, every further choice is the first one.
     match changes(&mut u).and_then(|changes| check(u, &changes, format, build)) {
         Ok(()) => Verdict::Checked,
         Err(_) => Verdict::Skipped,
@@ -74,7 +74,7 @@ fn check(
     let mut wrong = Draft::changed(changes.collect());
     build(&mut Unstructured::new(rest), &mut wrong)?;
     judge(format, wrong.bytes());
-    // With another file right behind it, and with its end cut off.
+    // With another file directly after it, and with its end cut off.
     judge(format, &[wrong.bytes(), valid.bytes()].concat());
     judge(format, &wrong.bytes()[..wrong.bytes().len() * 3 / 4]);
     Ok(())

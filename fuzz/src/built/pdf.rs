@@ -1,4 +1,4 @@
-//! PDF: objects with streams, a table that says where they stand, and updates behind it.
+//! PDF: objects with streams, a cross-reference table, and incremental updates.
 
 use arbitrary::{Result, Unstructured};
 
@@ -64,7 +64,7 @@ fn object(u: &mut Unstructured<'_>, draft: &mut Draft, number: usize, count: usi
     Ok(())
 }
 
-/// A table of sections, with the trailer and the end; where it begins.
+/// Writes a table of sections, the trailer and the end; returns where the table begins.
 fn table(
     draft: &mut Draft,
     sections: &[(usize, &[usize])],

@@ -1,4 +1,4 @@
-//! PNG: pixels of every depth, cut into chunks anywhere.
+//! PNG: pixels of every depth, divided into chunks anywhere.
 
 use arbitrary::{Result, Unstructured};
 
@@ -51,7 +51,7 @@ pub(super) fn build(u: &mut Unstructured<'_>, draft: &mut Draft) -> Result<()> {
     chunk(draft, b"IEND", |_| Ok(()))
 }
 
-/// A chunk, with its length and the checksum of what it has in the end.
+/// Writes a chunk, with its length and the checksum of its final contents.
 fn chunk(
     draft: &mut Draft,
     name: &[u8; 4],

@@ -1,4 +1,4 @@
-//! Zip: members stored and deflated, with sizes before or behind them, narrow or wide; as an archive
+//! Zip: members stored and deflated, with sizes before or after them, narrow or wide; as an archive
 //! and as documents.
 
 use arbitrary::{Result, Unstructured};
@@ -7,7 +7,7 @@ use super::deflate::{data, deflate};
 use super::draft::Draft;
 use crate::checksum::crc32;
 
-/// Names of what the directory must have, too.
+/// The properties of a member that the directory repeats.
 struct Member {
     name: String,
     method: usize,
@@ -18,7 +18,7 @@ struct Member {
     offset: usize,
 }
 
-/// What documents begin with.
+/// The first names in documents.
 const NAMES: [&[&str]; 5] = [
     &["a.txt", "b/c.bin"],
     &["[Content_Types].xml", "_rels/.rels", "word/document.xml"],
