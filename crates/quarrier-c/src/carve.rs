@@ -80,7 +80,8 @@ impl Default for CarveOptions {
     }
 }
 
-// SAFETY: numbers and pointers, of which the first is the size.
+// SAFETY: the fields are numbers and pointers, so that any bytes are a value; the first is a
+// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
 unsafe impl Sized for CarveOptions {}
 
 /// A file that was carved. All pointers live as long as the callback that gets it.
@@ -128,7 +129,10 @@ pub unsafe extern "C" fn quarrier_carve(
     report: *mut *mut Report,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `report` are NULL or writable; `options` is NULL
+    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // `name` is NULL or ends with a zero byte; `stop` is NULL or alive, and all threads share it as
+    // a pointer to const during the call.
     unsafe {
         run(error, || {
             let request = request(&structure(options, "options")?)?;
@@ -152,7 +156,10 @@ pub unsafe extern "C" fn quarrier_carve_source(
     report: *mut *mut Report,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `report` are NULL or writable; `options` is NULL
+    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // `source` and `stop` are NULL or alive, and all threads share them as pointers to const during
+    // the call.
     unsafe {
         run(error, || {
             let request = request(&structure(options, "options")?)?;
@@ -164,9 +171,10 @@ pub unsafe extern "C" fn quarrier_carve_source(
 }
 
 /// # Safety
-/// The pointers in the options are NULL or of text.
+/// The pointers in `given` are NULL or point to text that ends with a zero byte.
 unsafe fn request(given: &CarveOptions) -> Result<Carve, Failure> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that all three are NULL or end with a zero byte, and that they
+    // outlive this call.
     let (folder, types, signatures) = unsafe {
         (
             path(given.folder, "folder")?,
@@ -200,7 +208,7 @@ unsafe fn request(given: &CarveOptions) -> Result<Carve, Failure> {
 }
 
 /// # Safety
-/// `report` is NULL or can be written to.
+/// `report` is NULL or writable.
 unsafe fn carve(
     request: &Carve,
     place: Place<'_>,
@@ -226,21 +234,23 @@ unsafe fn carve(
         Some(Err(_)) if is_refused => Err(Failure::Stopped),
         Some(Err(error)) => Err(error.into()),
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `report` is NULL or writable.
     unsafe { sum.hand_out(report) };
     ended
 }
 
-/// Hands rows to the caller, one at a time.
+/// Hands files to the caller's callback, one at a time.
 struct Rows {
     callback: CarvedCallback,
     context: *mut c_void,
-    /// How many; taken while the callback runs.
+    /// The number of files handed out. The thread that runs the callback holds the lock.
     given: Mutex<u64>,
     is_refused: AtomicBool,
 }
 
-// SAFETY: the context is handed on and not looked at; the header says that callbacks come from any thread.
+// SAFETY: this type never dereferences `context`; it only passes it to the callback, under the lock
+// of `given`, and the header says that callbacks run on any thread, one at a time. All other fields
+// are `Sync`.
 unsafe impl Sync for Rows {}
 
 impl Rows {
@@ -249,7 +259,7 @@ impl Rows {
         Rows { callback, context, given, is_refused }
     }
 
-    /// Whether the caller wants more.
+    /// Calls back with one file, and returns whether the caller wants more.
     fn hand(
         &self,
         row: &Row,
@@ -278,7 +288,8 @@ impl Rows {
             path: path.as_ptr(),
             container: container.as_ref().map_or(std::ptr::null(), |text| text.as_ptr()),
         };
-        // SAFETY: the header says what the callback may do; its file lives until it returns.
+        // SAFETY: the header gives the signature of the callback and tells the caller what it may
+        // do. `file` and all that it points to (`texts`, `container`, `extents`) outlive the call.
         unsafe { callback(&raw const file, self.context) == 0 }
     }
 }

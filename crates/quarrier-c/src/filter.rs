@@ -52,7 +52,8 @@ impl Default for FilterOptions {
     }
 }
 
-// SAFETY: numbers and pointers, of which the first is the size.
+// SAFETY: the fields are numbers and pointers, so that any bytes are a value; the first is a
+// `usize`; the structure ends without padding.
 unsafe impl Sized for FilterOptions {}
 
 /// A message. All pointers live as long as the callback that gets it.
@@ -87,7 +88,10 @@ pub unsafe extern "C" fn quarrier_filter(
     report: *mut *mut Report,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `report` are NULL or writable; `options` is NULL
+    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // `condition` and `name` are NULL or end with a zero byte; `stop` is NULL or alive, and all
+    // threads share it as a pointer to const during the call.
     unsafe {
         run(error, || {
             let options = structure(options, "options")?;
@@ -116,7 +120,11 @@ pub unsafe extern "C" fn quarrier_filter_stream(
     report: *mut *mut Report,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `report` are NULL or writable; `options` is NULL
+    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // `condition` and `name` are NULL or end with a zero byte; `stop` is NULL or alive, and all
+    // threads share it as a pointer to const during the call. `stream` is not NULL, as was checked,
+    // and the caller gives it to be written to.
     unsafe {
         run(error, || {
             if stream.is_null() {
@@ -138,9 +146,10 @@ pub unsafe extern "C" fn quarrier_filter_stream(
 }
 
 /// # Safety
-/// The pointers in the options are NULL or of text.
+/// The pointers in `given` are NULL or point to text that ends with a zero byte.
 unsafe fn filter(condition: &str, given: &FilterOptions) -> Result<Filter, Failure> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that all three are NULL or end with a zero byte, and that they
+    // outlive this call.
     let (format, columns, rejects) = unsafe {
         (
             optional_text(given.format, "format")?,
@@ -161,22 +170,22 @@ unsafe fn filter(condition: &str, given: &FilterOptions) -> Result<Filter, Failu
 }
 
 /// # Safety
-/// The pointer is NULL or valid.
+/// `stop` is NULL or valid, and no thread has exclusive use of it.
 unsafe fn filtered(
     filter: &Filter,
     sources: &Sources,
     stop: *const Stop,
     watch: &mut dyn Watch,
 ) -> Result<Filtered, quarrier::Error> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises what `Stop::flag` requires.
     let flag = unsafe { Stop::flag(stop) };
     filter.run(sources, &host::opener(&flag), &flag, watch)
 }
 
-/// Hands the report out, and what the run came to otherwise.
+/// Hands out the report, and returns how the run ended.
 ///
 /// # Safety
-/// `place` is NULL or can be written to.
+/// `place` is NULL or writable.
 unsafe fn ended(
     ran: Result<Filtered, quarrier::Error>,
     mut report: Report,
@@ -190,12 +199,12 @@ unsafe fn ended(
         }
         Err(error) => Err(error.into()),
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `place` is NULL or writable.
     unsafe { report.hand_out(place) };
     ended
 }
 
-/// Hands messages to the caller.
+/// Hands messages to the caller's callback.
 struct Messages {
     callback: MessageCallback,
     context: *mut c_void,
@@ -203,7 +212,8 @@ struct Messages {
     report: Report,
 }
 
-// SAFETY: the context is handed on and not looked at; the header says that callbacks come from any thread.
+// SAFETY: this type never dereferences `context`; it only passes it to the callback, and the header
+// says that callbacks run on any thread. All other fields are `Send`.
 unsafe impl Send for Messages {}
 
 impl Watch for Messages {
@@ -217,7 +227,9 @@ impl Watch for Messages {
                 data: message.bytes.as_ptr().cast(),
                 length: message.bytes.len(),
             };
-            // SAFETY: the header says what the callback may do; its message lives until it returns.
+            // SAFETY: the header gives the signature of the callback and tells the caller what it
+            // may do. `shown` and all that it points to (`source`, the bytes of the message)
+            // outlive the call.
             if unsafe { callback(&raw const shown, self.context) } != 0 {
                 self.is_refused = true;
                 return Err(io::Error::other("the callback wants no more"));
@@ -231,7 +243,7 @@ impl Watch for Messages {
     }
 }
 
-/// Gathers rows.
+/// Collects rows.
 #[derive(Default)]
 struct Batches {
     schema: Option<SchemaRef>,

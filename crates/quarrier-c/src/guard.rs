@@ -1,4 +1,4 @@
-//! Where calls come in: panics end here, and failures become what C understands.
+//! Entry points of calls: they catch panics, and turn failures into statuses and errors for C.
 
 use std::sync::Once;
 
@@ -6,7 +6,7 @@ use quarrier_core::panics;
 
 use crate::error::{Error, Failure, Status};
 
-/// Sees that panics print nothing: they become errors.
+/// Makes panics silent: they become errors.
 fn quiet() {
     static QUIET: Once = Once::new();
     if !QUIET.is_completed() {
@@ -14,10 +14,10 @@ fn quiet() {
     }
 }
 
-/// Runs a call that can fail, and hands out its failure where somebody wants it.
+/// Runs a call that can fail, and stores the error in `error` if the caller wants it.
 ///
 /// # Safety
-/// `error` is NULL or can be written to.
+/// `error` is NULL or writable.
 #[inline]
 pub(crate) unsafe fn run(
     error: *mut *mut Error,
@@ -29,23 +29,24 @@ pub(crate) unsafe fn run(
         Ok(Err(failure)) => failure,
         Err(panicked) => Failure::Internal(panicked.to_string()),
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `error` is NULL or writable.
     unsafe { hand_out(failure, error) }
 }
 
 /// # Safety
-/// `error` is NULL or can be written to.
+/// `error` is NULL or writable.
 #[cold]
 unsafe fn hand_out(failure: Failure, error: *mut *mut Error) -> Status {
     let status = failure.status();
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `error` is NULL or writable; being a `*mut *mut Error` of C,
+    // it is aligned, and nobody else uses it during the call.
     if let Some(place) = unsafe { error.as_mut() } {
         *place = Box::into_raw(Box::new(failure.into_error()));
     }
     status
 }
 
-/// What a call that cannot fail returns; of a panic, `otherwise`.
+/// Runs a call that cannot fail, and returns its value; if it panics, `otherwise`.
 #[inline]
 pub(crate) fn value<T>(otherwise: T, call: impl FnOnce() -> T) -> T {
     quiet();

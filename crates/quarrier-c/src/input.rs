@@ -1,4 +1,4 @@
-//! Pointers that callers give, looked at before they are believed.
+//! Checks of the pointers that callers pass.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -6,36 +6,39 @@ use crate::error::Failure;
 
 const NULL: &str = "it is NULL";
 
-/// The object behind a pointer, shared with other threads.
+/// Borrows the object behind a pointer that several threads may share.
 ///
 /// # Safety
-/// The pointer is NULL, or valid for `'a` and nobody changes the object meanwhile.
+/// The pointer is NULL, or aligned and valid for `'a`, and nobody changes the object meanwhile.
 #[inline]
 pub(crate) unsafe fn object<'a, T>(
     pointer: *const T,
     name: &'static str,
 ) -> Result<&'a T, Failure> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that the pointer is NULL, or aligned, valid and unchanged for
+    // `'a`.
     unsafe { pointer.as_ref() }.ok_or(Failure::Argument(name, NULL))
 }
 
-/// The object behind a pointer, which the calling thread is alone with.
+/// Borrows the object behind a pointer that the calling thread uses alone.
 ///
 /// # Safety
-/// The pointer is NULL, or valid for `'a` and nobody else uses the object meanwhile.
+/// The pointer is NULL, or aligned and valid for `'a`, and nobody else uses the object meanwhile.
 #[inline]
 pub(crate) unsafe fn object_mut<'a, T>(
     pointer: *mut T,
     name: &'static str,
 ) -> Result<&'a mut T, Failure> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that the pointer is NULL, or aligned, valid and used by nobody
+    // else for `'a`.
     unsafe { pointer.as_mut() }.ok_or(Failure::Argument(name, NULL))
 }
 
-/// Text.
+/// Borrows text.
 ///
 /// # Safety
-/// The pointer is NULL, or of bytes that end with a zero and stay for `'a`.
+/// The pointer is NULL, or points to bytes that end with a zero byte, stay valid for `'a`, and do
+/// not change meanwhile.
 pub(crate) unsafe fn text<'a>(
     pointer: *const c_char,
     name: &'static str,
@@ -43,12 +46,13 @@ pub(crate) unsafe fn text<'a>(
     if pointer.is_null() {
         return Err(Failure::Argument(name, NULL));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the pointer is not NULL, and the caller promises a zero byte at the end and bytes
+    // that stay valid and unchanged for `'a`.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|_| Failure::Argument(name, "it is not UTF-8"))
 }
 
-/// Text that may be left out.
+/// Borrows text that the caller may leave out.
 ///
 /// # Safety
 /// As for [`text`].
@@ -59,28 +63,28 @@ pub(crate) unsafe fn optional_text<'a>(
     if pointer.is_null() {
         return Ok(None);
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller keeps the contract of `text`.
     unsafe { text(pointer, name) }.map(Some)
 }
 
-/// Bytes to read from; of a length of 0 the pointer is not looked at.
+/// Borrows bytes to read. For a length of 0 it does not look at the pointer.
 ///
 /// # Safety
-/// The pointer is NULL, or of `length` bytes that nobody changes for `'a`.
+/// The pointer is NULL, or valid for `length` bytes that nobody changes for `'a`.
 #[inline]
 pub(crate) unsafe fn bytes<'a>(
     pointer: *const c_void,
     length: usize,
     name: &'static str,
 ) -> Result<&'a [u8], Failure> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises `length` bytes, and any byte is a valid `u8`.
     unsafe { items(pointer.cast(), length, name) }
 }
 
-/// As [`bytes`], of any values.
+/// Borrows values to read, as [`bytes`] does.
 ///
 /// # Safety
-/// The pointer is NULL, or of `count` values that nobody changes for `'a`.
+/// The pointer is NULL, or valid for `count` values that nobody changes for `'a`.
 #[inline]
 pub(crate) unsafe fn items<'a, T>(
     pointer: *const T,
@@ -91,15 +95,16 @@ pub(crate) unsafe fn items<'a, T>(
         return Ok(&[]);
     }
     check(pointer, count, name)?;
-    // SAFETY: as the caller promises; `check` has seen that it is aligned, not NULL, and no longer than any
-    // object may be.
+    // SAFETY: `check` has seen that the pointer is not NULL, that it is aligned, and that `count`
+    // values are at most `isize::MAX` bytes. The caller promises that all of them are there,
+    // initialised, and unchanged for `'a`.
     Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
 }
 
-/// Room for values; of a count of 0 the pointer is not looked at.
+/// Borrows room for values. For a count of 0 it does not look at the pointer.
 ///
 /// # Safety
-/// The pointer is NULL, or of `count` values that were written once and that nobody else uses for `'a`.
+/// The pointer is NULL, or valid for `count` initialised values that nobody else uses for `'a`.
 #[inline]
 pub(crate) unsafe fn items_mut<'a, T>(
     pointer: *mut T,
@@ -110,7 +115,9 @@ pub(crate) unsafe fn items_mut<'a, T>(
         return Ok(&mut []);
     }
     check(pointer, count, name)?;
-    // SAFETY: as for `items`.
+    // SAFETY: `check` has seen that the pointer is not NULL, that it is aligned, and that `count`
+    // values are at most `isize::MAX` bytes. The caller promises that all of them are there,
+    // initialised, and used by nobody else for `'a`.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, count) })
 }
 
@@ -129,19 +136,20 @@ fn check<T>(pointer: *const T, count: usize, name: &'static str) -> Result<(), F
 /// Stores a result where the caller wants it.
 ///
 /// # Safety
-/// The pointer is NULL or can be written to.
+/// The pointer is NULL, or aligned and writable.
 #[inline]
 pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     if !place.is_null() {
-        // SAFETY: as the caller promises.
+        // SAFETY: it is not NULL, and the caller promises that it is aligned and writable. `write`
+        // does not read the old value.
         unsafe { place.write(value) };
     }
 }
 
-/// Stores an object where the caller wants it, who frees it.
+/// Stores a new object where the caller wants it; the caller frees it.
 ///
 /// # Safety
-/// The pointer is NULL or can be written to.
+/// The pointer is NULL, or aligned and writable.
 pub(crate) unsafe fn put_new<T>(
     place: *mut *mut T,
     name: &'static str,
@@ -150,34 +158,36 @@ pub(crate) unsafe fn put_new<T>(
     if place.is_null() {
         return Err(Failure::Argument(name, NULL));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: it is not NULL, and the caller promises that it is aligned and writable. `write` does
+    // not read the old value.
     unsafe { place.write(Box::into_raw(Box::new(value))) };
     Ok(())
 }
 
-/// Frees an object that [`put_new`] handed out.
+/// Frees an object from [`put_new`].
 ///
 /// # Safety
-/// The pointer is NULL, or from `put_new` and not freed yet.
+/// The pointer is NULL, or comes from `put_new` of the same type and was not freed yet.
 pub(crate) unsafe fn free<T>(pointer: *mut T) {
     if !pointer.is_null() {
-        // SAFETY: as the caller promises.
+        // SAFETY: it is not NULL, so that the caller promises that it comes from the
+        // `Box::into_raw` of `put_new` and that nobody has freed it.
         drop(unsafe { Box::from_raw(pointer) });
     }
 }
 
-/// A structure of plain numbers and pointers that begins with its size in bytes, and grows at its end from
-/// version to version.
+/// A structure of numbers and pointers. It begins with its own size in bytes, and later versions
+/// add fields at its end.
 ///
 /// # Safety
-/// Any bytes are a value of the type, its first field is a `usize`, and it has no padding at its end that
-/// later versions fill.
+/// Any bytes are a value of the type, its first field is a `usize`, and no field lies where an
+/// earlier version has padding at its end.
 pub(crate) unsafe trait Sized: Copy + Default {}
 
-/// A structure of the caller's; what it does not know of is as in the default.
+/// Copies a structure of the caller's. Fields that the caller's version lacks have their defaults.
 ///
 /// # Safety
-/// The pointer is NULL, or that of a structure that is as long as it says.
+/// The pointer is NULL, or points to a structure of as many bytes as its first field says.
 pub(crate) unsafe fn structure<T: Sized>(
     pointer: *const T,
     name: &'static str,
@@ -186,20 +196,23 @@ pub(crate) unsafe fn structure<T: Sized>(
     if pointer.is_null() {
         return Ok(value);
     }
-    // SAFETY: as the caller promises, and by the trait every such structure begins with its size.
+    // SAFETY: the pointer is not NULL, and the caller promises a structure there, which by the
+    // contract of `Sized` begins with a `usize`; the read needs no alignment.
     let struct_bytes = unsafe { pointer.cast::<usize>().read_unaligned() };
     let bytes = usable(struct_bytes, size_of::<T>(), name)?;
-    // SAFETY: both have so many bytes, and by the trait any of them are a value.
+    // SAFETY: `usable` has limited `bytes` to the size of both structures: the caller's has
+    // `struct_bytes`, and `value` has `size_of::<T>()`. `value` is a local, so that they do not
+    // overlap. By the contract of `Sized` any bytes are a `T`.
     unsafe {
         std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), (&raw mut value).cast::<u8>(), bytes)
     };
     Ok(value)
 }
 
-/// Fills a structure of the caller's, as far as that knows the fields; its size stays.
+/// Writes to the fields of a structure of the caller's that its version has; its size stays.
 ///
 /// # Safety
-/// The pointer is NULL, or that of a structure that is as long as it says.
+/// The pointer is NULL, or points to a writable structure of as many bytes as its first field says.
 pub(crate) unsafe fn fill<T: Sized>(
     pointer: *mut T,
     value: &T,
@@ -208,11 +221,14 @@ pub(crate) unsafe fn fill<T: Sized>(
     if pointer.is_null() {
         return Err(Failure::Argument(name, NULL));
     }
-    // SAFETY: as the caller promises, and by the trait every such structure begins with its size.
+    // SAFETY: the pointer is not NULL, and the caller promises a structure there, which by the
+    // contract of `Sized` begins with a `usize`; the read needs no alignment.
     let struct_bytes = unsafe { pointer.cast::<usize>().read_unaligned() };
     let bytes = usable(struct_bytes, size_of::<T>(), name)?;
     let skipped = size_of::<usize>();
-    // SAFETY: both have so many bytes.
+    // SAFETY: `usable` has limited `bytes` to the size of both structures, and has refused fewer
+    // bytes than `skipped`. The caller's structure is not the library's `value`, so that they do
+    // not overlap.
     unsafe {
         let from = (&raw const *value).cast::<u8>().add(skipped);
         std::ptr::copy_nonoverlapping(from, pointer.cast::<u8>().add(skipped), bytes - skipped);
@@ -220,7 +236,7 @@ pub(crate) unsafe fn fill<T: Sized>(
     Ok(())
 }
 
-/// The bytes of a structure that both sides know.
+/// Returns how many bytes of a structure both sides know.
 fn usable(struct_bytes: usize, known_bytes: usize, name: &'static str) -> Result<usize, Failure> {
     if struct_bytes < size_of::<usize>() || struct_bytes > STRUCT_BYTES_MAX {
         return Err(Failure::Argument(name, "set its struct_bytes to its sizeof"));
@@ -228,5 +244,5 @@ fn usable(struct_bytes: usize, known_bytes: usize, name: &'static str) -> Result
     Ok(struct_bytes.min(known_bytes))
 }
 
-/// No structure will ever be as long; what says so was not initialised.
+/// Longer than any structure will be: a greater size comes from memory that was not initialised.
 const STRUCT_BYTES_MAX: usize = 4096;

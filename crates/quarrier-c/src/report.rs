@@ -42,13 +42,13 @@ impl Report {
         self.rejected += rejected;
     }
 
-    /// Hands it to who wants it.
+    /// Hands the report to the caller if it is wanted.
     ///
     /// # Safety
-    /// The pointer is NULL or can be written to.
+    /// The pointer is NULL or writable.
     pub(crate) unsafe fn hand_out(self, place: *mut *mut Report) {
         if !place.is_null() {
-            // SAFETY: as the caller promises.
+            // SAFETY: it is not NULL, and the caller promises that it is writable.
             unsafe { place.write(Box::into_raw(Box::new(self))) };
         }
     }
@@ -57,28 +57,32 @@ impl Report {
 /// Bytes of the sources that were worked on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_bytes(report: *const Report) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { report.as_ref() }.map_or(0, |report| report.bytes)
 }
 
 /// Findings, files or messages: what the callback was called with, or was counted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_rows(report: *const Report) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { report.as_ref() }.map_or(0, |report| report.rows)
 }
 
 /// Messages that were left out because they do not parse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_rejected(report: *const Report) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { report.as_ref() }.map_or(0, |report| report.rejected)
 }
 
 /// The time it took.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_seconds(report: *const Report) -> f64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `report` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { report.as_ref() }.map_or(0.0, |report| report.elapsed.as_secs_f64())
 }
 
@@ -91,7 +95,8 @@ pub unsafe extern "C" fn quarrier_report_unreadable(
     source: *mut *const c_char,
     span: *mut Span,
 ) -> bool {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `source` and `span` are NULL or writable; `report` is NULL
+    // or alive, and all threads share it as a pointer to const during the call.
     value(false, || unsafe {
         let lost = report.as_ref().and_then(|report| report.unreadable.get(index));
         let Some((name, range)) = lost else { return false };
@@ -104,6 +109,7 @@ pub unsafe extern "C" fn quarrier_report_unreadable(
 /// Frees a report.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_report_free(report: *mut Report) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `report` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(report) });
 }

@@ -107,7 +107,8 @@ impl Default for SearchOptions {
     }
 }
 
-// SAFETY: numbers and pointers, of which the first is the size.
+// SAFETY: the fields are numbers and pointers, so that any bytes are a value; the first is a
+// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
 unsafe impl Sized for SearchOptions {}
 
 /// A finding. All pointers live as long as the callback that gets it.
@@ -136,10 +137,11 @@ pub type FindingCallback =
 
 impl Settings {
     /// # Safety
-    /// The pointers in the options are NULL or of text.
+    /// The pointers in `given` are NULL or point to text that ends with a zero byte.
     unsafe fn of(given: &SearchOptions) -> Result<Settings, Failure> {
         let refused = Failure::Refused;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that all four are NULL or end with a zero byte, and that they
+        // outlive this call.
         let (engine, device, encodings, features) = unsafe {
             (
                 optional_text(given.engine, "engine")?.unwrap_or("auto"),
@@ -215,7 +217,8 @@ pub unsafe extern "C" fn quarrier_search_new(
     search: *mut *mut Search,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `search` are NULL or writable; `options` is NULL
+    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte.
     unsafe {
         run(error, || {
             let settings = Settings::of(&structure(options, "options")?)?;
@@ -227,7 +230,8 @@ pub unsafe extern "C" fn quarrier_search_new(
 /// Frees a search.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_search_free(search: *mut Search) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `search` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(search) });
 }
 
@@ -239,7 +243,9 @@ pub unsafe extern "C" fn quarrier_search_add_text(
     name: *const c_char,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `pattern` and `name` are NULL
+    // or end with a zero byte; `search` is NULL or alive, and only this thread uses it, as it is
+    // passed without const.
     unsafe {
         run(error, || {
             let pattern = Pattern::literal(text(pattern, "pattern")?)?;
@@ -257,7 +263,9 @@ pub unsafe extern "C" fn quarrier_search_add_bytes(
     name: *const c_char,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `name` is NULL or ends with a
+    // zero byte; `search` is NULL or alive, and only this thread uses it, as it is passed without
+    // const; `data` holds `length` bytes that nobody changes during the call.
     unsafe {
         run(error, || {
             let data = bytes(data, length, "data")?;
@@ -275,7 +283,9 @@ pub unsafe extern "C" fn quarrier_search_add_hex(
     name: *const c_char,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `pattern` and `name` are NULL
+    // or end with a zero byte; `search` is NULL or alive, and only this thread uses it, as it is
+    // passed without const.
     unsafe {
         run(error, || {
             let pattern = Pattern::hex(text(pattern, "pattern")?)?;
@@ -292,7 +302,9 @@ pub unsafe extern "C" fn quarrier_search_add_regex(
     name: *const c_char,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `pattern` and `name` are NULL
+    // or end with a zero byte; `search` is NULL or alive, and only this thread uses it, as it is
+    // passed without const.
     unsafe {
         run(error, || {
             let pattern = Pattern::regex(text(pattern, "pattern")?)?;
@@ -308,7 +320,9 @@ pub unsafe extern "C" fn quarrier_search_add_file(
     file: *const c_char,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `file` is NULL or ends with a
+    // zero byte; `search` is NULL or alive, and only this thread uses it, as it is passed without
+    // const.
     unsafe {
         run(error, || {
             let search = object_mut(search, "search")?;
@@ -332,7 +346,9 @@ pub unsafe extern "C" fn quarrier_search_run(
     report: *mut *mut Report,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `report` are NULL or writable; `name` is NULL or
+    // ends with a zero byte; `search` and `stop` are NULL or alive, and all threads share them as
+    // pointers to const during the call.
     unsafe {
         run(error, || {
             let request = object(search, "search")?.request()?;
@@ -356,7 +372,9 @@ pub unsafe extern "C" fn quarrier_search_run_source(
     report: *mut *mut Report,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `report` are NULL or writable; `search`,
+    // `source` and `stop` are NULL or alive, and all threads share them as pointers to const during
+    // the call.
     unsafe {
         run(error, || {
             let request = object(search, "search")?.request()?;
@@ -369,7 +387,7 @@ pub unsafe extern "C" fn quarrier_search_run_source(
     }
 }
 
-/// Who gets the findings.
+/// Passes findings to the caller.
 struct Found {
     stop: Arc<AtomicBool>,
     names: Vec<CString>,
@@ -379,20 +397,21 @@ struct Found {
     is_ended: Option<Failure>,
 }
 
-/// The caller's pointer, which is handed on and not looked at.
+/// A pointer of the caller's that is passed on and never dereferenced.
 #[derive(Clone, Copy)]
 struct Context(*mut c_void);
 
 impl Context {
-    /// A method, so that closures capture the whole of it: the pointer alone stays on its thread.
+    /// A method, so that closures capture the whole value, which is `Send`, and not its pointer.
     fn get(self) -> *mut c_void {
         self.0
     }
 }
 
-// SAFETY: only callbacks use it, and the header says that they come from any thread.
+// SAFETY: nothing here dereferences the pointer, and the header says that callbacks run on any
+// thread.
 unsafe impl Send for Context {}
-// SAFETY: a reference to it shows the pointer alone, and callbacks never overlap.
+// SAFETY: a shared reference gives only a copy of the pointer, which nothing here dereferences.
 unsafe impl Sync for Context {}
 
 impl Found {
@@ -457,7 +476,9 @@ impl Found {
                     found_length: copy.len(),
                 };
                 rows += 1;
-                // SAFETY: the header says what the callback may do; its finding lives until it returns.
+                // SAFETY: the header gives the signature of the callback and tells the caller what
+                // it may do. `shown` and all that it points to (the name of the source, `names`,
+                // `copy`) outlive the call.
                 if unsafe { callback(&raw const shown, context.get()) } != 0 {
                     is_refused = true;
                     return ControlFlow::Break(());

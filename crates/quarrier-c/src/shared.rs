@@ -20,7 +20,7 @@ pub unsafe extern "C" fn quarrier_shared_region_new(
     region: *mut *mut SharedRegion,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `region` are NULL or writable.
     unsafe {
         run(error, || {
             let made = quarrier_core::region::SharedRegion::new(length)?;
@@ -38,7 +38,9 @@ pub unsafe extern "C" fn quarrier_shared_region_from_fd(
     region: *mut *mut SharedRegion,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says, and no slice of the region is made here.
+    // SAFETY: the header requires that `error` and `region` are NULL or writable, and that nobody
+    // makes the file shorter; this crate makes no slice of the region. `fd` is not negative, and
+    // the borrow ends when it is duplicated.
     unsafe {
         run(error, || {
             if fd < 0 {
@@ -56,7 +58,8 @@ pub unsafe extern "C" fn quarrier_shared_region_from_fd(
 /// The memory. It lives as long as the region, and any thread may write to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_data(region: *const SharedRegion) -> *mut c_void {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `region` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     let region = unsafe { region.as_ref() };
     region.map_or(std::ptr::null_mut(), |region| region.region.as_ptr().as_ptr().cast())
 }
@@ -64,20 +67,23 @@ pub unsafe extern "C" fn quarrier_shared_region_data(region: *const SharedRegion
 /// Its length in bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_length(region: *const SharedRegion) -> usize {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `region` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { region.as_ref() }.map_or(0, |region| region.region.len())
 }
 
 /// Its descriptor, which stays the region's; -1 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_fd(region: *const SharedRegion) -> i32 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `region` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { region.as_ref() }.map_or(-1, |region| region.region.as_fd().as_raw_fd())
 }
 
 /// Frees a region; other processes keep theirs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_shared_region_free(region: *mut SharedRegion) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `region` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(region) });
 }

@@ -64,7 +64,8 @@ impl Default for OpenOptions {
     }
 }
 
-// SAFETY: numbers and a pointer, of which the first is the size.
+// SAFETY: the fields are numbers and a pointer, so that any bytes are a value; the first is a
+// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
 unsafe impl Sized for OpenOptions {}
 
 /// What the reads of a remote source cost so far.
@@ -86,7 +87,8 @@ pub struct RemoteCounters {
     pub retries: u64,
 }
 
-// SAFETY: numbers, of which the first is the size.
+// SAFETY: the fields are numbers, so that any bytes are a value; the first is a `usize`; the
+// structure ends without padding.
 unsafe impl Sized for RemoteCounters {}
 
 impl Source {
@@ -144,7 +146,9 @@ pub unsafe extern "C" fn quarrier_source_open(
     source: *mut *mut Source,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `source` are NULL or writable; `options` is NULL
+    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // `name` is NULL or ends with a zero byte.
     unsafe {
         run(error, || {
             let options = structure(options, "options")?;
@@ -187,7 +191,10 @@ pub unsafe extern "C" fn quarrier_source_of_memory(
     source: *mut *mut Source,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `source` are NULL or writable, that `name` is
+    // NULL or ends with a zero byte, and that `data` holds `length` bytes that stay until the
+    // caller frees the source. `items` has found `data` neither NULL nor too long; a source of 0
+    // bytes reads nothing.
     unsafe {
         run(error, || {
             let name = text(name, "name")?;
@@ -210,7 +217,9 @@ pub unsafe extern "C" fn quarrier_source_of_memory(
 /// Frees a source.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_free(source: *mut Source) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `source` is NULL or comes from this library, that no other
+    // thread uses it any more, and that the caller frees it once. The reference of `as_ref` ends
+    // before `free`.
     value((), || unsafe {
         // In a child, the thread that would have to end is not there.
         match source.as_ref() {
@@ -223,14 +232,16 @@ pub unsafe extern "C" fn quarrier_source_free(source: *mut Source) {
 /// The path or URL, without what is secret in it. It lives as long as the source.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_name(source: *const Source) -> *const c_char {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `source` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { source.as_ref() }.map_or(c"".as_ptr(), |source| source.name.as_ptr())
 }
 
 /// The length in bytes when it was opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_length(source: *const Source) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `source` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe {
         let source = object(source, "source").and_then(|source| source.source());
         source.map_or(0, |source| source.length())
@@ -247,7 +258,9 @@ pub unsafe extern "C" fn quarrier_source_read(
     read: *mut usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `read` are NULL or writable; `source` is NULL or
+    // alive, and all threads share it as a pointer to const during the call; `buffer` has room for
+    // `length` bytes that nobody else uses during the call.
     unsafe {
         run(error, || {
             let buffer = items_mut(buffer.cast::<u8>(), length, "buffer")?;
@@ -269,7 +282,10 @@ pub unsafe extern "C" fn quarrier_source_read_many(
     length: usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `source` is NULL or alive, and
+    // all threads share it as a pointer to const during the call; `spans` holds `span_count` values
+    // that nobody changes during the call; `buffer` has room for `length` bytes that nobody else
+    // uses during the call.
     unsafe {
         run(error, || {
             let source = object(source, "source")?;
@@ -315,7 +331,9 @@ pub unsafe extern "C" fn quarrier_source_counters(
     counters: *mut RemoteCounters,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `counters` is NULL or as long
+    // as its `struct_bytes` says; `source` is NULL or alive, and all threads share it as a pointer
+    // to const during the call.
     unsafe {
         run(error, || {
             let counts = match &object(source, "source")?.bytes {

@@ -1,4 +1,4 @@
-//! How a call is ended from outside.
+//! Requests from outside to end a call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +13,17 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// The flag behind a pointer; a new one where the caller gave none.
+    /// Returns the flag behind a pointer, or a new one if the caller passed none.
     ///
     /// # Safety
-    /// The pointer is NULL or valid.
+    /// The pointer is NULL or valid, and no thread has exclusive use of it.
     pub(crate) unsafe fn flag(stop: *const Stop) -> Arc<AtomicBool> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that the pointer is NULL, or valid and only shared.
         unsafe { stop.as_ref() }.map_or_else(Arc::default, |stop| Arc::clone(&stop.flag))
     }
 }
 
-/// What a run comes to that may have been stopped.
+/// Returns an error if the run was stopped.
 pub(crate) fn unless(stopped: &AtomicBool) -> Result<(), Failure> {
     if stopped.load(Ordering::Relaxed) { Err(Failure::Stopped) } else { Ok(()) }
 }
@@ -31,14 +31,15 @@ pub(crate) fn unless(stopped: &AtomicBool) -> Result<(), Failure> {
 /// Makes one that is not requested. Free it with quarrier_stop_free() after the calls that have it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_stop_new(stop: *mut *mut Stop, error: *mut *mut Error) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `stop` are NULL or writable.
     unsafe { run(error, || put_new(stop, "stop", Stop { flag: Arc::default() })) }
 }
 
 /// Asks the calls that have it to end. A signal handler may do that. It cannot be taken back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_stop_request(stop: *const Stop) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `stop` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     if let Some(stop) = unsafe { stop.as_ref() } {
         stop.flag.store(true, Ordering::Relaxed);
     }
@@ -47,13 +48,15 @@ pub unsafe extern "C" fn quarrier_stop_request(stop: *const Stop) {
 /// Whether it was requested.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_stop_is_requested(stop: *const Stop) -> bool {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `stop` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { stop.as_ref() }.is_some_and(|stop| stop.flag.load(Ordering::Relaxed))
 }
 
 /// Frees one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_stop_free(stop: *mut Stop) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `stop` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(stop) });
 }

@@ -53,7 +53,8 @@ impl Default for TableOptions {
     }
 }
 
-// SAFETY: numbers and pointers, of which the first is the size.
+// SAFETY: the fields are numbers and pointers, so that any bytes are a value; the first is a
+// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
 unsafe impl Sized for TableOptions {}
 
 /// Loads the messages of what a name stands for: a path, all files of a glob, a URL; compressed or not.
@@ -66,7 +67,10 @@ pub unsafe extern "C" fn quarrier_table_load(
     table: *mut *mut Table,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `table` are NULL or writable; `options` is NULL
+    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // `name` is NULL or ends with a zero byte; `stop` is NULL or alive, and all threads share it as
+    // a pointer to const during the call.
     unsafe {
         run(error, || {
             let options = structure(options, "options")?;
@@ -94,8 +98,10 @@ pub unsafe extern "C" fn quarrier_table_import(
     table: *mut *mut Table,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says; the stream is what the Arrow C stream interface
-    // says, and `from_raw` leaves one behind that is released.
+    // SAFETY: the header requires that `error` and `table` are NULL or writable, and that `stop` is
+    // NULL or alive and only shared. `stream` is not NULL, as was checked, and the header requires
+    // a stream of the Arrow C stream interface. `from_raw` takes it over and leaves one that is
+    // released, so that nothing releases it twice.
     unsafe {
         run(error, || {
             if stream.is_null() {
@@ -120,7 +126,9 @@ pub unsafe extern "C" fn quarrier_table_export(
     stream: *mut FFI_ArrowArrayStream,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `table` is NULL or alive, and
+    // all threads share it as a pointer to const during the call. `stream` is not NULL, as was
+    // checked, and the caller gives it to be written to.
     unsafe {
         run(error, || {
             if stream.is_null() {
@@ -144,7 +152,9 @@ pub unsafe extern "C" fn quarrier_table_query(
     answer: *mut *mut Table,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `answer` are NULL or writable; `sql` is NULL or
+    // ends with a zero byte; `table` and `stop` are NULL or alive, and all threads share them as
+    // pointers to const during the call.
     unsafe {
         run(error, || {
             let (table, sql) = (object(table, "table")?, text(sql, "sql")?);
@@ -165,7 +175,11 @@ pub unsafe extern "C" fn quarrier_table_query_many(
     answers: *mut *mut Table,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable, that `table` and `stop` are
+    // NULL or alive, and that all threads share them as pointers to const during the call. `sqls`
+    // holds `count` texts, each NULL or ended by a zero byte. `answers` is not NULL, as was
+    // checked, and has room for `count` tables; there is one answer for each statement, so `place`
+    // is less than `count`.
     unsafe {
         run(error, || {
             let table = object(table, "table")?;
@@ -195,34 +209,39 @@ fn answers(
 /// How many rows there are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_rows(table: *const Table) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `table` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.rows()))
 }
 
 /// How many columns there are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_columns(table: *const Table) -> usize {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `table` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.columns().len()))
 }
 
 /// Bytes of memory that the columns take.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_memory_bytes(table: *const Table) -> usize {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `table` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe { table.as_ref() }.map_or(0, |table| table.table.nbytes()))
 }
 
 /// How many messages were left out when it was loaded, because they do not parse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_rejected(table: *const Table) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `table` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { table.as_ref() }.map_or(0, |table| table.rejected)
 }
 
 /// Frees a table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_table_free(table: *mut Table) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `table` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(table) });
 }

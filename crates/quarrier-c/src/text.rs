@@ -1,4 +1,4 @@
-//! Text for C.
+//! Conversion of text to and from C.
 
 use std::ffi::{CString, OsString, c_char};
 use std::os::unix::ffi::OsStringExt;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 use crate::error::Failure;
 
-/// Text as C has it: without the zero bytes that would end it early.
+/// Converts text to a C string. It drops zero bytes, which would end it early.
 pub(crate) fn c_text(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().filter(|&byte| byte != 0).collect();
     CString::new(bytes).unwrap_or_default()
 }
 
-/// The name of a source or file, which need not be UTF-8.
+/// Copies the name of a source or file, which need not be UTF-8.
 ///
 /// # Safety
-/// The pointer is NULL, or of bytes that end with a zero.
+/// The pointer is NULL, or points to bytes that end with a zero byte.
 pub(crate) unsafe fn file_name(
     pointer: *const c_char,
     name: &'static str,
@@ -23,12 +23,13 @@ pub(crate) unsafe fn file_name(
     if pointer.is_null() {
         return Err(Failure::Argument(name, "it is NULL"));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the pointer is not NULL, and the caller promises a zero byte at the end; the bytes
+    // are copied before this call returns.
     let text = unsafe { std::ffi::CStr::from_ptr(pointer) };
     Ok(OsString::from_vec(text.to_bytes().to_vec()))
 }
 
-/// A path that may be left out.
+/// Copies a path that the caller may leave out.
 ///
 /// # Safety
 /// As for [`file_name`].
@@ -39,6 +40,6 @@ pub(crate) unsafe fn path(
     if pointer.is_null() {
         return Ok(None);
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller keeps the contract of `file_name`.
     unsafe { file_name(pointer, name) }.map(|name| Some(name.into()))
 }

@@ -1,4 +1,4 @@
-//! Failures as they come from below, and what C gets of them.
+//! Failures of the crates below, and their translation into errors for C.
 
 use std::ffi::CString;
 use std::io;
@@ -7,14 +7,14 @@ use quarrier_sparse::Span as Range;
 
 use super::{Details, Error, Status};
 
-/// Why a call failed, before anybody asked for words.
+/// The reason why a call failed, not yet put into words.
 pub(crate) enum Failure {
     /// An argument, and what is wrong with it.
     Argument(&'static str, &'static str),
     Refused(String),
     Sparse(quarrier_sparse::Error),
     Facade(quarrier::Error),
-    /// A read of a source that is open.
+    /// A read of an open source failed.
     Read(String, io::Error),
     Arrow(String),
     Forked,
@@ -28,7 +28,7 @@ impl From<quarrier_sparse::Error> for Failure {
     }
 }
 
-/// Errors that the facade has a place for.
+/// Implements `From` for errors that `quarrier::Error` can hold.
 macro_rules! of_the_facade {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {
@@ -104,10 +104,10 @@ impl Failure {
         }
     }
 
-    /// The object that callers get.
+    /// Makes the object that callers get.
     pub(crate) fn into_error(self) -> Error {
         let mut message = self.message().into_bytes();
-        // Text of C ends with a zero byte, which a name or the content of a file may have.
+        // A zero byte ends text in C, and names and contents of files may have some.
         message.retain(|&byte| byte != 0);
         Error {
             status: self.status(),
@@ -204,7 +204,7 @@ fn of_io(error: &io::Error) -> Status {
     }
 }
 
-/// The number that the system gave, or 0.
+/// Returns the system's error number, or 0.
 fn errno(error: &quarrier::Error) -> i32 {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -217,7 +217,7 @@ fn errno(error: &quarrier::Error) -> i32 {
     0
 }
 
-/// The advice of the command line in the words of C.
+/// Rewords advice that names options of the command line for C.
 fn in_c(text: &str) -> String {
     let words = [
         ("; `quarrier query` answers it", ""),

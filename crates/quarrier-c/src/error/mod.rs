@@ -76,14 +76,16 @@ struct Details {
 /// Of which kind the error is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_status(error: *const Error) -> Status {
-    // SAFETY: the caller's pointer is NULL or that of an error.
+    // SAFETY: the header requires that `error` is NULL or an error that is not freed yet; nothing
+    // changes an error.
     unsafe { error.as_ref() }.map_or(Status::Ok, |error| error.status)
 }
 
 /// What went wrong, where, and what to try: one line. It lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_message(error: *const Error) -> *const c_char {
-    // SAFETY: the caller's pointer is NULL or that of an error.
+    // SAFETY: the header requires that `error` is NULL or an error that is not freed yet; nothing
+    // changes an error.
     let message = unsafe { error.as_ref() }.map(|error| error.message.as_c_str());
     message.unwrap_or_default().as_ptr()
 }
@@ -92,7 +94,8 @@ pub unsafe extern "C" fn quarrier_error_message(error: *const Error) -> *const c
 /// differs. False where it is about none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_span(error: *const Error, span: *mut Span) -> bool {
-    // SAFETY: the caller's pointers are NULL or valid.
+    // SAFETY: the header requires that `error` is NULL or an error that is not freed yet, which
+    // nothing changes, and that `span` is NULL or writable and used by this call alone.
     let (error, span) = unsafe { (error.as_ref(), span.as_mut()) };
     let Some(about) = error.and_then(|error| error.details.span) else { return false };
     if let Some(span) = span {
@@ -108,7 +111,9 @@ pub unsafe extern "C" fn quarrier_error_values(
     held: *mut u8,
     given: *mut u8,
 ) -> bool {
-    // SAFETY: the caller's pointers are NULL or valid.
+    // SAFETY: the header requires that `error` is NULL or an error that is not freed yet, which
+    // nothing changes, and that `held` and `given` are NULL or writable and used by this call
+    // alone.
     let (error, held, given) = unsafe { (error.as_ref(), held.as_mut(), given.as_mut()) };
     let Some(values) = error.and_then(|error| error.details.values) else { return false };
     if let Some(held) = held {
@@ -123,7 +128,8 @@ pub unsafe extern "C" fn quarrier_error_values(
 /// The error number (errno) where the system refused, else 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_errno(error: *const Error) -> i32 {
-    // SAFETY: the caller's pointer is NULL or that of an error.
+    // SAFETY: the header requires that `error` is NULL or an error that is not freed yet; nothing
+    // changes an error.
     unsafe { error.as_ref() }.map_or(0, |error| error.details.errno)
 }
 
@@ -131,7 +137,8 @@ pub unsafe extern "C" fn quarrier_error_errno(error: *const Error) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_free(error: *mut Error) {
     if !error.is_null() {
-        // SAFETY: every error that callers have comes from `Box::into_raw`, and is freed once.
+        // SAFETY: `error` is not NULL; callers get errors only from `Box::into_raw` of a
+        // `Box<Error>`, and the header lets them free each once.
         drop(unsafe { Box::from_raw(error) });
     }
 }

@@ -25,7 +25,8 @@ pub unsafe extern "C" fn quarrier_read_ahead_new(
     ahead: *mut *mut ReadAhead,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `ahead` are NULL or writable; `model` is NULL or
+    // as long as its `struct_bytes` says.
     unsafe {
         run(error, || {
             let made = match model.is_null() {
@@ -40,7 +41,8 @@ pub unsafe extern "C" fn quarrier_read_ahead_new(
 /// Frees a planner.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_read_ahead_free(ahead: *mut ReadAhead) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `ahead` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(ahead) });
 }
 
@@ -56,7 +58,9 @@ pub unsafe extern "C" fn quarrier_read_ahead_plan(
     count: *mut usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error`, `requests` and `count` are NULL or writable; `file`
+    // is NULL or alive, and all threads share it as a pointer to const during the call; `ahead` is
+    // NULL or alive, and only this thread uses it, as it is passed without const.
     unsafe {
         run(error, || {
             let (ahead, file) = (object_mut(ahead, "ahead")?, object(file, "file")?);
@@ -82,7 +86,8 @@ pub unsafe extern "C" fn quarrier_read_ahead_observe(
     let time = |seconds: f64, name| {
         Duration::try_from_secs_f64(seconds).map_err(|_| Failure::Argument(name, "it is no time"))
     };
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `ahead` is NULL or alive, and
+    // only this thread uses it, as it is passed without const.
     unsafe {
         run(error, || {
             let first_byte = time(first_byte_seconds, "first_byte_seconds")?;
@@ -96,7 +101,8 @@ pub unsafe extern "C" fn quarrier_read_ahead_observe(
 /// Bytes that come within the time of a request, as far as is known.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_read_ahead_reach_bytes(ahead: *const ReadAhead) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `ahead` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe { object(ahead, "ahead").map_or(0, |ahead| ahead.ahead.reach_bytes()) })
 }
 
@@ -104,7 +110,8 @@ pub unsafe extern "C" fn quarrier_read_ahead_reach_bytes(ahead: *const ReadAhead
 /// where the name says that its directory is at its end: then ask for the last 64 KiB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_read_ahead_first(name: *const c_char, head: *mut Span) -> bool {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `head` is NULL or writable; `name` is NULL or ends with a
+    // zero byte.
     value(false, || unsafe {
         let first = text(name, "name").map(quarrier_sparse::ReadAhead::first);
         match first {

@@ -24,7 +24,10 @@ pub unsafe extern "C" fn quarrier_sparse_file_need_many(
     count: *mut usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `count` are NULL or writable; `file` is NULL or
+    // alive, and all threads share it as a pointer to const during the call; `wanted_spans` holds
+    // `wanted_count` values that nobody changes during the call; `spans` has room for `capacity`
+    // ranges that nobody else uses during the call.
     unsafe {
         run(error, || {
             let mut room = Room::new(spans, capacity)?;
@@ -51,7 +54,10 @@ pub unsafe extern "C" fn quarrier_sparse_file_read_many(
     length: usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `file` is NULL or alive, and
+    // all threads share it as a pointer to const during the call; `spans` holds `span_count` values
+    // that nobody changes during the call; `buffer` has room for `length` bytes that nobody else
+    // uses during the call.
     unsafe {
         run(error, || {
             let spans = items(spans, span_count, "spans")?;
@@ -75,7 +81,10 @@ pub unsafe extern "C" fn quarrier_sparse_file_write_many(
     new_bytes: *mut u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `new_bytes` are NULL or writable; `file` is NULL
+    // or alive, and only this thread uses it unless it lies in a store, as it is passed without
+    // const; `spans` holds `span_count` values that nobody changes during the call; `data` holds
+    // `length` bytes that nobody changes during the call.
     unsafe {
         run(error, || {
             let spans = items(spans, span_count, "spans")?;

@@ -15,7 +15,8 @@ pub struct Bytes {
 /// The first of the bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_bytes_data(bytes: *const Bytes) -> *const c_void {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `bytes` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     let bytes = unsafe { bytes.as_ref() };
     bytes.map_or(std::ptr::null(), |bytes| bytes.bytes.as_ptr().cast())
 }
@@ -23,14 +24,16 @@ pub unsafe extern "C" fn quarrier_bytes_data(bytes: *const Bytes) -> *const c_vo
 /// How many there are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_bytes_length(bytes: *const Bytes) -> usize {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `bytes` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     unsafe { bytes.as_ref() }.map_or(0, |bytes| bytes.bytes.len())
 }
 
 /// Frees the bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_bytes_free(bytes: *mut Bytes) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `bytes` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(bytes) });
 }
 
@@ -41,7 +44,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_to_bytes(
     stored: *mut *mut Bytes,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `stored` are NULL or writable; `file` is NULL or
+    // alive, and all threads share it as a pointer to const during the call.
     unsafe {
         run(error, || {
             let bytes = object(file, "file")?.look(quarrier_sparse::SparseFile::to_bytes);
@@ -59,7 +63,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_from_bytes(
     file: *mut *mut SparseFile,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `file` are NULL or writable; `data` holds
+    // `length` bytes that nobody changes during the call.
     unsafe {
         run(error, || {
             let read = quarrier_sparse::SparseFile::from_bytes(bytes(data, length, "data")?)?;

@@ -37,7 +37,8 @@ pub struct CostModel {
     pub alignment: u64,
 }
 
-// SAFETY: numbers, of which the first is the size.
+// SAFETY: the fields are numbers, so that any bytes are a value; the first is a `usize`; the
+// structure ends without padding.
 unsafe impl Sized for CostModel {}
 
 impl Default for CostModel {
@@ -62,14 +63,14 @@ impl From<&quarrier_sparse::CostModel> for CostModel {
 }
 
 impl CostModel {
-    /// The model as it is given; NULL is the default.
+    /// Converts the caller's model; NULL is the default.
     ///
     /// # Safety
-    /// The pointer is NULL, or that of a model that is as long as it says.
+    /// The pointer is NULL, or points to a model of as many bytes as its `struct_bytes` says.
     pub(super) unsafe fn of(
         model: *const CostModel,
     ) -> Result<quarrier_sparse::CostModel, Failure> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `structure`.
         let model = unsafe { structure(model, "model") }?;
         let latency = Duration::try_from_secs_f64(model.latency_seconds);
         Ok(quarrier_sparse::CostModel {
@@ -91,7 +92,8 @@ pub unsafe extern "C" fn quarrier_cost_model_default(
     model: *mut CostModel,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `model` is NULL or as long as
+    // its `struct_bytes` says.
     unsafe { run(error, || fill(model, &CostModel::default(), "model")) }
 }
 
@@ -108,7 +110,11 @@ pub unsafe extern "C" fn quarrier_sparse_file_need_by_cost(
     count: *mut usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `count` are NULL or writable; `model` is NULL or
+    // as long as its `struct_bytes` says; `file` is NULL or alive, and all threads share it as a
+    // pointer to const during the call; `wanted_spans` holds `wanted_count` values that nobody
+    // changes during the call; `spans` has room for `capacity` ranges that nobody else uses during
+    // the call.
     unsafe {
         run(error, || {
             let mut room = Room::new(spans, capacity)?;

@@ -52,7 +52,8 @@ impl Default for SparseOptions {
     }
 }
 
-// SAFETY: numbers and a pointer, of which the first is the size.
+// SAFETY: the fields are numbers and a pointer, so that any bytes are a value; the first is a
+// `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
 unsafe impl Sized for SparseOptions {}
 
 /// What was asked of a file since it was made.
@@ -80,7 +81,8 @@ pub struct SparseCounters {
     pub evicted_bytes: u64,
 }
 
-// SAFETY: numbers, of which the first is the size.
+// SAFETY: the fields are numbers, so that any bytes are a value; the first is a `usize`; the
+// structure ends without padding.
 unsafe impl Sized for SparseCounters {}
 
 /// Makes a file of which nothing is held. options may be NULL. Free it with quarrier_sparse_file_free().
@@ -91,7 +93,9 @@ pub unsafe extern "C" fn quarrier_sparse_file_new(
     file: *mut *mut SparseFile,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `file` are NULL or writable; `options` is NULL
+    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte; `id`
+    // is NULL or ends with a zero byte.
     unsafe {
         run(error, || {
             let options = structure(options, "options")?;
@@ -119,7 +123,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_new(
 /// Frees a file, or gives back one of a store, which keeps its bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_free(file: *mut SparseFile) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `file` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(file) });
 }
 
@@ -131,7 +136,9 @@ pub unsafe extern "C" fn quarrier_sparse_file_id(
     buffer: *mut c_char,
     capacity: usize,
 ) -> usize {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `file` is NULL or alive, that all threads share it as a
+    // pointer to const during the call, and that `buffer` has room for `capacity` bytes that nobody
+    // else uses meanwhile.
     value(0, || unsafe {
         let Ok(file) = object(file, "file") else { return 0 };
         let Ok(room) = items_mut(buffer.cast::<u8>(), capacity, "buffer") else { return 0 };
@@ -153,7 +160,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_modified(
     file: *const SparseFile,
     seconds: *mut f64,
 ) -> bool {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `seconds` is NULL or writable; `file` is NULL or alive, and
+    // all threads share it as a pointer to const during the call.
     value(false, || unsafe {
         let modified = object(file, "file").ok().and_then(|file| file.look(|file| file.modified()));
         modified.map(|modified| put(seconds, modified)).is_some()
@@ -166,7 +174,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_length(
     file: *const SparseFile,
     length: *mut u64,
 ) -> bool {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `length` is NULL or writable; `file` is NULL or alive, and
+    // all threads share it as a pointer to const during the call.
     value(false, || unsafe {
         let known = object(file, "file").ok().and_then(|file| file.look(|file| file.length()));
         known.map(|known| put(length, known)).is_some()
@@ -180,7 +189,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_set_length(
     length: u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `file` is NULL or alive, and
+    // only this thread uses it unless it lies in a store, as it is passed without const.
     unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.set_length(length))?)) }
 }
 
@@ -191,7 +201,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_has(
     offset: u64,
     length: u64,
 ) -> bool {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `file` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(false, || unsafe {
         object(file, "file").is_ok_and(|file| file.look(|file| file.has(offset, length)))
     })
@@ -208,7 +219,9 @@ pub unsafe extern "C" fn quarrier_sparse_file_write(
     new_bytes: *mut u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `new_bytes` are NULL or writable; `file` is NULL
+    // or alive, and only this thread uses it unless it lies in a store, as it is passed without
+    // const; `data` holds `length` bytes that nobody changes during the call.
     unsafe {
         run(error, || {
             let data = bytes(data, length, "data")?;
@@ -229,8 +242,10 @@ pub unsafe extern "C" fn quarrier_sparse_file_read(
     length: usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says. The buffer is only written to, so that it need
-    // not have been before: `copy_from_slice` of bytes reads nothing of where it copies to.
+    // SAFETY: the header requires that `error` is NULL or writable; `file` is NULL or alive, and
+    // all threads share it as a pointer to const during the call; `buffer` has room for `length`
+    // bytes that nobody else uses during the call. They may be uninitialised: `read_into` only
+    // copies to them, and `copy_from_slice` reads nothing of its destination.
     unsafe {
         run(error, || {
             let buffer = items_mut(buffer.cast::<u8>(), length, "buffer")?;
@@ -253,7 +268,9 @@ pub unsafe extern "C" fn quarrier_sparse_file_need(
     count: *mut usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `count` are NULL or writable; `file` is NULL or
+    // alive, and all threads share it as a pointer to const during the call; `spans` has room for
+    // `capacity` ranges that nobody else uses during the call.
     unsafe {
         run(error, || {
             let mut room = Room::new(spans, capacity)?;
@@ -281,7 +298,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_erase(
     erased: *mut u64,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `erased` are NULL or writable; `file` is NULL or
+    // alive, and only this thread uses it unless it lies in a store, as it is passed without const.
     unsafe {
         run(error, || {
             put(erased, object(file, "file")?.change(|file| file.erase(offset, length))?);
@@ -293,7 +311,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_erase(
 /// Erases everything that is not pinned, and returns how many bytes that were.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_clear(file: *mut SparseFile) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `file` is NULL or alive, and only this thread uses it unless
+    // it lies in a store, as it is passed without const.
     value(0, || unsafe {
         object(file, "file").map_or(0, |file| file.change(quarrier_sparse::SparseFile::clear))
     })
@@ -303,7 +322,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_clear(file: *mut SparseFile) -> u6
 /// how many those were. Pinned bytes stay.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_evict(file: *mut SparseFile, bytes_max: u64) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `file` is NULL or alive, and only this thread uses it unless
+    // it lies in a store, as it is passed without const.
     value(0, || unsafe {
         object(file, "file").map_or(0, |file| file.change(|file| file.evict(bytes_max)))
     })
@@ -319,7 +339,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_pin(
     error: *mut *mut Error,
 ) -> Status {
     let span = quarrier_sparse::Span::new(offset, length);
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `file` is NULL or alive, and
+    // only this thread uses it unless it lies in a store, as it is passed without const.
     unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.pin(span))?)) }
 }
 
@@ -333,7 +354,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_unpin(
     error: *mut *mut Error,
 ) -> Status {
     let span = quarrier_sparse::Span::new(offset, length);
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `file` is NULL or alive, and
+    // only this thread uses it unless it lies in a store, as it is passed without const.
     unsafe { run(error, || Ok(object(file, "file")?.change(|file| file.unpin(span))?)) }
 }
 
@@ -346,7 +368,9 @@ pub unsafe extern "C" fn quarrier_sparse_file_blocks(
     count: *mut usize,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `count` are NULL or writable; `file` is NULL or
+    // alive, and all threads share it as a pointer to const during the call; `spans` has room for
+    // `capacity` ranges that nobody else uses during the call.
     unsafe {
         run(error, || {
             let mut room = Room::new(spans, capacity)?;
@@ -360,7 +384,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_blocks(
 /// Bytes held.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_num_bytes(file: *const SparseFile) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `file` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe {
         object(file, "file").map_or(0, |file| file.look(|file| file.num_bytes()))
     })
@@ -369,7 +394,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_num_bytes(file: *const SparseFile)
 /// Blocks held.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_num_blocks(file: *const SparseFile) -> usize {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `file` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe {
         object(file, "file").map_or(0, |file| file.look(|file| file.num_blocks()))
     })
@@ -378,7 +404,8 @@ pub unsafe extern "C" fn quarrier_sparse_file_num_blocks(file: *const SparseFile
 /// Bytes of memory that the file takes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_memory_bytes(file: *const SparseFile) -> usize {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `file` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe {
         object(file, "file").map_or(0, |file| file.look(|file| file.memory_bytes()))
     })
@@ -391,7 +418,9 @@ pub unsafe extern "C" fn quarrier_sparse_file_counters(
     counters: *mut SparseCounters,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `counters` is NULL or as long
+    // as its `struct_bytes` says; `file` is NULL or alive, and all threads share it as a pointer to
+    // const during the call.
     unsafe {
         run(error, || {
             let counts = object(file, "file")?.look(quarrier_sparse::SparseFile::counters);
@@ -411,15 +440,15 @@ pub unsafe extern "C" fn quarrier_sparse_file_counters(
     }
 }
 
-/// The wanted ranges, as the sparse crate has them.
+/// Converts the wanted ranges to those of the sparse crate.
 ///
 /// # Safety
-/// The pointer is NULL, or of `count` ranges.
+/// `spans` is NULL or points to `count` ranges that nobody changes during the call.
 pub(super) unsafe fn wanted(
     spans: *const Span,
     count: usize,
 ) -> Result<Vec<quarrier_sparse::Span>, Failure> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller keeps the contract of `items`, which is the same as that of this function.
     let spans = unsafe { crate::input::items(spans, count, "wanted") }?;
     Ok(spans.iter().map(|&span| span.into()).collect())
 }

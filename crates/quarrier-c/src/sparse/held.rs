@@ -1,4 +1,4 @@
-//! A sparse file as C has it: its own, or one of a store.
+//! A sparse file as C sees it: one of its own, or one of a store.
 
 use std::cell::UnsafeCell;
 
@@ -17,7 +17,8 @@ pub(super) enum Place {
     Store(SharedFile),
 }
 
-/// A file that callers keep from being written to by several threads.
+/// A file that lies in no store. The callers of the C functions keep others out while one of them
+/// changes it.
 pub(super) struct Exclusive {
     file: UnsafeCell<Own>,
 }
@@ -35,8 +36,9 @@ impl SparseFile {
     #[inline]
     pub(super) fn look<R>(&self, look: impl FnOnce(&Own) -> R) -> R {
         match &self.place {
-            // SAFETY: callers of functions that take a pointer to const see that no other thread is in one
-            // that takes it without; and no reference of `change` outlives its call.
+            // SAFETY: only functions that take a pointer to const call this, and the header
+            // requires that no thread passes the file without const meanwhile, as the callers of
+            // `change` do; so no `&mut` to the file exists. The reference ends with `look`.
             Place::Own(own) => look(unsafe { &*own.file.get() }),
             Place::Store(shared) => shared.with(look),
         }
@@ -45,11 +47,12 @@ impl SparseFile {
     /// Runs `change` on the file.
     ///
     /// # Safety
-    /// Where the file lies in no store, nobody else uses it meanwhile.
+    /// If the file lies in no store, nobody else uses it meanwhile.
     #[inline]
     pub(super) unsafe fn change<R>(&self, change: impl FnOnce(&mut Own) -> R) -> R {
         match &self.place {
-            // SAFETY: as the caller promises, this is the only reference.
+            // SAFETY: the caller promises that nobody else uses the file, so that this is the only
+            // reference; it ends with `change`.
             Place::Own(own) => change(unsafe { &mut *own.file.get() }),
             Place::Store(shared) => shared.with_mut(change),
         }
@@ -57,12 +60,12 @@ impl SparseFile {
 }
 
 impl Exclusive {
-    /// Its name.
+    /// Returns the name of the file.
     pub(super) fn id(&mut self) -> String {
         self.file.get_mut().id().to_string()
     }
 
-    /// The file itself.
+    /// Returns the file itself.
     pub(super) fn into_inner(self) -> Own {
         self.file.into_inner()
     }

@@ -1,4 +1,4 @@
-//! Sparse files, stores of them, and what to fetch.
+//! Sparse files, stores of them, and plans of requests.
 
 mod ahead;
 mod bulk;

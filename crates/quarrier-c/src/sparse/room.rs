@@ -4,7 +4,7 @@ use crate::error::Failure;
 use crate::input::{items_mut, put};
 use crate::span::Span;
 
-/// The caller's room for ranges, which is filled as far as it goes.
+/// Room of the caller's for ranges. It takes as many as fit and counts all.
 pub(crate) struct Room<'r> {
     spans: &'r mut [Span],
     count: usize,
@@ -12,9 +12,9 @@ pub(crate) struct Room<'r> {
 
 impl Room<'_> {
     /// # Safety
-    /// The pointer is NULL, or of `capacity` ranges that nobody else uses for `'r`.
+    /// The pointer is NULL, or valid for `capacity` ranges that nobody else uses for `'r`.
     pub(crate) unsafe fn new<'r>(spans: *mut Span, capacity: usize) -> Result<Room<'r>, Failure> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises `capacity` ranges that nobody else uses for `'r`.
         Ok(Room { spans: unsafe { items_mut(spans, capacity, "spans") }?, count: 0 })
     }
 
@@ -26,12 +26,12 @@ impl Room<'_> {
         self.count += 1;
     }
 
-    /// Tells how many there are, also those that had no room.
+    /// Stores how many ranges there are, including those that did not fit.
     ///
     /// # Safety
-    /// The pointer is NULL or can be written to.
+    /// The pointer is NULL or writable.
     pub(crate) unsafe fn tell(self, count: *mut usize) -> Result<(), Failure> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that it is NULL or writable.
         unsafe { put(count, self.count) };
         Ok(())
     }

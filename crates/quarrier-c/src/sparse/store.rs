@@ -35,7 +35,7 @@ pub unsafe extern "C" fn quarrier_sparse_store_new(
     error: *mut *mut Error,
 ) -> Status {
     let bytes_max = Some(bytes_max).filter(|&bytes| bytes != u64::MAX);
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `store` are NULL or writable.
     unsafe {
         run(error, || {
             let made = quarrier_sparse::SparseStore::new(bytes_max);
@@ -47,7 +47,8 @@ pub unsafe extern "C" fn quarrier_sparse_store_new(
 /// Frees a store. Files of it that callers have live on, outside of any budget.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_free(store: *mut SparseStore) {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `store` is NULL or comes from this library, and the caller
+    // frees it once.
     value((), || unsafe { free(store) });
 }
 
@@ -60,7 +61,9 @@ pub unsafe extern "C" fn quarrier_sparse_store_insert(
     file: *mut SparseFile,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `store` is NULL or alive, and
+    // all threads share it as a pointer to const during the call; `file` is NULL or alive, and only
+    // this thread uses it, as it is passed without const.
     unsafe {
         run(error, || {
             let (store, file) = (object(store, "store")?, object_mut(file, "file")?);
@@ -98,7 +101,9 @@ pub unsafe extern "C" fn quarrier_sparse_store_get(
     file: *mut *mut SparseFile,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `file` are NULL or writable; `id` is NULL or
+    // ends with a zero byte; `store` is NULL or alive, and all threads share it as a pointer to
+    // const during the call.
     unsafe {
         run(error, || {
             let (store, id) = (object(store, "store")?, text(id, "id")?);
@@ -115,7 +120,8 @@ pub unsafe extern "C" fn quarrier_sparse_store_has(
     store: *const SparseStore,
     id: *const c_char,
 ) -> bool {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `id` is NULL or ends with a zero byte; `store` is NULL or
+    // alive, and all threads share it as a pointer to const during the call.
     value(false, || unsafe {
         let (Ok(store), Ok(id)) = (object(store, "store"), text(id, "id")) else { return false };
         store.store.get(id).is_some()
@@ -129,7 +135,9 @@ pub unsafe extern "C" fn quarrier_sparse_store_remove(
     id: *const c_char,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `id` is NULL or ends with a
+    // zero byte; `store` is NULL or alive, and all threads share it as a pointer to const during
+    // the call.
     unsafe {
         run(error, || {
             let (store, id) = (object(store, "store")?, text(id, "id")?);
@@ -144,14 +152,16 @@ pub unsafe extern "C" fn quarrier_sparse_store_remove(
 /// How many files there are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_num_files(store: *const SparseStore) -> usize {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `store` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.len()) })
 }
 
 /// Bytes held by all files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_store_num_bytes(store: *const SparseStore) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `store` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.num_bytes()) })
 }
 
@@ -162,7 +172,8 @@ pub unsafe extern "C" fn quarrier_sparse_store_evict(
     store: *const SparseStore,
     bytes_max: u64,
 ) -> u64 {
-    // SAFETY: the caller's pointer is as the header says.
+    // SAFETY: the header requires that `store` is NULL or alive, and all threads share it as a
+    // pointer to const during the call.
     value(0, || unsafe { object(store, "store").map_or(0, |store| store.store.evict(bytes_max)) })
 }
 
@@ -175,7 +186,9 @@ pub unsafe extern "C" fn quarrier_sparse_store_ids(
     context: *mut c_void,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` is NULL or writable; `store` is NULL or alive, and
+    // all threads share it as a pointer to const during the call. `callback` may be called with
+    // `context`; `text` ends with a zero byte and outlives the call.
     unsafe {
         run(error, || {
             let callback = callback.ok_or(Failure::Argument("callback", "it is NULL"))?;
@@ -202,7 +215,8 @@ pub unsafe extern "C" fn quarrier_sparse_store_to_bytes(
     stored: *mut *mut Bytes,
     error: *mut *mut Error,
 ) -> Status {
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `stored` are NULL or writable; `store` is NULL
+    // or alive, and all threads share it as a pointer to const during the call.
     unsafe {
         run(error, || {
             let bytes = object(store, "store")?.store.to_bytes();
@@ -222,7 +236,8 @@ pub unsafe extern "C" fn quarrier_sparse_store_from_bytes(
     error: *mut *mut Error,
 ) -> Status {
     let bytes_max = Some(bytes_max).filter(|&bytes| bytes != u64::MAX);
-    // SAFETY: the caller's pointers are as the header says.
+    // SAFETY: the header requires that `error` and `store` are NULL or writable; `data` holds
+    // `length` bytes that nobody changes during the call.
     unsafe {
         run(error, || {
             let data = bytes(data, length, "data")?;
