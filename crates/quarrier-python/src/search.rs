@@ -219,12 +219,13 @@ fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
     Ok(Some(source.call_method0("_native")?.cast_into::<Source>()?.unbind()))
 }
 
-/// The path that `source` is, or `None` where it is bytes.
+/// Returns the path in `source`, or `None` if it is bytes.
 pub(crate) fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     if source.is_instance_of::<PyString>() || source.hasattr("__fspath__")? {
         return Ok(Some(source.extract()?));
     }
-    // SAFETY: the object is alive.
+    // SAFETY: `source` is a live object, and its type shows that this thread is attached to the
+    // interpreter.
     if unsafe { pyo3::ffi::PyObject_CheckBuffer(source.as_ptr()) } == 0 {
         return Err(PyTypeError::new_err(format!(
             "a source is a path or a bytes-like object, not '{}'",

@@ -185,7 +185,8 @@ fn bytes_of<'py>(data: &Bound<'py, PyAny>) -> PyResult<Data<'py>> {
     let py = data.py();
     let is_source = data.hasattr("__fspath__")?
         || data.is_instance_of::<pyo3::types::PyString>()
-        // SAFETY: the object is alive.
+        // SAFETY: `data` is a live object, and this thread is attached to the interpreter, as `py`
+        // shows.
         || unsafe { pyo3::ffi::PyObject_CheckBuffer(data.as_ptr()) } != 0;
     if is_source {
         return match path_of(data)? {

@@ -33,12 +33,13 @@ impl SharedRegion {
         if fd < 0 {
             return Err(PyValueError::new_err("a file descriptor is not negative"));
         }
-        // SAFETY: borrowed for the duplication alone. A descriptor that is not open is refused by
-        // the system.
+        // SAFETY: `fd` is not negative, and the borrow ends with the duplication in the next line.
+        // The system refuses a descriptor that is not open.
         let given = unsafe { BorrowedFd::borrow_raw(fd) };
         let file = given.try_clone_to_owned()?;
-        // SAFETY: no slice of the region is made in this crate. That nobody makes the file shorter
-        // is asked of Python code by the documentation.
+        // SAFETY: this crate makes no slice of the region, so that no writer can change bytes under
+        // one. Nothing here enforces that no holder shortens the file: the documentation asks that
+        // of Python code.
         let made = unsafe { region::SharedRegion::try_from_fd(file, nbytes) };
         made.map(SharedRegion::from).map_err(|error| of_core(py, &error))
     }
@@ -63,7 +64,7 @@ impl SharedRegion {
         self.region.backing().name()
     }
 
-    /// Why this process has no huge pages; `None` if it has, or where none were asked for yet.
+    /// Why this process has no huge pages; `None` if it has some, or has not asked for any yet.
     #[staticmethod]
     fn huge_pages_refused() -> Option<&'static str> {
         region::SharedRegion::huge_pages_refused()
@@ -83,7 +84,7 @@ impl SharedRegion {
         Ok(())
     }
 
-    /// Takes the pages of a range now, rather than one by one when they are touched.
+    /// Populates the pages of a range now, so that no access has to fault them in one by one.
     fn populate(&self, py: Python<'_>, offset: usize, length: usize) {
         py.detach(|| self.region.populate(offset, length));
     }
@@ -97,7 +98,8 @@ impl SharedRegion {
     }
 
     /// # Safety
-    /// `view` is a buffer that the interpreter wants filled in.
+    /// `view` is a `Py_buffer` that the interpreter wants filled in, and this thread is attached to
+    /// it.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -106,8 +108,9 @@ impl SharedRegion {
         let region = &slf.get().region;
         let length = ffi::Py_ssize_t::try_from(region.len())
             .map_err(|_| PyValueError::new_err("too long for a buffer"))?;
-        // SAFETY: the memory lives as long as the object, which the view holds on to. It may be
-        // written to through the view, for no slice of it lives in Rust.
+        // SAFETY: the caller promises `view`, and `slf` shows that this thread is attached. The
+        // view holds a reference to the object, and thus to the region, so that its `length` bytes
+        // stay mapped. They are writable, and this crate makes no slice of them.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,
@@ -129,14 +132,15 @@ impl From<region::SharedRegion> for SharedRegion {
 }
 
 impl SharedRegion {
-    /// The memory of a feed, which holds it too.
+    /// Wraps the memory of a feed, which the feed shares.
     pub(super) fn of_feed(region: &Arc<region::SharedRegion>) -> Self {
         SharedRegion { region: Arc::clone(region) }
     }
 
     fn counter(&self, py: Python<'_>, offset: usize) -> PyResult<&AtomicU64> {
-        // SAFETY: no slice of the region is made in this crate, and what Python code does with
-        // the bytes of counters is racy, as any access to a shared buffer is.
+        // SAFETY: this crate makes no slice of the region, so that the atomic accesses meet no Rust
+        // reference. Python code that accesses the same bytes through a buffer races with them, as
+        // with any shared buffer.
         unsafe { self.region.counter(offset) }.map_err(|error| of_core(py, &error))
     }
 }

@@ -50,8 +50,9 @@ impl<'py> Numbers<'py> {
 
     fn get(&self) -> &[u64] {
         let bytes = self.buffer.bytes();
-        // SAFETY: numpy aligns the memory of its arrays to the size of their items, and any
-        // bits are a number. What does not fit stands before or behind, and is empty.
+        // SAFETY: any bits are a `u64`. numpy aligns the memory of its arrays to the size of their
+        // items, so that no bytes are left over at either end; `align_to` would be sound with some,
+        // too.
         let (before, numbers, after) = unsafe { bytes.align_to::<u64>() };
         debug_assert!(before.is_empty() && after.is_empty());
         numbers
@@ -62,7 +63,7 @@ fn numpy(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "numpy"))
 }
 
-/// A new array of `count` items.
+/// Makes a new array of `count` items.
 pub(super) fn empty<'py>(
     py: Python<'py>,
     count: usize,
@@ -73,9 +74,10 @@ pub(super) fn empty<'py>(
     numpy(py)?.call_method(intern!(py, "empty"), (count,), Some(&options))
 }
 
-/// The items of a new array of 64-bit numbers.
+/// Borrows the items of a new array of 64-bit numbers.
 pub(super) fn numbers_mut<'b>(buffer: &'b mut Buffer<'_>) -> &'b mut [u64] {
-    // SAFETY: as in `Numbers::get`.
+    // SAFETY: any bits are a `u64` and any `u64` is eight bytes; the buffer is borrowed mutably, as
+    // the result is.
     let (before, numbers, after) = unsafe { buffer.bytes_mut().align_to_mut::<u64>() };
     debug_assert!(before.is_empty() && after.is_empty());
     numbers
@@ -87,7 +89,7 @@ pub(super) struct Ranges<'py> {
     lengths: Lengths<Numbers<'py>>,
 }
 
-/// The lengths of ranges: one each, or one for all.
+/// The lengths of ranges: one for each, or the same for all.
 #[derive(Clone, Copy)]
 enum Lengths<N> {
     Each(N),
@@ -97,7 +99,8 @@ enum Lengths<N> {
 impl<'py> Ranges<'py> {
     pub(super) fn of(offsets: &Bound<'py, PyAny>, lengths: &Bound<'py, PyAny>) -> PyResult<Self> {
         let offsets = Numbers::of(offsets)?;
-        // SAFETY: the object is alive.
+        // SAFETY: `lengths` is a live object, and its type shows that this thread is attached to
+        // the interpreter.
         if unsafe { pyo3::ffi::PyIndex_Check(lengths.as_ptr()) } != 0
             && !lengths.hasattr(intern!(offsets.buffer.py(), "__len__"))?
         {

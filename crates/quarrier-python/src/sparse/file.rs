@@ -170,7 +170,7 @@ impl SparseFile {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (Number(offset), Number(length)) = (offset, length);
         if length == 1 {
-            // The interpreter has all bytes objects of one byte ready.
+            // The interpreter has objects for all bytes of length 1.
             let mut byte = [0];
             let read = self.held.look(py, Work::Short, |file| file.read_into(offset, &mut byte));
             return match read {
@@ -182,9 +182,9 @@ impl SparseFile {
             return self.read_long(py, offset, length);
         }
         let (bytes, room) = new_bytes(py, length as usize)?;
-        // For so few bytes this costs nothing beside the rest.
+        // For so few bytes this costs next to nothing.
         room.fill(MaybeUninit::new(0));
-        // SAFETY: all of it was just written to.
+        // SAFETY: `fill` has just initialised all of it.
         let room = unsafe { room.assume_init_mut() };
         match self.held.look(py, Work::Short, |file| file.read_into(offset, room)) {
             Ok(()) => Ok(bytes),
@@ -410,16 +410,19 @@ impl SparseFile {
     }
 }
 
-/// A new bytes object, and its bytes, which must be written to before anybody else sees it.
+/// Makes a bytes object. The caller must write all its bytes before anybody else sees it.
 #[inline]
 fn new_bytes(
     py: Python<'_>,
     length: usize,
 ) -> PyResult<(Bound<'_, PyBytes>, &mut [MaybeUninit<u8>])> {
     let size = ffi::Py_ssize_t::try_from(length).unwrap_or(ffi::Py_ssize_t::MAX);
-    // SAFETY: a new object with room for `length` bytes, which nobody else knows of, or null
-    // with an exception set. The bytes lie where they are as long as it lives; it is dropped
-    // or given to Python only after the last use of them.
+    // SAFETY: this thread is attached to the interpreter, as `py` shows. With a null pointer,
+    // PyBytes_FromStringAndSize returns a new object of `size` uninitialised bytes, for a size of 0
+    // a shared one, or null with an exception set, which `from_owned_ptr_or_err` handles. Nobody
+    // else has the new object, so that the slice is the only access to its bytes; they do not move
+    // while it lives, and callers use the slice only while they hold `object`. `MaybeUninit<u8>`
+    // needs no initialisation.
     unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), size);
         let object = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyBytes>();

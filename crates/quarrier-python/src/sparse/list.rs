@@ -11,10 +11,10 @@ use quarrier_sparse::Span;
 
 use super::number::Number;
 
-/// From this many tuples on, the garbage collector would run at least once.
+/// For as many tuples or more, the garbage collector would run at least once.
 const COLLECTED_FROM: usize = 700;
 
-/// Keeps the garbage collector from running as long as it lives.
+/// Disables the garbage collector while it lives.
 struct NoCollection<'py> {
     was_enabled: bool,
     _py: Python<'py>,
@@ -22,7 +22,7 @@ struct NoCollection<'py> {
 
 impl<'py> NoCollection<'py> {
     fn new(py: Python<'py>) -> Self {
-        // SAFETY: the thread is attached to the interpreter.
+        // SAFETY: this thread is attached to the interpreter, as `py` shows.
         NoCollection { was_enabled: unsafe { ffi::PyGC_Disable() } != 0, _py: py }
     }
 }
@@ -30,7 +30,7 @@ impl<'py> NoCollection<'py> {
 impl Drop for NoCollection<'_> {
     fn drop(&mut self) {
         if self.was_enabled {
-            // SAFETY: the thread is attached to the interpreter.
+            // SAFETY: this thread is attached to the interpreter, as `_py` shows.
             unsafe { ffi::PyGC_Enable() };
         }
     }
@@ -39,15 +39,17 @@ impl Drop for NoCollection<'_> {
 /// `[(offset, length), …]`.
 pub(super) fn of_spans<'py>(py: Python<'py>, spans: &[Span]) -> PyResult<Bound<'py, PyList>> {
     let _no_collection = (spans.len() >= COLLECTED_FROM).then(|| NoCollection::new(py));
-    // SAFETY: a new list with room for all; the places are filled in order below, and null
-    // ones are allowed in a list that is dropped half-filled.
+    // SAFETY: this thread is attached to the interpreter, as `py` shows. PyList_New returns a new
+    // list, or null with an exception set, which `from_owned_ptr_or_err` handles. Its places are
+    // null until the loop below fills them; a list with null places may be dropped.
     let list = unsafe {
         let list = ffi::PyList_New(spans.len() as ffi::Py_ssize_t);
         Bound::from_owned_ptr_or_err(py, list)?.cast_into_unchecked::<PyList>()
     };
     for (at, span) in spans.iter().enumerate() {
         let tuple = of_span(py, *span)?;
-        // SAFETY: `at` is within the list; the reference to the tuple goes over to it.
+        // SAFETY: `at` is less than the length of the list, which nobody else has yet.
+        // PyList_SetItem takes over the reference that `into_ptr` gives.
         unsafe { ffi::PyList_SetItem(list.as_ptr(), at as ffi::Py_ssize_t, tuple.into_ptr()) };
     }
     Ok(list)
@@ -56,9 +58,11 @@ pub(super) fn of_spans<'py>(py: Python<'py>, spans: &[Span]) -> PyResult<Bound<'
 /// `(offset, length)`.
 #[inline]
 fn of_span<'py>(py: Python<'py>, span: Span) -> PyResult<Bound<'py, PyTuple>> {
-    // SAFETY: a new tuple of two, whose places are filled with owned references before
-    // anybody else sees it. Of a failure in between it is dropped with null places, which is
-    // allowed.
+    // SAFETY: this thread is attached to the interpreter, as `py` shows. PyTuple_New returns a new
+    // tuple, or null with an exception set. Nobody else has it while its places are filled; 0 and 1
+    // are within it, and PyTuple_SetItem takes over a new reference to a number that is not null.
+    // If a number cannot be made, the tuple is dropped with null places, which is allowed.
+    // PyObject_GC_UnTrack is called once, on a tuple that PyTuple_New has tracked.
     unsafe {
         let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(2))?;
         for (at, number) in [(0, span.offset), (1, span.length)] {
@@ -68,7 +72,7 @@ fn of_span<'py>(py: Python<'py>, span: Span) -> PyResult<Bound<'py, PyTuple>> {
             }
             ffi::PyTuple_SetItem(tuple.as_ptr(), at, number);
         }
-        // As the collector itself does with tuples of what refers to nothing, when it comes by.
+        // The collector itself untracks tuples that refer only to objects without references.
         ffi::PyObject_GC_UnTrack(tuple.as_ptr().cast());
         Ok(tuple.cast_into_unchecked())
     }

@@ -18,27 +18,27 @@ const NUMBERS_KEPT_MAX: usize = (32 << 20) / 8;
 
 /// Freed arrays, the latest first. They hold offsets and lengths, never bytes of a file.
 static KEPT: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
-/// As many threads as may give arrays up and take them again.
+/// As many as there are threads that give up arrays and take them again.
 const KEPT_ARRAYS_MAX: usize = 4;
 
-/// The memory of an array, shown by the buffer protocol.
+/// The memory of an array, which Python sees through the buffer protocol.
 #[pyclass(frozen, module = "quarrier._native", name = "_Memory")]
 pub(crate) struct Memory {
     numbers: Vec<u64>,
     start: Start,
 }
 
-/// Where the numbers begin. They are reached by it alone as long as views may write to them.
+/// The address of the numbers. While views may write to them, all accesses go through it.
 struct Start(*mut u64);
 
-// SAFETY: an address, which may be known to any thread. Who reads or writes there does so as
-// with any memory that Python shares between threads.
+// SAFETY: this is an address without thread affinity. Python code that reads or writes there
+// synchronises as with any memory that Python shares between threads.
 unsafe impl Send for Start {}
-// SAFETY: as above.
+// SAFETY: a shared reference gives only a copy of the address.
 unsafe impl Sync for Start {}
 
 impl Memory {
-    /// Room for at least `count` numbers, whatever they are now.
+    /// Makes room for at least `count` numbers of any value.
     pub(super) fn new(count: usize) -> Self {
         let mut kept = lock(&KEPT);
         let fits = |numbers: &Vec<u64>| numbers.len() >= count && numbers.len() / 4 <= count;
@@ -54,7 +54,7 @@ impl Drop for Memory {
     fn drop(&mut self) {
         let mut kept = lock(&KEPT);
         kept.insert(0, std::mem::take(&mut self.numbers));
-        // Those given up last stay, as far as there is room for them.
+        // The arrays given up last stay, as far as there is room for them.
         let mut room = NUMBERS_KEPT_MAX;
         kept.truncate(KEPT_ARRAYS_MAX);
         kept.retain(|numbers| {
@@ -68,7 +68,8 @@ impl Drop for Memory {
 #[pymethods]
 impl Memory {
     /// # Safety
-    /// Called by the interpreter, with a view to fill in.
+    /// `view` is a `Py_buffer` that the interpreter wants filled in, and this thread is attached to
+    /// it.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -77,8 +78,9 @@ impl Memory {
         let memory = slf.get();
         let start = memory.start.0.cast();
         let bytes = (memory.numbers.len() * size_of::<u64>()) as ffi::Py_ssize_t;
-        // SAFETY: the view is the interpreter's. It keeps this object alive, whose numbers
-        // are neither moved nor looked at until it is dropped, so that views may write there.
+        // SAFETY: the caller promises `view`, and `slf` shows that this thread is attached. The
+        // view holds a reference to this object; `numbers` is neither moved nor accessed until the
+        // object is dropped, so that its `bytes` bytes stay and views may write to them.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, bytes, 0, flags) };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }

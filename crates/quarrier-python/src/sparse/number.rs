@@ -16,19 +16,23 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Number {
 
     #[inline]
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        // SAFETY: the object is alive; whatever it is, the answer is a number or an error.
+        // SAFETY: `object` is alive, and its type shows that this thread is attached to the
+        // interpreter. PyLong_AsUnsignedLongLong takes any object and reports what is no such
+        // number by an exception.
         let number = unsafe { ffi::PyLong_AsUnsignedLongLong(object.as_ptr()) };
         if number == u64::MAX { slowly(&object) } else { Ok(Number(number)) }
     }
 }
 
-/// The greatest number, something that is not an `int` (numpy's integers are not), or an error.
+/// Converts the greatest number and objects that are not an `int`, as numpy's integers are not, or
+/// raises.
 #[cold]
 fn slowly(object: &Bound<'_, PyAny>) -> PyResult<Number> {
     let py = object.py();
-    // The error is raised again below.
+    // PyNumber_Index raises again below.
     drop(PyErr::take(py));
-    // SAFETY: the object is alive; the result is owned, or null with an exception set.
+    // SAFETY: `object` is alive, and this thread is attached to the interpreter, as `py` shows. The
+    // result is a new reference, or null with an exception set.
     let index = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(object.as_ptr()))? };
     match index.cast::<PyInt>()?.extract::<u64>() {
         Ok(number) => Ok(Number(number)),

@@ -50,8 +50,9 @@ pub(super) fn import(data: &Bound<'_, PyAny>, workers: usize) -> PyResult<Table>
 fn of_stream(capsule: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Batches)> {
     let capsule = capsule.cast::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of this name points to a stream that nobody has moved away; what is left
-    // in its place says that it is released.
+    // SAFETY: by the Arrow PyCapsule interface, a capsule of this name, which `pointer_checked` has
+    // compared, points to an initialised stream. `from_raw` moves it out and leaves one that is
+    // released, so that the capsule's destructor does not release it again.
     let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) }.map_err(arrow)?;
     Ok((reader.schema(), Box::new(reader)))
 }
@@ -61,8 +62,10 @@ fn of_array(capsules: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Batches)> {
     let (schema, array) = (pair.get_item(0)?, pair.get_item(1)?);
     let schema = schema.cast::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?;
     let array = array.cast::<PyCapsule>()?.pointer_checked(Some(ARRAY))?;
-    // SAFETY: capsules of these names point to a schema, which is only looked at, and to an array
-    // that nobody has moved away; what is left in its place says that it is released.
+    // SAFETY: by the Arrow PyCapsule interface, capsules of these names, which `pointer_checked`
+    // has compared, point to an initialised schema and to an initialised array. The schema is only
+    // borrowed while its capsule lives. `from_raw` moves the array out and leaves one that is
+    // released.
     let data = unsafe {
         let array = FFI_ArrowArray::from_raw(array.cast::<FFI_ArrowArray>().as_ptr());
         from_ffi(array, schema.cast::<FFI_ArrowSchema>().as_ref())
