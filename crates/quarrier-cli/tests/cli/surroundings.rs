@@ -25,7 +25,8 @@ pub(crate) enum Surroundings {
 impl Surroundings {
     /// Puts a command into them.
     pub(crate) fn around(self, command: &mut Command) {
-        // SAFETY: between fork and exec it only makes system calls, and neither locks nor allocates.
+        // SAFETY: between fork and exec `enter` makes only system calls; it takes no lock and
+        // allocates nothing.
         unsafe { command.pre_exec(move || self.enter()) };
     }
 
@@ -56,14 +57,14 @@ fn checked(returned: libc::c_int) -> Result<()> {
 
 fn limit(what: libc::__rlimit_resource_t, most: u64) -> Result<()> {
     let value = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: the limits are read from `value`, which lives until the call is over.
+    // SAFETY: setrlimit only reads `value`, which outlives the call.
     checked(unsafe { libc::setrlimit(what, &value) })
 }
 
 fn become_user(user: u32) -> Result<()> {
-    // SAFETY: no pointers are passed.
+    // SAFETY: geteuid takes no arguments and cannot fail.
     match unsafe { libc::geteuid() } {
-        // SAFETY: as above.
+        // SAFETY: setresuid takes no pointers.
         0 => checked(unsafe { libc::setresuid(user, user, user) }),
         _ => Ok(()),
     }
@@ -71,15 +72,17 @@ fn become_user(user: u32) -> Result<()> {
 
 /// Mounts an empty file system over `/proc`, which nobody else sees.
 fn hide_proc() -> Result<()> {
-    // SAFETY: no pointers are passed.
+    // SAFETY: geteuid takes no arguments and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
     let user = if is_root { 0 } else { libc::CLONE_NEWUSER };
-    // SAFETY: no pointers are passed.
+    // SAFETY: unshare takes no pointers, and the new namespaces affect only this process, which is
+    // a child before exec.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNS | user) })?;
     let (none, private) = (ptr::null(), libc::MS_REC | libc::MS_PRIVATE);
     let (root, proc, kind) = (c"/".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr());
-    // SAFETY: the texts end with a zero and are constants, and no data are passed.
+    // SAFETY: the texts are constants that end with a zero byte, and mount allows a null type and
+    // null data.
     checked(unsafe { libc::mount(kind, root, none, private, none.cast()) })?;
-    // SAFETY: as above.
+    // SAFETY: the texts are constants that end with a zero byte, and mount allows null data.
     checked(unsafe { libc::mount(kind, proc, kind, 0, none.cast()) })
 }

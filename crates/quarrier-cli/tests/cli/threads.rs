@@ -31,13 +31,12 @@ fn limited(lab: &Lab, arguments: &[&str], limit: libc::__rlimit_resource_t, most
     let as_user = limit == libc::RLIMIT_NPROC;
     let limits = move || {
         let value = libc::rlimit { rlim_cur: most, rlim_max: most };
-        // SAFETY: the limits are read from `value`, which lives until the call is over; no call
-        // here takes a lock or allocates.
+        // SAFETY: setrlimit only reads `value`, which outlives the call.
         let done = unsafe { libc::setrlimit(limit, &value) };
         // Limits of processes do not bind root. An id that nobody uses has no other processes.
-        // SAFETY: no pointers are passed.
+        // SAFETY: geteuid takes no arguments and cannot fail.
         let changed = if as_user && unsafe { libc::geteuid() } == 0 {
-            // SAFETY: as above.
+            // SAFETY: setresuid takes no pointers.
             unsafe { libc::setresuid(4_000_000_123, 4_000_000_123, 4_000_000_123) }
         } else {
             0
@@ -47,7 +46,8 @@ fn limited(lab: &Lab, arguments: &[&str], limit: libc::__rlimit_resource_t, most
             false => Err(std::io::Error::last_os_error()),
         }
     };
-    // SAFETY: between fork and exec it only makes system calls.
+    // SAFETY: between fork and exec `limits` makes only system calls; it takes no lock and
+    // allocates nothing.
     unsafe { command.pre_exec(limits) };
     command
 }

@@ -34,7 +34,7 @@ fn lab() -> Lab {
     let lab = Lab::with("{\"a\":1}\n");
     lab.put("report.json", report(50e9, "host"));
     let path = CString::new(lab.path("pipe").as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path ends with a zero and lives until the call is over.
+    // SAFETY: a `CString` ends with a zero byte, and `path` outlives the call.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
     lab
 }

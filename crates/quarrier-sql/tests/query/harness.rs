@@ -75,10 +75,11 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 pub(crate) fn terminal() -> (File, OwnedFd) {
     let (mut ours, mut its) = (-1, -1);
     let none = std::ptr::null_mut();
-    // SAFETY: both places are valid, and no name, settings or size are asked for or given.
+    // SAFETY: `ours` and `its` are writable ints. The name, the settings and the size are null,
+    // which openpty allows.
     let done = unsafe { libc::openpty(&mut ours, &mut its, none, none.cast(), none.cast()) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both were opened just now, and nobody else has them.
+    // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(its)) }
 }
 

@@ -93,7 +93,8 @@ impl Served {
     /// Ends it by SIGTERM. Returns its exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
         let process = i32::try_from(self.child.id()).unwrap();
-        // SAFETY: it is our own child, which has not been waited for.
+        // SAFETY: kill takes no pointers. The child has not been waited for, so that its id still
+        // belongs to it.
         unsafe { libc::kill(process, libc::SIGTERM) };
         ended(&mut self.child)
     }

@@ -16,18 +16,19 @@ fn within(folder: &Folder, arguments: &[&str], most: u64) -> Output {
     command.current_dir(folder.path("")).args(arguments).stdin(Stdio::null());
     let limit = move || {
         let value = libc::rlimit { rlim_cur: most, rlim_max: most };
-        // SAFETY: the limit is read from `value`, which lives until the call is over.
+        // SAFETY: setrlimit only reads `value`, which outlives the call.
         let done = unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &value) };
-        // SAFETY: no pointers are passed.
+        // SAFETY: geteuid takes no arguments and cannot fail.
         let is_root = unsafe { libc::geteuid() } == 0;
-        // SAFETY: as above.
+        // SAFETY: setresuid takes no pointers.
         let changed = if is_root { unsafe { libc::setresuid(USER, USER, USER) } } else { 0 };
         match done == 0 && changed == 0 {
             true => Ok(()),
             false => Err(std::io::Error::last_os_error()),
         }
     };
-    // SAFETY: between fork and exec it only makes system calls.
+    // SAFETY: between fork and exec `limit` makes only system calls; it takes no lock and allocates
+    // nothing.
     unsafe { command.pre_exec(limit) };
     command.output().unwrap()
 }

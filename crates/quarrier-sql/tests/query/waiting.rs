@@ -16,7 +16,7 @@ fn folder() -> Folder {
     let folder = Folder::new();
     folder.file("x.ndjson", "{\"a\":5}\n");
     let path = CString::new(folder.path("pipe").as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path ends with a zero and lives until the call is over.
+    // SAFETY: a `CString` ends with a zero byte, and `path` outlives the call.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
     folder
 }

@@ -132,8 +132,8 @@ impl Carve {
     }
 
     fn carver<'c>(&'c self, ground: &Ground, stop: &'c AtomicBool) -> Result<Carver<'c>> {
-        // SAFETY: quarrier-carve documents that its formats tolerate bytes that change under them;
-        // `Target` only writes and hashes the bytes of a file.
+        // SAFETY: `Carver::show_changing` documents that the formats of quarrier-carve tolerate
+        // bytes that change under them. `Target` only writes and hashes the bytes of a file.
         let promise = unsafe { AsData::promised() };
         let mut carver = Carver::new()
             .formats(signatures::all(self.signatures.as_ref()))

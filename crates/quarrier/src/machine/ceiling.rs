@@ -92,7 +92,8 @@ fn measure(source: &dyn Source, plan: &Plan, range: Range<u64>) -> Option<Ceilin
         direct = FileSource::open_direct(source.name().as_ref()).ok()?;
         ("disk read", Access::Uring, &direct as &dyn Source)
     };
-    // SAFETY: `Touch` adds bytes up, and the sink looks at none.
+    // SAFETY: `Touch` adds up bytes, which makes no `str` and relies on no two loads being equal;
+    // the sink looks at no bytes.
     let promise = unsafe { AsData::promised() };
     let pipeline = Pipeline::new(source)
         .show_changing(promise)

@@ -244,8 +244,8 @@ impl<'s> Running<'s> {
         stop: &'p AtomicBool,
     ) -> Pipeline<'p> {
         let planning = &self.search.planning;
-        // SAFETY: a searcher compares bytes, on devices copies of them. A watcher gets chunks, of
-        // which it may show what was found, byte by byte.
+        // SAFETY: a searcher compares bytes, on devices copies of them, and makes no `str` of them.
+        // A watcher gets chunks, and may show the bytes of a match one by one.
         let promise = unsafe { AsData::promised() };
         let mut pipeline = Pipeline::new(place.source().unwrap_or(nothing))
             .show_changing(promise)
