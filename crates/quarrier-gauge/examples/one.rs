@@ -61,7 +61,7 @@ fn run(words: &[String]) -> Result<()> {
     print(&session.readings())
 }
 
-/// Measures the disk, and lets `other` do so on the same file.
+/// Measures the disk, then runs `other` on the same file, then measures again.
 fn beside(
     session: &mut Session<'_>,
     measurement: &str,

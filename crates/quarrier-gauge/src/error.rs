@@ -1,4 +1,4 @@
-//! The one error type of this crate: what, where, and what to try.
+//! The error type of this crate: what failed, where, and what to try.
 
 use std::fmt;
 use std::io;
@@ -19,30 +19,30 @@ pub enum Error {
         /// The operating system's answer.
         error: io::Error,
     },
-    /// A measurement computed, read or received something else than it must have.
+    /// A measurement computed, read or received wrong values.
     Wrong {
         /// The measurement.
         measurement: String,
         /// The actual and the expected result.
         reason: String,
     },
-    /// There is not as much memory or disk as the measurement needs.
+    /// There is less memory or disk space than the measurement needs.
     NoRoom {
-        /// The purpose of the room, and its place.
+        /// What the room is for, and where.
         subject: String,
         /// The room needed, in bytes.
         asked_bytes: u64,
         /// The room left, in bytes.
         left_bytes: u64,
     },
-    /// The other side of a network measurement refused, ended it, or is something else.
+    /// The other side of a network measurement refused, ended it, or does not speak the protocol.
     Peer {
         /// Its address.
         address: String,
-        /// Its misbehaviour or message.
+        /// What it did, or its message.
         reason: String,
     },
-    /// A size, count or name that cannot be measured.
+    /// A size, count or name that is not supported.
     BadRequest(String),
     /// A device that runs kernels failed.
     Device(quarrier_gpu::Error),
@@ -58,7 +58,7 @@ impl Error {
         Error::Io { subject: subject.into(), what: what.into(), error }
     }
 
-    /// A wrong result.
+    /// Makes the error for a wrong result.
     pub fn wrong(measurement: impl Into<String>, reason: impl Into<String>) -> Self {
         Error::Wrong { measurement: measurement.into(), reason: reason.into() }
     }

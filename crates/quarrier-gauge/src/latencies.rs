@@ -1,4 +1,4 @@
-//! How the times of single requests were spread.
+//! The distribution of the times of single requests.
 
 use std::time::Duration;
 
@@ -7,48 +7,48 @@ use hdrhistogram::Histogram;
 use crate::error::{Error, Result};
 use crate::reading::Percentiles;
 
-/// Longer ones count as this.
+/// Longer times count as this.
 const LONGEST: Duration = Duration::from_secs(100);
-/// Buckets of a plot: each ends so much higher than the one before.
+/// The ratio of the ends of neighbouring buckets of a plot.
 const BUCKET_GROWTH: f64 = 1.1;
 const FIRST_BUCKET_NS: u64 = 100;
 
-/// Times of requests, each kept to a thousandth.
+/// Times of requests, each with a precision of a thousandth.
 #[derive(Debug, Clone)]
 pub(crate) struct Latencies(Histogram<u32>);
 
 impl Latencies {
-    /// None yet. Takes about 100 KB.
+    /// Makes an empty distribution. It takes about 100 KB.
     pub(crate) fn new() -> Result<Latencies> {
         Histogram::new_with_bounds(1, LONGEST.as_nanos() as u64, 3)
             .map(Latencies)
             .map_err(|error| Error::BadRequest(format!("histogram: {error}")))
     }
 
-    /// All of several.
+    /// Merges several.
     pub(crate) fn sum(several: &[&Latencies]) -> Result<Latencies> {
         let mut all = Latencies::new()?;
         several.iter().for_each(|one| all.add(one));
         Ok(all)
     }
 
-    /// One more, which took `time`.
+    /// Records a request that took `time`.
     pub(crate) fn record(&mut self, time: Duration) {
         self.0.saturating_record(time.as_nanos() as u64);
     }
 
-    /// All of the other's, too.
+    /// Adds all of the other's times.
     pub(crate) fn add(&mut self, other: &Latencies) {
-        // The bounds are the same.
+        // Both have the same bounds.
         let _ = self.0.add(&other.0);
     }
 
-    /// Forgets all.
+    /// Removes all times.
     pub(crate) fn clear(&mut self) {
         self.0.reset();
     }
 
-    /// The time that half of them took at most, in seconds; 0 of none.
+    /// The median in seconds; 0 if there are no times.
     pub(crate) fn median_seconds(&self) -> f64 {
         seconds(self.0.value_at_quantile(0.5))
     }

@@ -1,4 +1,4 @@
-//! The values of parameters by name, and the errors for unknown names.
+//! Parses parameters by name, and makes the errors for unknown names.
 
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters};
@@ -15,7 +15,7 @@ pub(crate) fn size(parameters: &Parameters, name: &str, otherwise: usize) -> usi
     parameters.integer(name).map_or(otherwise, |count| count as usize)
 }
 
-/// The value of a parameter that is one of a few words.
+/// Parses a parameter that is one of a few words.
 pub(crate) fn word<T>(
     parameters: &Parameters,
     name: &str,

@@ -8,8 +8,8 @@ use crate::reading::{Area, Parameters};
 use crate::trial::Session;
 use crate::{disk, network};
 
-/// Measures `measurement` of `area` with `parameters`, named as in a [`crate::Reading`]; missing ones
-/// take the first value of a full report.
+/// Measures `measurement` of `area` with `parameters`, named as in a [`crate::Reading`]; missing
+/// ones have the first value of a full report.
 ///
 /// # Errors
 /// The measurement or a parameter's value is unknown, or the measurement fails.
@@ -52,7 +52,7 @@ pub fn measure_one(
                 pages: word(parameters, "pages", "small", memory::PageKind::of)?,
                 isa: word(parameters, "isa", Isa::best().name(), Isa::of)?,
             };
-            // By the instructions that the sweeps take, where none were asked for.
+            // Use the instructions of the sweeps if the caller names none.
             let is_open = parameters.get("isa").is_none() && sweep.bytes >= beyond_caches_bytes;
             let sweep = if is_open { sweep.beyond_caches(sweep.bytes) } else { sweep };
             memory::measure_stream(session, sweep)

@@ -3,29 +3,30 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long it takes at most until `stop` is seen.
+/// `stop` is seen after this time at the latest.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Requests of one thread during one run: in a closed loop, or at a rate of their own.
+/// Requests of one thread during one run: in a closed loop, or at a given rate.
 pub(crate) struct Schedule<'a> {
     until: Instant,
     stop: &'a AtomicBool,
-    /// When the next is due, and the interval to the one after; `None` in a closed loop.
+    /// The time of the next request, and the interval to the one after; `None` in a closed loop.
     due: Option<(Instant, Duration)>,
 }
 
-/// The next action.
+/// What to do next.
 pub(crate) enum Turn {
-    /// A request; its time runs from then.
+    /// Make a request; its time runs from then.
     Go(Instant),
-    /// Nothing until then; it is to be asked again.
+    /// Wait until then, and ask again.
     Wait(Instant),
-    /// No more requests.
+    /// Make no more requests.
     Over,
 }
 
 impl<'a> Schedule<'a> {
-    /// From now for `time`, or until `stop` is set; `offered_per_second` by this thread alone.
+    /// Makes a schedule that runs from now for `time`, or until `stop` is set. `offered_per_second`
+    /// is the rate of this thread alone.
     pub(crate) fn new(
         time: Duration,
         offered_per_second: Option<f64>,
@@ -36,8 +37,8 @@ impl<'a> Schedule<'a> {
         Schedule { until: now + time, stop, due }
     }
 
-    /// Whether there is a request to make at `now`. Requests that were due and could not be made
-    /// are made later, and their time runs from when they were due.
+    /// Returns what to do at `now`. Requests that fell due and could not be made are made later,
+    /// and their time runs from when they fell due.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         if self.stop.load(Ordering::Relaxed) {
             return Turn::Over;

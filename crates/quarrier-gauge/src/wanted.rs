@@ -5,35 +5,36 @@ use std::path::PathBuf;
 use crate::reading::Area;
 use crate::trial::{Effort, Team};
 
-/// Which areas, how, and where.
+/// The areas to measure, and how.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The parts of the machine.
     pub areas: Vec<Area>,
-    /// How long and how often.
+    /// How long and how often to measure.
     pub effort: Effort,
     /// Only the measurements for the profile: all areas in under 30 s.
     pub quick: bool,
-    /// A folder on the disk that is measured.
+    /// A folder on the disk to measure.
     pub path: PathBuf,
-    /// Over which path the network is measured.
+    /// The path of the network's measurements.
     pub network: Network,
-    /// How many threads, one after the other.
+    /// Numbers of threads to measure with, one after the other.
     pub threads: Vec<usize>,
 }
 
-/// Over which path the network is measured.
+/// A path through the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Network {
-    /// Where another gauge listens, `host:port` or `host`; without one the loopback of this machine
-    /// is measured.
+    /// The address of another gauge, `host:port` or `host`; if it is missing, the loopback of this
+    /// machine is measured.
     pub peer: Option<String>,
-    /// The congestion control of TCP, by its name in the kernel; else the system's own.
+    /// The congestion control of TCP, by its name in the kernel; if it is missing, the system's
+    /// default.
     pub congestion: Option<String>,
 }
 
 impl Wanted {
-    /// Everything, for a report, with at least `runs` runs; files are made in `path`.
+    /// Everything for a report, with at least `runs` runs; files are made in `path`.
     pub fn full(path: impl Into<PathBuf>, runs: u32) -> Wanted {
         Wanted {
             areas: Area::ALL.to_vec(),
@@ -56,7 +57,7 @@ fn cpus() -> usize {
     Team::here().map_or(1, |team| team.cpus())
 }
 
-/// 1, 2, 4, 8 … up to `most`, and `most` itself.
+/// Returns 1, 2, 4, 8 … up to `most`, and `most` itself.
 fn powers(most: usize) -> Vec<usize> {
     let mut threads: Vec<usize> = std::iter::successors(Some(1), |count| Some(count * 2))
         .take_while(|&count| count < most)

@@ -1,5 +1,5 @@
-//! Arithmetic: the clock, how many operations a second the cores do by each instruction set, and
-//! the product of matrices.
+//! Arithmetic: the clock of a core, the operations per second of each instruction set, and the
+//! product of matrices.
 
 mod peak;
 mod product;
@@ -17,13 +17,13 @@ use crate::trial::{Done, Needs, Session, Team};
 /// Steps of the clock's chain in a trial: 25 million additions, some 7 ms.
 const CLOCK_STEPS: u64 = 400_000;
 
-/// The same, and half a millisecond or so, where the clock alone is asked for.
+/// The same, about half a millisecond, for callers that ask only for the clock.
 const CLOCK_STEPS_SHORT: u64 = 30_000;
 
-/// Order of the matrices that are multiplied: three of them, of 64 bits, take 24 MiB.
+/// Order of the matrices to multiply: three of them, of 64-bit numbers, take 24 MiB.
 const ORDER: usize = 1024;
 
-/// The same where it must be quick.
+/// The same for a quick run.
 const ORDER_QUICK: usize = 512;
 
 /// Measures the area.
@@ -49,10 +49,10 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
     Ok(())
 }
 
-/// Measures the clock of the first CPU: additions that wait for each other, one a cycle.
+/// Measures the clock of the first CPU by a chain of dependent additions, one per cycle.
 ///
 /// # Errors
-/// There is no way to measure it here, or the caller stopped it.
+/// This architecture has no such chain, or the caller stopped it.
 pub fn measure_clock(session: &mut Session<'_>) -> Result<()> {
     let parameters = Parameters::new().with("threads", 1);
     let subject = Subject::new(Area::Cpu, "dependent add", parameters, Unit::OpPerSecond);
@@ -67,7 +67,7 @@ pub fn measure_clock(session: &mut Session<'_>) -> Result<()> {
     })
 }
 
-/// Cycles a second of the team's first CPU.
+/// Returns the cycles per second of the team's first CPU.
 ///
 /// # Errors
 /// The chain's sum was wrong, or a thread could not be started.

@@ -1,4 +1,4 @@
-//! Operations a second, by instruction set and kind of lane, with the clock measured beside them.
+//! Operations per second, by instruction set and type of lane, with the clock measured in between.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use crate::processor::{Isa, Lane, flop_per_cycle};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Done, Needs, Series, Session};
 
-/// Measures one kind of arithmetic, and pushes it with the theoretical peak at the clock that was
-/// measured between the runs, where the design is known.
+/// Measures one kind of arithmetic and stores the reading. If the processor's design is known, it
+/// also stores the theoretical peak at the clock that it measured between the runs.
 ///
 /// # Errors
 /// A lane counted wrong, or the caller stopped it.
@@ -47,7 +47,7 @@ fn parameters(isa: Isa, lane: Lane, threads: usize) -> Parameters {
     Parameters::new().with("type", lane.name()).with("isa", isa.name()).with("threads", threads)
 }
 
-/// The theoretical rate of the cores, at the clock measured beside `runs`.
+/// Returns the theoretical rate of the cores at the clock measured during `runs`.
 fn theoretical(runs: Series, isa: Isa, lane: Lane, threads: usize, per_cycle: f64) -> Series {
     let mut peak = runs.map(|trial| {
         trial.units = trial.clock_hertz * per_cycle * trial.cores as f64 * trial.seconds;
@@ -71,7 +71,7 @@ fn run_loops(isa: Isa, lane: Lane, loops: u32) -> Result<Done> {
     Ok(Done { units: per_lane * lanes as f64 * steps, check: u64::from(loops) })
 }
 
-/// How many calls of the loop take about `time`.
+/// Returns how many calls of the loop take about `time`.
 fn loops_in(isa: Isa, lane: Lane, time: Duration) -> Result<u32> {
     run_loops(isa, lane, 4)?;
     let start = Instant::now();

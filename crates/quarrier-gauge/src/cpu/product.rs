@@ -1,5 +1,5 @@
-//! The product of two matrices, by a library: the rate that a program well written for the caches gets
-//! out of the multiply-adds. Each thread multiplies matrices of its own.
+//! The product of two matrices, computed by a library: the rate of multiply-adds that a program
+//! well written for the caches reaches. Each thread multiplies matrices of its own.
 
 use gemm_common::Parallelism;
 
@@ -17,23 +17,24 @@ struct Matrices<T> {
     right: Vec<T>,
     product: Vec<T>,
     probe: Vec<f64>,
-    /// The product of both matrices with the probe, by another way: left · (right · probe).
+    /// The product of both matrices with the probe, computed differently: left · (right · probe).
     expected: Vec<f64>,
 }
 
-/// A kind of number that the library multiplies.
+/// A type of number that the library multiplies.
 trait Element: Copy + Default + Send + Sync + 'static {
-    /// The least difference of two numbers near 1.
+    /// The distance from 1 to the next number.
     const EPSILON: f64;
 
     fn of(value: f64) -> Self;
     fn value(self) -> f64;
 
-    /// `product` = `left` · `right`, of orders `(rows, columns, length of the sums)`.
+    /// Computes `product` = `left` · `right`, for `(rows, columns, inner dimension)`.
     ///
     /// # Safety
-    /// Each matrix is a place with the strides of columns and rows, and is as large as the orders
-    /// have it; nobody else has the product.
+    /// Each matrix is a pointer with the strides of columns and rows, in numbers. `left` and
+    /// `right` are readable, and `product` is writable, at every row and column that the dimensions
+    /// name; nobody else accesses `product`.
     unsafe fn gemm(
         orders: (usize, usize, usize),
         product: Strided<*mut Self>,
@@ -42,7 +43,7 @@ trait Element: Copy + Default + Send + Sync + 'static {
     );
 }
 
-/// A place, and how far the next column and the next row are.
+/// The first number, the distance to the next column, and the distance to the next row.
 type Strided<P> = (P, isize, isize);
 
 macro_rules! element {
@@ -65,7 +66,8 @@ macro_rules! element {
                 (right, right_columns, right_rows): Strided<*const Self>,
             ) {
                 let (is_read, is_conjugate) = (false, false);
-                // SAFETY: as the caller says.
+                // SAFETY: the caller promises pointers and strides that cover the dimensions. The
+                // library does not read `product`, since `is_read` is false.
                 unsafe {
                     $get()(
                         m,
@@ -97,14 +99,15 @@ macro_rules! element {
 element!(f32, gemm_f32::gemm::f32::get_gemm_fn);
 element!(f64, gemm_f64::gemm::f64::get_gemm_fn);
 
-/// `product` = `left` · `right`, all of them by rows.
+/// Computes `product` = `left` · `right`, all three stored by rows.
 fn multiply<T: Element>(order: usize, left: &[T], right: &[T], product: &mut [T]) {
     let cells = order * order;
     assert!(left.len() == cells && right.len() == cells && product.len() == cells);
     let column = order as isize;
-    // By columns, which the library is faster with, rows are the transposed: (l r)' = r' l'.
-    // SAFETY: each slice holds `order` columns of `order` numbers, which the strides describe; the
-    // product is borrowed alone, and not read.
+    // The library is faster by columns, and a matrix by rows is its transpose by columns: (l r)' =
+    // r' l'. SAFETY: the assertion shows that each slice holds `order` columns of `order` numbers,
+    // which the strides `order` and 1 address. `product` is borrowed mutably, so that nobody else
+    // accesses it.
     unsafe {
         T::gemm(
             (order, order, order),
@@ -132,7 +135,7 @@ impl<T: Element> Matrices<T> {
         Done { units: 2.0 * (self.order as f64).powi(3), check: 0 }
     }
 
-    /// Freivalds' check: a product that is wrong in any row differs from the other way.
+    /// Freivalds' check: a row of the product that is wrong makes the two results differ.
     fn check(&self) -> Result<()> {
         let found = applied(&self.product, &self.probe);
         let tolerance = T::EPSILON * self.order as f64;
@@ -146,7 +149,7 @@ impl<T: Element> Matrices<T> {
     }
 }
 
-/// The matrix times the vector, in 64 bits.
+/// Multiplies the matrix by the vector, in 64 bits.
 fn applied<T: Element>(matrix: &[T], vector: &[f64]) -> Vec<f64> {
     matrix
         .chunks_exact(vector.len())

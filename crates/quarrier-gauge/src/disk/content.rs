@@ -5,13 +5,13 @@
 //!                     + 504 bytes of the sheet, of a sector of it that is noted at each write
 //! ```
 //!
-//! The sheet is 1 MiB of random bytes, so that no file system can compress them and no storage has seen
-//! them before. A stamp exposes a sector in the wrong place, or one left by an earlier write.
+//! The sheet is 1 MiB of random bytes, so that no file system can compress them and no storage has
+//! seen them before. A stamp exposes a sector in the wrong place, or one left by an earlier write.
 //!
-//! A buffer keeps its part of the sheet wherever it is written to, and gets new stamps alone: to copy
-//! what belongs to another place costs more than the copy, since the disk's side must fetch each line
-//! that was written from this processor's cache. (Random writes of 4 KiB, 32 under way, to a virtual
-//! disk: 0.85 of fio's rate with a copy for each, 0.97 without; medians of 7.)
+//! A buffer keeps its part of the sheet wherever it is written to, and only its stamps are renewed.
+//! Filling it for each write costs more than the copy: the storage's side must then fetch every
+//! line that was written from this processor's cache. (Random writes of 4 KiB, 32 in flight, to a
+//! virtual disk: 0.85 of fio's rate with a copy for each write, 0.97 without; medians of 7.)
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -19,14 +19,14 @@ use quarrier_core::region::prefer_large_pages;
 
 use crate::statistics::SplitMix;
 
-/// Bytes that carry one stamp; also the least that `O_DIRECT` may move.
+/// Bytes covered by one stamp; also the smallest transfer of `O_DIRECT`.
 pub(super) const SECTOR_BYTES: usize = 512;
 const STAMP_BYTES: usize = 8;
 const SHEET_BYTES: usize = 1 << 20;
-/// A hasty check compares one stamp in this many bytes.
+/// A hasty check compares one stamp in each block of this size.
 const HASTY_BYTES: usize = 4096;
 
-/// The contents of a sector: the number of the write, modulo 256, and the sector of the sheet.
+/// What a sector holds: the number of the write, modulo 256, and the sector of the sheet.
 struct Written {
     generation: u8,
     sheet_sector: u32,
@@ -46,28 +46,28 @@ impl Written {
     }
 }
 
-/// Sectors of a buffer or of the file by the sector of the sheet, which begins again and again.
+/// Returns the sector of the sheet for a sector of a buffer or of the file: the sheet repeats.
 fn sheet_sector(sector: u64) -> u32 {
     (sector % (SHEET_BYTES / SECTOR_BYTES) as u64) as u32
 }
 
-/// The bytes of a file, by their offset.
+/// The bytes of a file, by offset.
 pub(super) struct Content {
     seed: u64,
     sheet: Vec<u8>,
-    /// The contents of each sector: a [`Written`].
+    /// The contents of each sector, as a [`Written`].
     written: Vec<AtomicU32>,
 }
 
 impl Content {
-    /// Contents for a file of `bytes`; each differs from seed to seed.
+    /// Makes contents for a file of `bytes`; each seed gives others.
     pub(super) fn new(bytes: u64, seed: u64) -> Content {
         let mut random = SplitMix(seed);
         let sheet = (0..SHEET_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
         let sectors = bytes.div_ceil(SECTOR_BYTES as u64);
         let first = |sector| Written { generation: 0, sheet_sector: sheet_sector(sector) };
         let mut written: Vec<AtomicU32> = Vec::with_capacity(sectors as usize);
-        // It is looked up at random.
+        // Lookups are random.
         prefer_large_pages(written.as_ptr().cast(), sectors as usize * size_of::<AtomicU32>());
         written.extend((0..sectors).map(|sector| AtomicU32::new(first(sector).packed())));
         Content { seed, sheet, written }
@@ -84,8 +84,7 @@ impl Content {
         Written::unpacked(self.written[sector as usize].load(Ordering::Relaxed))
     }
 
-    /// From now on the sectors of this range hold what [`Content::write`] made. The range is one of
-    /// sectors.
+    /// Records that the sectors of this range now hold what [`Content::write`] made.
     pub(super) fn mark(&self, offset: u64, bytes: usize, generation: u8, held: u64) {
         let first = (offset / SECTOR_BYTES as u64) as usize;
         let sheet = held / SECTOR_BYTES as u64;
@@ -95,9 +94,9 @@ impl Content {
         }
     }
 
-    /// Fills `bytes` for a write at `offset`; both are of whole sectors. `held` is the first offset for
-    /// which the buffer was filled before, if it was: then it only gets new stamps. Returns it for the
-    /// next time, and for [`Content::mark`].
+    /// Fills `bytes` for a write at `offset`; both are whole sectors. `held` is the first offset
+    /// for which the buffer was filled before, if any: then it only renews the stamps. Returns that
+    /// offset for the next call and for [`Content::mark`].
     pub(super) fn write(
         &self,
         offset: u64,
@@ -123,7 +122,7 @@ impl Content {
         held.unwrap_or(offset)
     }
 
-    /// The byte that belongs to `offset`.
+    /// Returns the byte at `offset`.
     pub(super) fn byte(&self, offset: u64) -> u8 {
         let sector = offset / SECTOR_BYTES as u64;
         let written = self.written(sector);
@@ -135,7 +134,7 @@ impl Content {
         }
     }
 
-    /// Compares every byte read at `offset`. Returns the offset of the first that is wrong.
+    /// Compares all bytes read at `offset`. Returns the offset of the first wrong one.
     pub(super) fn first_wrong(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
         if offset.is_multiple_of(SECTOR_BYTES as u64) && bytes.len().is_multiple_of(SECTOR_BYTES) {
             let mut at = offset;
@@ -152,8 +151,8 @@ impl Content {
         self.first_wrong_byte(offset, bytes)
     }
 
-    /// As [`Content::first_wrong`], but for large blocks it compares only one stamp per page, and the
-    /// last sector's: a thread can do that while it reads from the page cache without being much
+    /// As [`Content::first_wrong`], but compares only one stamp per page of large blocks, and the
+    /// last sector's. A thread can do that while it reads from the page cache without becoming much
     /// slower.
     pub(super) fn first_wrong_hastily(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
         if bytes.len() < HASTY_BYTES || !offset.is_multiple_of(SECTOR_BYTES as u64) {

@@ -1,4 +1,4 @@
-//! Jobs on the file.
+//! Jobs on the trial file.
 
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
@@ -6,22 +6,22 @@ use crate::reading::{Area, Parameters, Subject, Unit};
 use super::content::SECTOR_BYTES;
 use super::room::TrialFile;
 
-/// Bytes that the buffers of one measurement may take.
+/// The most memory for the buffers of one measurement.
 const BUFFERS_BYTES_MAX: u64 = 1 << 30;
-/// Requests that one thread may have under way.
+/// The most requests that one thread keeps in flight.
 const DEPTH_MAX: usize = 1024;
 
-/// In which order blocks follow each other.
+/// The order of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// In order; each thread has a part of the file.
+    /// One after the other; each thread has a part of the file.
     Sequential,
-    /// Each once, in random order, and so on; each thread has a part of the file.
+    /// Each block once, in random order, and again; each thread has a part of the file.
     Random,
 }
 
 impl Order {
-    /// The word among a reading's parameters.
+    /// The value of a reading's parameter.
     pub(super) fn name(self) -> &'static str {
         match self {
             Order::Sequential => "sequential",
@@ -36,8 +36,8 @@ pub enum Action {
     /// Reads it and compares it with what was written.
     Read,
     /// Writes it. Through the page cache, each block is written at most once, and is on disk
-    /// (`fdatasync`) before the time ends. A part of the last blocks is read back and compared, outside
-    /// the time.
+    /// (`fdatasync`) before the time ends. Some of the last blocks are read back and compared,
+    /// outside the measured time.
     Write,
 }
 
@@ -55,27 +55,27 @@ pub enum Cache {
 /// One way of using a disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// In which order.
+    /// The order of the blocks.
     pub order: Order,
     /// The operation.
     pub action: Action,
-    /// Through what.
+    /// The cache in between.
     pub cache: Cache,
-    /// How many bytes at a time.
+    /// The size of a block in bytes.
     pub block_bytes: usize,
-    /// How many requests each thread keeps under way; more than one only with
-    /// [`Cache::Direct`].
+    /// Requests that each thread keeps in flight; more than one only with [`Cache::Direct`].
     pub depth: usize,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// `None`: the next request starts when one ends (closed loop), and the value is a rate. Otherwise
-    /// this many requests are due per second, whether earlier ones have ended or not, and the value is
-    /// the median time from when one was due, so that waiting counts.
+    /// `None`: the next request starts when one ends (closed loop), and the value is a rate.
+    /// Otherwise this many requests fall due per second, whether or not earlier ones have ended,
+    /// and the value is the median time since a request fell due, so that it includes waiting.
     pub offered_per_second: Option<f64>,
 }
 
 impl Job {
-    /// Reading blocks of `block_bytes` in a closed loop, one thread, one at a time, direct.
+    /// Makes a job that reads blocks of `block_bytes` in a closed loop: one thread, one request at
+    /// a time, direct.
     pub fn read(order: Order, block_bytes: usize) -> Job {
         Job {
             order,
@@ -88,12 +88,12 @@ impl Job {
         }
     }
 
-    /// Writing, else as [`Job::read`].
+    /// Makes a job that writes, otherwise as [`Job::read`].
     pub fn write(order: Order, block_bytes: usize) -> Job {
         Job { action: Action::Write, ..Job::read(order, block_bytes) }
     }
 
-    /// Refuses what cannot be measured.
+    /// Refuses a job that cannot be measured.
     pub(super) fn verify(&self, file: &TrialFile) -> Result<()> {
         let refuse = |text: String| Err(Error::BadRequest(text));
         if self.block_bytes == 0 || self.threads == 0 || self.depth == 0 {
@@ -132,7 +132,7 @@ impl Job {
         Ok(())
     }
 
-    /// The subject of the measurement, in words.
+    /// Makes the subject of the reading.
     pub(super) fn subject(&self) -> Subject {
         let unit = match (self.offered_per_second, self.order) {
             (Some(_), _) => Unit::Seconds,
@@ -162,7 +162,7 @@ impl Job {
         Subject::new(Area::Disk, name, parameters, unit)
     }
 
-    /// A write through the page cache is neither cold nor warm.
+    /// Writes through the page cache are neither cold nor warm.
     fn cache_name(&self) -> &'static str {
         match (self.cache, self.action) {
             (Cache::Direct, _) => "direct",
@@ -174,7 +174,7 @@ impl Job {
 }
 
 impl Cache {
-    /// By the name of the parameter; writes are `buffered` or `direct`.
+    /// Parses the parameter's value; writes are `buffered` or `direct`.
     pub fn of(name: &str) -> Option<Cache> {
         match name {
             "direct" => Some(Cache::Direct),

@@ -1,4 +1,4 @@
-//! Facts about a file from the kernel: its file system, and its share in the page cache.
+//! What the kernel knows of a file: its file system, and its share in the page cache.
 
 use std::fs::File;
 use std::io;
@@ -6,18 +6,21 @@ use std::ptr;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// The share of the first `bytes` of the file, not 0, that is in the page cache.
+/// Returns the share of the first `bytes` of the file, not 0, that is in the page cache.
 pub(super) fn resident_share(file: &File, bytes: u64) -> io::Result<f64> {
     let length = usize::try_from(bytes).map_err(io::Error::other)?;
     let mut pages = vec![0u8; length.div_ceil(rustix::param::page_size())];
-    // SAFETY: a new mapping at an address that the kernel chooses; nobody reads through it.
+    // SAFETY: without MAP_FIXED, mmap places a new mapping where nothing is mapped. No Rust
+    // reference to its bytes is made, so that other processes may change the file.
     let start = unsafe {
         rustix::mm::mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, 0)?
     };
-    // SAFETY: `start` is a mapping of `length` bytes, and `pages` has a byte for each page of it.
+    // SAFETY: `start` is page-aligned and mapped for `length` bytes, and `pages` has room for one
+    // byte for each of its pages.
     let answer = unsafe { libc::mincore(start, length, pages.as_mut_ptr()) };
     let error = io::Error::last_os_error();
-    // SAFETY: mapped above, with this length, and used by nobody.
+    // SAFETY: `start` and `length` are those of the mapping above, and nothing refers to it any
+    // more.
     unsafe { rustix::mm::munmap(start, length)? };
     if answer != 0 {
         return Err(error);
@@ -26,9 +29,9 @@ pub(super) fn resident_share(file: &File, bytes: u64) -> io::Result<f64> {
     Ok(held as f64 / pages.len() as f64)
 }
 
-/// The name of the file system of a file, or the number by which the kernel knows it.
+/// Returns the name of a file's file system, or its number in the kernel.
 pub(super) fn file_system(file: &File) -> String {
-    /// From the kernel's `magic.h` and the sources of those outside it.
+    /// From the kernel's `magic.h`, and from the sources of file systems outside it.
     const NAMES: [(u32, &str); 14] = [
         (0xef53, "ext4"),
         (0x5846_5342, "xfs"),

@@ -1,4 +1,4 @@
-//! A job, measured.
+//! Measures a job.
 
 use std::sync::atomic::Ordering;
 
@@ -13,24 +13,24 @@ use crate::latencies::Latencies;
 use crate::reading::{Subject, Unit};
 use crate::trial::{Needs, Series, Session, Trial};
 
-/// The maximum number of threads, one per request of a queue, if there is no io_uring.
+/// The most threads that replace io_uring, one per request in flight.
 const STAND_INS_MAX: usize = 128;
-/// More than this share of a file in the page cache is not cold.
+/// A file with a larger share in the page cache is not cold.
 const COLD_SHARE_MAX: f64 = 0.01;
 
-/// The means by which a job is done here, and notes for readers.
+/// The means by which a job runs here, and notes for the reader.
 struct Means {
     job: Job,
     ring: bool,
     notes: Vec<String>,
 }
 
-/// Measures `job` on `file` and returns the runs, with the time of each request. Requests in a closed
-/// loop wait for each other: a slow one delays later ones, and their times do not show it (coordinated
-/// omission); offered requests are timed from when they were due.
+/// Measures `job` on `file` and returns the runs, with the time of each request. Requests in a
+/// closed loop wait for each other: a slow one delays later ones, and their times do not show it
+/// (coordinated omission). The times of offered requests count from when they fell due.
 ///
-/// If the file system has no `O_DIRECT`, or the system refuses io_uring, other means are used and the
-/// notes say so.
+/// If the file system has no `O_DIRECT`, or the system refuses io_uring, other means are used and
+/// the notes say so.
 ///
 /// # Errors
 /// The job cannot be measured on this file, the system refuses, or a read returned other bytes than
@@ -73,7 +73,7 @@ pub fn measure_job(session: &mut Session<'_>, file: &mut TrialFile, job: &Job) -
     Ok(runs)
 }
 
-/// The job's own words, and those that the file and the system add.
+/// Makes the job's subject, with parameters of the file and the system.
 fn subject(file: &TrialFile, job: &Job, ring: bool) -> Subject {
     let calls = match (ring, job.action) {
         (true, _) => "io_uring",
@@ -89,7 +89,7 @@ fn subject(file: &TrialFile, job: &Job, ring: bool) -> Subject {
     subject
 }
 
-/// Out of the page cache a thread copies all the time, and waits for nothing.
+/// Threads that read from the page cache copy all the time and wait for nothing.
 fn needs(job: &Job) -> Needs {
     match (job.cache, job.action) {
         (Cache::Warm, Action::Read) => Needs::Cpu,
@@ -97,7 +97,7 @@ fn needs(job: &Job) -> Needs {
     }
 }
 
-/// Makes the threads compare their last blocks, and joins their times.
+/// Lets the threads compare their last blocks, and merges their times.
 fn compared(workers: &mut [Worker], file: &TrialFile) -> Result<Latencies> {
     let mut latencies = Latencies::new()?;
     for worker in workers {
@@ -107,8 +107,8 @@ fn compared(workers: &mut [Worker], file: &TrialFile) -> Result<Latencies> {
     Ok(latencies)
 }
 
-/// A trial's units are requests; of a sequence they become bytes, and of offered requests the
-/// value is the median time of one.
+/// Sets a trial's value. Its units are requests; for sequences they become bytes, and for offered
+/// requests the value is the median time of one.
 fn valued(trial: Trial, unit: Unit, job: &Job, latencies: &Latencies) -> Trial {
     match unit {
         Unit::Seconds => Trial { seconds: latencies.median_seconds(), units: 1.0, ..trial },
@@ -117,7 +117,7 @@ fn valued(trial: Trial, unit: Unit, job: &Job, latencies: &Latencies) -> Trial {
     }
 }
 
-/// How the job can be done here.
+/// Returns how the job can be done here.
 fn means(file: &TrialFile, job: &Job) -> Result<Means> {
     let mut job = job.clone();
     let mut notes = Vec::new();
@@ -150,7 +150,7 @@ fn means(file: &TrialFile, job: &Job) -> Result<Means> {
     Ok(Means { job, ring, notes })
 }
 
-/// Brings the page cache into the state that the job needs, and says if it cannot.
+/// Brings the page cache into the state that the job needs. Returns a note if it cannot.
 fn prepare_cache(session: &Session<'_>, file: &TrialFile, job: &Job) -> Result<Option<String>> {
     file.advise(match job.order {
         Order::Sequential => Advice::Sequential,
@@ -164,7 +164,7 @@ fn prepare_cache(session: &Session<'_>, file: &TrialFile, job: &Job) -> Result<O
         }
     }
     if job.cache == Cache::Direct {
-        // The file's pages in the page cache would have to be dropped first.
+        // Pages of the file in the page cache would have to be dropped first.
         file.forget()?;
     }
     file.set_direct(job.cache == Cache::Direct)?;

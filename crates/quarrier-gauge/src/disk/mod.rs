@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!  folder ─→ TrialFile: random bytes, no name ─→ Job, Job, … ─→ Reading with percentiles
-//!                          ↑ compared with the written bytes: a part of every block that is read
+//!                           ↑ compared with the written bytes: a part of every block that is read
 //! ```
 //!
-//! For direct reads, one stamp is compared each, and everything for one read in 16 MiB and the last
-//! ones of a run. For reads from the page cache, each page's stamp is compared, and all of the last
-//! block after each run. Comparing everything would measure the comparison, and its effect on the
-//! processor's caches.
+//! Each direct read has one stamp compared; one read in 16 MiB, and the last ones of a run, are
+//! compared whole. For reads from the page cache, every page's stamp is compared, and all of the
+//! last block after each run. To compare everything would measure the comparison and its effect on
+//! the processor's caches.
 
 mod content;
 mod job;
@@ -36,19 +36,19 @@ use crate::Wanted;
 use crate::error::Result;
 use crate::trial::Session;
 
-/// The trial file's size, for the profile and for a report. Smaller ones would fit the caches of the
-/// disk, or of the host of a virtual machine.
+/// The trial file's size, for the profile and for a report. A smaller file would fit the caches of
+/// the disk, or of the host of a virtual machine.
 const QUICK_BYTES: u64 = 256 << 20;
 const FULL_BYTES: u64 = 1 << 30;
-/// Request times are measured at these shares of the rate reached in a closed loop.
+/// Request times are measured at these shares of the closed loop's rate.
 const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
 const OFFERED_DEPTH: usize = 64;
 
-/// State that the second visit takes over: both use the same blocks of the disk.
+/// State for the second visit: both visits use the same blocks of the disk.
 #[derive(Default)]
 pub(crate) struct VisitState {
     file: Option<TrialFile>,
-    /// Random reads per second in the first visit.
+    /// Random reads per second of the first visit.
     random_reads: Option<f64>,
 }
 
@@ -90,7 +90,7 @@ fn measure_all(wanted: &Wanted, session: &mut Session<'_>, state: &mut VisitStat
         let runs = measure_job(session, file, &job)?;
         session.push(runs);
     }
-    // The next measurement may need the memory of the page cache.
+    // The next measurement may need the page cache's memory.
     file.forget()?;
     Ok(())
 }

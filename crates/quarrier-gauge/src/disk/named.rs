@@ -26,11 +26,11 @@ pub(crate) fn measure_named(
     measure(session, &mut file, job.as_ref())
 }
 
-/// Measures `name` on an existing file, for callers that want to use the same blocks of the disk with
-/// another program: the place of a file can change its rate twofold.
+/// Measures `name` on an existing file, for callers that want another program to use the same
+/// blocks of the disk: a file's place can change its rate twofold.
 ///
 /// # Errors
-/// The measurement or a parameter's value is not known, or as [`measure_job`] says.
+/// The measurement or a parameter's value is unknown; the rest as for [`measure_job`].
 pub fn measure_on(
     session: &mut Session<'_>,
     file: &mut TrialFile,
@@ -53,7 +53,7 @@ fn measure(session: &mut Session<'_>, file: &mut TrialFile, job: Option<&Job>) -
     Ok(())
 }
 
-/// None for the latency of a sync.
+/// Returns `None` for the latency of a sync.
 fn job_of(name: &str, parameters: &Parameters) -> Result<Option<Job>> {
     if name == "sync" {
         return Ok(None);

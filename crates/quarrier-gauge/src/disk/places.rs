@@ -4,8 +4,8 @@ use crate::statistics::SplitMix;
 
 use super::job::Order;
 
-/// The offsets of a thread's blocks: one after the other, or each once in random order. After
-/// the last block it begins anew, unless it is to go [`Places::once`].
+/// The offsets of a thread's blocks: one after the other, or each once in random order. After the
+/// last block it starts over, unless [`Places::once`] forbids it.
 pub(super) struct Places {
     order: Order,
     block_bytes: u64,
@@ -17,8 +17,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The blocks of thread `thread` of `threads` in a file of `bytes`: each has a part of its
-    /// own. Every part has at least one block, or the file is too small.
+    /// Makes the offsets of thread `thread` of `threads` in a file of `bytes`: each thread has a
+    /// part of its own. If a part has no block, the file is too small.
     pub(super) fn of(
         order: Order,
         block_bytes: usize,
@@ -41,7 +41,7 @@ impl Places {
         self.key = SplitMix(self.key).next();
     }
 
-    /// The offset of the next block.
+    /// Returns the offset of the next block.
     pub(super) fn next(&mut self) -> Option<u64> {
         if self.next == self.blocks {
             if self.once {
@@ -59,8 +59,8 @@ impl Places {
     }
 }
 
-/// The place of `index` in a random order of `0..count`, without a table: four rounds of a
-/// Feistel network over the next even number of bits, repeated while the result is outside.
+/// Permutes `index` within `0..count` at random, without a table: four rounds of a Feistel network
+/// over the next even number of bits, repeated while the result is outside.
 fn shuffled(index: u64, count: u64, key: u64) -> u64 {
     let half_bits = (64 - (count - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1u64 << half_bits) - 1;

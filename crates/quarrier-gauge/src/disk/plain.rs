@@ -1,4 +1,4 @@
-//! One request after the other, through `pread` and `pwrite`.
+//! Requests one after the other, by `pread` and `pwrite`.
 
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -12,9 +12,9 @@ use super::worker::Outcome;
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
-/// Smaller requests out of the page cache are too short to be timed one by one.
+/// Smaller requests from the page cache are too short to be timed one by one.
 const TIMED_BYTES_MIN: usize = 4096;
-/// So many of them are made between two looks at the clock.
+/// The number of them between two readings of the clock.
 const UNTIMED: usize = 64;
 
 /// One thread's requests.
@@ -24,8 +24,8 @@ pub(super) struct PlainWorker {
     action: Action,
     cache: Cache,
     places: Places,
-    /// To which offset the buffer's bytes belong: the first that they were made for, or the last that
-    /// was read.
+    /// The offset to which the buffer's bytes belong: the first for which they were made, or the
+    /// last that was read.
     held: Option<u64>,
 }
 
@@ -37,8 +37,8 @@ impl PlainWorker {
         PlainWorker { buffer, block_bytes, action, cache, places, held: None }
     }
 
-    /// Makes requests as `schedule` says. What was written through the page cache is on the disk
-    /// when this returns.
+    /// Makes requests by `schedule`. What it wrote through the page cache is on disk when this
+    /// returns.
     pub(super) fn run(
         &mut self,
         file: &TrialFile,
@@ -104,7 +104,7 @@ impl PlainWorker {
         Ok(())
     }
 
-    /// Compares all of the last block read.
+    /// Compares the whole block that was read last.
     pub(super) fn compare_last(&self, file: &TrialFile) -> Result<()> {
         match (self.action, self.held) {
             (Action::Read, Some(offset)) => file.compare(offset, &self.buffer[..self.block_bytes]),

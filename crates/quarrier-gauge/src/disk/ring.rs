@@ -1,8 +1,8 @@
 //! Requests through io_uring: many in flight, past the page cache.
 //!
-//! While the disk works on the next requests, the contents of later writes are prepared, in a few more
-//! buffers than requests. Of each read, hardly more than one stamp is examined: see
-//! [`RingWorker::take_in`].
+//! While the disk works on the next requests, the thread prepares the contents of later writes, in
+//! a few more buffers than there are requests. Of each read it compares hardly more than one stamp:
+//! see [`RingWorker::take_in`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,9 +20,9 @@ use super::worker::{Outcome, Recent};
 use crate::error::Result;
 use crate::schedule::{Schedule, Turn};
 
-/// One block in this many bytes read is compared whole, and each of the last ones of a run.
+/// One block in this many bytes read is compared whole, and so is each of the last ones of a run.
 const WHOLE_EVERY_BYTES: usize = 16 << 20;
-/// Buffers beyond the requests under way, for writing.
+/// Buffers for writing beyond those in flight.
 const SPARE_BUFFERS: usize = 8;
 
 /// One thread's requests.
@@ -32,31 +32,31 @@ pub(super) struct RingWorker {
     action: Action,
     depth: usize,
     slots: Vec<Slot>,
-    /// Buffers with nothing of interest.
+    /// Buffers whose bytes are no longer needed.
     idle: Vec<usize>,
-    /// Buffers that have their place, and for writing their bytes.
+    /// Buffers that have an offset and, for writes, their bytes.
     ready: VecDeque<usize>,
-    /// Buffers whose request has ended, not yet examined.
+    /// Buffers whose request has ended and that were not compared yet.
     landed: Vec<usize>,
     in_flight: usize,
-    /// How many blocks were looked at.
+    /// Blocks compared so far.
     taken_in: usize,
 }
 
-/// A buffer, and the request that it is or was used for.
+/// A buffer and its current or last request.
 struct Slot {
     buffer: AlignedBuffer,
     offset: u64,
-    /// To which offset its bytes belong: the first that they were made for, to be written, or where
-    /// they were read, if they were not yet compared whole.
+    /// The offset to which its bytes belong: for writes the first for which they were made; for
+    /// reads that of the request, until the block was compared whole.
     held: Option<u64>,
     since: Instant,
 }
 
-/// A ring for `depth` requests, or the reason why the system gives none.
+/// Makes a ring for `depth` requests, or returns why the system refuses one.
 pub(super) fn ring_of(depth: usize) -> io::Result<IoUring> {
     let entries = depth.next_power_of_two() as u32;
-    // Completions need no interrupt of the thread: it comes for them anyway. Older kernels do
+    // The thread looks for completions anyway, so that they need not interrupt it. Older kernels do
     // not know the flag.
     let ring = IoUring::builder()
         .setup_coop_taskrun()
@@ -74,7 +74,7 @@ impl RingWorker {
         let spare = if job.action == Action::Write { job.depth.min(SPARE_BUFFERS) } else { 0 };
         let buffers = job.depth + spare;
         let slot = |mut buffer: AlignedBuffer| {
-            // The first touch of memory is not the disk's time.
+            // The first touch of memory must not count as the disk's time.
             buffer.fill(1);
             Slot { buffer, offset: 0, held: None, since: Instant::now() }
         };
@@ -95,14 +95,14 @@ impl RingWorker {
         })
     }
 
-    /// Work before a run that is not the disk's: buffers get their place and this run's bytes.
+    /// Prepares a run outside the measured time: buffers get their offset and this run's bytes.
     pub(super) fn prepare(&mut self, file: &TrialFile, generation: u8) -> Result<()> {
         self.put_again(file, generation);
         self.settle(file, generation).map(|_| ())
     }
 
-    /// Makes requests as `schedule` says, and waits for all of them. The last ones are compared by
-    /// [`RingWorker::compare_last`].
+    /// Makes requests by `schedule`, and waits for all of them. [`RingWorker::compare_last`]
+    /// compares the last ones.
     pub(super) fn run(
         &mut self,
         file: &TrialFile,
@@ -115,7 +115,7 @@ impl RingWorker {
         result
     }
 
-    /// Compares the last blocks read, whole.
+    /// Compares all of the last blocks read.
     pub(super) fn compare_last(&mut self, file: &TrialFile) -> Result<()> {
         self.take_in(file)?;
         for slot in &mut self.slots {
@@ -126,13 +126,14 @@ impl RingWorker {
         Ok(())
     }
 
-    /// Buffers whose request has ended become idle; one stamp is compared in each, a sector further
+    /// Makes the buffers of ended requests idle. In each it compares one stamp, in the next sector
     /// each time.
     ///
-    /// Not all of it: the disk's next bytes must first evict from the cache what the processor has
-    /// read. Reads of 1 MiB, one after the other, on a virtual disk, went at 2.0 to 2.4 GB/s without a
-    /// comparison, at 1.8 to 1.9 with one per page, and at 1.0 to 2.4, from moment to moment, when
-    /// all was compared (fio, which does not look, at 2.1 to 2.4 meanwhile).
+    /// Comparing all would slow the disk down: its next bytes must first evict from the cache what
+    /// the processor has read. Sequential reads of 1 MiB on a virtual disk ran at 2.0 to 2.4 GB/s
+    /// without a comparison, at 1.8 to 1.9 with one per page, and at 1.0 to 2.4, varying from
+    /// moment to moment, with all bytes compared (fio, which compares nothing, ran at 2.1 to 2.4 at
+    /// that time).
     fn take_in(&mut self, file: &TrialFile) -> Result<()> {
         while let Some(index) = self.landed.pop() {
             self.idle.push(index);
@@ -152,7 +153,7 @@ impl RingWorker {
         Ok(())
     }
 
-    /// Buffers prepared in an earlier run get this run's stamps.
+    /// Gives this run's stamps to buffers that an earlier run prepared.
     fn put_again(&mut self, file: &TrialFile, generation: u8) {
         if self.action == Action::Write {
             for &index in &self.ready {
@@ -189,7 +190,7 @@ impl RingWorker {
                 }
                 continue;
             }
-            // Completions during submission need no system call.
+            // Completions that came during submission need no system call.
             if self.ring.completion().is_empty() {
                 self.enter(1, due).map_err(|error| file.failed("wait for requests", error))?;
             }
@@ -197,11 +198,10 @@ impl RingWorker {
         }
     }
 
-    /// Submits the requests that are ready and due, one by one: the disk has begun with the first when
-    /// the last is submitted. Random reads of 4 KiB, 32 deep, in turns with fio, which does the same:
-    /// 1.00 and, in another series, 0.97 of its rate (medians of 9), and 0.94 (of 16) with one call for
-    /// all that are
-    /// ready.
+    /// Submits the requests that are ready and due, one by one, so that the disk has begun with the
+    /// first when the last is submitted. Random reads of 4 KiB, 32 in flight, alternating with fio,
+    /// which does the same, reached 1.00 and, in another series, 0.97 of its rate (medians of 9),
+    /// but 0.94 (median of 16) with one call for all ready requests.
     fn launch(
         &mut self,
         file: &TrialFile,
@@ -229,9 +229,10 @@ impl RingWorker {
                     opcode::Write::new(fd, slot.buffer.as_ptr(), bytes).offset(slot.offset).build()
                 }
             };
-            // SAFETY: the buffer stays in its slot, untouched, until the completion was seen;
-            // `wait_for_all` sees every one before `run` returns, and leaves the buffers to the
-            // kernel if it cannot.
+            // SAFETY: `buffer` is `bytes` long. It stays in its slot, and nothing reads or writes
+            // it until its completion was seen: `wait_for_all` sees every one before `run` returns
+            // and when `self` is dropped, and leaks the buffers if it cannot. The kernel itself
+            // keeps `fd` open for the request.
             let pushed = unsafe { self.ring.submission().push(&entry.user_data(index as u64)) };
             if pushed.is_err() {
                 self.ready.push_front(index);
@@ -264,7 +265,7 @@ impl RingWorker {
         }
     }
 
-    /// Takes completions.
+    /// Handles the completions.
     fn reap(&mut self, file: &TrialFile, outcome: &mut Outcome) -> Result<()> {
         let now = Instant::now();
         let mut problem = None;
@@ -291,7 +292,7 @@ impl RingWorker {
         }
     }
 
-    /// Examines the reads, and gives idle buffers their next place. True if there were any.
+    /// Compares reads, and gives idle buffers their next offset. Returns whether there were any.
     fn settle(&mut self, file: &TrialFile, generation: u8) -> Result<bool> {
         self.take_in(file)?;
         let mut made_ready = false;
@@ -311,8 +312,7 @@ impl RingWorker {
         Ok(made_ready)
     }
 
-    /// Waits until the kernel is done with all buffers. If it cannot be asked, they are left to
-    /// it for good.
+    /// Waits until the kernel is done with all buffers. If it cannot ask the kernel, it leaks them.
     fn wait_for_all(&mut self) {
         while self.in_flight > 0 {
             if self.enter(1, None).is_err() {

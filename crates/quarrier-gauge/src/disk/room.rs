@@ -1,7 +1,8 @@
-//! The file that is measured: made in a folder of the caller's, and never seen there.
+//! The trial file. It lies in a folder of the caller's, where nobody ever sees it.
 //!
-//! It has no name from the start (`O_TMPFILE`), or loses it at once: whatever ends the process,
-//! its room is given back. Only a folder is taken, so that nothing is ever written to a device.
+//! It has no name from the start (`O_TMPFILE`) or loses it at once, so that its room is given back
+//! however the process ends. It is only ever made in a folder, so that nothing is written to a
+//! device.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,15 +19,15 @@ use super::content::{Content, SECTOR_BYTES};
 use super::kernel::{file_system, resident_share};
 use crate::error::{Error, Result};
 
-/// Left free on the disk beside the file.
+/// Room left free on the disk.
 const SPARE_BYTES: u64 = 64 << 20;
-/// Written at a time while the file is made.
+/// Bytes per write while the file is made.
 const CHUNK_BYTES: usize = 4 << 20;
-/// The least blocks that devices take.
+/// The smallest blocks that devices support.
 const DIRECT_BLOCKS: [usize; 4] = [512, 1024, 4096, 65_536];
 
-/// A file of random bytes without a name. It is gone when this is dropped, and when the process
-/// ends, however it ends.
+/// A file of random bytes without a name. It disappears when this is dropped and when the process
+/// ends, in whatever way.
 pub struct TrialFile {
     file: File,
     folder: String,
@@ -39,12 +40,12 @@ pub struct TrialFile {
 }
 
 impl TrialFile {
-    /// Makes a file of `bytes`, a multiple of 4096, in `folder`, and fills it with random bytes
-    /// that are on disk when this returns. Takes as long as the disk takes to write them.
+    /// Makes a file of `bytes`, a multiple of 4096, in `folder`, and fills it with random bytes,
+    /// which are on disk when this returns. It takes as long as the disk needs to write them.
     ///
     /// # Errors
-    /// `folder` does not exist, or is on a disk without that much room; the system refuses; or `stop`
-    /// was set.
+    /// `folder` does not exist, or is on a disk without that much room; the system refuses; or
+    /// `stop` was set.
     pub fn make(folder: &Path, bytes: u64, stop: &AtomicBool) -> Result<TrialFile> {
         let name = folder.display().to_string();
         if bytes == 0 || !bytes.is_multiple_of(4096) {
@@ -92,22 +93,22 @@ impl TrialFile {
         &self.content
     }
 
-    /// A new number for later writes.
+    /// Returns a new number for later writes.
     pub(super) fn next_generation(&mut self) -> u8 {
         self.generation = self.generation.wrapping_add(1);
         self.generation
     }
 
-    /// Lets reads and writes pass the page cache by, or not.
+    /// Turns `O_DIRECT` on or off.
     pub(super) fn set_direct(&self, direct: bool) -> Result<()> {
         let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
         rustix::fs::fcntl_setfl(&self.file, flags)
             .map_err(|error| self.failed("switch O_DIRECT", error.into()))
     }
 
-    /// Tells the kernel in which order the file is read: it reads ahead accordingly.
+    /// Tells the kernel the order of reads, by which it reads ahead.
     pub(super) fn advise(&self, advice: Advice) {
-        // Only advice: a file system that does not take it reads all the same.
+        // A file system that ignores the advice reads all the same.
         let _ = rustix::fs::fadvise(&self.file, 0, None, advice);
     }
 
@@ -120,7 +121,8 @@ impl TrialFile {
             .map_err(|error| self.failed("ask what is in the page cache", error))
     }
 
-    /// Reads all of it into the page cache and compares it. Returns the share that is held there.
+    /// Reads the whole file into the page cache and compares it. Returns the share that is cached
+    /// then.
     pub(super) fn warm(&self, stop: &AtomicBool) -> Result<f64> {
         self.set_direct(false)?;
         let mut buffer = AlignedBuffer::new(CHUNK_BYTES);
@@ -135,12 +137,12 @@ impl TrialFile {
             .map_err(|error| self.failed("ask what is in the page cache", error))
     }
 
-    /// The name of the file system, or the number by which the kernel knows it.
+    /// The name of the file system, or its number in the kernel.
     pub fn file_system(&self) -> String {
         file_system(&self.file)
     }
 
-    /// Compares every byte that was read at `offset`.
+    /// Compares every byte read at `offset`.
     pub(super) fn compare(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         match self.content.first_wrong(offset, bytes) {
             None => Ok(()),
@@ -148,7 +150,7 @@ impl TrialFile {
         }
     }
 
-    /// Compares a stamp of each page that was read at `offset`.
+    /// Compares a stamp of each page read at `offset`.
     pub(super) fn compare_hastily(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         match self.content.first_wrong_hastily(offset, bytes) {
             None => Ok(()),
@@ -156,19 +158,19 @@ impl TrialFile {
         }
     }
 
-    /// Compares one stamp of the bytes read at `offset`: that of another sector as `turn` grows.
+    /// Compares one stamp of the bytes read at `offset`, in a sector that depends on `turn`.
     pub(super) fn compare_stamp(&self, offset: u64, bytes: &[u8], turn: usize) -> Result<()> {
         let at = turn % (bytes.len() / SECTOR_BYTES).max(1) * SECTOR_BYTES;
         self.compare_hastily(offset + at as u64, &bytes[at..bytes.len().min(at + SECTOR_BYTES)])
     }
 
-    /// The error for a byte that differs from the written one.
+    /// Makes the error for a byte that differs from the written one.
     pub(super) fn wrong(&self, at: u64) -> Error {
         let reason = format!("byte {at} of the trial file is not what was written there");
         Error::wrong(format!("disk at {}", self.folder), reason)
     }
 
-    /// The error for an operation on the file that the system refused.
+    /// Makes the error for an operation that the system refused.
     pub(super) fn failed(&self, what: &str, error: io::Error) -> Error {
         Error::io(format!("trial file in {}", self.folder), what, error)
     }
@@ -202,8 +204,8 @@ impl TrialFile {
         Ok(())
     }
 
-    /// Some file systems take the flag and read through the page cache all the same: then what
-    /// was read is found there.
+    /// Some file systems accept the flag and still read through the page cache, where the bytes are
+    /// found afterwards.
     fn least_direct(&self) -> Option<usize> {
         self.set_direct(true).ok()?;
         let mut buffer = AlignedBuffer::new(DIRECT_BLOCKS[3]);
@@ -235,7 +237,7 @@ fn no_room(folder: &str, asked_bytes: u64, left_bytes: u64) -> Error {
     Error::NoRoom { subject: format!("trial file in {folder}"), asked_bytes, left_bytes }
 }
 
-/// Reserves the room, so that it does not run out in between.
+/// Reserves the room, so that writes cannot run out of it.
 fn reserve(file: &File, name: &str, bytes: u64) -> Result<()> {
     use rustix::io::Errno;
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
@@ -251,12 +253,12 @@ fn nameless(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE.bits() as i32;
     match options.clone().custom_flags(flags).open(folder) {
         Ok(file) => Ok(file),
-        // Not every file system knows files without a name.
+        // Not every file system supports files without a name.
         Err(_) => unlinked(folder, options.create_new(true)),
     }
 }
 
-/// A file that loses its name as soon as it has one.
+/// Makes a file and removes its name at once.
 fn unlinked(folder: &Path, options: &OpenOptions) -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -267,7 +269,7 @@ fn unlinked(folder: &Path, options: &OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Another one each time, so that no storage knows the bytes of an earlier file.
+/// Differs in each run, so that no storage has seen the bytes before.
 fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     now as u64 ^ (u64::from(std::process::id()) << 40)

@@ -1,5 +1,5 @@
-//! Writes of less than a sector. They cannot carry a stamp, so they invert the existing bits;
-//! afterwards that is verified, and the file is restored.
+//! Writes of less than a sector. They have no room for a stamp, so they invert the bits in place;
+//! afterwards that is verified and the file restored.
 
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -15,21 +15,21 @@ use crate::schedule::{Schedule, Turn};
 
 /// Each thread writes into a window of this size.
 pub(super) const WINDOW_BYTES: u64 = 1 << 20;
-/// Writes between two looks at the clock.
+/// Writes between two readings of the clock.
 const UNTIMED: usize = 64;
 
 /// One thread's writes.
 pub(super) struct SmallWriter {
     block: Vec<u8>,
     places: Places,
-    /// Where the thread's window begins.
+    /// The offset of the thread's window.
     first: u64,
-    /// Its whole blocks.
+    /// The bytes of its whole blocks.
     bytes: usize,
 }
 
 impl SmallWriter {
-    /// `None` if the file has no window for each thread.
+    /// Returns `None` if the file has no window for each thread.
     pub(super) fn new(job: &Job, file: &TrialFile, thread: usize) -> Option<SmallWriter> {
         let all = WINDOW_BYTES * job.threads as u64;
         let window = Places::of(job.order, job.block_bytes, all, thread, job.threads)?;
@@ -62,7 +62,7 @@ impl SmallWriter {
         file.file().sync_data().map_err(|error| file.failed("write it to the disk", error))
     }
 
-    /// Looks whether the last writes are there, and puts the file right again.
+    /// Verifies the last writes and restores the file.
     pub(super) fn compare_and_mend(&mut self, file: &TrialFile, outcome: &Outcome) -> Result<()> {
         for offset in outcome.recent.offsets() {
             file.file()

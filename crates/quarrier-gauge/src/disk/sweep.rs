@@ -1,4 +1,4 @@
-//! Which jobs a report has, and which of them the profile needs.
+//! The jobs of a report, and those that the profile needs.
 
 use super::job::{Action, Cache, Job, Order};
 use crate::Wanted;
@@ -9,7 +9,7 @@ const DEEP: usize = 32;
 /// Threads that wait for a disk need no CPU each.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
-/// The jobs, without offered ones, which depend on the rates of the others.
+/// All jobs but the offered ones, which depend on the rates of the others.
 pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
     let mut jobs = if wanted.quick { quick(&wanted.threads) } else { full() };
     let mut seen: Vec<Job> = Vec::new();
@@ -50,11 +50,11 @@ fn full() -> Vec<Job> {
     jobs
 }
 
-/// Over the block size at two depths, over the depth, and over the threads.
+/// Sweeps over block size at two depths, over depth, and over threads.
 fn direct(jobs: &mut Vec<Job>, base: &Job) {
     for block_bytes in [512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB] {
         for depth in [1, DEEP] {
-            // Beyond this more requests only take memory.
+            // Larger depths would only take memory.
             if depth * block_bytes <= 64 * MIB {
                 jobs.push(Job { block_bytes, depth, ..base.clone() });
             }
@@ -69,7 +69,7 @@ fn direct(jobs: &mut Vec<Job>, base: &Job) {
     }
 }
 
-/// Over the block size from one byte on, warm and cold, and over the threads.
+/// Sweeps over block size from one byte on, warm and cold, and over threads.
 fn buffered(jobs: &mut Vec<Job>, base: &Job) {
     let caches: &[Cache] = match base.action {
         Action::Read => &[Cache::Warm, Cache::Cold],

@@ -1,4 +1,4 @@
-//! How long it takes until a small write is on the disk.
+//! The time until a small write is on disk.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
@@ -17,8 +17,8 @@ use crate::trial::{Done, Needs, Series, Session, Trial};
 
 const BLOCK_BYTES: usize = 4096;
 
-/// One after the other, blocks of 4 KiB are written and `fdatasync` is called; its time alone is
-/// the value. A closed loop: nothing waits for a slow one.
+/// Writes blocks of 4 KiB one after the other and calls `fdatasync` for each; the value is the time
+/// of that call alone. This is a closed loop: nothing waits for a slow call.
 ///
 /// # Errors
 /// The system refuses, or a block read back differs from what was written.
@@ -62,7 +62,7 @@ pub fn measure_sync(session: &mut Session<'_>, file: &mut TrialFile) -> Result<S
 struct Writer {
     places: Places,
     block: AlignedBuffer,
-    /// Where the last block went.
+    /// The offset of the last block.
     last: u64,
     latencies: Latencies,
 }

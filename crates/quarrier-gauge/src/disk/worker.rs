@@ -1,4 +1,4 @@
-//! One thread's part of a job.
+//! One thread's share of a job.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
@@ -18,9 +18,9 @@ use crate::latencies::Latencies;
 use crate::schedule::Schedule;
 use crate::trial::Done;
 
-/// So many writes are remembered, to be read back.
+/// The number of writes kept for reading back.
 const RECENT: usize = 16;
-/// At most this many bytes of them, or one block, are read back.
+/// The most bytes of them to read back; at least one block.
 const READ_BACK_BYTES: usize = 4 << 20;
 
 /// The outcome of a thread's run.
@@ -48,7 +48,7 @@ impl Recent {
     }
 }
 
-/// How requests are made.
+/// The way to make requests.
 enum Way {
     Ring(Box<RingWorker>),
     Plain(PlainWorker),
@@ -65,7 +65,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Thread `thread` of the job. `ring` says whether io_uring is to be used.
+    /// Makes the worker of thread `thread`. `ring` says whether it uses io_uring.
     pub(super) fn new(job: &Job, file: &TrialFile, ring: bool, thread: usize) -> Result<Worker> {
         let too_small = || {
             let needed = job.block_bytes as u64 * job.threads as u64;
@@ -102,7 +102,7 @@ impl Worker {
         })
     }
 
-    /// Work before a run that is not the disk's.
+    /// Prepares a run outside the measured time.
     pub(super) fn prepare(&mut self, file: &TrialFile, generation: u8) -> Result<()> {
         match &mut self.way {
             Way::Ring(worker) => worker.prepare(file, generation),
@@ -110,7 +110,7 @@ impl Worker {
         }
     }
 
-    /// Makes requests for `time`, or until `stop` is set. Drops the outcome of the run before.
+    /// Makes requests for `time`, or until `stop` is set. Discards the outcome of the run before.
     pub(super) fn run(
         &mut self,
         file: &TrialFile,
@@ -131,7 +131,7 @@ impl Worker {
         Ok(Done { units: outcome.requests as f64, check: outcome.requests })
     }
 
-    /// Work outside the time: compares the last blocks read, or some of the last ones written.
+    /// Compares the last blocks read, or some of the last ones written, outside the measured time.
     pub(super) fn compare(&mut self, file: &TrialFile) -> Result<()> {
         match &mut self.way {
             Way::Small(worker) => worker.compare_and_mend(file, &self.outcome),

@@ -1,4 +1,4 @@
-//! Operations a second, by how many work groups there are: from one compute unit to all.
+//! Operations per second by the number of work groups: from one compute unit to all.
 
 use quarrier_gpu::kernels::{GAUGE, GAUGE_F64, GAUGE_STEPS};
 use quarrier_gpu::{Buffer, Job, Kernel, Queue};
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::reading::Unit;
 use crate::trial::Session;
 
-/// Rounds of the first, short run, by which the others are planned.
+/// Rounds of the first, short run, by which later ones are sized.
 const ROUNDS_TRIED: u32 = 16;
 const ROUNDS_MAX: u32 = 1 << 20;
 
-/// The expected result: floats come near to one and stay positive, which a kernel reports; integers are
-/// known exactly.
+/// The expected result. Floats come close to one and stay positive, which the kernel reports;
+/// integers are known exactly.
 enum Expected {
     One,
     Sums,
@@ -24,7 +24,7 @@ pub(super) fn measure(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>)
     let find = |name: &str| plain.iter().find(|kernel| kernel.name() == name);
     let mut kinds = Vec::new();
     kinds.extend(find("multiply_f32").map(|kernel| (kernel, "f32", Expected::One)));
-    // A device without doubles does not compile this kernel, and is skipped.
+    // A device without doubles cannot compile this kernel and is skipped.
     let wide = on.device.compile(&GAUGE_F64, &[("WANTS_F64", 1)]).unwrap_or_default();
     kinds.extend(wide.first().map(|kernel| (kernel, "f64", Expected::One)));
     kinds.extend(find("multiply_i32").map(|kernel| (kernel, "i32", Expected::Sums)));
@@ -36,7 +36,7 @@ pub(super) fn measure(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>)
     Ok(())
 }
 
-/// 1, 2, 4 … up to the number of units, and the number that keeps all busy.
+/// Returns 1, 2, 4 … up to the number of units, and the number that keeps all of them busy.
 fn groups(quick: bool, on: &Subjects<'_>) -> Vec<u32> {
     let all = on.groups_all();
     if quick {
@@ -87,7 +87,8 @@ fn run_once(
 ) -> Result<f64> {
     let arguments = kernel.bind().buffer("out", out).and_then(|a| a.number("rounds", rounds));
     let mut job = Job::new();
-    // SAFETY: each work item writes one word of `out`, which has one for each.
+    // SAFETY: each work item of the kernel writes only the word of `out` at its own index, and
+    // `out` has `groups` times `items` words; the kernel reads no array.
     unsafe { job.launch(kernel, arguments.map_err(failed)?, groups, items) };
     job.read(out, host);
     let (times, _) = timed(queue, job)?;
@@ -95,7 +96,8 @@ fn run_once(
         Expected::One => 1,
         Expected::Sums => sum_of(item, rounds),
     };
-    // Every group computes the same: all of the first, and one of each other.
+    // All groups compute the same values. These are checked at the first, the middle and the last
+    // item of each group.
     let known: Vec<u32> = [0, items / 2, items - 1].map(sums).into();
     for (index, word) in host.chunks_exact(4).enumerate() {
         let found = word.first_chunk::<4>().map_or(0, |word| u32::from_ne_bytes(*word));
@@ -111,11 +113,11 @@ fn run_once(
     Ok(times.kernel.busy.as_secs_f64())
 }
 
-/// The result of the integer kernel: eight chains of x ← 1664525 x + 1013904223.
+/// The expected result of the integer kernel: eight chains of x ← 1664525 x + 1013904223.
 fn sum_of(item: u32, rounds: u32) -> u32 {
     const FACTOR: u32 = 1_664_525;
     const ADDEND: u32 = 1_013_904_223;
-    // The step taken 8 · rounds times is a step itself, found by squaring.
+    // 8 · rounds steps are again one step of this form, found by squaring.
     let (mut factor, mut addend) = (1u32, 0u32);
     let (mut power, mut more) = (FACTOR, ADDEND);
     let mut left = 8 * u64::from(rounds);

@@ -1,4 +1,4 @@
-//! The device's own memory: read, written, copied.
+//! The device's own memory: reads, writes, copies.
 
 use quarrier_gpu::kernels::GAUGE;
 use quarrier_gpu::{Arguments, Buffer, Job, Kernel, Queue};
@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 use crate::reading::Unit;
 use crate::trial::Session;
 
-/// Bytes of an array, where the device has room: beyond its caches.
+/// Bytes of an array, if the device has room: more than its caches hold.
 const BYTES: u64 = 256 << 20;
-/// The least part of the device's memory that is left to others.
+/// An array takes at most one part in this many of the device's memory.
 const SHARE: u64 = 8;
 const LAUNCHES_MAX: u32 = 1000;
 
@@ -31,7 +31,7 @@ impl Operation {
     }
 }
 
-/// Two arrays on the device, and the contents of the first.
+/// Two arrays on the device, and the bytes of the first.
 struct Arrays {
     queue: Queue,
     from: Buffer,
@@ -49,7 +49,7 @@ pub(super) fn measure(session: &mut Session<'_>, on: &Subjects<'_>) -> Result<()
         let Some(kernel) = kernels.iter().find(|kernel| kernel.name() == name) else { continue };
         let once = arrays.run(on, kernel, operation, 1)?;
         let launches = times_for(session.effort.trial, once, LAUNCHES_MAX);
-        // A byte that is read and written counts twice.
+        // A copied byte counts twice: read and written.
         let moved = if operation == Operation::Copy { 2 * bytes } else { bytes };
         let units = moved as f64 * f64::from(launches);
         let parameters = on.parameters().with("block_bytes", bytes).with("access", "sequential");
@@ -73,7 +73,7 @@ impl Arrays {
         Ok(Arrays { queue, from, to, out, content })
     }
 
-    /// Goes over the arrays; returns the seconds that the device says it took.
+    /// Goes over the arrays; returns the seconds by the device's clock.
     fn run(
         &mut self,
         on: &Subjects<'_>,
@@ -85,8 +85,9 @@ impl Arrays {
         for _ in 0..launches {
             let arguments = bind(kernel, operation, &self.from, &self.to, &self.out);
             let arguments = arguments.map_err(failed)?;
-            // SAFETY: vectors are counted from the arrays' size, and `out` has a word for each
-            // work item.
+            // SAFETY: `vectors` is the number of whole 16-byte vectors in `from`, and `to` is as
+            // large; the kernels limit every index of both to it. `read_memory` writes the word of
+            // `out` at each work item's index, and `out` has one for each item of this launch.
             unsafe { job.launch(kernel, arguments, on.groups_all(), on.items_in_order()) };
         }
         let mut seen =
@@ -101,7 +102,7 @@ impl Arrays {
     fn check(&self, operation: Operation, seen: &[u8]) -> Result<()> {
         let is_right = match operation {
             Operation::Read => folded(seen) == folded(&self.content),
-            // The first group's number.
+            // The first group writes its number, 1.
             Operation::Write => seen.chunks_exact(4).all(|word| word == 1u32.to_ne_bytes()),
             Operation::Copy => seen == &self.content[..seen.len()],
         };
@@ -128,7 +129,7 @@ fn bind<'b>(
     }
 }
 
-/// All words in one.
+/// Combines all words by exclusive or.
 fn folded(bytes: &[u8]) -> u32 {
     bytes.chunks_exact(4).fold(0, |folded, word| {
         folded ^ word.first_chunk::<4>().map_or(0, |word| u32::from_ne_bytes(*word))

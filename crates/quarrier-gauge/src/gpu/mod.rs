@@ -1,5 +1,5 @@
-//! Devices that run kernels: arithmetic, their memory, the way to it, and how long it takes until
-//! a kernel starts.
+//! Devices that run kernels: their arithmetic, their memory, transfers between them and the host,
+//! and the time to start a kernel.
 //!
 //! Results, reads and copies of a device are compared with the values that the host expects.
 
@@ -16,16 +16,16 @@ use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::trial::{Needs, Session, Trial};
 
-/// Work items of a group, if the device supports as many.
+/// Work items of a group, if the device supports so many.
 const ITEMS: u32 = 256;
-/// Groups for each compute unit that keep a device busy.
+/// Groups per compute unit that keep a device busy.
 const GROUPS_A_UNIT: u32 = 8;
 
-/// Measures the area: every device, but a CPU only where nothing else is asked for, since as the
-/// CPU it is measured elsewhere.
+/// Measures the area, on every device. A CPU that runs kernels is measured only if no other area is
+/// wanted, since the CPU has an area of its own.
 ///
 /// # Errors
-/// There is no device and nothing else is asked for; a result was wrong; the caller stopped it.
+/// There is no device and no other area is wanted; a result was wrong; the caller stopped it.
 pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> {
     let is_alone = wanted.areas == [Area::Gpu];
     let devices: Vec<Device> = quarrier_gpu::find()
@@ -38,7 +38,7 @@ pub(crate) fn measure(wanted: &Wanted, session: &mut Session<'_>) -> Result<()> 
         ));
     }
     for (index, device) in devices.iter().enumerate() {
-        // The same model twice are two devices.
+        // Two devices of the same model need different names.
         let same = |other: &Device| other.facts().name == device.facts().name;
         let name = match devices.iter().filter(|other| same(other)).count() {
             1 => device.facts().name.clone(),
@@ -56,7 +56,7 @@ fn measure_device(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>) -> 
     transfer::measure_launch(session, on)
 }
 
-/// A device, and how its readings are named.
+/// A device and the names for its readings.
 struct Subjects<'d> {
     device: &'d Device,
     name: String,
@@ -72,8 +72,8 @@ impl Subjects<'_> {
         ITEMS.min(self.device.facts().items_max)
     }
 
-    /// Work items of a group that goes over memory: on a CPU one, since it would let each item go
-    /// over all of it in steps.
+    /// Work items of a group that goes over memory. On a CPU it is one, since a CPU would let each
+    /// item go over all of the memory in steps.
     fn items_in_order(&self) -> u32 {
         match self.device.facts().kind {
             Kind::Cpu => 1,
@@ -87,7 +87,7 @@ impl Subjects<'_> {
     }
 }
 
-/// Repeats `run`, which says how many units it did in how many seconds.
+/// Repeats `run`, which returns units and seconds.
 fn repeat(
     session: &mut Session<'_>,
     measurement: &str,
@@ -102,14 +102,14 @@ fn repeat(
     })
 }
 
-/// Runs a job; returns the time by the device's clock, and by ours.
+/// Runs a job; returns its times by the device's clock and its duration by the host's.
 fn timed(queue: &mut Queue, job: Job<'_>) -> Result<(Times, Duration)> {
     let start = Instant::now();
     let times = queue.run(job).map_err(failed)?;
     Ok((times, start.elapsed()))
 }
 
-/// How often something that took `once` has to be done to fill `time`.
+/// Returns how many repeats of something that took `once` fill `time`.
 fn times_for(time: Duration, once: f64, most: u32) -> u32 {
     ((time.as_secs_f64() / once.max(1e-9)) as u32).clamp(1, most)
 }

@@ -1,4 +1,4 @@
-//! The way between host and device: how long one block takes, and how many bytes a second that is.
+//! Transfers between host and device: the time of one block, and bytes per second.
 
 use quarrier_gpu::kernels::GAUGE;
 use quarrier_gpu::{Buffer, Job, Queue};
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::reading::Unit;
 use crate::trial::Session;
 
-/// Blocks from one byte to what hides all latency.
+/// From one byte to a block that hides all latency.
 const BLOCKS_BYTES: [usize; 4] = [1, 1 << 10, 1 << 20, 64 << 20];
 const BLOCKS_QUICK_BYTES: [usize; 1] = [64 << 20];
 const REPEATS_MAX: u32 = 1000;
@@ -27,7 +27,7 @@ pub(super) fn measure(quick: bool, session: &mut Session<'_>, on: &Subjects<'_>)
     Ok(())
 }
 
-/// One direction with one kind of the host's memory: its rate, and the time of a block.
+/// Measures one direction with one kind of host memory: its rate, and the time of a block.
 fn measure_way(
     session: &mut Session<'_>,
     on: &Subjects<'_>,
@@ -62,7 +62,7 @@ fn measure_way(
     Ok(())
 }
 
-/// Copies a block; returns the seconds until it was there, by the host's clock.
+/// Copies a block; returns the seconds until it has arrived, by the host's clock.
 fn block(queue: &mut Queue, buffer: &Buffer, host: &mut [u8], to_device: bool) -> Result<f64> {
     let mut job = Job::new();
     if to_device {
@@ -85,7 +85,7 @@ fn check_way(queue: &mut Queue, buffer: &Buffer, host: &mut [u8]) -> Result<()> 
     }
 }
 
-/// How long it takes from asking for a kernel until it is known to be done, where it does nothing.
+/// Measures the time from the request to run an empty kernel until its end is known.
 pub(super) fn measure_launch(session: &mut Session<'_>, on: &Subjects<'_>) -> Result<()> {
     let kernels = on.device.compile(&GAUGE, &[]).map_err(failed)?;
     let Some(nothing) = kernels.iter().find(|kernel| kernel.name() == "nothing") else {
@@ -96,7 +96,8 @@ pub(super) fn measure_launch(session: &mut Session<'_>, on: &Subjects<'_>) -> Re
     let mut launch = || {
         let mut job = Job::new();
         let arguments = nothing.bind().buffer("out", &out).map_err(failed)?;
-        // SAFETY: it writes nothing.
+        // SAFETY: the kernel `nothing` reads no array, and writes only where an item's index equals
+        // the group's size, which no index does.
         unsafe { job.launch(nothing, arguments, 1, 1) };
         Ok::<f64, Error>(timed(&mut queue, job)?.1.as_secs_f64())
     };

@@ -1,7 +1,8 @@
-//! Blocks of 1 byte to 1 GiB of a large array, in order or at random: the memory accesses of a program
-//! that does not go straight through.
+//! Blocks of 1 byte to 1 GiB of a large array, in order or at random: the memory accesses of a
+//! program that does not read sequentially.
 //!
-//! Every word of the array is its own index, so the expected sum over blocks follows from their starts.
+//! Every word of the array is its own index, so that the starts of blocks determine the expected
+//! sum.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +17,12 @@ use crate::trial::{Done, Needs, Session};
 /// Bytes of a thread's array, unless a block is larger.
 const ARRAY_BYTES: usize = 128 << 20;
 
-/// In which order blocks are taken.
+/// The order of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
     /// One after the other.
     Sequential,
-    /// Each anywhere, without waiting for the one before.
+    /// Anywhere, without waiting for the one before.
     Random,
 }
 
@@ -29,7 +30,7 @@ impl Access {
     /// Both.
     pub const ALL: [Access; 2] = [Access::Sequential, Access::Random];
 
-    /// The word that stands in readings.
+    /// The value of a reading's parameter.
     pub fn name(self) -> &'static str {
         match self {
             Access::Sequential => "sequential",
@@ -37,12 +38,12 @@ impl Access {
         }
     }
 
-    /// The order of this name.
+    /// Parses the parameter's value.
     pub fn of(name: &str) -> Option<Access> {
         Access::ALL.into_iter().find(|access| access.name() == name)
     }
 
-    /// The `index`-th of `blocks` blocks, a power of two.
+    /// Returns the `index`-th of `blocks` blocks, a power of two.
     #[inline(always)]
     fn block(self, index: u64, blocks: u64) -> u64 {
         let place = match self {
@@ -63,7 +64,7 @@ struct Field {
     block_bytes: usize,
     blocks: u64,
     isa: Isa,
-    /// Blocks done so far: the next trial goes on there.
+    /// Blocks done so far: the next trial continues there.
     next: u64,
 }
 
@@ -88,7 +89,7 @@ impl Field {
         Ok(Field { pages, access, block_bytes, blocks, isa: Isa::best(), next: 0 })
     }
 
-    /// Where the `index`-th block begins, in bytes.
+    /// The offset of the `index`-th block in bytes.
     #[inline(always)]
     fn start(&self, index: u64) -> usize {
         self.access.block(index, self.blocks) as usize * self.block_bytes
@@ -99,7 +100,7 @@ impl Field {
         Done { units: count as f64 * self.block_bytes as f64, check }
     }
 
-    /// Sums `count` blocks up, and checks the sum.
+    /// Sums up `count` blocks, and checks the sum.
     fn read(&mut self, count: u64) -> Result<Done> {
         let (sum, expected) = match self.block_bytes {
             1..8 => (self.read_bytes(count), None),
@@ -112,21 +113,22 @@ impl Field {
         Ok(self.done(count, sum))
     }
 
-    /// The sum of the first `block_bytes` bytes of each block, a load for each.
+    /// Sums up the bytes of `count` blocks, each with a load of its own.
     fn read_bytes(&self, count: u64) -> u64 {
         let base = self.pages.as_mut_ptr().cast_const();
         let mut sum = 0_u64;
         for index in self.next..self.next + count {
             let start = self.start(index);
             for place in start..start + self.block_bytes {
-                // SAFETY: a block lies in the array. Volatile: each byte is a load of its own.
+                // SAFETY: `place` lies in a block, and thus in the array of `pages`. A volatile
+                // read makes each byte a load of its own.
                 sum = sum.wrapping_add(u64::from(unsafe { base.add(place).read_volatile() }));
             }
         }
         sum
     }
 
-    /// The expected result of [`Field::read_bytes`], by arithmetic.
+    /// Computes the expected result of [`Field::read_bytes`].
     fn expected_bytes(&self, first: u64, count: u64) -> u64 {
         (first..first + count)
             .flat_map(|index| self.start(index)..self.start(index) + self.block_bytes)
@@ -134,7 +136,7 @@ impl Field {
             .sum()
     }
 
-    /// The sum of all words, and the expected sum.
+    /// Sums up the words of `count` blocks; returns the sum and the expected one.
     fn read_words(&self, count: u64) -> (u64, Option<u64>) {
         let base = self.pages.as_mut_ptr().cast::<u64>().cast_const();
         let words = self.block_bytes / 8;
@@ -143,21 +145,25 @@ impl Field {
             let start = self.start(index) / 8;
             starts = starts.wrapping_add(start as u64);
             for word in start..start + words {
-                // SAFETY: a block lies in the array. Volatile: each word is a load of its own.
+                // SAFETY: `word` lies in a block, and thus in the array of `pages`, which begins on
+                // a page, so that its words are aligned. A volatile read makes each word a load of
+                // its own.
                 sum = sum.wrapping_add(unsafe { base.add(word).read_volatile() });
             }
         }
         (sum, Some(self.expected_words(starts, count)))
     }
 
-    /// Blocks of whole steps, summed up by the widest loads there are.
+    /// Sums up blocks of whole steps by the widest loads.
     fn read_vectors(&self, count: u64) -> (u64, Option<u64>) {
         let (mut sum, mut starts) = (0_u64, 0_u64);
         for index in self.next..self.next + count {
             let start = self.start(index);
             starts = starts.wrapping_add(start as u64 / 8);
-            // SAFETY: the block lies in the array, on a multiple of its size, which is a multiple
-            // of a step; nobody writes meanwhile.
+            // SAFETY: the block lies in the array at a multiple of its own size, which is a
+            // multiple of a step; the array begins on a page, so that the block is aligned to 64
+            // bytes. The array belongs to this value, which is borrowed, so that nobody writes to
+            // it. `Isa::best` is available.
             let block = unsafe {
                 arch::run(self.isa, Operation::Read, Stores::Ordinary, self.arrays(start))
             };
@@ -166,7 +172,7 @@ impl Field {
         (sum, Some(self.expected_words(starts, count)))
     }
 
-    /// The sum over blocks whose first words have the sum `starts`.
+    /// Computes the sum over blocks whose first words add up to `starts`.
     fn expected_words(&self, starts: u64, count: u64) -> u64 {
         let words = self.block_bytes as u64 / 8;
         let within = words * (words - 1) / 2;
@@ -185,9 +191,11 @@ impl Field {
         let pattern = super::WRITTEN.to_bits();
         for index in self.next..self.next + count {
             let start = self.start(index);
-            // SAFETY: the block lies in the array, on a multiple of its size, which is a multiple
-            // of a step where the loop of steps is taken; the array is this value's alone. Volatile:
-            // each store is one.
+            // SAFETY: the block lies in the array at a multiple of its own size, which is a
+            // multiple of a step in the last arm; the array begins on a page, so that words and
+            // blocks of whole steps are aligned. The array belongs to this value, which is borrowed
+            // mutably, so that nobody else accesses it. `Isa::best` is available. A volatile write
+            // makes each store one of its own.
             unsafe {
                 match self.block_bytes {
                     1..8 => {
@@ -210,14 +218,14 @@ impl Field {
         self.done(count, 0)
     }
 
-    /// Reads back the blocks written from `first` on, the last 1,024 of them.
+    /// Reads back the blocks written since `first`, at most the last 1,024.
     fn check_written(&mut self, first: u64) -> Result<()> {
         let pattern = super::WRITTEN.to_bits().to_ne_bytes();
         let from = first.max(self.next.saturating_sub(1_024));
         for index in from..self.next {
             let start = self.start(index);
             for place in [start, start + self.block_bytes / 2, start + self.block_bytes - 1] {
-                // SAFETY: a byte of the array.
+                // SAFETY: `place` lies in a block, and thus in the array of `pages`.
                 let found = unsafe { self.pages.as_mut_ptr().add(place).read() };
                 if found != pattern[place % 8] {
                     let reason = format!("byte {place}: {found} instead of {}", pattern[place % 8]);
@@ -229,11 +237,11 @@ impl Field {
     }
 }
 
-/// Measures blocks of `block_bytes` bytes, a power of two, read (summed up) or written (filled) by
-/// each of `threads` threads in an array of its own.
+/// Measures blocks of `block_bytes` bytes, a power of two. Each of `threads` threads reads (sums
+/// up) or writes (fills) blocks in an array of its own.
 ///
 /// # Errors
-/// There is not as much memory, a sum was wrong, or the caller stopped it.
+/// There is not enough memory, a sum was wrong, or the caller stopped it.
 pub fn measure(
     session: &mut Session<'_>,
     writes: bool,
@@ -275,7 +283,7 @@ pub fn measure(
     Ok(())
 }
 
-/// How many blocks take about `time`.
+/// Returns how many blocks take about `time`.
 fn count_in(time: Duration, field: &mut Field, writes: bool) -> Result<u64> {
     let mut count = 1;
     loop {

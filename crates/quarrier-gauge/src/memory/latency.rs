@@ -1,8 +1,8 @@
-//! How long a load takes that waits for the one before it, over working sets of 4 KiB to 1 GiB.
+//! The latency of a load that depends on the one before, over working sets of 4 KiB to 1 GiB.
 //!
-//! Each line of the working set names the next one, in a single ring through all of them without
-//! an order that a prefetcher could guess. The ring is made by arithmetic, so where a walk must end
-//! is known without walking it.
+//! Each line of the working set holds the address of the next one, in a single ring through all
+//! lines, in an order that no prefetcher can guess. The order is computed, so that the end of a
+//! walk is known without walking it.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ use crate::trial::{Done, Needs, Session};
 /// The size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
 
-/// The order of the lines: a generator with a full period of `2^bits`, its numbers mixed so that
-/// the low bits are as good as the high ones.
+/// The order of the lines: a generator with the full period `2^bits`, whose numbers are mixed so
+/// that the low bits are as good as the high ones.
 #[derive(Clone, Copy)]
 struct Order {
     mask: u64,
@@ -30,12 +30,12 @@ impl Order {
         Order { mask: (1 << bits) - 1, half: bits.div_ceil(2) }
     }
 
-    /// The number after `state`.
+    /// Returns the number after `state`.
     fn next(self, state: u64) -> u64 {
         state.wrapping_mul(Self::FACTOR).wrapping_add(Self::SUMMAND) & self.mask
     }
 
-    /// The number `steps` after `state`: the step's function, squared again and again.
+    /// Returns the number `steps` after `state`, by repeated squaring of the step's function.
     fn after(self, state: u64, mut steps: u64) -> u64 {
         let (mut factor, mut summand) = (Self::FACTOR, Self::SUMMAND);
         let (mut all_factor, mut all_summand) = (1_u64, 0_u64);
@@ -51,7 +51,8 @@ impl Order {
         all_factor.wrapping_mul(state).wrapping_add(all_summand) & self.mask
     }
 
-    /// The line of a number: each step can be undone, so no two numbers have the same.
+    /// Returns the line of a number. Each operation can be undone, so that no two numbers share a
+    /// line.
     fn line(self, state: u64) -> u64 {
         let mut line = state & self.mask;
         line ^= line >> self.half;
@@ -61,7 +62,7 @@ impl Order {
     }
 }
 
-/// The ring in memory, and where on it the walker stands.
+/// The ring in memory, and the walker's position.
 struct Ring {
     pages: Pages,
     order: Order,
@@ -69,7 +70,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// A ring through `bytes` bytes, which is a power of two of at least two lines.
+    /// Makes a ring through `bytes` bytes, a power of two of at least two lines.
     fn new(bytes: usize, kind: PageKind) -> Result<Ring> {
         let lines = bytes / LINE_BYTES;
         if !bytes.is_power_of_two() || lines < 2 {
@@ -81,7 +82,7 @@ impl Ring {
         let mut pages = Pages::new(bytes, kind)?;
         let base = pages.as_mut_ptr().expose_provenance() as u64;
         let words = pages.words();
-        // In the order of addresses first: pages are then made one after the other.
+        // Touch the pages in the order of addresses, so that they are made in that order.
         words.fill(0);
         let mut state = 0;
         for _ in 0..lines {
@@ -93,13 +94,15 @@ impl Ring {
         Ok(Ring { pages, order, state: 0 })
     }
 
-    /// Follows `steps` loads and checks where they led to.
+    /// Follows `steps` loads and checks where they end.
     fn walk(&mut self, steps: u64) -> Result<Done> {
         let base = self.pages.as_mut_ptr();
         let offset = self.order.line(self.state) as usize * LINE_BYTES;
         let mut at = base.wrapping_add(offset).cast::<u64>().cast_const();
         for _ in 0..steps / 16 {
-            // SAFETY: every line of the ring holds the address of another line of it.
+            // SAFETY: `at` is the address of a line of the ring, and `new` has stored the address
+            // of another line in the first word of each. The lines lie in `pages`, whose provenance
+            // `new` has exposed, and are aligned to 64 bytes.
             at = unsafe { sixteen_loads(at) };
         }
         let walked = steps / 16 * 16;
@@ -114,11 +117,13 @@ impl Ring {
 }
 
 /// # Safety
-/// `at` and whatever it leads to must be addresses of readable, aligned words that hold the next.
+/// `at` is the address of a readable, aligned word, and each word holds the address of the next
+/// such word, with exposed provenance.
 #[inline(always)]
 unsafe fn sixteen_loads(mut at: *const u64) -> *const u64 {
     for _ in 0..16 {
-        // SAFETY: as the caller promised. Volatile: a load that may be left out measures nothing.
+        // SAFETY: the caller promises that `at` is readable and aligned, and that the word read is
+        // the next such address. A volatile read keeps the compiler from removing the load.
         let next = unsafe { std::ptr::read_volatile(at) };
         at = std::ptr::with_exposed_provenance(next as usize);
     }
@@ -128,7 +133,7 @@ unsafe fn sixteen_loads(mut at: *const u64) -> *const u64 {
 /// Measures the latency of a working set of `bytes` bytes, a power of two.
 ///
 /// # Errors
-/// There is not as much memory, a walk ended elsewhere, or the caller stopped it.
+/// There is not enough memory, a walk ended at a wrong place, or the caller stopped it.
 pub fn measure(session: &mut Session<'_>, bytes: usize, kind: PageKind) -> Result<()> {
     let parameters = Parameters::new()
         .with("block_bytes", bytes)
@@ -157,7 +162,7 @@ pub fn measure(session: &mut Session<'_>, bytes: usize, kind: PageKind) -> Resul
     Ok(())
 }
 
-/// Steps that take about `time`, where `tried` steps took `took`; an integer of 16.
+/// Returns a multiple of 16 steps that takes about `time`, if `tried` steps took `took`.
 fn steps_in(time: Duration, took: Duration, tried: u64) -> u64 {
     let each = took.as_secs_f64().max(1e-9) / tried as f64;
     ((time.as_secs_f64() / each) as u64).next_multiple_of(16).max(16)
@@ -199,7 +204,7 @@ mod tests {
         let base = ring.pages.as_mut_ptr().addr() as u64;
         let start = ring.order.line(0) as usize * 8;
         ring.pages.words()[start] = base + start as u64 * 8;
-        // Half a round: after a whole one it would stand where it began.
+        // Half a round: after a whole one the walker would be back where it began.
         assert!(ring.walk(32).is_err());
     }
 

@@ -1,13 +1,13 @@
-//! Operations on arrays, and their kinds of stores.
+//! Operations on arrays, and kinds of stores.
 
-/// An operation on arrays of 64-bit floats. Bytes are counted as named: an array read or written counts
+/// An operation on arrays of 64-bit floats. The bytes of each array that it reads or writes count
 /// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Sums an array up.
+    /// Sums up an array.
     Read,
-    /// The same in four parts at once: one stream does not fill all the requests that a core can have
-    /// in flight.
+    /// Sums up four parts of an array at once: one stream does not fill all the requests that a
+    /// core can have in flight.
     ReadFour,
     /// Fills an array.
     Write,
@@ -22,7 +22,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Operation; 7] = [
         Operation::Read,
         Operation::ReadFour,
@@ -33,7 +33,7 @@ impl Operation {
         Operation::Triad,
     ];
 
-    /// The words that stand in readings.
+    /// The name of the measurement.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Read => "read",
@@ -46,12 +46,12 @@ impl Operation {
         }
     }
 
-    /// The operation of this name.
+    /// Parses the name of a measurement.
     pub fn of(name: &str) -> Option<Operation> {
         Operation::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
-    /// Arrays it reads.
+    /// The number of arrays that it reads.
     pub fn reads(self) -> usize {
         match self {
             Operation::Write => 0,
@@ -65,7 +65,7 @@ impl Operation {
         !matches!(self, Operation::Read | Operation::ReadFour)
     }
 
-    /// Arrays it needs.
+    /// The number of arrays that it uses.
     pub fn arrays(self) -> usize {
         self.reads() + usize::from(self.writes())
     }
@@ -82,10 +82,11 @@ impl Operation {
     }
 }
 
-/// How is written.
+/// A kind of stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stores {
-    /// Into the caches: a line is read before it is written, so more moves than is counted.
+    /// Into the caches: a line is read before it is written, so that more bytes move than are
+    /// counted.
     Ordinary,
     /// Past the caches, straight to memory.
     Streaming,
@@ -95,7 +96,7 @@ impl Stores {
     /// Both.
     pub const ALL: [Stores; 2] = [Stores::Ordinary, Stores::Streaming];
 
-    /// The word that stands in readings.
+    /// The value of a reading's parameter.
     pub fn name(self) -> &'static str {
         match self {
             Stores::Ordinary => "ordinary",
@@ -103,7 +104,7 @@ impl Stores {
         }
     }
 
-    /// The kind of this name.
+    /// Parses the parameter's value.
     pub fn of(name: &str) -> Option<Stores> {
         Stores::ALL.into_iter().find(|stores| stores.name() == name)
     }

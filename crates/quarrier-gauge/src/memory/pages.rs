@@ -1,4 +1,4 @@
-//! Memory on pages of a known kind, all of them touched.
+//! Memory on pages of a requested kind.
 
 use std::fs;
 use std::ptr::NonNull;
@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 
 const HUGE_BYTES: usize = 2 << 20;
 
-/// The note of a reading that wanted huge pages and did not get them.
+/// The note of a reading that asked for huge pages and did not get them.
 pub(super) const NO_HUGE_PAGES: &str = "no huge pages here: small ones";
 
-/// The kind of pages of some memory.
+/// A kind of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PageKind {
-    /// The ordinary ones, of 4 KiB mostly.
+    /// Ordinary pages, mostly of 4 KiB.
     Small,
     /// Pages of 2 MiB, if the system gives them.
     Huge,
@@ -27,7 +27,7 @@ impl PageKind {
     /// Both.
     pub const ALL: [PageKind; 2] = [PageKind::Small, PageKind::Huge];
 
-    /// The word that stands in readings.
+    /// The value of a reading's parameter.
     pub fn name(self) -> &'static str {
         match self {
             PageKind::Small => "small",
@@ -35,13 +35,13 @@ impl PageKind {
         }
     }
 
-    /// The kind of this name.
+    /// Parses the parameter's value.
     pub fn of(name: &str) -> Option<PageKind> {
         PageKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// Memory of its own mapping, given back when dropped.
+/// A mapping, which is unmapped when this is dropped.
 pub(super) struct Pages {
     start: NonNull<u8>,
     bytes: usize,
@@ -49,11 +49,11 @@ pub(super) struct Pages {
     mapped_bytes: usize,
 }
 
-// SAFETY: the memory is owned by this value alone.
+// SAFETY: this value alone owns the mapping, and neither depends on a thread.
 unsafe impl Send for Pages {}
 
 impl Pages {
-    /// `bytes` bytes that begin on a page of either kind.
+    /// Maps `bytes` bytes that begin on a page boundary of either kind.
     pub(super) fn new(bytes: usize, kind: PageKind) -> Result<Pages> {
         let mapped_bytes = bytes.next_multiple_of(HUGE_BYTES) + HUGE_BYTES;
         let left_bytes = free_memory_bytes();
@@ -64,7 +64,7 @@ impl Pages {
         let refused = |error: rustix::io::Errno| {
             Error::io("memory", format!("map {mapped_bytes} bytes"), error.into())
         };
-        // SAFETY: a new mapping at a place that the kernel chooses.
+        // SAFETY: without MAP_FIXED, mmap places a new mapping where nothing is mapped.
         let mapped = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
@@ -78,21 +78,21 @@ impl Pages {
         let mapping = NonNull::new(mapped.cast::<u8>()).ok_or_else(null)?;
         let to_huge =
             mapping.as_ptr().addr().next_multiple_of(HUGE_BYTES) - mapping.as_ptr().addr();
-        // SAFETY: less than HUGE_BYTES further, and so much more than `bytes` is mapped.
+        // SAFETY: `to_huge` is less than HUGE_BYTES, and the mapping is longer than HUGE_BYTES.
         let start = unsafe { mapping.add(to_huge) };
         let pages = Pages { start, bytes, mapping, mapped_bytes };
         pages.advise(kind);
         Ok(pages)
     }
 
-    /// Requests a kind of pages, before any is touched. The system may give others; [`Pages::kind`]
+    /// Asks for a kind of pages, before any is touched. The system may give others; [`Pages::kind`]
     /// says which.
     fn advise(&self, kind: PageKind) {
         let advice = match kind {
             PageKind::Small => Advice::LinuxNoHugepage,
             PageKind::Huge => Advice::LinuxHugepage,
         };
-        // SAFETY: the range is this mapping's, and the advice changes no byte.
+        // SAFETY: the range is exactly the mapping, and this advice changes no byte.
         let _ = unsafe { madvise(self.mapping.as_ptr().cast(), self.mapped_bytes, advice) };
     }
 
@@ -103,12 +103,13 @@ impl Pages {
 
     /// All of it as integers.
     pub(super) fn words(&mut self) -> &mut [u64] {
-        // SAFETY: the mapping holds that many bytes, begins on a page, any bits are a number, and it
-        // is borrowed as long as the slice.
+        // SAFETY: `bytes` bytes from `start` are mapped, and zeros at first; `start` lies on a page
+        // boundary, and any bits are a `u64`. The borrow of `self` lasts as long as the slice, so
+        // that no other slice exists.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 8) }
     }
 
-    /// The kind of most of its pages; call it after they were touched.
+    /// The kind of most of its pages. Call it after they were touched.
     pub(super) fn kind(&self) -> PageKind {
         let huge = huge_bytes_at(self.start.as_ptr().addr()).unwrap_or(0);
         if huge >= self.bytes / 10 * 9 && huge > 0 { PageKind::Huge } else { PageKind::Small }
@@ -117,12 +118,13 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and nothing borrows from it any more.
+        // SAFETY: the range is exactly the mapping, which this value owns, and no borrow outlives
+        // it.
         let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapped_bytes) };
     }
 }
 
-/// Bytes on huge pages of the mapping that holds `address`.
+/// Returns the bytes on huge pages of the mapping that contains `address`.
 fn huge_bytes_at(address: usize) -> Option<usize> {
     let maps = fs::read_to_string("/proc/self/smaps").ok()?;
     let mut inside = false;
@@ -136,7 +138,7 @@ fn huge_bytes_at(address: usize) -> Option<usize> {
     None
 }
 
-/// `7f00-7f80 rw-p …` as a range of addresses.
+/// Parses `7f00-7f80 rw-p …` as a range of addresses.
 fn range(line: &str) -> Option<(usize, usize)> {
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))

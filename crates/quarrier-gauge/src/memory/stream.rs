@@ -1,7 +1,7 @@
-//! Arrays read, written, copied and computed with, from one end to the other.
+//! Arrays that are read, written, copied and computed with, from one end to the other.
 //!
-//! Copy, scale, add and triad count bytes as the well-known benchmark of that name does. Each thread
-//! has a part of each array, which it touched first.
+//! Copy, scale, add and triad count bytes as the benchmark STREAM does. Each thread has a part of
+//! each array, which it touched first.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,16 @@ use crate::reading::{Area, Parameters, Subject, Unit};
 use crate::statistics::SplitMix;
 use crate::trial::{Done, Needs, Session};
 
-/// Arrays do not begin at the same place of a page, or a processor takes a load for one that must
-/// wait for a store. A page and a bit between them, as between static arrays, makes triad a tenth
-/// faster than the bit alone (Zen 4, huge pages): it leads to other banks of the memory.
+/// Arrays must not begin at the same offset of a page, or a processor mistakes a load for one that
+/// must wait for a store. The distance is a page and a little, as between static arrays: with the
+/// page, triad is a tenth faster than with the little alone (Zen 4, huge pages), since it leads to
+/// other banks of the memory.
 const STAGGER_BYTES: usize = 4096 + 1024;
 
-/// A thread's least part of an array.
+/// The least part of an array for a thread.
 const PART_MIN_BYTES: usize = 4 * STEP_BYTES;
 
-/// Numbers that are compared after each trial.
+/// Numbers compared after each trial.
 const SAMPLES: usize = 1_024;
 
 /// One way of going over arrays.
@@ -30,27 +31,28 @@ const SAMPLES: usize = 1_024;
 pub struct Sweep {
     /// The operation.
     pub operation: Operation,
-    /// Bytes of each array, all threads' parts together; at least 2 KiB for each.
+    /// Bytes of each array, all threads' parts together; at least 2 KiB per thread.
     pub bytes: usize,
     /// How many threads share the work.
     pub threads: usize,
-    /// How is written.
+    /// The kind of stores.
     pub stores: Stores,
     /// The kind of pages of the arrays.
     pub pages: PageKind,
-    /// By which instructions.
+    /// The instructions.
     pub isa: Isa,
 }
 
 impl Sweep {
-    /// `operation` by ordinary stores over huge pages, by the widest instructions; the size is still to be given.
+    /// Makes a sweep with ordinary stores over huge pages, by the widest instructions. The caller
+    /// has to set the size.
     pub fn new(operation: Operation, threads: usize) -> Sweep {
         let (stores, pages) = (Stores::Ordinary, PageKind::Huge);
         Sweep { operation, bytes: 0, threads, stores, pages, isa: Isa::best() }
     }
 
     /// The same over arrays of `bytes` bytes in main memory. Ordinary stores then have at most 256
-    /// bits: add reached 0.95 of plain C so, and 0.83 by 512 bits (a core of Zen 4).
+    /// bits: add reached 0.95 of plain C that way, and 0.83 with 512 bits (a core of Zen 4).
     #[must_use]
     pub fn beyond_caches(mut self, bytes: usize) -> Sweep {
         let is_narrow = self.operation.writes() && self.stores == Stores::Ordinary;
@@ -81,7 +83,8 @@ struct Part {
     pages: Pages,
 }
 
-// SAFETY: the pointers lead into `pages`, which this value owns.
+// SAFETY: the pointers lead into `pages`, which this value owns and which may move to another
+// thread.
 unsafe impl Send for Part {}
 
 impl Part {
@@ -96,7 +99,7 @@ impl Part {
         let place = bytes.next_multiple_of(4096) + STAGGER_BYTES;
         let mut pages = Pages::new(place * sweep.operation.arrays(), sweep.pages)?;
         let mut random = SplitMix(thread as u64);
-        // Integers from 1 on, so that all that is computed is exact in any order.
+        // Integers from 1 on make all results exact, in any order.
         pages.words().fill_with(|| ((random.next() >> 44) as f64 + 1.0).to_bits());
         let base = pages.as_mut_ptr();
         let array =
@@ -117,8 +120,9 @@ impl Part {
     }
 
     fn numbers(&self, array: *const f64) -> &[f64] {
-        // SAFETY: all three pointers lead to that many numbers of `pages`, which nobody writes
-        // while this is borrowed.
+        // SAFETY: callers pass a pointer of `arrays`. `new` made each of them lead to `bytes` bytes
+        // within `pages`, aligned to 64 bytes and initialised by `words`. `pages` lives as long as
+        // `self`, and writes need `&mut self`.
         unsafe { std::slice::from_raw_parts(array, self.arrays.bytes / 8) }
     }
 
@@ -127,8 +131,9 @@ impl Part {
         let Sweep { isa, operation, stores, .. } = self.sweep;
         let mut sum = 0_u64;
         for _ in 0..times {
-            // SAFETY: `new` made the arrays of this size, aligned, for this value alone, and the
-            // instruction set is one of those that are available.
+            // SAFETY: `new` made arrays of `bytes` bytes within `pages`, aligned to 64 bytes, and
+            // distinct where the operation writes; `bytes` is a multiple of four steps and not 0.
+            // `&mut self` excludes other accesses. `measure` has checked that `isa` is available.
             let once = unsafe { arch::run(isa, operation, stores, self.arrays) };
             sum = sum.wrapping_add(once);
         }
@@ -141,7 +146,7 @@ impl Part {
         Ok(Done { units: bytes as f64 * f64::from(times), check: sum })
     }
 
-    /// Where samples are taken, in numbers: at both ends and at equal steps between.
+    /// The indices of the samples: both ends, and equal steps between.
     fn samples(&self) -> impl Iterator<Item = usize> + use<> {
         let last = self.arrays.bytes / 8 - 1;
         (0..SAMPLES).map(move |index| last * index / (SAMPLES - 1))
@@ -151,7 +156,8 @@ impl Part {
     fn spoil(&mut self) {
         if self.sweep.operation.writes() {
             for index in self.samples() {
-                // SAFETY: an index of the target, which this value owns.
+                // SAFETY: `index` is less than the length of the target, which `&mut self` borrows
+                // alone.
                 unsafe { self.arrays.target.add(index).write(f64::NAN) };
             }
         }

@@ -1,8 +1,8 @@
-//! Many datagrams in one system call.
+//! Many datagrams per system call.
 //!
-//! `sendmmsg` and `recvmmsg` take several at once. Where the kernel has segmentation for UDP
-//! (since 4.18; receiving since 5.0), one buffer of up to 64 KiB is sent as datagrams of equal
-//! length and may be received as one again.
+//! `sendmmsg` and `recvmmsg` take several buffers at once. Where the kernel has segmentation for
+//! UDP (since 4.18; for receiving since 5.0), it cuts one buffer of up to 64 KiB into datagrams of
+//! equal length, and may join received ones into one buffer again.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -10,33 +10,34 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-/// Datagrams of one buffer at most: the kernel's limit is 64 in older versions.
+/// The most datagrams per buffer: the limit of older kernels.
 const SEGMENTS_MAX: usize = 64;
-/// Bytes of one buffer at most: what one datagram may have.
+/// The most bytes per buffer: the limit of one datagram.
 const SEGMENTS_BYTES_MAX: usize = 65_507;
 /// Room for one control message that carries a length.
 const CONTROL_BYTES: usize = 64;
 
-/// A control message's room, aligned as the kernel wants it.
+/// Room for a control message, aligned as the kernel requires.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL_BYTES]);
 
-/// How many datagrams of this length one buffer may be cut into; 1 where the kernel cannot.
+/// Returns how many datagrams of this length one buffer can hold; 1 if the kernel cannot cut it.
 pub(super) fn segments(socket: &UdpSocket, message_bytes: usize) -> usize {
     let most = (SEGMENTS_BYTES_MAX / message_bytes).min(SEGMENTS_MAX);
-    // A length of 0 changes nothing: asked only to see whether the option is known.
+    // A length of 0 changes nothing; the call only shows whether the kernel knows the option.
     if most > 1 && set_option(socket, libc::UDP_SEGMENT, 0).is_ok() { most } else { 1 }
 }
 
-/// Lets the kernel hand over datagrams of equal length in one buffer. Where it does not know how,
-/// they come one by one.
+/// Lets the kernel join datagrams of equal length in one buffer. Kernels that cannot deliver them
+/// one by one.
 pub(super) fn receive_joined(socket: &UdpSocket) {
     let _ = set_option(socket, libc::UDP_GRO, 1);
 }
 
 fn set_option(socket: &UdpSocket, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
-    // SAFETY: the value is an int that lives during the call, and its length is given.
+    // SAFETY: the option's value is an int, which is readable during the call, and the length given
+    // is that of an int.
     let answer = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -49,7 +50,7 @@ fn set_option(socket: &UdpSocket, name: libc::c_int, value: libc::c_int) -> io::
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Sends buffers that each consist of pieces, and are cut into datagrams.
+/// Sends buffers. Each consists of pieces and is cut into datagrams.
 pub(super) struct Sender {
     headers: Vec<libc::mmsghdr>,
     pieces: Vec<libc::iovec>,
@@ -58,9 +59,9 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// For calls with `buffers` of `pieces_each` pieces.
+    /// Makes a sender for calls with `buffers` of `pieces_each` pieces.
     pub(super) fn new(buffers: usize, pieces_each: usize) -> Sender {
-        // SAFETY: zeros are a valid `mmsghdr`: null pointers with lengths of 0.
+        // SAFETY: zeros are a valid `mmsghdr`: integers, null pointers, and lengths of 0.
         let header: libc::mmsghdr = unsafe { zeroed() };
         let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         Sender {
@@ -71,8 +72,8 @@ impl Sender {
         }
     }
 
-    /// Sends `pieces`, buffer after buffer, cut into datagrams of `segment_bytes` if there is
-    /// such. Returns how many buffers were taken.
+    /// Sends `pieces`, buffer after buffer, each cut into datagrams of `segment_bytes` if that is
+    /// given. Returns how many buffers the kernel took.
     pub(super) fn send<'a>(
         &mut self,
         socket: &UdpSocket,
@@ -97,8 +98,10 @@ impl Sender {
             };
             header.msg_hdr.msg_controllen = control_bytes as _;
         }
-        // SAFETY: the headers point to pieces and a control message that live in `self`, and the
-        // pieces to slices that the caller lends for this call; the kernel only reads them.
+        // SAFETY: `headers` has at least `buffers` initialised headers. Each points to
+        // `pieces_each` pieces and at most one control message, which live in `self` and do not
+        // move during the call; the pieces point to slices of `'a`, which outlives the call. The
+        // kernel only reads them, and writes only the lengths in the headers.
         let sent = unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),
@@ -110,9 +113,9 @@ impl Sender {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// The control message that says how long each datagram is. Returns its length.
+    /// Writes the control message with the length of a datagram. Returns the message's length.
     fn put_segment(&mut self, bytes: u16) -> usize {
-        // SAFETY: only computes lengths.
+        // SAFETY: these functions only compute lengths.
         let (whole, length) = unsafe { (libc::CMSG_SPACE(2), libc::CMSG_LEN(2)) };
         let header = libc::cmsghdr {
             cmsg_len: length as _,
@@ -120,7 +123,9 @@ impl Sender {
             cmsg_type: libc::UDP_SEGMENT,
         };
         let start = self.control.0.as_mut_ptr();
-        // SAFETY: the room is aligned for a header and longer than `whole`; data follow it.
+        // SAFETY: the room is 64 bytes, aligned to 8: enough for a header and the two bytes that
+        // CMSG_DATA finds behind it, `whole` bytes in all. The write of the header is aligned, that
+        // of the length needs no alignment.
         unsafe {
             start.cast::<libc::cmsghdr>().write(header);
             let data = libc::CMSG_DATA(start.cast());
@@ -140,9 +145,9 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// For calls that bring up to `buffers`, each of at most `each_bytes`.
+    /// Makes a receiver for calls that return up to `buffers` buffers of at most `each_bytes`.
     pub(super) fn new(buffers: usize, each_bytes: usize) -> Receiver {
-        // SAFETY: zeros are a valid `mmsghdr`: null pointers with lengths of 0.
+        // SAFETY: zeros are a valid `mmsghdr`: integers, null pointers, and lengths of 0.
         let header: libc::mmsghdr = unsafe { zeroed() };
         let empty = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         Receiver {
@@ -154,8 +159,8 @@ impl Receiver {
         }
     }
 
-    /// Waits for one buffer at least, as long as the socket's time limit allows, and gives each
-    /// datagram to `take`.
+    /// Waits for at least one buffer, within the socket's time limit, and gives each datagram to
+    /// `take`.
     pub(super) fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -170,8 +175,9 @@ impl Receiver {
             header.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             header.msg_hdr.msg_controllen = CONTROL_BYTES as _;
         }
-        // SAFETY: the headers point to pieces, room and controls that live in `self`, with their
-        // lengths, and nobody else touches them during the call.
+        // SAFETY: all `headers` were just set: each points to a piece and a control message with
+        // their lengths, and the piece to a part of `bytes` of its own. All of them live in `self`,
+        // which is borrowed mutably, and do not move during the call. A null timeout is allowed.
         let came = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -194,10 +200,11 @@ impl Receiver {
     }
 }
 
-/// How long each datagram of a buffer is, if several were joined.
+/// Returns the length of each datagram of a buffer, if several were joined.
 fn segment_bytes(header: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the kernel filled `header` and its control messages within the room it was given,
-    // and set their length; the macros stay within that length.
+    // SAFETY: the kernel filled the control messages of `header` within the room that it was given
+    // and set their length; that room lives in `Receiver::controls`. CMSG_FIRSTHDR and CMSG_NXTHDR
+    // return null or a header within that length. A message of the type UDP_GRO has an int as data.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while !message.is_null() {

@@ -1,10 +1,10 @@
-//! Datagrams over UDP, as fast as they go; some are lost, and are counted.
+//! Datagrams over UDP, sent as fast as possible. Lost ones are counted.
 //!
 //! ```text
 //!  message = number of the datagram, 8 bytes | seed, 8 bytes | payload at 64 × (number mod 64)
 //! ```
 //!
-//! Messages of less than 16 bytes carry as much of it as they can.
+//! Messages of less than 16 bytes carry as much of it as fits.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -22,28 +22,27 @@ use crate::schedule::{Schedule, Turn};
 /// The longest datagram over IPv4.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 pub(super) const HEADER_BYTES: usize = 16;
-/// Payloads begin at this many places.
+/// Payloads begin at this many different places.
 const PLACES: u64 = 64;
-/// As far as the payload of a datagram reaches.
+/// The payload bytes that datagrams need.
 const PAYLOAD_BYTES_MAX: usize = 64 * PLACES as usize + DATAGRAM_BYTES_MAX;
-/// Sent in one call, or between two looks at the clock, about.
+/// About the bytes sent in one call, or between two readings of the clock.
 const CALL_BYTES: usize = 256 << 10;
 const CALL_BUFFERS: usize = 32;
-/// Datagrams received in one call, at most; and their buffers' size, so that they stay in the
-/// processor's cache (64 KiB over the loopback: 5.4 GB/s; with eight buffers, and one datagram in 16
-/// compared whole, 5.1).
+/// The most buffers received in one call. Few of them stay in the processor's cache (64 KiB over
+/// the loopback: 5.4 GB/s; with eight buffers, and one datagram in 16 compared whole, 5.1).
 const RECEIVED_BUFFERS: usize = 8;
 const RECEIVED_BYTES: usize = 128 << 10;
-/// So long after the end datagrams may still come.
+/// Datagrams may still arrive this long after the end.
 const QUIET: Duration = Duration::from_millis(40);
-/// One in this many datagrams is compared whole, the others at a few places.
+/// One datagram in this many is compared whole, the others in a few places.
 const WHOLE_EACH: u64 = 256;
 
-/// The datagrams sent, how, and in what time.
+/// The number of datagrams sent, and the time it took.
 pub(super) struct Sent {
     pub(super) datagrams: u64,
     pub(super) seconds: f64,
-    /// The system calls that did it.
+    /// The system calls that sent them.
     pub(super) calls: &'static str,
 }
 
@@ -55,12 +54,12 @@ pub(super) fn header(number: u64, seed: u64) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// Where the payload of datagram `number` begins.
+/// The place at which the payload of datagram `number` begins.
 pub(super) fn place(number: u64) -> u64 {
     64 * (number % PLACES)
 }
 
-/// Sends datagrams as long as the schedule says.
+/// Sends datagrams by the schedule.
 pub(super) fn send(
     link: &Link<'_>,
     socket: &UdpSocket,
@@ -82,7 +81,7 @@ pub(super) fn send(
     while let Turn::Go(_) = schedule.turn(Instant::now()) {
         match call.send(socket, payload, link.terms.seed, sent) {
             Ok(count) => sent += count,
-            // Not over this link, which is known only when it is tried.
+            // Only a try shows that this link does not support it.
             Err(error) if segments > 1 && !is_pause(&error) => {
                 segments = 1;
                 call = Call::new(message_bytes, segments);
@@ -95,7 +94,7 @@ pub(super) fn send(
     Ok(Sent { datagrams: sent, seconds: start.elapsed().as_secs_f64(), calls })
 }
 
-/// Sends long datagrams by pages, as long as the schedule says. Returns how many.
+/// Sends long datagrams by pages, by the schedule. Returns how many.
 fn send_pages(
     link: &Link<'_>,
     socket: &UdpSocket,
@@ -109,7 +108,8 @@ fn send_pages(
             let header = header(sent, link.terms.seed);
             match pages.send(socket, &header, place(sent), message_bytes - HEADER_BYTES) {
                 Ok(()) => sent += 1,
-                // Whether the header still waits is not known: this was the last one.
+                // It is unknown whether the header is still queued, so that no further datagram can
+                // be sent.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(sent),
                 Err(error) if is_pause(&error) || error.raw_os_error() == Some(libc::ENOBUFS) => {}
                 Err(error) => return Err(link.failed("send a datagram", error)),
@@ -138,7 +138,7 @@ impl Call {
         }
     }
 
-    /// Returns how many datagrams were taken.
+    /// Returns how many datagrams the kernel took.
     fn send(
         &mut self,
         socket: &UdpSocket,
@@ -160,7 +160,7 @@ impl Call {
     }
 }
 
-/// Receives until the guest has ended and nothing more comes, and accounts for it.
+/// Receives until the guest has ended and nothing more arrives; returns the account.
 pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String> {
     let socket = open(guest)?;
     receive_joined(&socket);
@@ -191,7 +191,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
                 }
                 guest.go_on(heard)?;
             }
-            // A datagram that the guest refused comes back as this error.
+            // The system returns this error after the guest refused a datagram.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => guest.go_on(heard)?,
             Err(error) => return Err(format!("cannot receive: {error}")),
         }
@@ -200,7 +200,7 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
     Ok(account)
 }
 
-/// A socket that only the guest's datagrams reach; the guest learns its port.
+/// Opens a socket that only the guest's datagrams reach, and tells the guest its port.
 pub(super) fn open(guest: &Guest<'_>) -> std::result::Result<UdpSocket, String> {
     let failed = |error: io::Error| format!("cannot open a port for datagrams: {error}");
     if guest.hello.message_bytes as usize > DATAGRAM_BYTES_MAX {
@@ -237,12 +237,12 @@ fn take(
     }
 }
 
-/// The number that a datagram carries, if it is long enough for one.
+/// Returns the number in a datagram, if it is long enough to have one.
 pub(super) fn number_of(datagram: &[u8]) -> Option<u64> {
     datagram.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Whether a datagram equals the one sent under this number.
+/// Whether a datagram equals the one that was sent with this number.
 pub(super) fn is_right(
     payload: &Payload,
     seed: u64,
@@ -257,7 +257,7 @@ pub(super) fn is_right(
         && (if whole { payload.is_at(at, rest) } else { payload.is_at_hastily(at, rest) })
 }
 
-/// Sees on the connection that the guest has sent all.
+/// Watches the connection for the guest's message that it has sent all datagrams.
 pub(super) struct Control<'a> {
     stream: &'a TcpStream,
     frame: [u8; FRAME_BYTES],
@@ -271,7 +271,8 @@ impl Control<'_> {
         Ok(Control { stream, frame: [0; FRAME_BYTES], read: 0 })
     }
 
-    /// Whether the guest has said so by now. An error if it said something else, or went.
+    /// Whether the guest has sent that message. An error if it sent another one, or closed the
+    /// connection.
     pub(super) fn has_ended(&mut self) -> std::result::Result<bool, String> {
         if self.read == FRAME_BYTES {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! A message there, and the same message back.
+//! Messages that the other side sends back.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -17,21 +17,21 @@ use crate::error::Result;
 use crate::latencies::Latencies;
 use crate::schedule::{Schedule, Turn};
 
-/// An answer that takes longer is taken for lost.
+/// A message without an answer for this long counts as lost.
 const LOST_TIME: Duration = Duration::from_millis(500);
-/// Messages offered and not yet answered; beyond this the next wait, and their time runs.
+/// The most messages in flight; beyond it the next ones wait, and their time runs.
 const UNANSWERED_MAX: usize = 1024;
 const READ_BYTES: usize = 64 << 10;
 
-/// The messages that came back.
+/// Counts of the messages that came back.
 pub(super) struct Echoes {
     pub(super) latencies: Latencies,
     pub(super) answered: u64,
     pub(super) lost: u64,
 }
 
-/// Sends each message when the schedule says, and measures the time from when it was due until it is back. Without
-/// offered load, it sends a message when the one before is back.
+/// Sends each message when it falls due by the schedule, and measures the time from then until it
+/// is back. Without an offered rate, it sends a message when the one before is back.
 pub(super) fn ask_stream(
     link: &Link<'_>,
     payload: &Payload,
@@ -71,12 +71,12 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(1)
 }
 
-/// A stream of messages that the other side sends back.
+/// A stream of messages and their echoes.
 struct EchoRequest<'a> {
     link: &'a Link<'a>,
     payload: &'a Payload,
     message_bytes: u64,
-    /// The due times of messages that have not come back.
+    /// The due times of messages in flight.
     due: VecDeque<Instant>,
     sent: u64,
     came: u64,
@@ -93,7 +93,7 @@ impl EchoRequest<'_> {
             let part = &rest[..rest.len().min((end - self.sent) as usize)];
             match (&self.link.stream).write(part) {
                 Ok(bytes) => self.sent += bytes as u64,
-                // The other side may wait until its answers are taken.
+                // The other side may wait until its answers are read.
                 Err(error) if is_pause(&error) => {
                     self.in_time(start)?;
                     if self.is_readable(Instant::now())? {
@@ -107,7 +107,7 @@ impl EchoRequest<'_> {
         Ok(())
     }
 
-    /// Whether there is something to read, by `until` at the latest.
+    /// Returns whether there is something to read, by `until` at the latest.
     fn is_readable(&self, until: Instant) -> Result<bool> {
         let left = until.saturating_duration_since(Instant::now());
         let wait = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
@@ -119,7 +119,7 @@ impl EchoRequest<'_> {
         }
     }
 
-    /// Reads what has arrived, or waits for bytes; takes the time of whole messages.
+    /// Reads what has arrived, or waits for it; records the times of whole messages.
     fn read(&mut self) -> Result<()> {
         let start = Instant::now();
         let bytes = loop {
@@ -156,7 +156,7 @@ impl EchoRequest<'_> {
     }
 }
 
-/// Sends one datagram after the other; one that is not back in half a second is lost.
+/// Sends one datagram after the other; one that is not back within half a second counts as lost.
 pub(super) fn ask_datagrams(
     link: &Link<'_>,
     socket: &UdpSocket,
@@ -228,7 +228,7 @@ pub(super) fn stream(guest: &Guest<'_>) -> std::result::Result<Account, String> 
     Ok(account)
 }
 
-/// Sends datagrams back that are a gauge's, until the guest has ended.
+/// Sends back the datagrams of a gauge until the guest has ended.
 pub(super) fn datagrams(guest: &Guest<'_>) -> std::result::Result<Account, String> {
     let socket = open(guest)?;
     let payload = Payload::new(guest.hello.seed);
@@ -244,7 +244,7 @@ pub(super) fn datagrams(guest: &Guest<'_>) -> std::result::Result<Account, Strin
                     account.wrong += 1;
                     continue;
                 }
-                // One that cannot be sent is a lost one.
+                // A datagram that cannot be sent is a lost one.
                 let _ = socket.send(message);
                 heard = Instant::now();
                 guest.go_on(heard)?;

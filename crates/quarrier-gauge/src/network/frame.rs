@@ -17,12 +17,12 @@ use std::io::{self, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The version of this protocol: both sides must have the same.
+/// The version of the protocol: both sides must have the same.
 pub(super) const VERSION: u16 = 1;
 pub(super) const FRAME_BYTES: usize = 64;
 /// The longest message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// The longest session that a client may ask for.
+/// The longest session that a client may request.
 pub(super) const TIME_MAX: Duration = Duration::from_secs(600);
 const MAGIC: [u8; 8] = *b"qrgauge\n";
 const NAME_BYTES: usize = 16;
@@ -37,7 +37,7 @@ pub(super) enum Task {
     DatagramEcho = 4,
 }
 
-/// A short text of a frame: the name of a congestion control.
+/// A short text in a frame: the name of a congestion control.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Name([u8; NAME_BYTES]);
 
@@ -46,17 +46,17 @@ pub(super) struct Hello {
     pub(super) task: Task,
     pub(super) message_bytes: u32,
     pub(super) time: Duration,
-    /// Where the client has its datagrams from.
+    /// The port from which the client sends its datagrams.
     pub(super) datagram_port: u16,
     /// The seed of the payload.
     pub(super) seed: u64,
-    /// Empty: the server's own.
+    /// Empty: the server's default.
     pub(super) congestion: Name,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// Why there is no session.
+    /// Why the server refuses the session.
     pub(super) refused: Option<String>,
     pub(super) datagram_port: u16,
     pub(super) congestion: Name,
@@ -66,11 +66,11 @@ pub(super) struct Answer {
 pub(super) struct Account {
     pub(super) bytes: u64,
     pub(super) messages: u64,
-    /// Datagrams that came after a later one.
+    /// Datagrams that arrived after a later one.
     pub(super) late: u64,
     /// Messages that differ from those sent.
     pub(super) wrong: u64,
-    /// From the first byte to the last, in nanoseconds.
+    /// From the first byte received to the last, in nanoseconds.
     pub(super) span_ns: u64,
 }
 
@@ -80,7 +80,7 @@ const ENDED: u8 = 3;
 const ACCOUNT: u8 = 4;
 
 impl Name {
-    /// `None` if the name is too long, or has other characters than names in the kernel have.
+    /// Returns `None` if the name is too long, or has characters that no name in the kernel has.
     pub(super) fn new(text: &str) -> Option<Name> {
         let mut name = [0; NAME_BYTES];
         name.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
@@ -100,7 +100,7 @@ impl Name {
     }
 }
 
-/// A frame that is being written, or was read.
+/// A frame to write, or one that was read.
 struct Frame([u8; FRAME_BYTES]);
 
 impl Frame {
@@ -125,7 +125,7 @@ impl Frame {
         u64::from_le_bytes(self.get(at))
     }
 
-    /// A frame of this kind and version, or the error.
+    /// Checks the magic, version and kind of a frame.
     fn of(bytes: [u8; FRAME_BYTES], kind: u8) -> Result<Frame, String> {
         let frame = Frame(bytes);
         if frame.get(0) != MAGIC {
@@ -202,7 +202,7 @@ impl Answer {
         let frame = Frame::of(bytes, ANSWER)?;
         let text: [u8; REASON_BYTES] = frame.get(32);
         let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-        // The other machine's message is shown to people: no control characters.
+        // People see the other machine's message: no control characters.
         let reason = text[..end].iter().map(|&byte| match byte {
             b' '..=b'~' => byte as char,
             _ => '?',
@@ -215,7 +215,7 @@ impl Answer {
     }
 }
 
-/// The client has sent `datagrams`.
+/// Encodes the message that the client has sent `datagrams`.
 pub(super) fn encode_ended(datagrams: u64) -> [u8; FRAME_BYTES] {
     Frame::new(ENDED).put(16, datagrams.to_le_bytes()).0
 }
@@ -247,8 +247,8 @@ impl Account {
     }
 }
 
-/// Reads a frame, within `time` all in all. The socket's own time limit for reads is shorter, so
-/// that `stopped` is asked now and then.
+/// Reads a frame, within `time` in all. The socket's own time limit for reads is shorter, so that
+/// `stopped` is checked now and then.
 pub(super) fn read_frame(
     mut stream: &TcpStream,
     time: Duration,
@@ -274,7 +274,7 @@ pub(super) fn read_frame(
     Ok(frame)
 }
 
-/// The socket's own time limit was reached, or a signal came: nothing is wrong.
+/// The socket's own time limit was reached, or a signal arrived: this is no error.
 pub(super) fn is_pause(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)

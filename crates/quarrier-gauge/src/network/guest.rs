@@ -11,9 +11,9 @@ use super::{datagram, echo, stream};
 
 /// How long a guest may take for its request.
 const HELLO_TIME: Duration = Duration::from_secs(5);
-/// How much longer than it said a session may take.
+/// A session may take this much longer than requested.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a guest may be silent.
+/// A guest may be silent for this long.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A client, and its request.
@@ -25,7 +25,7 @@ pub(super) struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// An error once the session must end. `heard` is when the guest was heard last.
+    /// Returns an error if the session must end. `heard` is the time of the guest's last message.
     pub(super) fn go_on(&self, heard: Instant) -> Result<(), String> {
         if self.stop.load(Ordering::Relaxed) {
             return Err("stopped".to_owned());
@@ -40,7 +40,7 @@ impl Guest<'_> {
         Ok(())
     }
 
-    /// Says that the session begins, and at which port datagrams are expected.
+    /// Accepts the session, and tells at which port datagrams are expected.
     pub(super) fn welcome(&self, datagram_port: u16) -> Result<(), String> {
         let (congestion, _) = set_congestion(&self.stream, &self.hello.congestion);
         let congestion = Name::new(&congestion).unwrap_or_default();
@@ -52,14 +52,14 @@ fn answer(mut stream: &TcpStream, answer: &Answer) -> Result<(), String> {
     stream.write_all(&answer.encode()).map_err(|error| format!("cannot answer: {error}"))
 }
 
-/// Tells a client that there is no session.
+/// Refuses a session.
 pub(super) fn refuse(stream: &TcpStream, reason: &str) {
     let refused = Some(reason.to_owned());
     // A refused client may have left already.
     let _ = answer(stream, &Answer { refused, datagram_port: 0, congestion: Name::default() });
 }
 
-/// Serves one guest to the end, or says why not.
+/// Serves one guest to the end, or returns why it could not.
 pub(super) fn serve(stream: TcpStream, stop: &AtomicBool) -> Result<Account, String> {
     bound_waiting(&stream).map_err(|error| format!("cannot set time limits: {error}"))?;
     let stopped = || stop.load(Ordering::Relaxed);

@@ -7,7 +7,7 @@ use super::frame::{MESSAGE_BYTES_MAX, TIME_MAX, Task};
 use crate::error::{Error, Result};
 use crate::reading::{Area, Parameters, Subject, Unit};
 
-/// Streams at a time.
+/// The most streams at a time.
 const STREAMS_MAX: usize = 32;
 
 /// The protocol under measurement.
@@ -19,33 +19,33 @@ pub enum Protocol {
     Udp,
 }
 
-/// The quantity to measure.
+/// What a job measures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Course {
-    /// Messages one way, as fast as they go; what arrives counts.
+    /// Messages in one direction, as fast as possible; those that arrive count.
     Throughput,
-    /// A message there and back, the next when it is back (closed loop).
+    /// A message and its echo; the next one starts when it is back (closed loop).
     RoundTrip,
-    /// A message there and back, this many times per second, whether earlier ones are back or not; its
-    /// time counts from when it was due. With [`Protocol::Tcp`].
+    /// A message and its echo, this many per second, whether or not earlier ones are back; the time
+    /// counts from when a message fell due. With [`Protocol::Tcp`].
     Offered(f64),
 }
 
-/// One way of using a network.
+/// A way to use a network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Job {
-    /// By which protocol.
+    /// The protocol.
     pub protocol: Protocol,
-    /// The quantity to measure.
+    /// What to measure.
     pub course: Course,
-    /// The payload of a message. Of a datagram at most 65,507.
+    /// Bytes of a message's payload. For a datagram at most 65,507.
     pub message_bytes: usize,
-    /// Connections at a time, each with a thread on either side.
+    /// Connections at a time, each with a thread on both sides.
     pub streams: usize,
 }
 
 impl Protocol {
-    /// The word of the parameters.
+    /// The value of a reading's parameter.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Tcp => "tcp",
@@ -53,7 +53,7 @@ impl Protocol {
         }
     }
 
-    /// By that word.
+    /// Parses the parameter's value.
     pub fn of(name: &str) -> Option<Protocol> {
         [Protocol::Tcp, Protocol::Udp].into_iter().find(|protocol| protocol.name() == name)
     }
@@ -86,9 +86,9 @@ impl Job {
         }
     }
 
-    /// How long a run takes, where others take `trial`. Over TCP rates find their way slowly, and from
-    /// one state to another: four streams over a loopback gave 6.9 GB/s in runs of 0.2 s, 7.6 in runs
-    /// of 0.5 s, 8.4 in runs of 1 s, and iperf3 8.2 in 2 s.
+    /// Returns the time of a run. TCP's rates converge slowly and change from state to state: four
+    /// streams over a loopback reached 6.9 GB/s in runs of 0.2 s, 7.6 in runs of 0.5 s, 8.4 in runs
+    /// of 1 s, and iperf3 8.2 in 2 s.
     pub(super) fn run_time(&self, trial: Duration) -> Duration {
         match (self.protocol, self.course) {
             (Protocol::Tcp, Course::Throughput) => trial.max((trial * 5).min(TIME_MAX)),
@@ -105,7 +105,7 @@ impl Job {
         }
     }
 
-    /// The subject of the measurement, in words. `path` names the other side.
+    /// Makes the subject of the reading. `path` names the other side.
     pub(super) fn subject(&self, path: &str) -> Subject {
         let mut parameters = Parameters::new()
             .with("protocol", self.protocol.name())

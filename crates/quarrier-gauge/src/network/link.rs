@@ -1,4 +1,4 @@
-//! A connection to the other gauge, and what both agreed on.
+//! A connection to the other gauge, with the terms that both agreed on.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -11,14 +11,14 @@ use super::PORT;
 use super::frame::{Account, Answer, Hello, Name, Task, encode_ended, read_frame};
 use crate::error::{Error, Result};
 
-/// How long a connection, an answer or an account may take.
+/// The time limit for a connection, an answer or an account.
 pub(super) const ANSWER_TIME: Duration = Duration::from_secs(10);
-/// How long a read or write waits before it is asked whether to go on.
+/// A read or write waits this long before it is checked whether to continue.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
-/// Asked for on sockets for datagrams: bursts wait here.
+/// The buffer requested for datagram sockets, which has to hold bursts.
 const DATAGRAM_BUFFER_BYTES: usize = 4 << 20;
 
-/// Where the other gauge listens.
+/// The address of the other gauge.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
@@ -37,19 +37,20 @@ pub(super) struct Terms {
 /// An open session.
 pub(super) struct Link<'a> {
     pub(super) stream: TcpStream,
-    /// For tasks with datagrams, connected to the other side's.
+    /// For tasks with datagrams: the socket, connected to the other side's.
     pub(super) datagrams: Option<UdpSocket>,
     pub(super) terms: Terms,
-    /// The congestion control in effect on this side; the system's own where another was refused.
+    /// The congestion control in effect on this side; the system's default if the requested one was
+    /// refused.
     pub(super) congestion: String,
-    /// Why the one asked for is not in effect.
+    /// Why the requested one is not in effect.
     pub(super) note: Option<String>,
     pub(super) stop: &'a AtomicBool,
     pub(super) address: SocketAddr,
 }
 
 impl Peer {
-    /// Looks `text` up: `host:port`, or `host` alone.
+    /// Resolves `text`: `host:port`, or `host` alone.
     pub(super) fn find(text: &str) -> Result<Peer> {
         let mut addresses = text
             .to_socket_addrs()
@@ -110,7 +111,8 @@ impl Link<'_> {
         datagram_socket(here.ip()).map_err(|error| self.failed("open a port for datagrams", error))
     }
 
-    /// Says that nothing more is sent, and waits for the account. `datagrams` says how many were.
+    /// Tells the other side that nothing more follows, and waits for the account. `datagrams` is
+    /// the number sent.
     pub(super) fn end(&self, datagrams: Option<u64>) -> Result<Account> {
         match datagrams {
             Some(count) => self.send(&encode_ended(count))?,
@@ -138,7 +140,7 @@ impl Link<'_> {
         (&self.stream).write_all(frame).map_err(|error| self.failed("send", error))
     }
 
-    /// The system refused, or the caller asked to stop.
+    /// Makes the error for an operation that the system refused, or for a stop.
     pub(super) fn failed(&self, what: &str, error: io::Error) -> Error {
         match self.stop.load(Ordering::Relaxed) {
             true => Error::Stopped,
@@ -146,30 +148,30 @@ impl Link<'_> {
         }
     }
 
-    /// The error for a violation by the other side.
+    /// Makes the error for a violation by the other side.
     pub(super) fn peer(&self, reason: impl Into<String>) -> Error {
         Error::Peer { address: self.address.to_string(), reason: reason.into() }
     }
 }
 
-/// A socket for datagrams at any port of this address.
+/// Opens a datagram socket at any port of this address.
 pub(super) fn datagram_socket(address: IpAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((address, 0))?;
-    // As much as the system grants.
+    // The system may grant less.
     let _ = SockRef::from(&socket).set_recv_buffer_size(DATAGRAM_BUFFER_BYTES);
     let _ = SockRef::from(&socket).set_send_buffer_size(DATAGRAM_BUFFER_BYTES);
     socket.set_write_timeout(Some(PAUSE))?;
     Ok(socket)
 }
 
-/// No read or write waits for ever.
+/// Limits the time of each read and write.
 pub(super) fn bound_waiting(stream: &TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PAUSE))?;
     stream.set_write_timeout(Some(PAUSE))
 }
 
-/// Asks for a congestion control, if it is named. Returns the one in effect, and a note where it
-/// is another.
+/// Selects a congestion control, if one is named. Returns the one in effect, and a note if it is
+/// another.
 pub(super) fn set_congestion(stream: &TcpStream, name: &Name) -> (String, Option<String>) {
     let socket = SockRef::from(stream);
     let refused = match name.text() {

@@ -11,35 +11,35 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::guest::{refuse, serve};
 use crate::error::{Error, Result};
 
-/// Sessions at a time.
+/// The most sessions at a time.
 pub const SESSIONS_MAX: usize = 64;
-/// How long it takes at most until `stop` is seen.
+/// `stop` is seen after this time at the latest.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The outcome of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// It came to its end.
+    /// It was served to the end.
     Served {
         /// The payload received, in bytes.
         bytes: u64,
         /// The messages received.
         messages: u64,
     },
-    /// It did not, because of this.
+    /// It ended early, for this reason.
     Ended(String),
 }
 
-/// Listens for other gauges. Nothing is taken from them but bounded numbers: see the frames. A
-/// stranger's bytes end their own session.
+/// Listens for other gauges. It takes nothing from them but bounded numbers (see the frames), and a
+/// stranger's bytes can end only their own session.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
 }
 
 impl Listener {
-    /// Listens at `address`. At any other than a loopback address the whole network may connect
-    /// and use up the link: it is for a network of your own.
+    /// Listens at `address`. At an address that is not of the loopback, the whole network can
+    /// connect and use up the link: do that only in a network of your own.
     ///
     /// # Errors
     /// The address is not this machine's, or in use.
@@ -50,7 +50,7 @@ impl Listener {
         Ok(Listener { listener })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     ///
     /// # Errors
     /// The system does not report it.
@@ -58,11 +58,11 @@ impl Listener {
         self.listener.local_addr().map_err(|error| Error::io("listener", "ask its address", error))
     }
 
-    /// Serves until `stop` is set, each session on a thread of its own, and reports to `heard` how each
-    /// ended.
+    /// Serves until `stop` is set, with a thread for each session, and reports to `heard` how each
+    /// one ended.
     ///
     /// # Errors
-    /// The system no longer takes connections.
+    /// The system no longer accepts connections.
     pub fn serve(
         &self,
         stop: &AtomicBool,
@@ -92,7 +92,7 @@ impl Listener {
         })
     }
 
-    /// The next connection, if one comes soon.
+    /// Returns the next connection, if one arrives soon.
     fn next(&self) -> Result<Option<(TcpStream, SocketAddr)>> {
         let failed = |error| Error::io("listener", "take a connection", error);
         let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() as _ };
@@ -107,7 +107,7 @@ impl Listener {
                 Ok(()) => Ok(Some((stream, address))),
                 Err(error) => Err(failed(error)),
             },
-            // The client has left already, or no descriptor is free for now.
+            // The client has left already, or no descriptor is free at the moment.
             Err(_) => {
                 thread::sleep(Duration::from_millis(1));
                 Ok(None)

@@ -1,4 +1,4 @@
-//! A job, measured.
+//! Measures a job.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -21,8 +21,8 @@ use crate::schedule::Schedule;
 use crate::trial::{Datagrams, Done, Needs, Series, Session, Team, Trial};
 use crate::wanted::Network;
 
-/// Calls `work` with the other side: the peer that is named, or a listener of our own, which is
-/// gone when this returns.
+/// Calls `work` with the other side: the named peer, or a listener of this process, which has ended
+/// when this returns.
 ///
 /// # Errors
 /// The peer is not found, or no address is free.
@@ -34,7 +34,7 @@ pub(super) fn with_peer<T>(network: &Network, work: impl FnOnce(&Peer) -> Result
     let peer = Peer { address: listener.address()? };
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Set when the work is done and when it panics: the scope waits for the listener.
+        // Set when the work is done, and also when it panics: the scope waits for the listener.
         let _end = SetWhenDropped(&over);
         threads::in_scope(scope, "", || listener.serve(&over, &|_, _| ()))
             .map_err(|error| Error::io("listener", "start a thread", error))?;
@@ -50,7 +50,7 @@ impl Drop for SetWhenDropped<'_> {
     }
 }
 
-/// One stream in one run.
+/// One stream of one run.
 struct Flow<'a> {
     link: Link<'a>,
     payload: Payload,
@@ -62,7 +62,7 @@ struct Flow<'a> {
     echoes: Option<Echoes>,
 }
 
-/// The results of a run beside its rate.
+/// The results of a run besides its rate.
 struct Aside {
     latencies: Latencies,
     /// For datagrams only.
@@ -75,7 +75,7 @@ struct Aside {
     note: Option<String>,
 }
 
-/// Measures `job` between here and `peer`. Of datagrams it says what share came.
+/// Measures `job` between this side and `peer`. For datagrams it reports the share that arrived.
 pub(super) fn measure_job(
     session: &mut Session<'_>,
     network: &Network,
@@ -132,7 +132,7 @@ fn one_run(
     stop: &AtomicBool,
 ) -> Result<Trial> {
     let streams = flows.len() as f64;
-    // The other side's threads have to go somewhere.
+    // The threads of the other side need CPUs, too.
     team.run_unpinned(flows, |_, flow| {
         let offered = match job.course {
             Course::Offered(rate) => Some(rate / streams),
@@ -143,7 +143,8 @@ fn one_run(
 }
 
 impl Flow<'_> {
-    /// A network may double a datagram now and then, but not make more than were sent.
+    /// Refuses an account that cannot be true. A network may duplicate a datagram now and then, but
+    /// cannot deliver more than were sent.
     fn believe(&self, message_bytes: u64) -> Result<()> {
         let Account { messages, bytes, .. } = self.account;
         if messages > self.sent.saturating_mul(2) || bytes > messages.saturating_mul(message_bytes)
@@ -218,9 +219,9 @@ fn aside(flows: &[Flow<'_>], stop: &AtomicBool) -> Result<Aside> {
     })
 }
 
-/// For round trips, the value is the median time of one. Bytes are counted over the time in which they
-/// were sent and received, since the account arrives some time after the last of them. The rates of
-/// several streams are added up, each over its own time, as other tools do.
+/// Sets a trial's value. For round trips it is the median time of one. Bytes count over the time in
+/// which they were sent and received, since the account arrives some time after the last of them.
+/// The rates of several streams, each over its own time, are added up, as other tools do.
 fn valued(trial: Trial, unit: Unit, job: &Job, flows: &[Flow<'_>], aside: &Aside) -> Trial {
     if unit == Unit::Seconds {
         return Trial { seconds: aside.latencies.median_seconds(), units: 1.0, ..trial };
@@ -236,7 +237,7 @@ fn valued(trial: Trial, unit: Unit, job: &Job, flows: &[Flow<'_>], aside: &Aside
     }
 }
 
-/// Adds the results beside the rate to the runs.
+/// Adds the results besides the rate to the runs.
 fn tell(runs: &mut Series, job: &Job, asides: &[Aside]) -> Result<()> {
     let kept = runs.kept_of(asides);
     let Some(last) = kept.last() else { return Ok(()) };

@@ -43,16 +43,16 @@ use crate::wanted::Network;
 pub const PORT: u16 = 7413;
 /// Any free port of the loopback.
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-/// Messages are offered at these shares of the rate reached in a closed loop.
+/// Messages are offered at these shares of the closed loop's rate.
 const OFFERED_SHARES: [f64; 2] = [0.5, 0.8];
 const OFFERED_BYTES: usize = 64;
 
-/// Measures `job` over the path that `network` names, and returns its runs; of datagrams
-/// they say what share came.
+/// Measures `job` over the path that `network` names, and returns its runs; for datagrams they
+/// include the share that arrived.
 ///
 /// # Errors
-/// The job cannot be measured, the other side is missing or ends the session, or bytes received differ
-/// from those sent.
+/// The job cannot be measured, the other side is missing or ends the session, or bytes received
+/// differ from those sent.
 pub fn measure_job(session: &mut Session<'_>, network: &Network, job: &Job) -> Result<Series> {
     measure::with_peer(network, |peer| measure::measure_job(session, network, peer, job))
 }
@@ -60,7 +60,7 @@ pub fn measure_job(session: &mut Session<'_>, network: &Network, job: &Job) -> R
 /// Results of the first visit that the second needs.
 #[derive(Default)]
 pub(crate) struct VisitState {
-    /// The round trip over TCP in the first visit, in seconds.
+    /// The round trip over TCP of the first visit, in seconds.
     round_trip: Option<f64>,
 }
 

@@ -1,17 +1,17 @@
-//! The bytes that are sent, and whether those that came are the same.
+//! Makes the bytes to send, and compares received ones with them.
 
 use crate::statistics::SplitMix;
 
-/// The period of a stream in bytes. Not a power of two: messages whose size is one begin at many
-/// places, so that a lost or doubled one is noticed.
+/// The period of a stream in bytes. It is not a power of two, so that messages of such a size begin
+/// at many places, and a lost or duplicated one is noticed.
 const PERIOD_BYTES: usize = 33 * 4096;
 /// A hasty check compares this many bytes …
 const LOOK_BYTES: usize = 64;
 /// … in each block of this size.
 const LOOK_EACH_BYTES: usize = 16 << 10;
 
-/// Random bytes that both sides derive from the same seed, twice over, so that a part of up to a period
-/// is contiguous.
+/// Random bytes that both sides derive from the same seed. They are stored twice in a row, so that
+/// any part of up to a period is contiguous.
 pub(super) struct Payload(Vec<u8>);
 
 impl Payload {
@@ -23,13 +23,13 @@ impl Payload {
         Payload(bytes)
     }
 
-    /// The next of the stream's bytes at `position`: at least a period of them, so longer
+    /// Returns the stream's bytes from `position` on: at least a period of them, so that longer
     /// messages are sent in parts.
     pub(super) fn at(&self, position: u64) -> &[u8] {
         &self.0[(position % PERIOD_BYTES as u64) as usize..]
     }
 
-    /// Whether these are the stream's bytes at `position`: all of them.
+    /// Whether all of these are the stream's bytes at `position`.
     pub(super) fn is_at(&self, position: u64, bytes: &[u8]) -> bool {
         let mut position = position;
         bytes.chunks(PERIOD_BYTES).all(|part| {

@@ -1,4 +1,4 @@
-//! Bytes over TCP, as fast as they go.
+//! Bytes over TCP, as fast as possible.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -16,19 +16,20 @@ use crate::schedule::{Schedule, Turn};
 
 /// Bytes per read.
 const READ_BYTES: usize = 128 << 10;
-/// One in this many reads is compared whole, the others at a few places.
+/// One read in this many is compared whole, the others in a few places.
 const WHOLE_EACH: u64 = 64;
-/// The clock is read after this many bytes or messages.
+/// The clock is read once for this many bytes.
 const UNTIMED_BYTES: usize = 64 << 10;
 const UNTIMED: usize = 64;
-/// How often a receiver polls, yielding to other threads, before it sleeps. Over the loopback the
-/// sender has to wake it, by an interrupt of the other processor, which is expensive on a virtual
-/// machine; under BBR, which paces bytes, each time. With one stream, in GB/s: 2.8 without polling, 3.2
-/// with 32, up to 3.6 with 128 (Reno 4.4, 4.8, 4.8; iperf3, which calls `select` first, 3.1 and 4.7).
-/// Polling without yielding took a fifth from four streams.
+/// The number of polls, each yielding to other threads, before a receiver sleeps. Over the loopback
+/// the sender has to wake a sleeping receiver by an interrupt of the other processor, which is
+/// expensive on a virtual machine; under BBR, which paces bytes, it does so each time. With one
+/// stream, in GB/s: 2.8 without polling, 3.2 with 32 polls, up to 3.6 with 128 (Reno 4.4, 4.8, 4.8;
+/// iperf3, which calls `select` first, 3.1 and 4.7). Polling without yielding took a fifth from
+/// four streams.
 const LOOKS: u32 = 32;
 
-/// Sends messages as long as the schedule says. Returns their bytes.
+/// Sends messages by the schedule. Returns their bytes.
 pub(super) fn send(link: &Link<'_>, payload: &Payload, schedule: &mut Schedule<'_>) -> Result<u64> {
     let message_bytes = link.terms.message_bytes;
     let group = (UNTIMED_BYTES / message_bytes).clamp(1, UNTIMED);
@@ -54,7 +55,7 @@ pub(super) fn send(link: &Link<'_>, payload: &Payload, schedule: &mut Schedule<'
     Ok(sent)
 }
 
-/// Receives until the stream ends, and accounts for it.
+/// Receives until the stream ends; returns the account.
 pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String> {
     let payload = Payload::new(guest.hello.seed);
     let mut buffer = vec![0; READ_BYTES];
@@ -79,8 +80,8 @@ pub(super) fn receive(guest: &Guest<'_>) -> std::result::Result<Account, String>
     Ok(account)
 }
 
-/// Some bytes, or none at the stream's end. It looks so often before it sleeps. `heard` is when bytes
-/// came last.
+/// Reads some bytes, or none at the end of the stream. It polls before it sleeps. `heard` is the
+/// time of the last bytes.
 pub(super) fn read_some(
     guest: &Guest<'_>,
     looks: u32,
@@ -88,7 +89,7 @@ pub(super) fn read_some(
     heard: &mut Instant,
     reads: u64,
 ) -> std::result::Result<Option<usize>, String> {
-    /// A look at the clock each time would take time of its own.
+    /// Reading the clock each time would cost time of its own.
     const CLOCK_EACH: u64 = 256;
     loop {
         match read_soon(&guest.stream, looks, buffer) {

@@ -1,14 +1,14 @@
-//! Which jobs a report has, and which of them the profile needs.
+//! The jobs of a report, and those that the profile needs.
 
 use super::datagram::DATAGRAM_BYTES_MAX;
 use super::job::{Course, Job, Protocol};
 use crate::Wanted;
 
 const KIB: usize = 1 << 10;
-/// The message of the sweeps over streams; what iperf3 sends by default.
+/// The message size of the sweeps over streams; the default of iperf3.
 const LARGE: usize = 128 * KIB;
 
-/// The jobs, without offered ones, which depend on the rates of the others.
+/// All jobs but the offered ones, which depend on the rates of the others.
 pub(super) fn jobs(wanted: &Wanted) -> Vec<Job> {
     if wanted.quick { quick(&wanted.threads) } else { full() }
 }
@@ -41,7 +41,7 @@ fn full() -> Vec<Job> {
     for streams in [1, 2, 4, 8] {
         jobs.push(throughput(Protocol::Tcp, LARGE, streams));
     }
-    // 1,472 bytes fit a packet of Ethernet.
+    // 1,472 bytes fit an Ethernet packet.
     for message_bytes in [1, 16, 64, 256, 1_472, 8 * KIB, 32 * KIB] {
         jobs.push(throughput(Protocol::Udp, message_bytes, 1));
     }

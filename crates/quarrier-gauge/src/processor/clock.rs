@@ -1,7 +1,7 @@
-//! The actual clock of a core: dependent additions take a cycle each.
+//! The actual clock of a core, measured by dependent additions, which take one cycle each.
 //!
-//! A virtual machine does not know its clock, and a real one changes it by the minute: so it is
-//! measured, beside the work to be counted in cycles.
+//! A virtual machine does not know its clock, and a real machine changes it from minute to minute.
+//! So it is measured next to the work whose cycles are counted.
 
 use std::time::Instant;
 
@@ -10,11 +10,11 @@ use crate::error::{Error, Result};
 /// Additions of one step of the chain.
 const STEP: u64 = 64;
 
-/// Cycles a second of the core that the calling thread is on, by `tries` chains of `steps` steps; the
-/// fastest of them, since an interruption can only make it slower.
+/// Returns the cycles per second of the core that runs the calling thread, by `tries` chains of
+/// `steps` steps. The fastest one counts, since an interruption can only make a chain slower.
 ///
 /// # Errors
-/// A chain computed a wrong value, or there is none for this architecture.
+/// A chain computed a wrong value, or this architecture has none.
 pub(crate) fn fastest(tries: u32, steps: u64) -> Result<f64> {
     let mut best: f64 = 0.0;
     for _ in 0..tries.max(1) {
@@ -41,15 +41,16 @@ pub(crate) fn chain(steps: u64) -> Result<u64> {
     Ok(sum)
 }
 
-/// Adds 1, from a register (a constant could be added when the instruction is renamed, in no
-/// time), 64 times a step.
+/// Adds 1 from a register, 64 times per step. A processor could add a constant in no time, when it
+/// renames the instruction.
 #[cfg(target_arch = "x86_64")]
 fn additions_one_after_another(steps: u64) -> Option<u64> {
     if steps == 0 {
         return Some(0);
     }
     let mut sum = 0_u64;
-    // SAFETY: arithmetic on registers that are named as operands; no memory, no stack.
+    // SAFETY: the asm changes only its operands and the flags, and accesses neither memory nor the
+    // stack. `steps` is not 0, so that the loop ends.
     unsafe {
         std::arch::asm!(
             "2:",
@@ -74,7 +75,8 @@ fn additions_one_after_another(steps: u64) -> Option<u64> {
         return Some(0);
     }
     let mut sum = 0_u64;
-    // SAFETY: arithmetic on registers that are named as operands; no memory, no stack.
+    // SAFETY: the asm changes only its operands and the flags, and accesses neither memory nor the
+    // stack. `steps` is not 0, so that the loop ends.
     unsafe {
         std::arch::asm!(
             "2:",

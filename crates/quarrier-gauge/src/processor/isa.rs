@@ -1,23 +1,23 @@
-//! Which instructions arithmetic is done with.
+//! Instruction sets of the arithmetic that is measured.
 
-/// A set of instructions that arithmetic is measured with; which set a kernel needs is another
-/// question, see `quarrier_core::isa::Isa`.
+/// An instruction set whose arithmetic is measured. For the sets that kernels need see
+/// `quarrier_core::isa::Isa`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
-    /// Plain code as the compiler translates it, if no other set is available.
+    /// Plain code as the compiler translates it; only if no other set is available.
     Portable,
-    /// One value an instruction.
+    /// One value per instruction.
     Scalar,
-    /// 256 bits an instruction.
+    /// 256 bits per instruction.
     Avx2,
-    /// 512 bits an instruction.
+    /// 512 bits per instruction.
     Avx512,
 }
 
 impl Isa {
     const ALL: [Isa; 4] = [Isa::Portable, Isa::Scalar, Isa::Avx2, Isa::Avx512];
 
-    /// The word that stands in readings.
+    /// The value of a reading's parameter.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
@@ -27,12 +27,12 @@ impl Isa {
         }
     }
 
-    /// The set of this name.
+    /// Parses the parameter's value.
     pub fn of(name: &str) -> Option<Isa> {
         Isa::ALL.into_iter().find(|isa| isa.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether this machine has it and this program knows it.
+    /// Whether this machine has it and this program supports it.
     #[cfg(target_arch = "x86_64")]
     pub fn is_available(self) -> bool {
         let fused = is_x86_feature_detected!("fma") && is_x86_feature_detected!("avx2");
@@ -43,7 +43,7 @@ impl Isa {
         }
     }
 
-    /// Whether this machine has it and this program knows it.
+    /// Whether this machine has it and this program supports it.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn is_available(self) -> bool {
         self == Isa::Portable
@@ -54,12 +54,12 @@ impl Isa {
         Isa::ALL.into_iter().filter(|isa| isa.is_available())
     }
 
-    /// The widest that this machine has.
+    /// The widest available set.
     pub fn best() -> Isa {
         Isa::available().last().unwrap_or(Isa::Portable)
     }
 
-    /// Bits an instruction works on, of values of `bits` bits.
+    /// The width of an instruction in bits, for values of `bits` bits.
     pub fn width_bits(self, bits: u32) -> u32 {
         match self {
             Isa::Portable | Isa::Scalar => bits,

@@ -1,7 +1,8 @@
-//! The abilities of a core: instruction sets, loops of arithmetic, its clock, and the operations per
-//! cycle that its design allows.
+//! The abilities of a core: instruction sets, loops of arithmetic, its clock, and the operations
+//! per cycle that its design allows.
 //!
-//! Trials use it to see whether they had their cores, and the area [`cpu`](crate::cpu) to measure them.
+//! Trials use them to see whether threads had their cores, and the area [`cpu`](crate::cpu) to
+//! measure cores.
 
 pub(crate) mod arch;
 pub(crate) mod clock;

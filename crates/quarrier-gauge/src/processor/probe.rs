@@ -1,15 +1,15 @@
-//! Probes how much of a core the threads on it get: multiply-adds in registers, counted in cycles.
+//! Probes how much of a core its threads get: multiply-adds in registers, counted in cycles.
 //!
-//! A host can give the other half of a core to another guest, or two halves of one core to us. No
-//! counter of the system shows that; the clock stays the same, and a chain of additions is as fast.
-//! Code that needs all of the core's units is slower then.
+//! A host can give the other half of a core to another guest, or two halves of one core to this
+//! machine. No counter of the system shows that: the clock stays the same, and a chain of additions
+//! is as fast. Code that needs all units of the core is slower.
 
 use std::time::Instant;
 
 use super::{Isa, Lane, arch, clock, units};
 
-/// Slices of the clock's chain before and after the multiply-adds. The fastest one gives the clock: an
-/// interruption can only make one slower.
+/// Slices of the clock's chain before and after the multiply-adds. The fastest one gives the clock,
+/// since an interruption can only make a slice slower.
 const CLOCK_SLICES: u32 = 4;
 /// Steps of the chain in a slice: about 5 microseconds.
 const CLOCK_STEPS: u64 = 300;
@@ -23,15 +23,15 @@ const STEPS: u32 = 1 << 12;
 pub(crate) struct Core {
     /// Cycles a second.
     pub(crate) clock_hertz: f64,
-    /// Fused multiply-adds that began in a cycle, as instructions.
+    /// Fused multiply-add instructions that started per cycle.
     pub(crate) fused_per_cycle: f64,
 }
 
-/// Probes the core of the calling thread, over about 0.2 ms; `None` without a chain of additions for
-/// the clock.
+/// Probes the core of the calling thread, for about 0.2 ms. Returns `None` if there is no chain of
+/// additions for the clock.
 pub(crate) fn core_now() -> Option<Core> {
     let before_hertz = clock::fastest(CLOCK_SLICES, CLOCK_STEPS).ok()?;
-    // 512 bits make some processors slower for a while.
+    // 512-bit instructions slow some processors down for a while.
     let isa = Isa::available().filter(|&isa| isa <= Isa::Avx2).last().unwrap_or(Isa::Portable);
     let mut slices: Vec<f64> = (0..SLICES)
         .map(|_| {
@@ -42,12 +42,12 @@ pub(crate) fn core_now() -> Option<Core> {
         .collect();
     let clock_hertz = before_hertz.max(clock::fastest(CLOCK_SLICES, CLOCK_STEPS).ok()?);
     slices.sort_by(f64::total_cmp);
-    // A thread that comes late leaves the others alone for the first slices, and an interruption
-    // makes a few slow: neither reaches a quarter.
+    // A late thread leaves the core to the others in the first slices, and an interruption slows a
+    // few: neither affects a quarter of the slices.
     let slice = slices[SLICES * 3 / 4];
     let fused = f64::from(STEPS) * arch::CHAINS as f64;
     let fused_per_cycle = fused / slice / clock_hertz;
-    // More than the design allows is a clock that was interrupted in every slice.
+    // A higher value means that every slice of the clock was interrupted.
     let most = units::fused_per_cycle(isa).map_or(f64::INFINITY, f64::from);
     Some(Core { clock_hertz, fused_per_cycle: fused_per_cycle.min(most) })
 }

@@ -1,12 +1,11 @@
 //! The operations per cycle that the processor's design allows.
 //!
-//! The tables are from the makers' optimisation guides. cpuid reports the width of the units on some
-//! processors; on others it follows only from family and model.
+//! The tables are from the makers' optimisation guides. cpuid reports the width of the units on
+//! some processors; on others only family and model tell it.
 
 use super::{Isa, Lane};
 
-/// Fused multiply-adds that one core starts in a cycle, as instructions; `None` where the design is
-/// not known.
+/// Fused multiply-add instructions that one core starts per cycle; `None` if the design is unknown.
 pub fn fused_per_cycle(isa: Isa) -> Option<u32> {
     match isa {
         Isa::Portable => None,
@@ -16,7 +15,8 @@ pub fn fused_per_cycle(isa: Isa) -> Option<u32> {
     }
 }
 
-/// Floating-point operations that one core finishes in a cycle at best; a fused multiply-add is two.
+/// The most floating-point operations that one core finishes per cycle; a fused multiply-add counts
+/// as two.
 pub fn flop_per_cycle(isa: Isa, lane: Lane) -> Option<f64> {
     let lanes = isa.width_bits(lane.bits()) / lane.bits();
     lane.is_float().then_some(())?;
@@ -32,20 +32,20 @@ fn identity() -> Option<(bool, u8, u8)> {
     Some((is_amd, features.family_id(), features.model_id()))
 }
 
-/// The first Zen splits 256 bits in two.
+/// Whether the processor is a first-generation Zen, which splits 256 bits in two.
 #[cfg(target_arch = "x86_64")]
 fn halves_256() -> bool {
     matches!(identity(), Some((true, 0x17, 0..0x30)))
 }
 
-/// Whether two units take 512 bits each.
+/// Whether two units handle 512 bits each.
 #[cfg(target_arch = "x86_64")]
 fn full_512() -> Option<bool> {
     match identity()? {
-        // Zen 4 joins its two units of 256 bits; of Zen 5, the parts for laptops do.
+        // Zen 4 joins two units of 256 bits, and so do the laptop parts of Zen 5.
         (true, 0x19, _) => Some(false),
         (true, 0x1a, model) => Some(!matches!(model, 0x20..=0x2f | 0x60..=0x8f)),
-        // Ice Lake, Tiger Lake and Rocket Lake as clients have one unit.
+        // The client parts of Ice Lake, Tiger Lake and Rocket Lake have one unit.
         (false, 6, 0x7d | 0x7e | 0x8c | 0x8d | 0xa7) => Some(false),
         (false, 6, _) => Some(true),
         _ => None,

@@ -1,4 +1,5 @@
-//! The file of a profile: written whole or not at all, and read with distrust.
+//! The file of a profile. It is written whole or not at all, and its contents are checked when it
+//! is read.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -90,7 +91,7 @@ pub(super) fn bad(path: &Path, reason: &str) -> Error {
 }
 
 fn parse(bytes: &[u8]) -> std::result::Result<MachineProfile, String> {
-    /// The field that every version has.
+    /// The field that every format has.
     #[derive(serde::Deserialize)]
     struct Form {
         format: u32,
@@ -108,8 +109,8 @@ fn parse(bytes: &[u8]) -> std::result::Result<MachineProfile, String> {
 }
 
 impl MachineProfile {
-    /// Whether every number is usable for plans: finite, above 0, within the reach of any
-    /// machine; and every list is short enough.
+    /// Whether every number is usable for plans (finite, above 0, possible for a machine) and every
+    /// list short enough.
     fn is_possible(&self) -> bool {
         let rate = |rate: f64| rate.is_finite() && rate > 0.0 && rate < 1e18;
         let time = |time: f64| time.is_finite() && time > 0.0 && time < 1e4;

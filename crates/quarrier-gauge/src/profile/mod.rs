@@ -22,13 +22,13 @@ use crate::conditions::Machine;
 pub use place::{MountPoint, mount_point};
 pub use repeats::{REPEATS_WITHIN_SECONDS, Repeats};
 
-/// The form of the file; another number is another form, which is not read.
+/// The format of the file; files of other formats are not read.
 pub const FORMAT: u32 = 1;
 
 /// A machine is measured again after this many seconds: 30 days.
 pub const STALE_AFTER_SECONDS: u64 = 30 * 24 * 3600;
 
-/// The figures by which the engine plans. Every list may be empty, every number missing.
+/// The figures by which the engine plans. Any list may be empty, any number missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineProfile {
@@ -81,7 +81,7 @@ pub struct Cpu {
     pub disturbed: bool,
     /// The clock in Hz, if it was measured.
     pub clock_hertz: Option<f64>,
-    /// The most floating-point operations (f64) a second, by threads.
+    /// The highest rate of floating-point operations (f64) per second, by threads.
     pub flops: Vec<ByThreads>,
 }
 
@@ -93,13 +93,13 @@ pub struct Memory {
     pub when: u64,
     /// Whether others used the machine meanwhile, for one of the numbers at least.
     pub disturbed: bool,
-    /// Bytes read a second from main memory, in order, by threads.
+    /// Bytes read per second from main memory, in order, by threads.
     pub read: Vec<ByThreads>,
-    /// Bytes copied a second, by threads; a byte that is read and written counts twice.
+    /// Bytes copied per second, by threads; each byte counts twice, as read and as written.
     pub copy: Vec<ByThreads>,
-    /// Bytes a second that `pread` gives from the page cache, by block and threads.
+    /// Bytes per second that `pread` returns from the page cache, by block and threads.
     pub cached_file_read: Vec<ByBlock>,
-    /// Seconds for a load from main memory that must wait for the one before.
+    /// Seconds per load from main memory that depends on the one before.
     pub latency_seconds: Option<f64>,
 }
 
@@ -113,9 +113,9 @@ pub struct Disk {
     pub when: u64,
     /// Whether others used the machine meanwhile, for one of the numbers at least.
     pub disturbed: bool,
-    /// Bytes a second, read in order past the page cache, by block and depth.
+    /// Bytes per second, read in order past the page cache, by block and depth.
     pub sequential_read: Vec<ByBlock>,
-    /// Reads of 4 KiB a second at random offsets past the page cache, by depth.
+    /// Reads of 4 KiB per second at random offsets past the page cache, by depth.
     pub random_read: Vec<ByDepth>,
     /// Seconds for one such read, the median at depth 1.
     pub latency_seconds: Option<f64>,
@@ -129,7 +129,7 @@ pub struct Network {
     pub when: u64,
     /// Whether others used the machine meanwhile, for one of the numbers at least.
     pub disturbed: bool,
-    /// The most bytes a second of TCP.
+    /// The highest rate of TCP in bytes per second.
     pub tcp_bytes_per_second: Option<f64>,
     /// Seconds for a request and its answer, the median.
     pub round_trip_seconds: Option<f64>,
@@ -139,17 +139,17 @@ pub struct Network {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
-    /// As readings name it.
+    /// Its name in readings.
     pub device: String,
-    /// How it is reached: `opencl`, `cuda`.
+    /// The interface to it: `opencl`, `cuda`.
     pub driver: String,
     /// When it was measured, in seconds since 1970.
     pub when: u64,
     /// Whether others used the machine meanwhile, for one of the numbers at least.
     pub disturbed: bool,
-    /// The most bytes a second from pinned memory of the host.
+    /// The highest rate from pinned memory of the host, in bytes per second.
     pub host_to_device: f64,
-    /// Bytes a second that the device reads from its own memory.
+    /// The rate at which the device reads its own memory, in bytes per second.
     pub memory_read: Option<f64>,
 }
 
@@ -157,9 +157,9 @@ pub struct Gpu {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByThreads {
-    /// Threads at once.
+    /// The number of threads.
     pub threads: u32,
-    /// The rate of all of them per second.
+    /// Their rate together, per second.
     pub per_second: f64,
 }
 
@@ -167,29 +167,29 @@ pub struct ByThreads {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByBlock {
-    /// Bytes of a request.
+    /// Bytes per request.
     pub block_bytes: u64,
-    /// Threads at once.
+    /// The number of threads.
     pub threads: u32,
-    /// Requests of a thread under way at once; 1 where each waits for the one before.
+    /// Requests in flight per thread; 1 if each waits for the one before.
     pub depth: u32,
-    /// Bytes a second of all of them together.
+    /// Their rate together, in bytes per second.
     pub bytes_per_second: f64,
 }
 
-/// A rate of requests by how many are under way.
+/// A rate of requests by the number in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByDepth {
-    /// Requests under way at once.
+    /// Requests in flight per thread.
     pub depth: u32,
-    /// Threads at once.
+    /// The number of threads.
     pub threads: u32,
-    /// Requests a second.
+    /// Requests per second.
     pub per_second: f64,
 }
 
-/// Why a profile should not be planned by.
+/// Why plans should not use a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stale {
@@ -212,8 +212,8 @@ impl MachineProfile {
         }
     }
 
-    /// Why this should be measured again at `now` (seconds since 1970) on `machine`; `None` where
-    /// it may be planned by.
+    /// Why to measure again at `now` (seconds since 1970) on `machine`; `None` if plans may use the
+    /// profile.
     pub fn stale(&self, machine: &MachineKey, now: u64) -> Option<Stale> {
         if self.machine != *machine {
             return Some(Stale::OtherMachine);
@@ -232,14 +232,14 @@ impl MachineProfile {
 }
 
 impl Gpu {
-    /// Whether it should be measured again at `now`, in seconds since 1970.
+    /// Whether to measure again at `now`, in seconds since 1970.
     pub fn is_stale(&self, now: u64) -> bool {
         is_old(self.when, now)
     }
 }
 
 impl Disk {
-    /// Whether it should be measured again at `now`, in seconds since 1970.
+    /// Whether to measure again at `now`, in seconds since 1970.
     pub fn is_stale(&self, now: u64) -> bool {
         is_old(self.when, now)
     }
@@ -257,13 +257,13 @@ impl MachineKey {
         }
     }
 
-    /// The name of this machine's file in a folder that machines may share. It depends on the
-    /// host's name and the processor, so that a change of the rest replaces the file.
+    /// The file name for this machine in a folder that machines may share. It depends on the host's
+    /// name and the processor, so that a machine that changed otherwise replaces its file.
     pub fn file_name(&self) -> String {
         format!("machine-{:016x}.json", self.hash())
     }
 
-    /// The name of the file of its [`Repeats`] in the same folder.
+    /// The file name of its [`Repeats`] in the same folder.
     pub fn repeats_file_name(&self) -> String {
         format!("machine-{:016x}.repeats.json", self.hash())
     }
@@ -288,7 +288,7 @@ impl std::fmt::Display for Stale {
     }
 }
 
-/// Old, or from a future that a wrong clock may have shown.
+/// Whether it is old, or from a future that a wrong clock may have shown.
 fn is_old(when: u64, now: u64) -> bool {
     when > now.saturating_add(24 * 3600) || now.saturating_sub(when) > STALE_AFTER_SECONDS
 }

@@ -15,11 +15,11 @@ pub struct MountPoint {
     pub path: String,
     /// The mounted device, for example `/dev/vda1`.
     pub device: String,
-    /// How it is laid out, for example `ext4`.
+    /// The type of the file system, for example `ext4`.
     pub file_system: String,
 }
 
-/// The mount point that holds `path`, a file or folder that exists.
+/// Returns the mount point that holds `path`, an existing file or folder.
 ///
 /// # Errors
 /// The path cannot be resolved, or the system does not report the mount.
@@ -32,13 +32,13 @@ pub fn mount_point(path: &Path) -> Result<MountPoint> {
         .ok_or_else(|| Error::BadRequest(format!("{subject}: is on no known mount point")))
 }
 
-/// The last of the deepest mounts above `path`: a later one hides those before.
+/// Returns the last of the deepest mounts above `path`: a later one hides those before it.
 fn holder(table: &str, path: &Path) -> Option<MountPoint> {
     let above = table.lines().filter_map(parse).filter(|(folder, _)| path.starts_with(folder));
     above.max_by_key(|(folder, _)| folder.components().count()).map(|(_, mount)| mount)
 }
 
-/// `36 35 98:0 /root /mnt rw,noatime master:1 - ext4 /dev/vda1 rw`, with `\040` for a space.
+/// Parses `36 35 98:0 /root /mnt rw,noatime master:1 - ext4 /dev/vda1 rw`, with `\040` for a space.
 fn parse(line: &str) -> Option<(PathBuf, MountPoint)> {
     let (place, what) = line.split_once(" - ")?;
     let folder = unescape(place.split(' ').nth(4)?);
@@ -48,7 +48,7 @@ fn parse(line: &str) -> Option<(PathBuf, MountPoint)> {
     Some((PathBuf::from(&folder), MountPoint { path: folder, device, file_system }))
 }
 
-/// The kernel's octal escapes as the bytes they are.
+/// Decodes the kernel's octal escapes.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,8 +1,8 @@
 //! Results of recent runs, for comparison with the next one.
 //!
-//! A process may get memory in a better or worse place, or a virtual machine another neighbour, for as
-//! long as it runs: then all its runs agree, and differ from those of the next process. Only another
-//! process can show that.
+//! For as long as a process runs, its memory may lie in a better or worse place, or its virtual
+//! machine may have another neighbour: then all its runs agree, and differ from those of the next
+//! process. Only another process can show that.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::error::Result;
 use crate::reading::{Area, Reading, Subject};
 use crate::report::Report;
 
-/// Older results than this are not compared: an hour.
+/// Results older than this are not compared: an hour.
 pub const REPEATS_WITHIN_SECONDS: u64 = 3600;
 
-/// Values that differ by more than this part of the lesser one do not repeat.
+/// Values repeat if they differ by no more than this share of the lesser one.
 const DIFFER_MIN: f64 = 0.05;
-/// No file is larger; a larger one is not read.
+/// Larger files are not read.
 const FILE_BYTES_MOST: u64 = 16 << 20;
 
 /// The readings of the last runs on one machine.
@@ -30,12 +30,12 @@ pub struct Repeats {
     readings: Vec<Earlier>,
 }
 
-/// A reading of an earlier run that nothing disturbed.
+/// An undisturbed reading of an earlier run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Earlier {
-    /// When its run began, in seconds since 1970.
+    /// The start of its run, in seconds since 1970.
     when: u64,
-    /// The mount point of a disk, the other end of a network; empty for parts of the machine.
+    /// The mount point of a disk, or the other end of a network; empty for parts of the machine.
     place: String,
     #[serde(flatten)]
     subject: Subject,
@@ -43,13 +43,13 @@ struct Earlier {
 }
 
 impl Repeats {
-    /// Nothing found yet on this machine.
+    /// Makes an empty set for this machine.
     pub fn new(machine: MachineKey) -> Repeats {
         Repeats { machine, readings: Vec::new() }
     }
 
-    /// The results of `machine` in the file at `path`; empty if there is no such file, or the machine
-    /// has changed since.
+    /// Reads the results of `machine` from the file at `path`; empty if there is no such file, or
+    /// the machine has changed since.
     ///
     /// # Errors
     /// The file cannot be read, or has another format.
@@ -70,9 +70,9 @@ impl Repeats {
         write(path, self)
     }
 
-    /// Marks each reading of `report` as disturbed that nothing else disturbed, and that a run in the
-    /// hour before found different by more than 5 %. `place_of` names what an area was measured on,
-    /// if that is not the machine itself.
+    /// Marks readings of `report` as disturbed that nothing else disturbed, if a run in the hour
+    /// before gave a value that differs by more than 5 %. `place_of` names the object of an area's
+    /// measurements, if that is not the machine itself.
     pub fn hold(&self, report: &mut Report, place_of: impl Fn(Area) -> String) {
         for reading in &mut report.readings {
             let place = place_of(reading.area);
@@ -115,7 +115,7 @@ impl Earlier {
         self.place == place && self.subject == reading.subject()
     }
 
-    /// Not where it is from a future that a wrong clock may have shown.
+    /// A result from the future is not recent: a wrong clock may have shown it.
     fn is_recent(&self, now: u64) -> bool {
         now.checked_sub(self.when).is_some_and(|ago| ago <= REPEATS_WITHIN_SECONDS)
     }

@@ -7,15 +7,16 @@ use super::{
 use crate::reading::{Area, Reading, Unit};
 use crate::report::{Ceilings, Report};
 
-/// Requests of this size are taken for small ones.
+/// Requests of this size count as small ones.
 const SMALL_BYTES: u64 = 4096;
 
 impl MachineProfile {
-    /// Takes over the readings of `report`; others stay as they were. `mount` is where the disk was
-    /// measured; `over_loopback` says that the network's readings were taken there.
+    /// Takes over the readings of `report`; the others stay. `mount` is the place of the disk's
+    /// measurements; `over_loopback` says whether the network's readings are of the loopback.
     ///
     /// A reading that other users disturbed does not replace an undisturbed one that is not stale.
-    /// Without another one, it is taken: a plan by a low ceiling is better than a plan by none.
+    /// If there is no other, it is taken: a plan by too low a ceiling is better than a plan without
+    /// one.
     pub fn update(&mut self, report: &Report, mount: Option<MountPoint>, over_loopback: bool) {
         let ceilings = Ceilings::of(report);
         self.quarrier.clone_from(&report.quarrier);
@@ -51,7 +52,7 @@ impl MachineProfile {
         }
     }
 
-    /// Main memory, and files in the page cache: these come with the disk's readings.
+    /// Updates main memory, and files in the page cache, whose readings belong to the disk.
     fn update_memory(&mut self, report: &Report, ceilings: Ceilings<'_>) {
         let mut memory = memory(report, ceilings);
         let held = self.memory.as_ref().map(|held| (held.when, held.disturbed));
@@ -67,7 +68,7 @@ impl MachineProfile {
     }
 }
 
-/// Whether a reading of a time, disturbed or not, may replace the one held.
+/// Whether a reading of this time, disturbed or not, may replace the one held.
 fn is_better(new: (u64, bool), held: Option<(u64, bool)>) -> bool {
     held.is_none_or(|(when, disturbed)| !new.1 || disturbed || is_old(when, new.0))
 }
@@ -137,7 +138,7 @@ fn network(report: &Report, ceilings: Ceilings<'_>) -> Network {
     }
 }
 
-/// Each device with a measured transfer from the host.
+/// Returns each device whose transfer from the host was measured.
 fn gpus(report: &Report, ceilings: Ceilings<'_>) -> Vec<Gpu> {
     let of = |device: &str, name: &str| {
         ceilings.best(Area::Gpu, |r| {
@@ -164,7 +165,7 @@ fn gpus(report: &Report, ceilings: Ceilings<'_>) -> Vec<Gpu> {
     names.into_iter().filter_map(gpu).collect()
 }
 
-/// The highest rate for each number of threads, in their order.
+/// Returns the highest rate for each number of threads, in order.
 fn by_threads<'r>(
     readings: impl Iterator<Item = &'r Reading>,
     rate: impl Fn(&Reading) -> f64,
@@ -197,7 +198,7 @@ fn by_block<'r>(readings: impl Iterator<Item = &'r Reading>) -> Vec<ByBlock> {
     rates
 }
 
-/// A count among the parameters; 1 if it is missing.
+/// Returns a count among the parameters; 1 if it is missing.
 fn count(reading: &Reading, name: &str) -> u32 {
     u32::try_from(crate::report::parameter_count(reading, name)).unwrap_or(u32::MAX)
 }

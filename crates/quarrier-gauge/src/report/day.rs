@@ -1,10 +1,10 @@
-//! When a report was made.
+//! Formats the time of a report.
 
 use quarrier_core::civil;
 
-/// Seconds since 1970 as `2026-11-22 07:39 UTC`.
+/// Formats seconds since 1970 as `2026-11-22 07:39 UTC`.
 pub(crate) fn utc(seconds: u64) -> String {
-    // No report is from later than the year 9999.
+    // No report is from after the year 9999.
     let seconds = seconds.min(253_402_300_799) as i64;
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil::date(days);

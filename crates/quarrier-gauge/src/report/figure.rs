@@ -1,7 +1,8 @@
-//! Arranges readings for drawing: sweeps over one parameter, a line for each of the others.
+//! Arranges readings for drawing: sweeps over one parameter, with a line for each value of the
+//! others.
 //!
-//! Nothing here knows a measurement by name. One of the parameters that differ within a measurement
-//! becomes the axis, some divide figures, the rest distinguish lines.
+//! It knows no measurement by name. One of the parameters that differ within a measurement becomes
+//! the axis, some divide figures, the rest distinguish lines.
 
 use std::collections::BTreeMap;
 
@@ -36,17 +37,17 @@ pub(crate) struct Sweep<'r> {
     pub(crate) points: Vec<(f64, &'r Reading)>,
 }
 
-/// Values of a parameter below which it is no axis.
+/// A parameter with fewer values becomes no axis.
 const AXIS_VALUES_LEAST: usize = 3;
-/// Lines of a figure above which it is divided.
+/// A figure with more lines is divided.
 const LINES_MOST: usize = 6;
-/// Parameters that make an axis, the first first; others that count bytes come before them.
+/// Parameters that can be an axis, by preference; those that count bytes come before all of them.
 const AXES: [&str; 5] = ["depth", "streams", "threads", "connections", "groups"];
-/// Parameters that divide figures, the first first.
+/// Parameters that divide figures, by preference.
 const PANELS: [&str; 8] =
     ["device", "access", "cache", "stores", "pages", "way", "protocol", "type"];
 
-/// Readings by area, measurement and unit, in the order in which these first appear.
+/// Groups readings by area, measurement and unit, in the order in which these first appear.
 pub(crate) fn groups(readings: &[Reading]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for reading in readings {
@@ -70,8 +71,8 @@ pub(crate) fn groups(readings: &[Reading]) -> Vec<Group<'_>> {
 }
 
 impl<'r> Group<'r> {
-    /// The reading with the best rate of those that `fits`; one for each way past or through the
-    /// page cache, which are not to be compared.
+    /// Returns the reading with the best rate of those that `fits`: one each for direct access and
+    /// through the page cache, since these cannot be compared.
     pub(crate) fn bests(&self, fits: impl Fn(&Reading) -> bool) -> Vec<&'r Reading> {
         let mut bests: Vec<&Reading> = Vec::new();
         let way = |reading: &'r Reading| reading.parameters.text("cache");
@@ -85,7 +86,7 @@ impl<'r> Group<'r> {
         bests
     }
 
-    /// The figures; empty if no parameter has enough values.
+    /// Returns the figures; none if no parameter has enough values.
     pub(crate) fn figures(&self) -> Vec<Figure<'r>> {
         let varying = varying(&self.readings);
         let Some(x) = axis(&varying) else { return Vec::new() };
@@ -100,7 +101,7 @@ impl<'r> Group<'r> {
             .flat_map(|name| self.second(&varying, x, name))
             .collect();
         if !others.is_empty() {
-            // A line of one point is seen in the other figure.
+            // A line of one point appears in the other figure.
             for figure in &mut figures {
                 figure.lines.retain(|line| line.points.len() > 1);
             }
@@ -110,7 +111,8 @@ impl<'r> Group<'r> {
         figures
     }
 
-    /// Figures over `name`, where that was swept too: at the place of `x` where it was most.
+    /// Returns figures over `name`, if that was swept, too: at the value of `x` with the most
+    /// readings.
     fn second(&self, varying: &Varying<'r>, x: &str, name: &str) -> Vec<Figure<'r>> {
         if numbers(varying, name).is_none_or(|values| values < AXIS_VALUES_LEAST) {
             return Vec::new();
@@ -126,7 +128,8 @@ impl<'r> Group<'r> {
             keys.dedup();
             keys.len()
         };
-        // Of equal ones, that with most readings, and then the last: the largest block.
+        // If several have as many, take the one with the most readings, then the last: the largest
+        // block.
         let at = by_place.into_values().max_by_key(|readings| (swept(readings), readings.len()));
         let Some(readings) = at.filter(|readings| swept(readings) >= AXIS_VALUES_LEAST) else {
             return Vec::new();
@@ -152,7 +155,7 @@ impl<'r> Group<'r> {
     }
 }
 
-/// The value of a parameter as something that has an order.
+/// The value of a parameter in a form that has an order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Missing,
@@ -164,7 +167,7 @@ fn key(value: Option<&Value>) -> Key {
     match value {
         None => Key::Missing,
         Some(Value::Integer(number)) => Key::Number((*number as f64).to_bits()),
-        // The bits of numbers from 0 on are in the order of the numbers.
+        // Bits of numbers from 0 on have the order of the numbers.
         Some(Value::Number(number)) => Key::Number(number.max(0.0).to_bits()),
         Some(Value::Text(text)) => Key::Text(text.clone()),
     }
@@ -191,14 +194,14 @@ fn varying<'r>(readings: &[&'r Reading]) -> Varying<'r> {
     all.filter(|(_, values)| values.len() > 1).collect()
 }
 
-/// How many values `name` has, where all are numbers.
+/// Returns how many values `name` has, if all are numbers.
 fn numbers(varying: &Varying<'_>, name: &str) -> Option<usize> {
     let (_, values) = varying.iter().find(|(held, _)| *held == name)?;
     let all = values.iter().all(|value| matches!(value, Key::Number(_)));
     all.then_some(values.len())
 }
 
-/// The parameter that becomes the axis: one that counts bytes, else one of [`AXES`], else any.
+/// Chooses the axis: a parameter that counts bytes, else one of [`AXES`], else any.
 fn axis<'r>(varying: &Varying<'r>) -> Option<&'r str> {
     let can = |name: &str| numbers(varying, name).is_some_and(|n| n >= AXIS_VALUES_LEAST);
     let names = || varying.iter().map(|(name, _)| *name).filter(|name| can(name));
@@ -208,7 +211,7 @@ fn axis<'r>(varying: &Varying<'r>) -> Option<&'r str> {
     bytes.or_else(known).or_else(|| names().next())
 }
 
-/// Figures over `x` with few enough lines each.
+/// Returns figures over `x` with few enough lines each.
 fn divided<'r>(readings: &[&'r Reading], varying: &Varying<'r>, x: &'r str) -> Vec<Figure<'r>> {
     let mut rest: Vec<(&str, usize)> = varying
         .iter()
@@ -240,12 +243,12 @@ fn names<'n>(counted: &[(&'n str, usize)]) -> Vec<&'n str> {
     counted.iter().map(|(name, _)| *name).collect()
 }
 
-/// The most lines that a figure has, divided in this way.
+/// Returns the most lines of a figure with this division.
 fn parts(readings: &[&Reading], lines: &[&str], panels: &[&str]) -> usize {
     split(readings, panels).iter().map(|(_, part)| split(part, lines).len()).max().unwrap_or(0)
 }
 
-/// Readings by the values of `names`, in the order of the values, each part with its words.
+/// Groups readings by the values of `names`, in the order of the values, each group with its words.
 fn split<'r>(readings: &[&'r Reading], names: &[&str]) -> Vec<(String, Vec<&'r Reading>)> {
     let mut parts: BTreeMap<Vec<Key>, Vec<&'r Reading>> = BTreeMap::new();
     for &reading in readings {

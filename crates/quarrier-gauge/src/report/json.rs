@@ -20,7 +20,7 @@ impl Report {
     /// # Errors
     /// It is not JSON, not a report, or of a layout that this version does not know.
     pub fn from_json(name: &str, bytes: &[u8]) -> Result<Report> {
-        /// Every layout has this.
+        /// The field that every layout has.
         #[derive(serde::Deserialize)]
         struct Layout {
             format: u32,

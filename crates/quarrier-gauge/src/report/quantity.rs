@@ -1,10 +1,10 @@
-//! Values of readings as people read them.
+//! Formats values for people.
 
 use quarrier_report::number::{large_prefix, number, short, significant, small_prefix};
 
 use crate::reading::Unit;
 
-/// A value with its unit, three digits of it: `58.5 GFLOP/s`, `14.2 ns`.
+/// Formats a value with its unit and three digits: `58.5 GFLOP/s`, `14.2 ns`.
 pub fn value(value: f64, unit: Unit) -> String {
     if unit == Unit::OpPerSecond && (1000.0..1e6).contains(&value) {
         return format!("{} op/s", number(value.round()));
@@ -13,19 +13,19 @@ pub fn value(value: f64, unit: Unit) -> String {
     format!("{} {prefix}{}", significant(value / factor), unit.name())
 }
 
-/// A clock: `3.81 GHz`.
+/// Formats a clock: `3.81 GHz`.
 pub(crate) fn clock(hertz: f64) -> String {
     let (factor, prefix) = large_prefix(hertz);
     format!("{} {prefix}Hz", significant(hertz / factor))
 }
 
-/// A mark of an axis that ends at `most`: `20 GB/s`, with no more digits than needed.
+/// Formats a mark of an axis that ends at `most`: `20 GB/s`, with no more digits than needed.
 pub(crate) fn tick(value: f64, most: f64, unit: Unit) -> String {
     let (factor, prefix) = prefix_of(most, unit);
     format!("{} {prefix}{}", short(value / factor), unit.name())
 }
 
-/// The unit of an axis: `bytes a second`.
+/// Names the unit of an axis: `bytes a second`.
 pub(crate) fn counted_in(unit: Unit) -> &'static str {
     match unit {
         Unit::OpPerSecond => "operations a second",

@@ -4,7 +4,7 @@ use quarrier_report::number::{exact_bytes, number as shown};
 
 use crate::reading::{Reading, Value};
 
-/// One parameter as a few words that stand alone.
+/// Names a parameter in a few words that are clear without context.
 pub fn parameter(name: &str, value: &Value) -> String {
     let number = match value {
         Value::Integer(number) => Some(*number as f64),
@@ -33,9 +33,9 @@ pub fn parameter(name: &str, value: &Value) -> String {
     }
 }
 
-/// All parameters of a reading, with dots between them.
+/// Names all parameters of a reading, separated by dots.
 pub fn parameters(reading: &Reading) -> String {
-    // Leave out what the measurement's name says already.
+    // Leave out words that are in the measurement's name.
     let told = |name: &str, value: &Value| {
         name == "access" && reading.measurement.starts_with(&value.to_string())
     };
@@ -46,7 +46,7 @@ pub fn parameters(reading: &Reading) -> String {
     told.join(" · ")
 }
 
-/// The name of a parameter on an axis: `block size`.
+/// Names a parameter on an axis: `block size`.
 pub(crate) fn axis(name: &str) -> String {
     match name.strip_suffix("_bytes") {
         None if is_size(name) => "size".to_string(),

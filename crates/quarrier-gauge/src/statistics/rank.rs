@@ -1,14 +1,15 @@
-//! Whether two sets of runs differ, by ranks alone: no shape of the spread is presumed.
+//! Decides whether two sets of runs differ, by ranks alone: it assumes no distribution.
 //!
-//! Not by the crate statrs, which tests this one: for the exact answer it goes through all orders
-//! (10^14 for 25 runs beside 25), and where the first set is the smaller, 0.19 gives the complement.
+//! The crate statrs, which tests this one, is not used: for the exact answer it goes through all
+//! orders (10^14 for 25 runs beside 25), and if the first set is the smaller, version 0.19 returns
+//! the complement.
 
-/// Above this product of the numbers of samples the normal distribution is near enough.
+/// If the numbers of samples have a greater product, the normal distribution is exact enough.
 const EXACT_PAIRS_MAX: usize = 2_500;
 
-/// The probability that samples from one source differ as much as these two do, or more (Mann and
-/// Whitney, two-sided). Exact for few samples without ties, else by the normal distribution with
-/// corrections for ties and continuity. 1 where either is empty.
+/// The probability that samples of one source differ as much as these two sets or more (Mann and
+/// Whitney, two-sided). It is exact for few samples without ties; otherwise it is from the normal
+/// distribution with corrections for ties and continuity. 1 if either is empty.
 pub fn mann_whitney(left: &[f64], right: &[f64]) -> f64 {
     if left.is_empty() || right.is_empty() {
         return 1.0;
@@ -21,7 +22,7 @@ pub fn mann_whitney(left: &[f64], right: &[f64]) -> f64 {
 }
 
 struct Ranked {
-    /// Pairs in which `left` is the greater; a tie counts half.
+    /// The number of pairs in which `left` is greater; a tie counts half.
     u: f64,
     /// Sum of t³ − t over groups of t equal samples.
     ties: f64,
@@ -54,11 +55,11 @@ impl Ranked {
     }
 }
 
-/// Counts, among all orders of n + m samples, those with each U, by the recurrence over which
-/// side gave the greatest sample.
+/// Counts the orders of n + m samples that have each U, by recurrence over the side of the greatest
+/// sample.
 fn exact(u: usize, n: usize, m: usize) -> f64 {
     let most = n * m;
-    // `ways[j][u]`: share of the orders of i left and j right samples that have this U.
+    // `ways[j][u]`: the share of the orders of i left and j right samples that have this U.
     let mut ways = vec![vec![0.0; most + 1]; m + 1];
     for row in &mut ways {
         row[0] = 1.0;
@@ -68,7 +69,7 @@ fn exact(u: usize, n: usize, m: usize) -> f64 {
             let mut next = vec![0.0; most + 1];
             let (i_share, j_share) = (i as f64 / (i + j) as f64, j as f64 / (i + j) as f64);
             for (value, slot) in next.iter_mut().enumerate() {
-                // The greatest is of the left: it beats all j of the right.
+                // If the greatest sample is of the left, it beats all j of the right.
                 let of_left = if value >= j { ways[j][value - j] } else { 0.0 };
                 let of_right = if j > 0 { ways[j - 1][value] } else { 0.0 };
                 *slot = i_share * of_left + j_share * of_right;
@@ -91,8 +92,8 @@ fn normal(ranked: &Ranked, n: f64, m: f64) -> f64 {
     two_tails(distance / variance.sqrt())
 }
 
-/// The probability of a distance of `z` standard deviations or more, either way: the complement
-/// of the error function, by the continued fraction or the series, whichever is exact there.
+/// The probability of a distance of `z` standard deviations or more, in either direction: the
+/// complementary error function, by its continued fraction or its series, whichever is exact there.
 fn two_tails(z: f64) -> f64 {
     let x = z / std::f64::consts::SQRT_2;
     if x < 2.5 {

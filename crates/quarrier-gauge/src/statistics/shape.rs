@@ -1,13 +1,13 @@
-//! Checks whether runs agree: reports two modes and drift instead of averaging over them.
+//! Checks whether runs agree, and reports two modes or a drift instead of averaging over them.
 
 use super::{mean, median};
 
-/// Differences below this share of the value are not worth telling.
+/// Smaller differences, as a share of the value, are not reported.
 const WORTH_TELLING: f64 = 0.05;
 
-/// The two values between which the runs jump, if they do: cut at the widest gap, each side has at
-/// least a fifth of the runs (and two), and the gap is three times as wide as either side and 5 %
-/// of the value.
+/// Returns the two values between which the runs jump, if they do. Cut at the widest gap, each side
+/// must have at least a fifth of the runs (and two), and the gap must be three times as wide as
+/// either side and 5 % of the value.
 pub fn two_modes(samples: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -21,9 +21,9 @@ pub fn two_modes(samples: &[f64]) -> Option<(f64, f64)> {
     tells.then(|| (median(low), median(high)))
 }
 
-/// The change from the first half of the runs to the second, as a share of the first, if runs
-/// rise or fall steadily: at least six runs, three quarters more pairs in one order than in the
-/// other, and a change of 5 %.
+/// Returns the change from the first half of the runs to the second, as a share of the first, if
+/// the runs rise or fall steadily: there are at least six runs, three quarters more pairs in one
+/// order than in the other, and a change of 5 %.
 pub fn drift(samples: &[f64]) -> Option<f64> {
     if samples.len() < 6 {
         return None;

@@ -1,10 +1,10 @@
-//! Threads wait here until all have come, or until one cannot.
+//! A barrier that all threads pass together, or none if one cannot come.
 
 use std::sync::{Condvar, Mutex};
 
 use quarrier_core::sync::{lock, wait};
 
-/// Holds `expected` threads back until all are there.
+/// Holds `expected` threads back until all have arrived.
 pub(super) struct Gate {
     expected: usize,
     state: Mutex<State>,
@@ -22,7 +22,7 @@ impl Gate {
         Gate { expected, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits for the others. `false` if they do not come.
+    /// Waits for the others. Returns `false` if they do not arrive.
     pub(super) fn pass(&self) -> bool {
         let mut state = lock(&self.state);
         state.arrived += 1;

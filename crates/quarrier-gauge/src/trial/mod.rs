@@ -28,10 +28,10 @@ pub use visits::Series;
 /// A trial whose threads got less of their CPU than this is dropped.
 pub const CPU_SHARE_MIN: f64 = 0.985;
 
-/// A trial is dropped if one of its cores did, right before or after, less than this share of the
-/// multiply-adds per cycle that as many cores did at best; and if its value was less than this share of
-/// the best trial of its reading. A trial that shares a core, a cache or the memory with others is
-/// slower for it, and never faster.
+/// A trial is dropped if one of its cores, right before or after it, did less than this share of
+/// the multiply-adds per cycle that as many cores reached at best, or if its value was below this
+/// share of the best trial of its reading. Sharing a core, a cache or the memory with others makes
+/// a trial slower, never faster.
 pub const CORE_SHARE_MIN: f64 = 0.93;
 
 /// A trial is dropped if its threads ran together for less than this share of it.
@@ -40,10 +40,10 @@ pub const OVERLAP_MIN: f64 = 0.8;
 /// The work of one thread in a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Done {
-    /// The number of counted units: operations, bytes, loads.
+    /// The number of units: operations, bytes, loads.
     pub units: f64,
-    /// A sum of the values it computed, read or received, for the caller to compare, so that nothing
-    /// needed can be optimised away.
+    /// A sum of the values that it computed, read or received. The caller compares it, so that the
+    /// compiler cannot remove the work.
     pub check: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Trial {
     pub checks: Vec<u64>,
     /// The least share of its time that a CPU gave to the threads pinned to it.
     pub cpu_share: f64,
-    /// The part of the trial in which all threads ran; 1 where there are more than CPUs.
+    /// The share of the trial in which all threads ran; 1 if there are more threads than CPUs.
     pub overlap: f64,
     /// The clock measured beside it, in Hz; 0 if it was not measured.
     pub clock_hertz: f64,
@@ -74,7 +74,8 @@ impl Trial {
         self.units / self.seconds
     }
 
-    /// Whether its threads had all of their cores, one of which does `most_fused_per_cycle` at best.
+    /// Whether its threads had all of their cores; `most_fused_per_cycle` is the best rate of such
+    /// a core.
     fn had_its_cores(&self, most_fused_per_cycle: f64) -> bool {
         self.cpu_share >= CPU_SHARE_MIN
             && self.overlap >= OVERLAP_MIN
@@ -82,26 +83,27 @@ impl Trial {
     }
 }
 
-/// How long and how often is measured.
+/// How long and how often to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effort {
     /// The minimum number of runs to keep.
     pub runs: u32,
     /// The maximum number of runs.
     pub most_runs: u32,
-    /// Run and thrown away at first, for so long.
+    /// The time of the warm-up, whose runs are discarded.
     pub warm_up: Duration,
     /// The planned time of a run.
     pub trial: Duration,
-    /// The maximum time of a reading, if `runs` allows it.
+    /// The maximum time of a reading, if `runs` are done by then.
     pub patience: Duration,
-    /// A reading is done when its median's interval is no further than this share on either side.
+    /// A reading is done when the interval of its median reaches no further than this share on
+    /// either side.
     pub narrow: f64,
 }
 
 impl Effort {
-    /// The part of it that one of `visits` is to take, where earlier ones were to keep `missing` more
-    /// runs than they could.
+    /// Returns the share of one of `visits`, if earlier ones kept `missing` runs fewer than
+    /// planned.
     fn of_one(&self, visits: u32, missing: u32) -> Effort {
         let runs = (self.runs.div_ceil(visits) + missing).min(self.runs);
         Effort {
@@ -148,8 +150,8 @@ impl Effort {
         }
     }
 
-    /// The same for disks and networks: their answers vary more than a CPU's work, and a queue takes
-    /// time to fill.
+    /// The same for disks and networks: their answers vary more than a CPU's work, and a queue
+    /// takes time to fill.
     pub(crate) fn for_answers(&self) -> Effort {
         Effort {
             warm_up: Duration::from_millis(1),

@@ -2,9 +2,9 @@
 
 use crate::reading::{Area, Parameters, Reading};
 
-/// Hears how the measurement goes. Nothing need be done with it.
+/// Receives the progress of the measurement. All methods may do nothing.
 pub trait Progress {
-    /// Visit `number` of `of` begins, counted from 1: each measures all that is wanted.
+    /// Visit `number` of `of` begins, counted from 1. Each visit measures all that is wanted.
     fn visit(&mut self, number: u32, of: u32) {
         let _ = (number, of);
     }
@@ -14,11 +14,11 @@ pub trait Progress {
         let _ = (area, measurement, parameters);
     }
 
-    /// A measurement is done for this visit; the reading is that of all visits so far.
+    /// This visit is done with a measurement; the reading includes all visits so far.
     fn reading(&mut self, reading: &Reading) {
         let _ = reading;
     }
 }
 
-/// Nobody listens.
+/// Ignores all progress.
 impl Progress for () {}

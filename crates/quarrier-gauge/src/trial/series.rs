@@ -9,21 +9,21 @@ use crate::error::{Error, Result};
 use crate::reading::Unit;
 use crate::statistics::{median, median_interval};
 
-/// How often patience is doubled before fewer runs than asked for must do.
+/// How often patience is doubled before fewer runs than requested have to do.
 const PATIENCE_MOST: u32 = 3;
 
-/// What a trial's threads depend on.
+/// What the threads of a trial need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// Their CPU: a trial without it says nothing and is dropped.
+    /// Their CPU: a trial without it is meaningless and dropped.
     Cpu,
-    /// Answers from elsewhere: the threads wait for them, and that is measured.
+    /// Answers from elsewhere: the threads wait for them, and that is what is measured.
     Answers,
 }
 
-/// Repeats `trial` as `effort` says, after a warm-up, and adds the visit to `series`. `after_drop` is
-/// called when a run was dropped; `most_fused` returns the fused multiply-adds per cycle that each of
-/// as many cores did at best until now.
+/// Repeats `trial` by `effort`, after a warm-up, and adds the visit to `series`. It calls
+/// `after_drop` when it has dropped a run; `most_fused` returns the fused multiply-adds per cycle
+/// that each of as many cores has reached at best.
 ///
 /// # Errors
 /// The error of `trial`, or [`Error::Stopped`] once `stop` is set.
@@ -91,7 +91,7 @@ fn is_narrow(samples: &[f64], narrow: f64) -> bool {
 }
 
 impl Trial {
-    /// Seconds for one where seconds are asked for, else units a second.
+    /// Returns seconds per unit if the unit is seconds, else units per second.
     pub(super) fn value(&self, unit: Unit) -> f64 {
         match unit {
             Unit::Seconds => self.seconds / self.units,

@@ -106,7 +106,7 @@ fn a_sync_is_timed_and_what_it_wrote_is_there() {
     run(&mut file, &Job::read(Order::Sequential, 4096)).unwrap();
 }
 
-/// A wrong byte at `at` of each page; every page, since a short run may not come to all.
+/// Makes the byte at `at` of each page wrong: of every page, since a short run may not reach all.
 fn spoil(file: &TrialFile, at: u64) {
     for page in 0..file.bytes() / 4096 {
         let offset = page * 4096 + at;
@@ -138,7 +138,7 @@ fn a_wrong_byte_is_found_whichever_way_it_is_read() {
 fn a_block_that_lies_in_another_ones_place_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let mut file = file(folder.path(), 4 * MIB);
-    // The same place in the pattern of random bytes: only the stamps differ.
+    // The same place in the random bytes: only the stamps differ.
     let mut block = vec![0; MIB as usize];
     file.file().read_exact_at(&mut block, 0).unwrap();
     file.file().write_all_at(&block, MIB).unwrap();
@@ -160,7 +160,7 @@ fn a_file_is_never_seen_and_its_room_is_given_back() {
         assert_eq!(names(folder.path()), 0);
         run(&mut file, &Job::write(Order::Random, 4096)).unwrap();
         assert_eq!(names(folder.path()), 0);
-        // The same holds where the process is killed: no directory knows the file.
+        // The same holds if the process is killed: no directory knows the file.
         use std::os::unix::fs::MetadataExt;
         assert_eq!(file.file().metadata().unwrap().nlink(), 0);
     }

@@ -160,7 +160,7 @@ fn a_stop_ends_the_series() {
     assert!(matches!(result, Err(Error::Stopped)));
 }
 
-/// The readings of one visit per value: each run of a visit has its rate.
+/// The readings of one visit per value: all runs of a visit have its rate.
 fn visited(rates: &[f64], subjects: impl Fn(usize) -> Subject) -> Vec<Reading> {
     let go = AtomicBool::new(false);
     let mut nobody = ();
@@ -256,7 +256,7 @@ fn a_run_far_below_the_best_is_dropped_unless_it_waits_for_answers() {
             Ok(run(1.0, if first { 1.25 } else { 1.0 }))
         });
         assert_eq!(series.reading().samples[..3], expected);
-        // For times the least is the best: the slowest run is dropped as well.
+        // For times the least is the best: the slowest run is dropped, too.
         series.subject.unit = Unit::Seconds;
         assert_eq!(series.reading().dropped, u32::from(needs == Needs::Cpu));
     }

@@ -1,4 +1,4 @@
-//! The network: what arrives is right or an error, and strangers end nothing but themselves.
+//! The network: bytes arrive right or as an error, and strangers end only their own session.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -97,7 +97,7 @@ fn offered_messages_are_timed_from_when_they_were_due() {
     let readings = run(job(Protocol::Tcp, Course::Offered(2_000.0), 64, 1));
     assert_eq!(readings[0].parameters.text("load"), Some("offered"));
     assert!(readings[0].percentiles.as_ref().unwrap().p50 > 0.0);
-    // More than goes: the messages wait, and the time that they wait is counted.
+    // More than the link can carry: messages wait, and their waiting time counts.
     let readings = run(job(Protocol::Tcp, Course::Offered(1e7), 1024, 1));
     assert!(readings[0].value > 0.0);
 }
@@ -119,7 +119,7 @@ fn congestion_control_is_set_or_the_refusal_told() {
         let network = Network { peer: None, congestion: Some(name.to_owned()) };
         run_over(&network, job(Protocol::Tcp, Course::Throughput, 4096, 1))
     };
-    // Every kernel has it, and lets everybody take it.
+    // Every kernel has it, and permits it to everybody.
     assert_eq!(set("reno").unwrap()[0].parameters.text("congestion"), Some("reno"));
     let reading = &set("no-such-one").unwrap()[0];
     assert!(reading.notes.iter().any(|note| note.contains("no-such-one refused")));
@@ -169,7 +169,7 @@ fn a_stop_ends_a_long_run_at_once() {
     }
 }
 
-/// A listener for the time of `work`, and how its sessions ended.
+/// Runs a listener during `work`; returns how its sessions ended.
 fn with_listener<T>(work: impl FnOnce(SocketAddr) -> T) -> (T, Vec<Heard>) {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address().unwrap();
@@ -201,17 +201,17 @@ fn a_listener_serves_several_gauges_and_tells_how_it_went() {
         [tcp, udp]
     });
     assert!(readings.iter().all(|reading| reading[0].value > 0.0));
-    // Two streams and a round trip, in one run at least.
+    // Two streams and a round trip, in at least one run.
     assert!(heard.len() >= 3, "{}", heard.len());
     for one in heard {
         assert!(matches!(one, Heard::Served { bytes, .. } if bytes > 0), "{one:?}");
     }
 }
 
-/// The listener's answer to these bytes: everything until it closes the connection.
+/// Returns everything that the listener answers to these bytes until it closes the connection.
 fn answer_to(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
-    // The listener may have ended it before all was sent.
+    // The listener may have closed it before all was sent.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
@@ -219,7 +219,7 @@ fn answer_to(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// A client's first frame; the offsets are those of the protocol's description.
+/// A client's first frame, with the offsets of the protocol's description.
 fn hello(task: u8, message_bytes: u32, port: u16) -> Vec<u8> {
     let mut frame = vec![0; 64];
     frame[..8].copy_from_slice(b"qrgauge\n");
@@ -261,7 +261,7 @@ fn a_strangers_bytes_end_their_session_with_a_reason() {
             let answer = answer_to(address, bytes);
             assert!(answer.len() <= 64, "{} bytes for a stranger", answer.len());
         }
-        // The listener lives: a gauge is served after all of them.
+        // The listener still runs: it serves a gauge after all of them.
         run_over(&to(address), job(Protocol::Tcp, Course::RoundTrip, 64, 1)).unwrap();
         strangers.iter().map(|(_, reason)| *reason).collect::<Vec<_>>()
     });
@@ -366,7 +366,7 @@ fn whatever_is_sent_the_listener_lives_and_answers_little() {
             ..ProptestConfig::default()
         });
         // A frame with some changed bytes, and any bytes after it. Tasks 3 and 4 would wait for
-        // datagrams: the stream ends at once, and so do they.
+        // datagrams; they end at once, as the stream does.
         let frames = (
             1u8..6,
             prop::collection::vec((0usize..64, any::<u8>()), 0..4),

@@ -1,4 +1,4 @@
-//! The machine profile: taken from reports, kept in a file that anybody may have written.
+//! The machine profile: made from reports, kept in a file that anybody may have written.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -132,7 +132,7 @@ fn a_profile_that_cannot_be_kept_is_an_error_and_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// The error of `load` for a file with these bytes.
+/// Returns the error of `load` for a file with these bytes.
 fn refused(bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("machine.json");

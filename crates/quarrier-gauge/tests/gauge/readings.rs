@@ -1,4 +1,4 @@
-//! Readings as others see them: JSON, conditions, and who hears of them.
+//! Readings from outside: JSON, conditions, and progress.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use quarrier_gauge::{
 
 use crate::{least_effort, measured};
 
-/// Whether two values differ in no more than the last digit of a number, which the parser may round.
+/// Whether two values differ only in the last digit of numbers, which the parser may round.
 fn is_same(left: &serde_json::Value, right: &serde_json::Value) -> bool {
     use serde_json::Value::{Array, Number, Object};
     match (left, right) {
@@ -125,7 +125,7 @@ fn a_report_of_arithmetic_survives_json() {
     assert!(is_same(&left.unwrap(), &right.unwrap()), "{text}");
 }
 
-/// A process that keeps a CPU busy until it is dropped.
+/// A process that keeps a CPU busy until this is dropped.
 struct Neighbour(Child);
 
 impl Neighbour {
@@ -161,7 +161,7 @@ fn a_reading_among_busy_neighbours_says_so() {
     assert!(reading.disturbed && !reading.notes.is_empty(), "{reading:?}");
 }
 
-/// People script against these names.
+/// Scripts depend on these names.
 #[test]
 fn units_are_the_four_that_the_contract_has() {
     let units = [Unit::OpPerSecond, Unit::FlopPerSecond, Unit::BytesPerSecond, Unit::Seconds];

@@ -1,4 +1,4 @@
-//! A kernel that refuses: system calls fail for one thread and those that it starts.
+//! Makes the kernel refuse system calls of one thread and of those that it starts.
 
 use std::thread;
 
@@ -31,7 +31,7 @@ fn statement(code: u32, value: u32) -> libc::sock_filter {
 }
 
 fn refuse(refused: Refused) {
-    /// The offset of the call's number in a filter's input, and of its third argument.
+    /// The offset of the system call's number in a filter's input, and that of its third argument.
     const NUMBER: u32 = 0;
     const THIRD: u32 = 32;
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -68,8 +68,9 @@ fn refuse(refused: Refused) {
     }
     program.push(statement(give_back, libc::SECCOMP_RET_ALLOW));
     let whole = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the arguments are as the calls want them; the program lives until the kernel has
-    // copied it. Only this thread and those that it starts are under the filter.
+    // SAFETY: PR_SET_NO_NEW_PRIVS takes no pointers. PR_SET_SECCOMP reads `whole` and the `len`
+    // instructions of `program`, which live until the call returns; the kernel copies them. The
+    // filter affects only this thread and those that it starts.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         let mode = libc::SECCOMP_MODE_FILTER;

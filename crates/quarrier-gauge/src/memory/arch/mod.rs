@@ -1,7 +1,7 @@
-//! The inner loops over memory, one file for each way of running them.
+//! The inner loops over memory, one file per way of running them.
 //!
-//! In assembly where possible: a compiler turns a loop that copies into a call of `memcpy`, which
-//! chooses its stores by itself, and no compiler option says which.
+//! They are in assembly where possible: a compiler turns a copying loop into a call of `memcpy`,
+//! which chooses its stores by itself, and no compiler option controls that.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -10,14 +10,14 @@ mod x86;
 use super::{Operation, Stores};
 use crate::processor::Isa;
 
-/// Lengths are whole multiples of this.
+/// Lengths are multiples of this.
 pub(super) const STEP_BYTES: usize = 512;
 
-/// By what scale and triad multiply.
+/// The factor of scale and triad.
 pub(super) const FACTOR: f64 = 3.0;
 
-/// Three arrays of one length, and their use: `target` is written, `left` and `right` are read, as far
-/// as the operation does.
+/// Three arrays of one length. The operation writes `target` and reads `left` and `right`, as far
+/// as it needs them.
 #[derive(Clone, Copy)]
 pub(super) struct Arrays {
     pub(super) target: *mut f64,
@@ -27,20 +27,23 @@ pub(super) struct Arrays {
     pub(super) bytes: usize,
 }
 
-/// Whether stores that pass the caches can be had here.
+/// Whether streaming stores exist here.
 pub(super) fn has_streaming_stores(isa: Isa) -> bool {
     matches!(isa, Isa::Avx2 | Isa::Avx512)
 }
 
-/// Runs `operation` once over the arrays. Returns the sum of the values read by [`Operation::Read`], as
-/// wrapping integers, else 0.
+/// Runs `operation` once over the arrays. Returns the sum of the values read by
+/// [`Operation::Read`], as wrapping integers, else 0.
 ///
 /// # Safety
-/// The pointers that the operation uses are valid for `bytes` bytes, aligned to 64 bytes, and no
-/// other thread writes there; `bytes` is a multiple of [`STEP_BYTES`]; `isa` is available.
+/// The pointers that the operation uses are valid for `bytes` bytes and aligned to 64 bytes;
+/// `target` overlaps no array that the operation reads, and no other thread writes to any of them.
+/// `bytes` is a multiple of [`STEP_BYTES`], for [`Operation::ReadFour`] of four times that, and not
+/// 0. `isa` is available.
 pub(super) unsafe fn run(isa: Isa, operation: Operation, stores: Stores, arrays: Arrays) -> u64 {
     debug_assert!(arrays.bytes.is_multiple_of(STEP_BYTES) && arrays.bytes > 0);
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises arrays as the loops need them, and that `isa` is available, which
+    // includes FMA and AVX2 for `Avx2`, and AVX-512F too for `Avx512`.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]

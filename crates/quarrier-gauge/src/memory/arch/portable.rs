@@ -6,22 +6,25 @@ use std::slice;
 use super::{Arrays, FACTOR};
 use crate::memory::{Operation, Stores, WRITTEN};
 
-/// Which stores it takes is the compiler's choice.
+/// The compiler chooses the stores.
 ///
 /// # Safety
 /// As for [`super::run`].
 pub(super) unsafe fn run(operation: Operation, _stores: Stores, arrays: Arrays) -> u64 {
     let numbers = arrays.bytes / 8;
     let left = || {
-        // SAFETY: the caller promised that many numbers to read.
+        // SAFETY: the caller promises that `left` is valid for `bytes` bytes, aligned to 64 bytes,
+        // and that nobody writes to it; any bits are an `f64`.
         unsafe { slice::from_raw_parts(arrays.left, numbers) }
     };
     let right = || {
-        // SAFETY: as above.
+        // SAFETY: as for `left`.
         unsafe { slice::from_raw_parts(arrays.right, numbers) }
     };
     let target = || {
-        // SAFETY: the caller promised that many numbers to write, which nobody else touches.
+        // SAFETY: the caller promises that `target` is valid for `bytes` bytes and aligned to 64
+        // bytes, that no other thread accesses it, and that it does not overlap the slices of
+        // `left` and `right`.
         unsafe { slice::from_raw_parts_mut(arrays.target, numbers) }
     };
     match operation {

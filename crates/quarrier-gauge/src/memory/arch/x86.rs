@@ -8,7 +8,8 @@ use crate::memory::{Operation, Stores, WRITTEN};
 /// # Safety
 /// As for [`super::run`], and the processor has AVX-512F.
 pub(super) unsafe fn run_512(operation: Operation, stores: Stores, arrays: Arrays) -> u64 {
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises AVX-512F, which includes all instructions of the loops named
+    // `_512`, and arrays as for `super::run`.
     unsafe {
         match (operation, stores) {
             (Operation::Read, _) => return read_512(arrays),
@@ -31,7 +32,8 @@ pub(super) unsafe fn run_512(operation: Operation, stores: Stores, arrays: Array
 /// # Safety
 /// As for [`super::run`], and the processor has AVX2 and FMA.
 pub(super) unsafe fn run_256(operation: Operation, stores: Stores, arrays: Arrays) -> u64 {
-    // SAFETY: as the caller promised.
+    // SAFETY: the caller promises AVX2 and FMA, which the loops named `_256` need, and arrays as
+    // for `super::run`.
     unsafe {
         match (operation, stores) {
             (Operation::Read, _) => return read_256(arrays),
@@ -51,13 +53,13 @@ pub(super) unsafe fn run_256(operation: Operation, stores: Stores, arrays: Array
     0
 }
 
-/// A loop that computes register 0 from the values read, with the constant in register 15, and stores
-/// it: `$body` once for each of the `$places` of a step of `$step` bytes.
+/// Defines a loop that computes register 0 from the values read, with the constant in register 15,
+/// and stores it. It runs `$body` for each of `$places` in a step of `$step` bytes.
 ///
-/// Ordinary stores go one register a step. A prefetcher follows an instruction, and where sixteen of
-/// them share an array each sees its steps at 512 bytes: beyond the caches triad reached 23 to 26 GB/s
-/// by steps of 512 bytes, 26 to 28 by steps of 32, and a compiler's loop 25 (Zen 4, huge pages, one
-/// thread). In the first-level cache both take equally long.
+/// Loops with ordinary stores handle one register per step. A prefetcher follows an instruction; if
+/// sixteen instructions share an array, each of them advances by 512 bytes. Beyond the caches triad
+/// reached 23 to 26 GB/s by steps of 512 bytes, 26 to 28 by steps of 32, and a compiler's loop 25
+/// (Zen 4, huge pages, one thread). In the first-level cache both take equally long.
 macro_rules! storing_loop {
     ($name:ident, $register:literal, $places:literal, $step:literal, $constant:expr, $store:literal,
      $($body:expr),*) => {
@@ -65,12 +67,14 @@ macro_rules! storing_loop {
         /// As for [`super::run`], and the processor has the instructions in the name.
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) {
-            // SAFETY: `bytes` is a multiple of 512, which all steps divide, so every access lies in
-            // the arrays, which the caller promised to be valid and aligned; the list of registers is
-            // complete.
+            // SAFETY: every step divides `bytes`, a multiple of 512 that is not 0, so that all
+            // accesses lie in the arrays, which the caller promises to be valid and aligned to 64
+            // bytes. The asm declares all registers whose low halves it writes; `vzeroupper` also
+            // clears the upper halves of the others, which hold nothing, since this function is not
+            // inlined and has no vectors of its own. It does not touch the stack.
             unsafe {
                 asm!(
-                    // Not every operation reads twice, or at all.
+                    // Some operations read only one array, or none.
                     "# {left} {right}",
                     "vmovq xmm15, {constant}",
                     concat!("vbroadcastsd ", $register, "15, xmm15"),
@@ -100,7 +104,7 @@ macro_rules! storing_loop {
     };
 }
 
-/// All operations at one width, with one kind of store.
+/// Defines the loops of all operations, at one width and with one kind of store.
 macro_rules! storing_loops {
     ($register:literal, $places:literal, $step:literal, $store:literal, $write:ident, $copy:ident, $scale:ident,
      $add:ident, $triad:ident) => {
@@ -154,7 +158,7 @@ macro_rules! storing_loops {
     };
 }
 
-/// A loop that adds all words to eight registers, which go to `sums` in the end.
+/// Defines a loop that adds all words to eight registers, and stores these to `sums` at the end.
 macro_rules! reading_loop {
     ($name:ident, $register:literal, $rows:literal, $bytes:literal) => {
         /// # Safety
@@ -162,8 +166,10 @@ macro_rules! reading_loop {
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) -> u64 {
             let mut sums = [0_u64; 64];
-            // SAFETY: `bytes` is a multiple of 512, so every load lies in the array that the caller
-            // promised; the stores go to the 8 times 64 bytes of `sums`.
+            // SAFETY: `bytes` is a multiple of 512 that is not 0, so that all loads lie in the
+            // array, which the caller promises to be valid; the loads and stores need no alignment.
+            // The stores fill at most the 8 times 64 bytes of `sums`. The asm declares `rcx` and,
+            // by the ABI's list, all vector registers, and does not touch the stack.
             unsafe {
                 asm!(
                     ".irp k,0,1,2,3,4,5,6,7",
@@ -198,19 +204,21 @@ macro_rules! reading_loop {
     };
 }
 
-/// The same over four streams, each a quarter of the array: a single one does not keep as many cache
-/// lines in flight as a core can.
+/// Defines the same loop over four streams, each a quarter of the array: a single stream does not
+/// keep as many cache lines in flight as a core can.
 macro_rules! four_streams_loop {
     ($name:ident, $register:literal, $places:literal) => {
         /// # Safety
-        /// As for [`super::run`], and the processor has the instructions in the name; `bytes` is a
-        /// multiple of 2048.
+        /// As for [`super::run`], and the processor has the instructions in the name.
         #[inline(never)]
         unsafe fn $name(arrays: Arrays) -> u64 {
             let mut sums = [0_u64; 32];
             let quarter = arrays.bytes / 4;
-            // SAFETY: a quarter is a multiple of 512, so every load lies in the array that the
-            // caller promised; the stores go to the 4 times 64 bytes of `sums`.
+            // SAFETY: a quarter is a multiple of 512 that is not 0, so that all loads lie in the
+            // array, which the caller promises to be valid, and so do the starts of the quarters;
+            // the loads and stores need no alignment. The stores fill at most the 4 times 64 bytes
+            // of `sums`. The asm declares `rcx` and, by the ABI's list, all vector registers, and
+            // does not touch the stack.
             unsafe {
                 asm!(
                     ".irp k,0,1,2,3",

@@ -1,8 +1,8 @@
-//! The inner loops of arithmetic, one file for each way of running them.
+//! The inner loops of arithmetic, one file per way of running them.
 //!
-//! Each loop keeps twelve chains of operations going, so that none waits for another: a single
-//! chain measures how long an operation takes, not how many there are in that time. All begin at 0
-//! and add 1 in each step, so every lane must end as the number of steps.
+//! Each loop has twelve independent chains of operations in flight: a single chain would measure
+//! the latency of an operation, not the throughput. All chains begin at 0 and add 1 in each step,
+//! so that every lane must end as the number of steps.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -13,7 +13,7 @@ use super::Isa;
 /// Chains of each loop.
 pub(crate) const CHAINS: usize = 12;
 
-/// Steps of one call: few enough that every count is exact in 32 bits of floating point.
+/// Steps of one call. They are so few that 32-bit floats count them exactly.
 pub(crate) const STEPS: u32 = 1 << 16;
 
 /// The number type of a lane.
@@ -30,10 +30,10 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// All of them.
+    /// All types.
     pub const ALL: [Lane; 4] = [Lane::F32, Lane::F64, Lane::I32, Lane::I64];
 
-    /// The word that stands in readings.
+    /// The value of a reading's parameter.
     pub fn name(self) -> &'static str {
         match self {
             Lane::F32 => "f32",
@@ -43,7 +43,7 @@ impl Lane {
         }
     }
 
-    /// The kind of this name.
+    /// Parses the parameter's value.
     pub fn of(name: &str) -> Option<Lane> {
         Lane::ALL.into_iter().find(|lane| lane.name() == name)
     }
@@ -53,7 +53,7 @@ impl Lane {
         matches!(self, Lane::F32 | Lane::F64)
     }
 
-    /// Its size.
+    /// Its size in bits.
     pub fn bits(self) -> u32 {
         match self {
             Lane::F32 | Lane::I32 => 32,
@@ -61,7 +61,7 @@ impl Lane {
         }
     }
 
-    /// The bits of `count` in this kind.
+    /// Returns the bits of `count` in this type.
     fn bits_of(self, count: u32) -> u64 {
         match self {
             Lane::F32 => u64::from((count as f32).to_bits()),
@@ -71,16 +71,16 @@ impl Lane {
     }
 }
 
-/// The final values of the chains: 64 bytes for each, of which a narrower set fills the first.
+/// The final values of the chains: 64 bytes for each, of which narrower sets use the first.
 #[repr(align(64))]
 pub(crate) struct Lanes(pub(crate) [u64; CHAINS * 8]);
 
-/// Runs [`STEPS`] steps of all chains and returns how many lanes counted right, which must be all.
+/// Runs [`STEPS`] steps of all chains and returns how many lanes counted right: all of them must.
 pub(crate) fn run(isa: Isa, lane: Lane) -> usize {
     run_steps(isa, lane, STEPS)
 }
 
-/// The same for `steps` steps, an even number and at most [`STEPS`].
+/// The same for `steps` steps, an even number, not 0 and at most [`STEPS`].
 pub(crate) fn run_steps(isa: Isa, lane: Lane, steps: u32) -> usize {
     let mut lanes = Lanes([0; CHAINS * 8]);
     match isa {
@@ -93,7 +93,7 @@ pub(crate) fn run_steps(isa: Isa, lane: Lane, steps: u32) -> usize {
     right(isa, lane, steps, &lanes)
 }
 
-/// Lanes of all chains together.
+/// The number of lanes of all chains together.
 pub(crate) fn lanes(isa: Isa, lane: Lane) -> usize {
     CHAINS * (isa.width_bits(lane.bits()) / lane.bits()) as usize
 }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use super::{CHAINS, Lane, Lanes};
 
-/// Ends with `steps` in the first lane of each chain.
+/// Leaves `steps` in the first lane of each chain.
 pub(super) fn run(lane: Lane, steps: u32, lanes: &mut Lanes) {
     match lane {
         Lane::F32 => put(lanes, floats::<f32>(steps, 1.0).map(|end| u64::from(end.to_bits()))),
@@ -20,8 +20,8 @@ fn put(lanes: &mut Lanes, ends: [u64; CHAINS]) {
     }
 }
 
-/// Multiplies by one and adds one: as two operations, since a fused one would be a call where the
-/// processor has none.
+/// Multiplies by one and adds one, as two operations: on processors without a fused one, that would
+/// be a call.
 fn floats<T>(steps: u32, one: T) -> [T; CHAINS]
 where
     T: Copy + Default + std::ops::Mul<Output = T> + std::ops::Add<Output = T>,
@@ -36,8 +36,8 @@ where
     black_box(chains)
 }
 
-/// Adds one. The summand comes from a black box in each step, so that the compiler cannot replace the
-/// loop by a product.
+/// Adds one. In each step the summand comes from a black box, so that the compiler cannot replace
+/// the loop by a product.
 fn whole_32(steps: u32) -> [u32; CHAINS] {
     let mut chains = [0_u32; CHAINS];
     for _ in 0..steps {

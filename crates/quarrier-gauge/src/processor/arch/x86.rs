@@ -1,14 +1,16 @@
-//! Loops in assembly: a compiler joins chains into wider ones or folds them away.
+//! Loops in assembly, since a compiler joins chains into wider ones or removes them.
 
 use std::arch::asm;
 
 use super::{Lane, Lanes};
 use crate::processor::Isa;
 
-/// Runs the loop of `isa` and `lane`. The caller has made sure that the machine has `isa`.
+/// Runs the loop of `isa` and `lane`. The caller has checked that `isa` is available and that
+/// `steps` is even and not 0.
 pub(super) fn run(isa: Isa, lane: Lane, steps: u32, lanes: &mut Lanes) {
     let steps = u64::from(steps);
-    // SAFETY: the caller has made sure that the processor has these instructions.
+    // SAFETY: the caller has checked that `isa` is available: each but `Portable` includes FMA and
+    // AVX2, which the loops of 256 bits and the scalar ones need, and `Avx512` includes AVX-512F.
     unsafe {
         match (isa, lane) {
             (Isa::Avx512, Lane::F32) => fused_f32_512(steps, lanes),
@@ -27,16 +29,19 @@ pub(super) fn run(isa: Isa, lane: Lane, steps: u32, lanes: &mut Lanes) {
     }
 }
 
-/// A loop over twelve vector registers; number 12 holds ones. Unrolled twice, so `steps` is even.
+/// Defines a loop over twelve vector registers; number 12 holds ones. It is unrolled twice, so that
+/// `steps` is even.
 macro_rules! vector_loop {
     ($name:ident, $register:literal, $instruction:literal, $second:literal, $ones:expr) => {
         /// # Safety
-        /// The processor must have the instructions in the name.
+        /// The processor has the instructions in the name, and AVX2.
         #[inline(never)]
         unsafe fn $name(steps: u64, lanes: &mut Lanes) {
             debug_assert!(steps > 0 && steps % 2 == 0);
-            // SAFETY: the registers written are declared by the ABI's list, the stores go to the
-            // 12 times 64 bytes of `lanes`, and the caller has the instructions.
+            // SAFETY: the caller promises the instructions. The stores fill at most the 12 times 64
+            // bytes of `lanes`, which is borrowed mutably, and need no alignment. `rcx` is an
+            // operand, and the ABI's list declares all vector registers; the other operands are
+            // only read. The asm does not touch the stack.
             unsafe {
                 asm!(
                     ".irp i,0,1,2,3,4,5,6,7,8,9,10,11",
@@ -84,17 +89,20 @@ vector_loop!(added_i64_256, "ymm", "vpaddq", "\\i", 1_u64);
 vector_loop!(fused_f32_scalar, "xmm", "vfmadd231ss", "12", ONES_F32);
 vector_loop!(fused_f64_scalar, "xmm", "vfmadd231sd", "12", ONE_F64);
 
-/// A loop over twelve general registers; the summand comes from a register, since a constant may
-/// be added when the instruction is renamed.
+/// Defines a loop over twelve general registers. The summand is in a register, since a processor
+/// may add a constant when it renames the instruction.
 macro_rules! scalar_loop {
     ($name:ident, $one:literal, $($register:literal),*) => {
         /// # Safety
-        /// None of its own: every processor of this architecture can run it.
+        /// The processor has AVX.
         #[inline(never)]
         unsafe fn $name(steps: u64, lanes: &mut Lanes) {
             debug_assert!(steps > 0 && steps % 2 == 0);
-            // SAFETY: all registers written are operands or declared, but for rbx and rbp, which
-            // are put back from vector registers; the stores go to `lanes`.
+            // SAFETY: the caller promises AVX, for the moves between general and vector registers.
+            // The 12 stores of 8 bytes lie within `lanes`, which is borrowed mutably. All registers
+            // written are operands, outputs or in the ABI's list, except rbx and rbp, which the asm
+            // restores from vector registers and does not use for addresses in between. The asm
+            // does not touch the stack.
             unsafe {
                 asm!(
                     "vmovq xmm0, rbx",
@@ -109,7 +117,8 @@ macro_rules! scalar_loop {
                     "sub r14, 2",
                     "jnz 2b",
                     "vmovq r15, xmm2",
-                    // Each is stored whole: adding to a narrow register clears the bits above it.
+                    // The stores write 64 bits: an addition to a 32-bit register clears the bits
+                    // above.
                     ".set quarrier_place, 0",
                     ".irp register,rax,rbx,rdx,rsi,rdi,rbp,r8,r9,r10,r11,r12,r13",
                     "mov [r15 + quarrier_place], \\register",
