@@ -1,4 +1,5 @@
-//! Carves an image and lists what was found: `carve IMAGE [FOLDER]`, with FOLDER files are written.
+//! Carves an image and lists the files found: `carve IMAGE [FOLDER]`. With FOLDER it also writes
+//! them.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use quarrier_carve::{Carved, Carver, Keep, View};
 use quarrier_core::sync::{into_inner, lock};
 use sha2::{Digest, Sha256};
 
-/// Writes files if there is a folder for them, and remembers a row for each.
+/// Writes files if there is a folder, and keeps a row for each.
 struct Rows {
     folder: Option<PathBuf>,
     rows: Mutex<Vec<(u64, String)>>,

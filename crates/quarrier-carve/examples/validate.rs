@@ -1,4 +1,4 @@
-//! Says what validators say of files, with noise behind each: `validate FORMAT FILE…`.
+//! Prints the verdicts of validators on files, each followed by noise: `validate FORMAT FILE…`.
 
 use std::io::{self, Write};
 

@@ -1,20 +1,20 @@
-//! Carved files, with the places of their bytes and their state.
+//! Carved files: the places of their bytes, and their state.
 
 use crate::view::Extent;
 
 /// How whole a carved file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Read to its end as its format says, its checksums right where it has some.
+    /// Valid to its end by its format, with correct checksums if it has any.
     Valid,
-    /// Right up to a byte, where it breaks; or its end is known, and something in it was not read.
+    /// Valid up to a byte where it breaks; or its end is known, but a part of it was not read.
     Partial,
-    /// Nothing but the header could be read.
+    /// Only the header is valid.
     Header,
 }
 
 impl Status {
-    /// As reports write it: `valid`, `partial`, `header`.
+    /// The word in reports: `valid`, `partial`, `header`.
     pub fn name(self) -> &'static str {
         match self {
             Status::Valid => "valid",
@@ -23,7 +23,7 @@ impl Status {
         }
     }
 
-    /// The status that has this name.
+    /// Parses the word.
     pub fn from_name(name: &str) -> Option<Status> {
         [Status::Valid, Status::Partial, Status::Header].into_iter().find(|s| s.name() == name)
     }
@@ -32,7 +32,7 @@ impl Status {
 /// A carved file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carved {
-    /// Its type, as `--types` and folders name it.
+    /// Its type, as named by `--types` and folders.
     pub kind: String,
     /// The ending of its name, without a dot.
     pub extension: String,
@@ -42,8 +42,8 @@ pub struct Carved {
     pub status: Status,
     /// Why it is not `valid`; empty if it is.
     pub reason: String,
-    /// Whether its end is known: if it is not valid, something in it was not read, and nothing of it
-    /// is missing.
+    /// Whether its end is known. If the file is not valid then, a part of it was not read, but no
+    /// bytes of it are missing.
     pub is_ended: bool,
 }
 

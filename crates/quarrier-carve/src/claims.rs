@@ -1,13 +1,13 @@
-//! Which bytes of the source belong to files that are believed.
+//! The bytes of the source that belong to accepted files.
 
 use std::collections::BTreeMap;
 
 use crate::view::Extent;
 
-/// Ranges that do not overlap, joined where they touch.
+/// Ranges that do not overlap; those that touch are joined.
 #[derive(Debug, Default, Clone)]
 pub struct Claims {
-    /// End by start, in bytes.
+    /// The end of each range by its start, in bytes.
     ranges: BTreeMap<u64, u64>,
 }
 

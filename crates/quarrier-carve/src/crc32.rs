@@ -1,4 +1,4 @@
-//! The checksum of zip, gzip and PNG: CRC-32 as ISO 3309 has it.
+//! The checksum of zip, gzip and PNG: CRC-32 of ISO 3309.
 
 use std::ops::Range;
 
@@ -31,23 +31,23 @@ pub(crate) fn of(bytes: &[u8]) -> u32 {
     crc_fast::checksum(ALGORITHM, bytes) as u32
 }
 
-/// The checksum of the bytes of `range`; `None` if there are too few.
+/// The checksum of the bytes of `range`; `None` if the view ends before.
 pub(crate) fn of_range(view: &mut View<'_>, range: Range<u64>) -> Option<u32> {
     let bytes = range.end.checked_sub(range.start)?;
     let mut crc = Crc32::new();
     (view.each(range, |piece| crc.update(piece)) == bytes).then(|| crc.value())
 }
 
-/// The polynomial, its lowest power first.
+/// The polynomial, with the lowest power in the highest bit.
 const POLYNOMIAL: u32 = 0xEDB8_8320;
 
-/// The effect of appending a number of bytes on a checksum.
+/// The effect on a checksum of appending a number of bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Appended(u32);
 
 impl Appended {
     pub(crate) fn new(bytes: u64) -> Self {
-        // The polynomial x to the power of the bits that are appended, by squaring.
+        // The polynomial x to the power of the number of appended bits, by squaring.
         let (mut power, mut square, mut left) = (1 << 31, 1 << 23, bytes);
         while left > 0 {
             if left & 1 != 0 {
@@ -59,14 +59,14 @@ impl Appended {
         Appended(power)
     }
 
-    /// The checksum of bytes with the checksum `first`, followed by that number of bytes with the
-    /// checksum `second`.
+    /// Returns the checksum of bytes with the checksum `first`, followed by that number of bytes
+    /// with the checksum `second`.
     pub(crate) fn joined(self, first: u32, second: u32) -> u32 {
         product(self.0, first) ^ second
     }
 }
 
-/// The product of two polynomials, their lowest power in the highest bit.
+/// Multiplies two polynomials, whose lowest power is in the highest bit.
 fn product(a: u32, mut b: u32) -> u32 {
     let mut product = 0;
     for bit in (0..32).rev() {

@@ -10,7 +10,7 @@ pub enum Error {
     Keep(std::io::Error),
     /// An invalid signature or an unknown type, with the reason.
     Signature(String),
-    /// A folder that cannot be carved into, with why.
+    /// A folder that cannot be carved into, with the reason.
     Folder(String),
 }
 

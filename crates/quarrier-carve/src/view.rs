@@ -1,4 +1,4 @@
-//! Views: validators see a candidate as the bytes of a file, wherever those are in the source.
+//! Views: validators see a candidate as the bytes of a file, wherever these are in the source.
 
 use std::io;
 use std::ops::Range;
@@ -6,16 +6,16 @@ use std::ops::Range;
 use quarrier_core::region::{AsData, Shown};
 use quarrier_core::source::{Source, read_full_at};
 
-/// The longest piece that [`View::take`] gives, in bytes.
+/// The longest piece that [`View::take`] returns, in bytes.
 pub const TAKE_BYTES_MAX: usize = 64 << 10;
 
 /// Windows begin at multiples of this.
 const WINDOW_ALIGN_BYTES: u64 = 8 << 20;
 pub(crate) const WINDOW_BYTES: u64 = 16 << 20;
-/// The maximum number of windows of a view: some files are read at several places in turns, and
-/// unmapping windows makes all processors wait for each other.
+/// The most windows of a view. Some files are read at several places in turn, and unmapping a
+/// window makes all processors wait for each other.
 pub(crate) const WINDOWS_MAX: usize = 4;
-/// The bytes searched at once.
+/// Bytes per step of a search.
 const FIND_BYTES: u64 = 64 << 10;
 /// The minimum cost of a search, in bytes of fuel.
 const FIND_FUEL: u64 = 32;
@@ -24,7 +24,7 @@ const JUMP_BYTES_MIN: u64 = 16 << 10;
 /// The cost of a jump, in bytes of fuel.
 const PAGE_FUEL: u64 = 512;
 const WINDOW_FUEL: u64 = 8 << 10;
-/// The bytes fetched at once from a source without windows.
+/// Bytes per read of a source without windows.
 const BUFFER_BYTES: u64 = 1 << 20;
 
 /// Contiguous bytes of a file in the source.
@@ -32,7 +32,7 @@ const BUFFER_BYTES: u64 = 1 << 20;
 pub struct Extent {
     /// The offset in the source, in bytes.
     pub offset: u64,
-    /// How many.
+    /// The number of bytes.
     pub length: u64,
 }
 
@@ -58,28 +58,28 @@ pub(crate) fn cut(extents: &[Extent], length: u64) -> Vec<Extent> {
     kept
 }
 
-/// The bytes of a candidate, as far as their places are known: extents of a source put end to end. A
+/// The bytes of a candidate, as far as their places are known: concatenated extents of a source. A
 /// validator requests bytes by their place in the file.
 ///
-/// Every requested byte costs fuel. When that has run out the view ends there, as a
-/// truncated file would, and says so by [`is_starved`](View::is_starved): this is what bounds the
-/// time of every validator, however hostile the lengths it reads. A validator that works more
-/// than it reads (a decompressor) pays for it by [`spend`](View::spend).
+/// Every requested byte costs fuel. When the fuel has run out, the view ends there, as a truncated
+/// file would, and [`is_starved`](View::is_starved) says so. That bounds the time of every
+/// validator, however hostile the lengths that it reads. A validator that does more work than
+/// reading (a decompressor) pays for it by [`spend`](View::spend).
 pub struct View<'s> {
     source: &'s dyn Source,
     extents: Vec<Extent>,
-    /// Where each extent begins in the file; one more than extents, the last is the length.
+    /// The start of each extent in the file, and the length of the file at the end.
     starts: Vec<u64>,
     at_hand: Option<Piece<'s>>,
-    /// Pieces used before, the last one last.
+    /// Pieces used before, the most recent last.
     aside: Vec<Piece<'s>>,
     pieces_max: usize,
-    /// A buffer that was put aside long enough, to be filled again.
+    /// A buffer that is no longer needed, for reuse.
     spare: Option<Vec<u8>>,
     joined: Vec<u8>,
     fuel_bytes: u64,
     is_starved: bool,
-    /// Where in the source the last byte stands that was shown, if jumps from there cost something.
+    /// The place in the source of the last byte shown, if jumps from there have a cost.
     last: Option<u64>,
     unreadable: Vec<Range<u64>>,
     promise: Option<AsData>,
@@ -89,7 +89,7 @@ pub struct View<'s> {
 struct Piece<'s> {
     from: u64,
     bytes: Bytes<'s>,
-    /// Ranges of the source that could not be read, and are zeros here.
+    /// Ranges that could not be read from the source; they are zero here.
     bad: Vec<Range<u64>>,
 }
 
@@ -110,14 +110,14 @@ impl Piece<'_> {
         matches!(&self.bytes, Bytes::Window(shown) if shown.is_torn())
     }
 
-    /// Whether the byte at `offset` of the source is here.
+    /// Whether it has the byte at `offset` of the source.
     fn shows(&self, offset: u64) -> bool {
         !self.is_torn() && (self.from..self.from + self.bytes().len() as u64).contains(&offset)
     }
 }
 
 impl<'s> View<'s> {
-    /// A view without a byte; [`look_at`](View::look_at) gives it some.
+    /// Makes an empty view; [`look_at`](View::look_at) gives it extents.
     pub fn new(source: &'s dyn Source) -> Self {
         View {
             source,
@@ -136,8 +136,8 @@ impl<'s> View<'s> {
         }
     }
 
-    /// As [`new`](View::new), with at most `windows_max` windows; with `promise` also over bytes that
-    /// others may change, such as files, which are copied otherwise.
+    /// As [`new`](View::new), with at most `windows_max` windows. With `promise` they may show
+    /// bytes that others may change, such as those of files, which are copied otherwise.
     pub(crate) fn with_windows(
         source: &'s dyn Source,
         windows_max: usize,
@@ -146,19 +146,19 @@ impl<'s> View<'s> {
         View { pieces_max: windows_max, promise, ..Self::new(source) }
     }
 
-    /// Another view of the same source, without a byte.
+    /// Makes another, empty view of the same source.
     pub(crate) fn another(&self) -> Self {
         View::with_windows(self.source, WINDOWS_MAX, self.promise)
     }
 
-    /// A view of `extents`, with unlimited fuel. Parts beyond the source are left out.
+    /// Makes a view of `extents` with unlimited fuel. It omits parts beyond the source.
     pub fn of(source: &'s dyn Source, extents: &[Extent]) -> Self {
         let mut view = Self::new(source);
         view.look_at(extents, u64::MAX);
         view
     }
 
-    /// Shows other extents, with `fuel_bytes` of fuel. What is in memory stays there.
+    /// Shows other extents, with `fuel_bytes` of fuel. Bytes in memory stay there.
     pub fn look_at(&mut self, extents: &[Extent], fuel_bytes: u64) {
         let length = self.source.length();
         self.extents.clear();
@@ -185,7 +185,7 @@ impl<'s> View<'s> {
         self.last = pays.then_some(0);
     }
 
-    /// The current piece, and its place in the source.
+    /// The current piece: its place in the source, and its bytes.
     fn shown(&self) -> (u64, &[u8]) {
         match &self.at_hand {
             None => (0, &[]),
@@ -203,12 +203,12 @@ impl<'s> View<'s> {
         self.source
     }
 
-    /// How many bytes there are at most, in bytes: the file ends before, or here.
+    /// The greatest length of the file in bytes: it ends here, or before.
     pub fn length(&self) -> u64 {
         self.starts[self.extents.len()]
     }
 
-    /// Whether a byte was refused for want of fuel.
+    /// Whether a byte was refused for lack of fuel.
     pub fn is_starved(&self) -> bool {
         self.is_starved
     }
@@ -218,18 +218,18 @@ impl<'s> View<'s> {
         self.fuel_bytes
     }
 
-    /// Pays for work beyond reading.
+    /// Pays for work besides reading.
     pub fn spend(&mut self, bytes: u64) {
         self.is_starved |= bytes > self.fuel_bytes;
         self.fuel_bytes = self.fuel_bytes.saturating_sub(bytes);
     }
 
-    /// Refunds the fuel for bytes that were shown and not examined.
+    /// Refunds the fuel for bytes that were shown and not read.
     pub(crate) fn refund(&mut self, bytes: u64) {
         self.fuel_bytes = self.fuel_bytes.saturating_add(bytes);
     }
 
-    /// Ranges of the source that could not be read since `look_at`, and are shown as zeros.
+    /// The ranges of the source that could not be read since `look_at`, and are shown as zeros.
     pub fn unreadable(&self) -> &[Range<u64>] {
         &self.unreadable
     }
@@ -240,8 +240,8 @@ impl<'s> View<'s> {
         Some(self.extents[index].offset + (at - self.starts[index]))
     }
 
-    /// Some of the bytes from `at`: at least one, if there is one, and at most `most`. In memory,
-    /// without a copy; continue with the next call.
+    /// Returns some of the bytes from `at` on: at least one, if there is one, and at most `most`.
+    /// They are in memory and not copied; the next call continues.
     pub fn run(&mut self, at: u64, most: usize) -> &[u8] {
         let Some(index) = self.extent_at(at) else { return &[] };
         let into = at - self.starts[index];
@@ -260,8 +260,8 @@ impl<'s> View<'s> {
         self.paid(offset, shown.min(together as usize))
     }
 
-    /// At most `count` bytes of the current piece, from `offset` of the source on, for which there is
-    /// fuel.
+    /// Returns at most `count` bytes of the current piece, from `offset` of the source on, for
+    /// which there is enough fuel.
     fn paid(&mut self, offset: u64, count: usize) -> &[u8] {
         self.fuel_bytes -= count as u64;
         self.last = self.last.map(|_| offset + count as u64);
@@ -273,8 +273,8 @@ impl<'s> View<'s> {
         &bytes[skip..][..count]
     }
 
-    /// Exactly `bytes` bytes from `at`; `None` if there are fewer, too little fuel, or more than
-    /// [`TAKE_BYTES_MAX`] are requested.
+    /// Returns exactly `bytes` bytes from `at` on; `None` if there are fewer, too little fuel, or
+    /// more than [`TAKE_BYTES_MAX`] are requested.
     pub fn take(&mut self, at: u64, bytes: usize) -> Option<&[u8]> {
         if bytes > TAKE_BYTES_MAX || at.checked_add(bytes as u64)? > self.length() {
             return None;
@@ -317,7 +317,7 @@ impl<'s> View<'s> {
         self.array::<1>(at).map(|[byte]| byte)
     }
 
-    /// Whether `bytes` stand at `at`.
+    /// Whether `bytes` are at `at`.
     pub fn is_at(&mut self, at: u64, bytes: &[u8]) -> bool {
         self.take(at, bytes.len()) == Some(bytes)
     }
@@ -352,7 +352,7 @@ impl<'s> View<'s> {
         self.array(at).map(u64::from_be_bytes)
     }
 
-    /// Calls `take` with all bytes of `range`, in order, in pieces. Returns how many there were.
+    /// Calls `take` with all bytes of `range`, in order, in pieces. Returns their number.
     pub fn each(&mut self, range: Range<u64>, mut take: impl FnMut(&[u8])) -> u64 {
         let mut at = range.start;
         while at < range.end {
@@ -367,7 +367,7 @@ impl<'s> View<'s> {
         at.saturating_sub(range.start)
     }
 
-    /// The place of `needle` in the bytes of `range`, if it is there.
+    /// Returns the place of `needle` in the bytes of `range`.
     pub fn find(&mut self, range: Range<u64>, needle: &[u8]) -> Option<u64> {
         let finder = memchr::memmem::Finder::new(needle);
         let behind = needle.len().checked_sub(1)? as u64;
@@ -380,7 +380,7 @@ impl<'s> View<'s> {
                 return None;
             }
             if let Some(place) = finder.find(bytes) {
-                // Unexamined bytes are not paid for: a page has thousands of tags.
+                // Unread bytes cost nothing: a page has thousands of tags.
                 let looked = (place + needle.len()) as u64;
                 self.refund(count - looked);
                 self.spend(FIND_FUEL);
@@ -398,7 +398,7 @@ impl<'s> View<'s> {
         None
     }
 
-    /// Pays for going to `offset` of the source, where that costs something.
+    /// Pays for going to `offset` of the source, if that has a cost.
     fn jump_to(&mut self, offset: u64) {
         if let Some(last) = self.last {
             self.spend(jump_fuel(last, offset));
@@ -419,7 +419,7 @@ impl<'s> View<'s> {
         offset + bytes as u64 <= from + shown.len() as u64
     }
 
-    /// Brings the byte at `offset` of the source into memory, with what follows it.
+    /// Loads the byte at `offset` of the source, with the bytes after it.
     fn bring(&mut self, offset: u64) {
         let is_torn = match &self.at_hand {
             None => false,
@@ -434,7 +434,7 @@ impl<'s> View<'s> {
         self.show(piece);
     }
 
-    /// A window that shows the byte at `offset`.
+    /// Makes a window with the byte at `offset`.
     fn window(&self, offset: u64) -> Option<Piece<'s>> {
         let from = offset - offset % WINDOW_ALIGN_BYTES;
         let range = from..self.source.length().min(from + WINDOW_BYTES);
@@ -442,7 +442,7 @@ impl<'s> View<'s> {
         Some(Piece { from, bytes: Bytes::Window(shown), bad: Vec::new() })
     }
 
-    /// The byte at `offset` and those around it, read into memory.
+    /// Reads the byte at `offset` and those around it into memory.
     fn buffer(&mut self, offset: u64) -> Piece<'s> {
         let from = offset - offset % BUFFER_BYTES;
         let mut buffer = self.spare.take().unwrap_or_default();
@@ -454,7 +454,7 @@ impl<'s> View<'s> {
         Piece { from, bytes: Bytes::Buffer(buffer), bad }
     }
 
-    /// Makes a piece the current one; the last one stays near.
+    /// Makes a piece the current one, and keeps the last one.
     fn show(&mut self, piece: Piece<'s>) {
         self.aside.extend(self.at_hand.replace(piece));
         if self.aside.len() >= self.pieces_max
@@ -469,7 +469,7 @@ impl<'s> View<'s> {
         self.at_hand.as_ref().is_some_and(|piece| !piece.bad.is_empty())
     }
 
-    /// Records the unreadable ones of the bytes from `offset` on, which are shown now.
+    /// Records which of the bytes from `offset` on, shown now, could not be read.
     fn note_unreadable(&mut self, offset: u64, bytes: usize) {
         let Some(Piece { bad, .. }) = &self.at_hand else { return };
         let end = offset + bytes as u64;
@@ -481,7 +481,7 @@ impl<'s> View<'s> {
     }
 }
 
-/// The cost of a jump from one place of a source to another: uncached pages, or even another window.
+/// The cost of a jump between two places of a source: uncached pages, or another window.
 fn jump_fuel(from: u64, to: u64) -> u64 {
     match from.abs_diff(to) {
         0..JUMP_BYTES_MIN => 0,
@@ -506,7 +506,7 @@ fn read_by_sectors(source: &dyn Source, from: u64, buffer: &mut [u8], bad: &mut 
     }
 }
 
-/// Whether all of `buffer` could be read.
+/// Returns whether all of `buffer` could be read.
 fn fill(source: &dyn Source, offset: u64, buffer: &mut [u8]) -> bool {
     let filled: io::Result<usize> = read_full_at(source, offset, buffer);
     filled.is_ok_and(|bytes| bytes == buffer.len())

@@ -1,4 +1,4 @@
-//! The reports of a run: on each stride while it lasts, and on the whole at the end.
+//! Reports of a run: on each stride as it ends, and on the whole at the end.
 
 use std::io;
 use std::ops::Range;
@@ -14,15 +14,15 @@ use crate::view::View;
 
 /// Receives the carved files.
 pub trait Keep: Sync {
-    /// A file was found; `view` shows its bytes. Called by many threads at once, in no order;
-    /// each file once.
+    /// Takes a file; `view` shows its bytes. Many threads call this at once, in no order, once for
+    /// each file.
     ///
     /// # Errors
-    /// An error that ends the run: a full disk.
+    /// An error that ends the run, such as a full disk.
     fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()>;
 
-    /// A stride is done: all files in it that are whole have been given to `keep`. Called for one
-    /// stride after the other, in their order.
+    /// A stride is done: `keep` has been given all of its whole files. Called for one stride after
+    /// the other, in their order.
     ///
     /// # Errors
     /// An error that ends the run.
@@ -37,32 +37,32 @@ pub trait Keep: Sync {
 pub struct Stride<'a> {
     /// The part, in bytes of the source.
     pub range: Range<u64>,
-    /// The files with a known end, those of unwanted types too.
+    /// The files with a known end, including those of unwanted types.
     pub whole: &'a [Carved],
     /// Broken files that begin here.
     pub broken: &'a [BrokenFile],
-    /// Ranges of it that could not be read.
+    /// The ranges in it that could not be read.
     pub unreadable: &'a [Range<u64>],
-    /// Its ranges that were examined less closely, because there were too many candidates.
+    /// The ranges in it that were examined less closely, because there were too many candidates.
     pub skimmed: &'a [SkimmedRange],
-    /// The alignment of the files of all strides until now.
+    /// The alignment of the files of all strides so far.
     pub alignment: Alignment,
-    /// Where it is a part of a stride with very many candidates, and not the last one.
+    /// Set if this is a part of a stride with very many candidates, and not the last one.
     pub midway: Option<Midway>,
-    /// The length of the carved ranges, and how much of it is done, in bytes.
+    /// The length of the carved ranges in bytes, and how much of it is done.
     pub total_bytes: u64,
     /// See `total_bytes`.
     pub done_bytes: u64,
 }
 
-/// An undecided file: it broke, and its rest has not been searched for; or its end is known (then
-/// `sure` and `at` are its length), but it lies where another broken file may continue, and may be a
-/// part of that.
+/// An undecided file. Either it broke, and its rest has not been searched for; or its end is known
+/// (then `sure` and `at` are its length), but it lies where another broken file may continue, and
+/// may be a part of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenFile {
     /// Its offset in the source.
     pub offset: u64,
-    /// The first of the types of its format, which identifies the format.
+    /// The first type of its format, which identifies the format.
     pub format: &'static str,
     /// Its apparent type.
     pub kind: Kind,
@@ -70,9 +70,9 @@ pub struct BrokenFile {
     pub sure: u64,
     /// See [`Verdict::Broken`](crate::Verdict::Broken).
     pub at: u64,
-    /// Whether its end is known, and it is perhaps a part of another.
+    /// Whether its end is known and it may be a part of another file.
     pub is_whole: bool,
-    /// Why it breaks; or, if its end is known, the part of it that was not read: empty for none.
+    /// Why it breaks. If its end is known: the part of it that was not read, or empty.
     pub reason: String,
 }
 
@@ -98,22 +98,22 @@ pub struct Summary {
     pub unreadable: Vec<Range<u64>>,
     /// Whether it was stopped before its end.
     pub stopped: bool,
-    /// Everything before this offset is done.
+    /// All bytes before this offset are done.
     pub position: u64,
     /// The size of the blocks in which files are aligned, in bytes.
     pub block_bytes: u64,
     /// The engine that searched for signatures.
     pub engine: String,
-    /// How many signatures it searched for, and the time it took to prepare.
+    /// The number of signatures in that search, and the time to compile them.
     pub signatures: usize,
     /// See `signatures`.
     pub compile: Duration,
-    /// Threads.
+    /// The number of threads.
     pub workers: usize,
     /// The plan by which the source was read for signatures; `None` if nothing was searched.
     pub plan: Option<Plan>,
-    /// Time of all threads in reading, in searching, validating and mending, and in keeping; by
-    /// [`Stage`].
+    /// The time of all threads for reading, for searching, validating and mending, and for keeping;
+    /// by [`Stage`].
     pub stages: [StageLoad; 3],
 }
 
@@ -148,7 +148,7 @@ impl Summary {
     }
 }
 
-/// The time of all threads together, in nanoseconds, without that of the search.
+/// The time of all threads together in nanoseconds, without the search.
 #[derive(Default)]
 pub(super) struct Times {
     pub(super) work_ns: AtomicU64,

@@ -1,10 +1,10 @@
-//! A second look at candidates for which the usual fuel of a stride did not suffice.
+//! A second look at candidates for which a stride's usual fuel did not suffice.
 //!
-//! An attacker who puts thousands of headers before a file has spent that fuel when it is the file's
-//! turn. So the remaining candidates share fuel of their own by *place*: candidates of one format
-//! within 64 KiB form a group, all groups get the same amount, and so do all members of a group, first
-//! little, then more and more. Headers before a place take nothing from it; to hide a file they must
-//! surround it, and then that place is listed.
+//! An attacker who puts thousands of headers before a file uses up that fuel before the file's
+//! turn. So the remaining candidates share separate fuel by *place*: the candidates of one format
+//! within 64 KiB form a group. All groups get the same amount, and so do all members of a group,
+//! little at first and more in each round. Headers before a place take nothing from it. To hide a
+//! file they must surround it, and then that place is listed.
 
 use super::candidates::Candidate;
 use super::judge::{Attempt, Judge, Judgement};
@@ -14,19 +14,19 @@ use crate::view::View;
 
 /// Fuel of each candidate in the first round, in bytes.
 const FUEL_BYTES_MIN: u64 = 2 << 10;
-/// So many times as much fuel in each round as in the one before.
+/// Each round has this many times the fuel of the one before.
 const GROWTH: u64 = 8;
-/// A round spends at most the remaining fuel divided by this, so that a crowded group cannot end the
-/// look at all others.
+/// A round spends at most the remaining fuel divided by this, so that a crowded group cannot use up
+/// what the others need.
 const ROUND_SHARE: u64 = 2;
 /// A candidate is read again only with this many times the fuel of its last read.
 const GAIN_MIN: u64 = 2;
 
-/// A candidate that has not come to an end.
+/// A candidate that could not be read to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) candidate: Candidate,
-    /// The most fuel that it had, in bytes.
+    /// The most fuel that it has had, in bytes.
     pub(super) fuel_bytes: u64,
 }
 
@@ -34,8 +34,8 @@ pub(super) struct Waiting {
 type Group = Vec<Waiting>;
 
 impl Judge<'_> {
-    /// Looks again at those that wait, with `fuel_bytes` for all of them. Returns those that wait
-    /// still, in order, with the number of those of their group before them.
+    /// Looks again at the waiting candidates, with `fuel_bytes` for all of them. Returns those that
+    /// still wait, in order, each with the number of members of its group before it.
     pub(super) fn look_again(
         &self,
         view: &mut View<'_>,
@@ -75,7 +75,7 @@ impl Judge<'_> {
         left
     }
 
-    /// Reads one to its end, whatever that costs.
+    /// Reads a candidate to its end at any cost.
     pub(super) fn read_all(
         &self,
         view: &mut View<'_>,
@@ -89,7 +89,8 @@ impl Judge<'_> {
         }
     }
 
-    /// One candidate with so much fuel, if that is more than it had. Returns it if it still waits.
+    /// Reads a candidate with this much fuel, if that is enough more than it had. Returns it if it
+    /// still waits.
     fn once_more(
         &self,
         view: &mut View<'_>,

@@ -1,15 +1,16 @@
-//! The fuel that the candidates of a stride may use together.
+//! The fuel that the candidates of a stride share.
 
 use super::STRIDE_BYTES;
 
-/// Fuel of a candidate in each of the attempts at it, in bytes.
+/// Fuel of a candidate in each attempt, in bytes.
 pub(super) const FUEL_BYTES: [u64; 4] = [64 << 10, 64 << 20, 1 << 30, u64::MAX];
-/// Fuel of all candidates of a stride in attempts of a kind; at least what one of them gets.
+/// Fuel of all candidates of a stride in each kind of attempt; at least as much as one of them
+/// gets.
 const STRIDE_FUEL_BYTES: u64 = 256 << 20;
-/// The minimum cost of a candidate: to examine it, and to remember it.
+/// The least cost of a candidate: for examining and remembering it.
 pub(super) const CANDIDATE_BYTES: u64 = 64;
-/// Fuel for the second look at those of a stride for which that did not suffice; of a part of a
-/// stride, by its share of the bytes.
+/// Fuel of a stride's second look at candidates for which the first did not suffice. A part of a
+/// stride gets its share by bytes.
 const AGAIN_BYTES: u64 = 512 << 20;
 /// The number of candidates without fuel whose first bytes are kept.
 const GIVEN_UP_MAX: u32 = 256;
@@ -25,26 +26,26 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// That of a stride that was not begun.
+    /// The allowance of a stride that has not begun.
     pub(super) const WHOLE: Allowance = Allowance {
         fuel_bytes: [STRIDE_FUEL_BYTES, 2 * STRIDE_FUEL_BYTES, FUEL_BYTES[2], FUEL_BYTES[3]],
         given_up: GIVEN_UP_MAX,
     };
 
-    /// The fuel of an attempt for a candidate.
+    /// Returns the fuel of a candidate in an attempt.
     pub(super) fn of(&self, attempt: usize) -> u64 {
         FUEL_BYTES[attempt].min(self.fuel_bytes[attempt])
     }
 
-    /// Subtracts the cost of an attempt. A candidate that used all of it without coming to an end gets
-    /// no further attempt.
+    /// Subtracts the cost of an attempt. A candidate that used all its fuel without coming to an
+    /// end gets no further attempt.
     pub(super) fn pay(&mut self, attempt: usize, bytes: u64) {
         let is_last = attempt + 1 == FUEL_BYTES.len();
         let left = self.fuel_bytes[attempt].saturating_sub(bytes.max(CANDIDATE_BYTES));
         self.fuel_bytes[attempt] = if is_last { 0 } else { left };
     }
 
-    /// Whether the beginning of one more is kept for which nothing is left.
+    /// Returns whether the first bytes of one more candidate without fuel are kept.
     pub(super) fn keeps_one_more(&mut self) -> bool {
         let keeps = self.given_up > 0;
         self.given_up = self.given_up.saturating_sub(1);
@@ -52,7 +53,8 @@ impl Allowance {
     }
 }
 
-/// Fuel for the second look at the candidates of `bytes` bytes, which are all of a stride or a part.
+/// Returns the fuel of the second look at the candidates of `bytes` bytes, a stride or a part of
+/// one.
 pub(super) fn again_bytes(bytes: u64, is_whole: bool) -> u64 {
     if is_whole { AGAIN_BYTES } else { AGAIN_BYTES / STRIDE_BYTES * bytes }
 }

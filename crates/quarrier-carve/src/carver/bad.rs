@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The number of ranges that are remembered: a source with more is hardly readable at all.
+/// The most ranges to remember: a source with more is hardly readable at all.
 const RANGES_MAX: usize = 1 << 16;
 
-/// Ranges that could not be read: where each starts, and its end. They do not touch.
+/// Ranges that could not be read: the end of each by its start. They do not touch.
 #[derive(Debug, Default)]
 pub(super) struct Bad(BTreeMap<u64, u64>);
 
 impl Bad {
-    /// The first of them that has bytes of `range`.
+    /// Returns the first range that overlaps `range`.
     pub(super) fn within(&self, range: Range<u64>) -> Option<Range<u64>> {
         let before = self.0.range(..=range.start).next_back();
         let mut near = before.into_iter().chain(self.0.range(range.clone()));
         near.find(|(_, end)| **end > range.start).map(|(start, end)| *start..*end)
     }
 
-    /// Adds a range that touches none after it, unless there are too many; returns whether it did.
+    /// Adds a range that touches none after it, unless there are too many. Returns whether it did.
     pub(super) fn add(&mut self, range: Range<u64>) -> bool {
         if let Some((_, end)) = self.0.range_mut(..=range.start).next_back()
             && *end >= range.start

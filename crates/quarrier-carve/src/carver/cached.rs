@@ -1,6 +1,6 @@
-//! A cache of blocks read lately, for sources without windows: validators and menders come back many times to
-//! the same block, and a compressed image should unpack it once. It also remembers ranges that could not be read,
-//! because a disk tries a bad sector for seconds each time.
+//! A cache of recently read blocks, for sources without windows: validators and menders come back
+//! to the same block many times, and a compressed image should be unpacked once. It also remembers
+//! ranges that could not be read, because a disk tries a bad sector for seconds each time.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,10 +14,10 @@ use quarrier_core::sync::lock;
 use super::bad::Bad;
 use super::room;
 
-/// How much a view fetches at once.
+/// The bytes that a view fetches at once.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// A source with the blocks that were read last and the ranges that could not be read.
+/// A source with its recently read blocks and its unreadable ranges.
 pub(super) struct CachedSource<'s> {
     source: &'s dyn Source,
     shows_windows: bool,
@@ -28,7 +28,7 @@ pub(super) struct CachedSource<'s> {
 
 #[derive(Default)]
 struct Blocks {
-    /// Each with the number of the read that used it last.
+    /// Each block with the number of the read that used it last.
     held: HashMap<u64, (u64, Arc<[u8]>)>,
     reads: u64,
 }
@@ -42,8 +42,8 @@ impl<'s> CachedSource<'s> {
         CachedSource { source, shows_windows, blocks_max, blocks, bad }
     }
 
-    /// A block, with zeros at unreadable ranges; `None` if the source ends within it, or not all of its
-    /// unreadable ranges are remembered.
+    /// Returns a block, with zeros in unreadable ranges; `None` if the source ends within it, or if
+    /// some of its unreadable ranges could not be remembered.
     fn block(&self, number: u64) -> Option<Arc<[u8]>> {
         if let Some(block) = self.blocks().get(number) {
             return Some(block);
@@ -69,8 +69,8 @@ impl<'s> CachedSource<'s> {
         start..self.length().min(start + BLOCK_BYTES)
     }
 
-    /// Reads the ranges not known to be bad sector by sector, and remembers the bad ones; zeros stand
-    /// for these. Returns whether all are remembered.
+    /// Reads sector by sector what is not known to be bad, and remembers the sectors that fail; bad
+    /// ones become zeros. Returns whether all of them are remembered.
     fn read_around(&self, start: u64, bytes: &mut [u8]) -> bool {
         let mut at = start;
         for sector in bytes.chunks_mut(self.sector_bytes().max(1)) {
@@ -94,7 +94,7 @@ impl<'s> CachedSource<'s> {
         true
     }
 
-    /// How many of `bytes` bytes from `offset` on precede an unreadable one.
+    /// Returns how many of `bytes` bytes from `offset` on come before an unreadable one.
     fn good(&self, offset: u64, bytes: usize) -> io::Result<usize> {
         match self.bad().within(offset..offset.saturating_add(bytes as u64)) {
             None => Ok(bytes),
@@ -107,8 +107,8 @@ impl<'s> CachedSource<'s> {
         }
     }
 
-    /// Reads the good part of `buffer` from the source itself; after a failure, finds the unreadable
-    /// ranges.
+    /// Reads the readable start of `buffer` from the source itself. If that fails, it finds the
+    /// unreadable ranges first.
     fn read_directly(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let good = self.good(offset, buffer.len())?;
         match self.source.read_at(offset, &mut buffer[..good]) {
@@ -204,7 +204,7 @@ mod tests {
     use quarrier_core::source::Memory;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Counts reads, and how often the unreadable byte was requested.
+    /// Counts reads, and requests of the unreadable byte.
     struct Counting<'b> {
         bytes: Memory<&'b [u8]>,
         read: AtomicU64,
@@ -277,7 +277,7 @@ mod tests {
                 {
                     assert!(look(wrong).is_err());
                 }
-                // Others take its place meanwhile.
+                // Other blocks replace it in the cache.
                 assert!(look(0..2 << 20).is_ok());
             }
             let asked = source.asked.load(Ordering::Relaxed);

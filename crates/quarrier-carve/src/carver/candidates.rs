@@ -1,4 +1,4 @@
-//! Where files may begin: one search for the signatures of all formats.
+//! Finds the places where files may begin, by one search for the signatures of all formats.
 
 use std::ops::{ControlFlow, Range};
 
@@ -11,7 +11,7 @@ use super::Carver;
 use crate::error::{Error, Result};
 use crate::format::Format;
 
-/// The bytes of an in-memory source that are searched at once.
+/// Bytes of an in-memory source per search.
 const WINDOW_BYTES: usize = 16 << 20;
 
 /// A place where a file may begin.
@@ -19,7 +19,7 @@ const WINDOW_BYTES: usize = 16 << 20;
 pub(super) struct Candidate {
     /// Its offset in the source.
     pub(super) offset: u64,
-    /// Its format, by its place in the carver's list.
+    /// Its format, as an index into the carver's list.
     pub(super) format: u32,
 }
 
@@ -34,9 +34,9 @@ pub(super) struct Signatures {
 
 /// The result of a search for candidates.
 pub(super) struct Looked {
-    /// In order, each once.
+    /// In order, without duplicates.
     pub(super) candidates: Vec<Candidate>,
-    /// Everything before this offset was looked at.
+    /// The search covered everything before this offset.
     pub(super) until: u64,
     pub(super) run: Run,
 }
@@ -68,7 +68,7 @@ impl Signatures {
         self.searcher.engine_name()
     }
 
-    /// Searches `range` for candidates whose signature begins there, with this many workers.
+    /// Searches for candidates whose signature begins in `range`, with this many workers.
     pub(super) fn look(
         &self,
         source: &dyn Source,
@@ -96,7 +96,8 @@ impl Signatures {
         });
         let seen = range.start..range.end.saturating_add(self.length_bytes_max - 1);
         let seen = seen.start..seen.end.min(source.length());
-        // SAFETY: a searcher compares bytes, and the sink looks at none.
+        // SAFETY: a searcher compares bytes and makes no `str` of them, and the sink reads only the
+        // findings.
         let promise = unsafe { AsData::promised() };
         let mut pipeline = Pipeline::new(source).range(seen).workers(workers).stop(carver.stop);
         pipeline = pipeline.show_changing(promise);

@@ -1,19 +1,19 @@
-//! Whether a whole file is a part of another, judged by the bytes just before it: fragmented documents
-//! leave their pictures and archives behind, each of them whole.
+//! Decides whether a whole file is a part of another, by the bytes right before it: fragmented
+//! documents leave behind their pictures and archives, each of them whole.
 
 use super::resolve::SECTOR_BYTES;
 use crate::view::{Extent, View};
 
 /// The bytes before a file that are examined.
 const BEFORE_BYTES: u64 = 32;
-/// A length of fewer bytes may stand anywhere by chance.
+/// A smaller number before a file may equal its length by chance.
 const LENGTH_BYTES_MIN: u64 = 256;
 /// The theme of a workbook: a record of this type, with 20 bytes before the archive.
 const THEME: [u8; 2] = [0x96, 0x08];
 const THEME_BYTES: usize = 20;
 
-/// Whether the file of `length` bytes at `offset` is enclosed in another. Files of their own begin
-/// at sectors.
+/// Returns whether the file of `length` bytes at `offset` is enclosed in another. Separate files
+/// begin at sectors.
 pub(super) fn is_enclosed(view: &mut View<'_>, offset: u64, length: u64) -> bool {
     if offset.is_multiple_of(SECTOR_BYTES) || offset < BEFORE_BYTES {
         return false;
@@ -26,12 +26,13 @@ pub(super) fn is_enclosed(view: &mut View<'_>, offset: u64, length: u64) -> bool
         || is_thumbnail(before, length)
 }
 
-/// A stream of a PDF.
+/// Whether a stream of a PDF begins.
 fn is_stream(before: &[u8]) -> bool {
     before.ends_with(b"stream\n") || before.ends_with(b"stream\r\n")
 }
 
-/// Its length stands right before it, as records of documents and chunks of films have it.
+/// Whether the file's length stands right before it, as in records of documents and chunks of
+/// films.
 fn is_told(before: &[u8], length: u64) -> bool {
     let Some(told) = before.last_chunk::<4>() else { return false };
     let told = [u32::from_le_bytes(*told), u32::from_be_bytes(*told)].map(u64::from);
@@ -44,7 +45,7 @@ fn is_theme(before: &[u8], length: u64) -> bool {
     record[..2] == THEME && bytes == (length + THEME_BYTES as u64 - 4) && record[4..6] == THEME
 }
 
-/// The thumbnail of a picture by Photoshop: its length, 24 bits a pixel, one plane.
+/// Whether this begins a thumbnail by Photoshop: its length, 24 bits per pixel, one plane.
 fn is_thumbnail(before: &[u8], length: u64) -> bool {
     before.strip_suffix(&[0, 24, 0, 1]).is_some_and(|before| is_told(before, length))
 }

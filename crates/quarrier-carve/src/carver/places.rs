@@ -1,9 +1,10 @@
-//! Precedence if there is not enough for all: the first of every place, then the second.
+//! Precedence if there is not enough for all: first the first candidate of every place, then the
+//! second of each.
 
 /// The size of a place, whose candidates share what they get.
 pub(super) const PLACE_BYTES: u64 = 64 << 10;
 
-/// Which of the things at `offsets`, which are in order, are among the `most` that come first.
+/// Returns which of the ascending `offsets` are among the first `most` in that precedence.
 pub(super) fn first_of_places(offsets: &[u64], most: usize) -> Vec<bool> {
     if offsets.len() <= most {
         return vec![true; offsets.len()];

@@ -1,39 +1,39 @@
-//! The division of the memory that a carver may use.
+//! The division of a carver's memory.
 //!
 //! ```text
-//! 1/4  what is broken, until all is read
+//! 1/4  broken files, until all is read
 //! 1/4  candidates of the strides under way
-//! 1/8  what was read lately of a source without windows
-//! 3/8  strides that are read, and windows: by thread
+//! 1/8  recently read blocks of a source without windows
+//! 3/8  strides being read, and windows: by thread
 //! ```
 
 use super::STRIDE_BYTES;
 use crate::view::{WINDOW_BYTES, WINDOWS_MAX};
 
-/// Broken files that are remembered, and candidates of the strides under way.
+/// The most broken files, and the most candidates of the strides under way, to remember.
 const REMEMBERED_MAX: usize = 1 << 20;
-/// The maximum memory of one of them, with all of its results, in bytes.
+/// The most memory for one of them with all of its results, in bytes.
 const REMEMBERED_BYTES: u64 = 256;
 const BLOCKS_MAX: u64 = 64;
 
-/// The number of broken files that are remembered; the same for candidates.
+/// Returns the most broken files to remember; the same for candidates.
 pub(super) fn remembered_max(memory_bytes: u64) -> usize {
     let fit = memory_bytes / 4 / REMEMBERED_BYTES;
     usize::try_from(fit).map_or(REMEMBERED_MAX, |fit| fit.clamp(1, REMEMBERED_MAX))
 }
 
-/// The number of blocks that are cached of a source without windows.
+/// Returns the most blocks to cache of a source without windows.
 pub(super) fn blocks_max(memory_bytes: u64, block_bytes: u64) -> usize {
     (memory_bytes / 8 / block_bytes).clamp(1, BLOCKS_MAX) as usize
 }
 
-/// Threads for which there is room.
+/// Returns the most threads.
 pub(super) fn workers_max(memory_bytes: u64) -> usize {
     let fit = of_workers(memory_bytes) / (STRIDE_BYTES + WINDOW_BYTES);
     usize::try_from(fit).map_or(usize::MAX, |fit| fit.max(1))
 }
 
-/// The number of windows that each thread may have.
+/// Returns the most windows of each thread.
 pub(super) fn windows_max(memory_bytes: u64, workers: usize) -> usize {
     let bytes = (of_workers(memory_bytes) / workers.max(1) as u64).saturating_sub(STRIDE_BYTES);
     usize::try_from(bytes / WINDOW_BYTES).map_or(WINDOWS_MAX, |fit| fit.clamp(1, WINDOWS_MAX))

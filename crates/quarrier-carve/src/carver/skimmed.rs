@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-/// Places that are nearer to each other than this are one range, as long as there are few ranges.
+/// Places closer together than this form one range, as long as there are few ranges.
 const GAP_BYTES: u64 = 64 << 10;
-/// The number of ranges listed for a reason. Beyond that, close ranges are joined.
+/// The most ranges listed for a reason. Beyond that, close ranges are joined.
 const RANGES_MAX: usize = 4096;
 
 /// Why a place was examined less closely.
@@ -13,7 +13,8 @@ const RANGES_MAX: usize = 4096;
 pub enum Skimming {
     /// There were too many candidates close together to read all of them to an end.
     Crowded,
-    /// So many files are broken that the rest of these was not searched for, or they were dropped.
+    /// So many files are broken that the rest of these was not searched for, or that these were
+    /// dropped.
     Broken,
     /// There were too many broken files to remember these.
     Forgotten,
@@ -22,11 +23,11 @@ pub enum Skimming {
 }
 
 impl Skimming {
-    /// All there are.
+    /// All reasons.
     pub const ALL: [Skimming; 4] =
         [Skimming::Crowded, Skimming::Broken, Skimming::Forgotten, Skimming::Overlapping];
 
-    /// As reports write it.
+    /// The words in reports.
     pub fn in_words(self) -> &'static str {
         match self {
             Skimming::Crowded => "too many places where a file may begin, close together",
@@ -41,18 +42,18 @@ impl Skimming {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkimmedRange {
-    /// In bytes of the source: from the first possible start of a file to after the last one.
+    /// In bytes of the source, from the first possible start of a file to the end of the last one.
     pub range: Range<u64>,
     /// The types that may begin there, in order.
     pub types: Vec<&'static str>,
-    /// At how many places.
+    /// The number of places.
     pub places: u64,
-    /// Why.
+    /// The reason.
     pub reason: Skimming,
 }
 
 impl SkimmedRange {
-    /// A range as it was noted before.
+    /// Makes a range that a journal had.
     pub(crate) fn noted(range: Range<u64>, types: Vec<&'static str>, places: u64) -> Self {
         SkimmedRange { range, types, places, reason: Skimming::Crowded }
     }
@@ -69,7 +70,7 @@ impl SkimmedRange {
     }
 }
 
-/// Ranges of one reason, in order.
+/// Ranges with one reason, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Skimmed {
     reason: Skimming,
@@ -82,12 +83,12 @@ impl Skimmed {
         Skimmed { reason, ranges: Vec::new(), gap_bytes: GAP_BYTES }
     }
 
-    /// Adds a place after all others, or at the last, where a file of type `kind` may begin.
+    /// Adds a place where a file of type `kind` may begin; it must not be before the last one.
     pub(super) fn add(&mut self, offset: u64, kind: &'static str) {
         self.add_range(offset..offset.saturating_add(1), kind);
     }
 
-    /// Adds a range of a file of type `kind`, after all others.
+    /// Adds a range where a file of type `kind` may begin; it must not be before the last one.
     pub(super) fn add_range(&mut self, range: Range<u64>, kind: &'static str) {
         self.append(SkimmedRange { range, types: vec![kind], places: 1, reason: self.reason });
     }

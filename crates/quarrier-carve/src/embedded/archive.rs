@@ -9,7 +9,7 @@ use super::reader::Reader;
 use crate::format::zip::{Packing, members};
 use crate::view::View;
 
-/// Hands on each member of the archive that `view` shows.
+/// Passes on each member of the archive in `view`.
 pub(super) fn walk(walker: &mut Walker<'_>, view: &mut View<'_>, depth: usize) {
     members(view, &mut |view, member| {
         let raw = Reader::range(view, member.data.start, member.data.end);

@@ -1,11 +1,10 @@
 //! Files inside files: compressed members of archives.
 //!
-//! An archive that was carved is unpacked member by member, and each member is shown to the
-//! validators: those that one of them knows are handed on with the way that leads to them,
-//! `zip!word/media/image1.png`. Names are data, for the report; nobody may use them as paths.
-//! One member at a time is in memory; tapes (tar) are read as they stream by. Archives in archives
-//! are followed to a bounded depth, and all together may not give more than a bounded number of
-//! bytes, so that a bomb costs no more than that.
+//! A carved archive is unpacked member by member, and validators see each member. Recognised
+//! members are passed on with the way to them, `zip!word/media/image1.png`. Names are data for the
+//! report; nobody may use them as paths. Only one member at a time is in memory; tapes (tar) are
+//! read as a stream. Archives in archives are followed to a bounded depth, and all of them together
+//! may yield only a bounded number of bytes, so that a bomb costs no more than that.
 
 mod archive;
 mod reader;
@@ -22,19 +21,19 @@ use crate::view::{Extent, View};
 
 use reader::Reader;
 
-/// How much is unpacked.
+/// Limits of unpacking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The depth of nested archives: with 1 only the members of the outermost are examined.
     pub depth_max: usize,
-    /// Larger members are skipped, in bytes; each level uses this much memory.
+    /// Larger members are skipped, in bytes. Each level of nesting uses this much memory.
     pub member_bytes_max: u64,
     /// The maximum size of all members of all levels together, in bytes.
     pub unpacked_bytes_max: u64,
     /// The maximum size of all members together, as a multiple of the length of the archive; 64 MiB are
     /// always allowed.
     pub ratio_max: u64,
-    /// Members of all levels together.
+    /// The most members of all levels together.
     pub members_max: u64,
 }
 
@@ -50,38 +49,38 @@ impl Default for Limits {
     }
 }
 
-/// Something inside an archive.
+/// A member of an archive.
 #[derive(Debug)]
 pub struct Inside<'i> {
-    /// The type of the outermost archive and the names that lead from there, joined by `!`. Signs
-    /// that are no text are escaped. Never a path of a file system.
+    /// The type of the outermost archive and the names that lead from there, joined by `!`. Control
+    /// characters and bytes that are no text are escaped. Never use it as a path of a file system.
     pub path: &'i str,
     /// Its contents.
     pub content: Content<'i>,
 }
 
-/// The contents of an archive.
+/// The contents of a member.
 #[derive(Debug)]
 pub enum Content<'i> {
     /// A file with a known end.
     File {
-        /// Type and ending.
+        /// Its type and extension.
         kind: Kind,
-        /// All of it.
+        /// All of its bytes.
         bytes: &'i [u8],
-        /// The part that its validator did not read; empty for none.
+        /// The part that its validator did not read, or empty.
         not_read: &'i str,
     },
     /// Something that was skipped.
     Skipped {
-        /// Why, in a few words.
+        /// The reason, in a few words.
         reason: &'i str,
     },
 }
 
-/// Bytes that are unpacked whatever the ratio.
+/// These bytes are unpacked whatever the ratio.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
-/// As much of a name as is shown, in bytes.
+/// The most bytes of a name that are shown.
 const NAME_BYTES_MAX: usize = 1024;
 
 /// Whether files of this type are unpacked.
@@ -108,7 +107,7 @@ pub fn walk(kind: &str, view: &mut View<'_>, limits: &Limits, take: &mut dyn FnM
     walker.archive(kind, view, 1);
 }
 
-/// On the way through an archive.
+/// The state of the way through an archive.
 struct Walker<'w> {
     limits: Limits,
     left_bytes: u64,
@@ -131,12 +130,12 @@ impl Walker<'_> {
         }
     }
 
-    /// Whether more may be unpacked.
+    /// Returns whether the limits allow more.
     fn may_go_on(&self) -> bool {
         self.left_bytes > 0 && self.left_members > 0
     }
 
-    /// Takes up a member: its bytes come from `reader`. Returns whether to go on.
+    /// Handles a member whose bytes `reader` gives. Returns whether to continue.
     fn member(&mut self, name: &[u8], reader: &mut dyn Read, depth: usize) -> bool {
         let before = self.path.len();
         self.path.push('!');
@@ -150,7 +149,7 @@ impl Walker<'_> {
         self.may_go_on()
     }
 
-    /// Counts bytes that were unpacked and not looked at. Returns whether to go on.
+    /// Counts bytes that were unpacked and not examined. Returns whether to continue.
     fn pass(&mut self, bytes: u64) -> bool {
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
         self.may_go_on()
@@ -189,7 +188,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Reads from `reader` until there are `most` bytes, or no more. Whether that was possible.
+    /// Reads from `reader` until there are `most` bytes or no more. Returns whether that was
+    /// possible.
     fn fill(&mut self, reader: &mut dyn Read, bytes: &mut Vec<u8>, most: u64) -> bool {
         let had = bytes.len() as u64;
         let result = reader.take(most.saturating_sub(had)).read_to_end(bytes);
@@ -197,13 +197,13 @@ impl Walker<'_> {
         result.is_ok()
     }
 
-    /// Says that what `path` leads to was not looked at.
+    /// Reports that the member at `path` was not examined.
     fn skip(&mut self, reason: &str) {
         (self.take)(Inside { path: &self.path, content: Content::Skipped { reason } });
     }
 }
 
-/// The validators' result for bytes that begin a file: its type, its length, the unread part.
+/// Asks the validators for a file at the start of `bytes`: its type, its length, the unread part.
 fn recognised(bytes: &[u8]) -> Option<(Kind, usize, String)> {
     let source = Memory::new("member", bytes);
     let mut view = View::new(&source);
@@ -220,7 +220,7 @@ fn recognised(bytes: &[u8]) -> Option<(Kind, usize, String)> {
     None
 }
 
-/// The name that a gzip file says it had.
+/// Returns the original name in a gzip file's header.
 fn gz_name(view: &mut View<'_>) -> Vec<u8> {
     let named = view.byte(3).is_some_and(|flags| flags & (4 | 8) == 8);
     let end = if named { view.find(10..10 + NAME_BYTES_MAX as u64, &[0]) } else { None };

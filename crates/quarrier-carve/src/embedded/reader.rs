@@ -1,10 +1,10 @@
-//! A view as something that is read from front to back.
+//! Reads a view from front to back.
 
 use std::io::{BufRead, Read, Result};
 
 use crate::view::View;
 
-/// Bytes that are shown at once.
+/// Bytes per read of the view.
 const RUN_BYTES: usize = 64 << 10;
 
 /// Reads a range of a view.
@@ -15,13 +15,13 @@ pub(super) struct Reader<'r, 's> {
 }
 
 impl<'r, 's> Reader<'r, 's> {
-    /// All bytes of `view`.
+    /// Reads all bytes of `view`.
     pub(super) fn all(view: &'r mut View<'s>) -> Self {
         let end = view.length();
         Reader { view, at: 0, end }
     }
 
-    /// The bytes from `at` to `end` of `view`.
+    /// Reads the bytes from `at` to `end` of `view`.
     pub(super) fn range(view: &'r mut View<'s>, at: u64, end: u64) -> Self {
         Reader { view, at, end }
     }

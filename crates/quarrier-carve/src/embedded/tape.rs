@@ -1,4 +1,4 @@
-//! Entries of tapes (tar), read as they stream by.
+//! Entries of tapes (tar), read as a stream.
 //!
 //! POSIX.1-2017, *pax*; GNU's long names.
 
@@ -7,11 +7,11 @@ use std::io::{ErrorKind, Read, copy, sink};
 use super::Walker;
 use crate::format::tar::header::{BLOCK_BYTES, content_bytes, is_header};
 
-/// A name that stands in an entry of its own is not longer than this.
+/// The longest name in an entry of its own.
 const LONG_NAME_BYTES_MAX: u64 = 64 << 10;
 
-/// Hands on each file of the tape that `tape` reads, from where it stands to its end. Where it
-/// is broken nothing more comes.
+/// Passes on each file of the tape in `tape`, from the current position to its end, or to the first
+/// invalid header.
 pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, depth: usize) {
     let mut name: Option<Vec<u8>> = None;
     let mut size: Option<u64> = None;
@@ -37,7 +37,7 @@ pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, depth: usize) {
             _ => name = None,
         }
         let left = content.limit();
-        // To the next header, which stands at a multiple of 512.
+        // The next header is at a multiple of 512.
         let padding = bytes.wrapping_neg() % BLOCK_BYTES as u64;
         let rest = left.saturating_add(padding);
         let passed = copy(&mut tape.take(rest), &mut sink());
@@ -56,7 +56,7 @@ fn read_exact(tape: &mut dyn Read, block: &mut [u8]) -> bool {
     }
 }
 
-/// The content of an entry that says something of the next one, up to its end or a zero.
+/// Reads the content of an entry that describes the next one, up to its end or a zero byte.
 fn short(content: &mut dyn Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = content.take(LONG_NAME_BYTES_MAX).read_to_end(&mut bytes);
@@ -65,7 +65,7 @@ fn short(content: &mut dyn Read) -> Vec<u8> {
     bytes
 }
 
-/// The value of a record, `LENGTH KEY=VALUE` and a new line.
+/// Finds the value of a record, `LENGTH KEY=VALUE` and a new line.
 fn pax<'r>(mut records: &'r [u8], wanted: &[u8]) -> Option<&'r [u8]> {
     loop {
         let space = records.iter().position(|byte| *byte == b' ')?;
@@ -79,7 +79,7 @@ fn pax<'r>(mut records: &'r [u8], wanted: &[u8]) -> Option<&'r [u8]> {
     }
 }
 
-/// The name in a header: prefix and name.
+/// Joins the prefix and the name in a header.
 fn header_name(header: &[u8; BLOCK_BYTES]) -> Vec<u8> {
     let text = |field: &[u8]| {
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());

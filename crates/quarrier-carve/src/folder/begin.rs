@@ -1,4 +1,4 @@
-//! Begins a folder, or resumes one that was begun before.
+//! Begins a folder, or resumes an earlier one.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,13 +19,13 @@ use super::{Folder, Inner, REPORT, identity};
 use crate::carver::{Begun, Carver};
 use crate::error::{Error, Result};
 
-/// How often, and with which pauses, a journal that another process has locked is tried.
+/// How often, and with which pauses, to try a journal that another process has locked.
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// The state of the folder that a run wants to resume.
 pub enum Resumed {
-    /// Go on: give this to [`Carver::resume`].
+    /// Continue: give this to [`Carver::resume`].
     Begun(Box<Folder>, Box<Begun>),
     /// Nothing is left to do.
     Finished,
@@ -33,7 +33,7 @@ pub enum Resumed {
 
 impl Folder {
     /// Begins in `path`, which must be empty or missing. `settings` describes the run, in any form:
-    /// only a run with the same ones can resume.
+    /// only a run with the same settings can resume.
     ///
     /// # Errors
     /// [`Error::Folder`] if it is not empty, [`Error::Keep`] with the operating system's error.
@@ -50,11 +50,11 @@ impl Folder {
         begun(place, source, settings).map_err(Error::Keep)
     }
 
-    /// Goes on in `path`, or begins there where nothing was begun. `carver` knows the formats.
+    /// Resumes in `path`, or begins there if nothing was begun. `carver` knows the formats.
     ///
     /// # Errors
-    /// As [`create`](Folder::create); [`Error::Folder`] where another source was carved, or with
-    /// other settings, or where another process is at it.
+    /// As [`create`](Folder::create); [`Error::Folder`] if the earlier run had another source or
+    /// other settings, or if another process works on the folder.
     pub fn resume(
         path: &Path,
         source: &dyn Source,
@@ -90,7 +90,8 @@ impl Folder {
                 let folder = with(place, source, journal, known).map_err(Error::Keep)?;
                 Ok(Resumed::Begun(Box::new(folder), Box::new(begun)))
             }
-            // Killed before it had begun: only a folder without anything else is taken.
+            // The earlier run was killed before it had begun. The folder is accepted only if it has
+            // nothing else.
             None if names.len() == 1 => {
                 begun(place, source, settings).map(anew).map_err(Error::Keep)
             }
@@ -101,8 +102,7 @@ impl Folder {
     }
 }
 
-/// Locks the journal. A process that was killed holds its lock until it is gone, which may take a
-/// moment.
+/// Locks the journal. A killed process holds its lock until it has gone, which may take a moment.
 fn is_locked_soon(file: &std::fs::File) -> bool {
     for _ in 0..LOCK_TRIES {
         if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
@@ -136,7 +136,7 @@ fn with(
     Ok(Folder { place, source_name: source.name().to_string(), inner, annotate: None })
 }
 
-/// The source and the settings.
+/// Describes the source and the settings.
 fn header(source: &dyn Source, settings: &str) -> String {
     json!({
         "quarrier": env!("CARGO_PKG_VERSION"),

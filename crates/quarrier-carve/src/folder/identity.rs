@@ -1,15 +1,15 @@
-//! Whether a source is the one that an earlier run read.
+//! Recognises the source of an earlier run.
 
 use quarrier_core::hex;
 use quarrier_core::source::{Source, read_full_at};
 use sha2::{Digest, Sha256};
 
-/// Places that are compared, and the bytes at each.
+/// The number of places to compare, and the bytes at each.
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 16 << 10;
 
-/// The SHA-256 of some of the source: its first and last bytes, and places between. What cannot be
-/// read counts as zeros.
+/// The SHA-256 of parts of the source: its first and last bytes, and places between. Unreadable
+/// bytes count as zeros.
 pub(super) fn samples(source: &dyn Source) -> String {
     let length = source.length();
     let mut hash = Sha256::new();

@@ -1,4 +1,4 @@
-//! An index of the rows, a few bytes each: the rows themselves are in the journal.
+//! An index of the rows with a few bytes for each; the rows themselves are in the journal.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,12 +6,12 @@ use super::Row;
 use super::journal::Line;
 use crate::carved::Carved;
 
-/// The rows of all files, to be put in order.
+/// The rows of all files, which are sorted at the end.
 #[derive(Default)]
 pub(super) struct Index {
-    /// Numbers of types, as they came.
+    /// Numbers of types, in the order of their appearance.
     kinds: HashMap<String, u32>,
-    /// Offset, number inside the archive there, type, and where the journal has the row.
+    /// Offset, number inside the archive there, type, and the row's place in the journal.
     entries: Vec<(u64, u32, u32, Line)>,
     /// Offset and type of files whose writing has begun.
     claimed: HashSet<(u64, u32)>,
@@ -23,7 +23,8 @@ impl Index {
         self.entries.push((row.offset, row.number(), kind, line));
     }
 
-    /// Whether this file is the first of its type at its offset: the others would have its name.
+    /// Returns whether this file is the first of its type at its offset: another one would have its
+    /// name.
     pub(super) fn claim(&mut self, carved: &Carved) -> bool {
         let kind = self.number_of(&carved.kind);
         self.claimed.insert((carved.offset(), kind))
@@ -38,7 +39,7 @@ impl Index {
         number
     }
 
-    /// All of them by offset, and by the name of their type where that is the same.
+    /// All rows by offset, and by the name of their type at the same offset.
     pub(super) fn sorted(&mut self) -> Vec<Line> {
         let mut names: Vec<&String> = self.kinds.keys().collect();
         names.sort();

@@ -18,22 +18,22 @@ pub struct Inside {
 /// The skipped members of archives.
 #[derive(Debug, Clone)]
 pub struct Skipped {
-    /// How many members.
+    /// The number of members.
     pub count: u64,
-    /// The archive of the first of them, in the order of the source: its offset, in bytes.
+    /// The archive of the first of them, in the order of the source, as an offset in bytes.
     pub offset: u64,
-    /// The place of the first one, and why it was skipped.
+    /// The place of the first one, and the reason.
     pub first: String,
 }
 
 impl Skipped {
-    /// One line for people.
+    /// Describes them in one line for people.
     pub fn in_words(&self) -> String {
         let members = if self.count == 1 { "member" } else { "members" };
         format!("{} {members} of archives were not looked at; {}", self.count, self.first)
     }
 
-    /// Adds what another archive has.
+    /// Adds those of another archive.
     pub fn add(sum: &mut Option<Skipped>, more: Skipped) {
         match sum {
             None => *sum = Some(more),
@@ -49,8 +49,8 @@ impl Skipped {
 }
 
 impl Inside {
-    /// Looks for files of `types`, by default all, with this many threads at once (0: one per CPU),
-    /// which share half of `memory_bytes`.
+    /// Looks for files of `types` (by default all) with this many threads (0: one per CPU), which
+    /// share half of `memory_bytes`.
     pub fn new(types: Option<Vec<String>>, memory_bytes: u64, workers: usize) -> Self {
         let mut limits = Limits::default();
         let levels = (planned_workers(workers) * limits.depth_max) as u64;
@@ -59,16 +59,16 @@ impl Inside {
         Inside { limits, types }
     }
 
-    /// Whether files of this type are written.
+    /// Whether to write files of this type.
     pub fn wants(&self, kind: &str) -> bool {
         self.types.as_ref().is_none_or(|types| types.iter().any(|one| one == kind))
     }
 
-    /// Passes the members of the archive `outer` of the source `source_name` to `write`, and the rows
-    /// that it returns to `rows`.
+    /// Passes the members of the archive `outer` of the source `source_name` to `write`, and the
+    /// rows that it returns to `rows`.
     ///
     /// # Errors
-    /// The error of `write`; `rows` has the rows written before.
+    /// The error of `write`; `rows` has received the rows written before.
     pub fn take(
         &self,
         source_name: &str,

@@ -1,4 +1,4 @@
-//! The journal of a run, line by line, so that another can resume after a crash.
+//! The journal of a run, line by line, from which another run can resume after a crash.
 //!
 //! ```text
 //! LINE   = SUM ' ' LETTER ' ' JSON '\n'     SUM: 16 digits of the SHA-256 of what follows it
@@ -9,8 +9,8 @@
 //! S {…}  the stride is done: everything before `position` /
 //! ```
 //!
-//! Lines are only appended. Reading ends at the first that is not what its sum says, and at the
-//! last that is no `W` or `B`: a stride that was not noted to its end was not done.
+//! Lines are only appended. Reading ends before the first line with a wrong sum, and drops `W` and
+//! `B` lines at the end: a stride without its last line was not done.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -29,7 +29,7 @@ use crate::carver::{
 use crate::view::Extent;
 
 const SUM_DIGITS: usize = 16;
-/// Before the JSON of a line: sum, blank, letter, blank.
+/// Bytes before the JSON of a line: sum, blank, letter, blank.
 const BEFORE: usize = SUM_DIGITS + 3;
 
 /// The place of a line's JSON in the journal.
@@ -45,23 +45,23 @@ pub(super) struct Journal {
     end: u64,
 }
 
-/// The contents of a journal, up to its last good line.
+/// The contents of a journal up to its last valid line.
 pub(super) struct JournalContents {
     pub(super) header: String,
     pub(super) begun: Begun,
-    /// Files that were written: the path, and where the row is.
+    /// Files that were written: their paths, and the places of their rows.
     pub(super) files: Vec<(String, Line)>,
 }
 
 impl Journal {
-    /// A new one in an empty file.
+    /// Begins a journal in an empty file.
     pub(super) fn new(file: File, header: &str) -> io::Result<Self> {
         let mut journal = Journal { file, end: 0 };
         journal.append(line_of('H', header))?;
         Ok(journal)
     }
 
-    /// Appends after the good part of `file`; `None` if not even the header is good.
+    /// Appends after the valid part of `file`; `None` if not even the header is valid.
     pub(super) fn open(
         file: File,
         carver: &Carver<'_>,
@@ -71,7 +71,7 @@ impl Journal {
         Ok(Some((Journal { file, end }, contents)))
     }
 
-    /// Notes a file by its row; returns where the row is.
+    /// Records a file by its row; returns the row's place.
     pub(super) fn file(&mut self, row: &str) -> io::Result<Line> {
         let offset = self.end + BEFORE as u64;
         self.append(line_of('F', row))?;
@@ -110,14 +110,14 @@ impl Journal {
         self.append(text)
     }
 
-    /// The JSON at `line`.
+    /// Reads the JSON at `line`.
     pub(super) fn text(&self, line: Line) -> io::Result<Vec<u8>> {
         let mut text = vec![0; line.bytes as usize];
         self.file.read_exact_at(&mut text, line.offset)?;
         Ok(text)
     }
 
-    /// The row at `line`.
+    /// Reads the row at `line`.
     pub(super) fn row(&self, line: Line) -> io::Result<Row> {
         let text = String::from_utf8(self.text(line)?).ok();
         text.and_then(|text| Row::from_json(&text))
@@ -128,7 +128,7 @@ impl Journal {
         let written = self.file.write_all_at(text.as_bytes(), self.end);
         match written {
             Ok(()) => self.end += text.len() as u64,
-            // Bytes after the end would be taken for torn.
+            // Otherwise bytes after the end would look like a torn line.
             Err(_) => drop(self.file.set_len(self.end)),
         }
         written
@@ -144,7 +144,7 @@ fn sum_of(text: &[u8]) -> String {
     hex::encode(&Sha256::digest(text)[..SUM_DIGITS / 2])
 }
 
-/// Everything that is good, and where that ends.
+/// Reads all valid lines. Returns them and their end.
 fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(JournalContents, u64)>> {
     let mut reader = BufReader::new(file);
     reader.seek(SeekFrom::Start(0))?;
@@ -182,7 +182,7 @@ fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(JournalContents,
     Ok(contents.map(|contents| (contents, end)))
 }
 
-/// Letter and JSON of a line, if its sum is right.
+/// Returns the letter and the JSON of a line, if its sum is right.
 fn checked(line: &[u8]) -> Option<(char, &str)> {
     let text = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
     let (sum, rest) = text.split_at_checked(SUM_DIGITS)?;
@@ -195,7 +195,7 @@ fn checked(line: &[u8]) -> Option<(char, &str)> {
     letters.next().filter(|_| letters.next().is_none()).map(|letter| (letter, json))
 }
 
-/// Reads a line after the header.
+/// Handles a line after the header.
 fn take(
     contents: &mut JournalContents,
     stride: &mut Begun,
@@ -207,7 +207,8 @@ fn take(
     let value: Value = serde_json::from_str(json).ok()?;
     match letter {
         'F' => {
-            // Bytes were written for it before, so what follows of a stride is a new attempt.
+            // A stride's lines follow those of its files: lines before this one are of an attempt that
+            // was cut short.
             *stride = Begun::default();
             contents.files.push((value.get("path")?.as_str()?.to_string(), place));
         }

@@ -1,4 +1,4 @@
-//! The folder as the operating system has it: descriptors, and names that are no paths.
+//! The folder in the operating system: descriptors, and names without separators.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,27 +18,27 @@ use sha2::{Digest, Sha256};
 
 use super::Row;
 
-/// The folder inside that is there until all is done.
+/// The subfolder that exists until the run is finished.
 pub(super) const STATE: &str = ".carving";
-/// Names in it.
+/// Names of files in it.
 pub(super) const JOURNAL: &str = "journal";
 pub(super) const RESERVE: &str = "reserve";
 
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// The folder; everything in it is named from its descriptors.
+/// The folder; everything in it is reached from its descriptors.
 pub(super) struct Place {
     root: OwnedFd,
     state: OwnedFd,
-    /// The folder of each type, once it is needed.
+    /// The folder of each type, opened at its first use.
     kinds: Mutex<HashMap<String, Arc<OwnedFd>>>,
     parts: AtomicU64,
 }
 
 impl Place {
-    /// Opens the folder at `path`; makes it if it is not there. The user's own path to it may
-    /// lead over links.
+    /// Opens the folder at `path`, and makes it if it is missing. The path itself is the user's,
+    /// and may contain links.
     pub(super) fn root(path: &Path) -> io::Result<OwnedFd> {
         let open = || openat(CWD, path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
         match open() {
@@ -50,7 +50,7 @@ impl Place {
         }
     }
 
-    /// The names in an open folder.
+    /// Lists the names in an open folder.
     pub(super) fn names(folder: impl AsFd) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(folder)? {
@@ -62,13 +62,13 @@ impl Place {
         Ok(names)
     }
 
-    /// The place in `root`, where [`STATE`] is made if it is not there.
+    /// Makes the place in `root`, with [`STATE`] if that is missing.
     pub(super) fn new(root: OwnedFd) -> io::Result<Self> {
         let state = open_or_make(&root, STATE)?;
         Ok(Place { root, state, kinds: Mutex::default(), parts: AtomicU64::new(0) })
     }
 
-    /// Opens a file of [`STATE`] that must be there.
+    /// Opens an existing file of [`STATE`].
     pub(super) fn open_in_state(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = openat(&self.state, name, flags, Mode::empty())?;
@@ -76,7 +76,7 @@ impl Place {
         Ok(File::from(file))
     }
 
-    /// Makes a file in [`STATE`] anew.
+    /// Makes a new file in [`STATE`], replacing an old one.
     pub(super) fn create_in_state(&self, name: &str) -> io::Result<File> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -106,7 +106,7 @@ impl Place {
         Ok(())
     }
 
-    /// Removes [`STATE`] with all in it.
+    /// Removes [`STATE`] with all its contents.
     pub(super) fn remove_state(&self) {
         let names = Self::names(&self.state).unwrap_or_default();
         for name in names.iter().filter(|name| *name != JOURNAL) {
@@ -116,7 +116,7 @@ impl Place {
         let _ = unlinkat(&self.root, STATE, AtFlags::REMOVEDIR);
     }
 
-    /// Writes `kind/name`: it appears, or is replaced, when `fill` has written all of it.
+    /// Writes `kind/name`. The file appears, or is replaced, when `fill` has written all of it.
     pub(super) fn write<T>(
         &self,
         kind: &str,
@@ -128,7 +128,7 @@ impl Place {
         self.write_to(folder.as_fd(), name, fill)
     }
 
-    /// Writes a report beside the folders of types.
+    /// Writes a report next to the folders of types.
     pub(super) fn write_report(
         &self,
         name: &str,
@@ -156,7 +156,7 @@ impl Place {
         match written {
             Ok((value, ())) => Ok(value),
             Err(error) => {
-                // Its bytes go back to the disk at once.
+                // The disk gets the room back at once.
                 let _ = file.set_len(0);
                 self.remove_in_state(&part);
                 Err(error)
@@ -164,20 +164,20 @@ impl Place {
         }
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     pub(super) fn remove(&self, kind: &str, name: &str) {
         if let (Ok(folder), Ok(())) = (self.kind(kind), check_is_name(name)) {
             let _ = unlinkat(&*folder, name, AtFlags::empty());
         }
     }
 
-    /// Whether the row's file is there with the row's length and hash.
+    /// Returns whether the row's file exists with the row's length and hash.
     pub(super) fn holds(&self, row: &Row) -> bool {
         let found = row.path.split_once('/').and_then(|(kind, name)| self.read(kind, name).ok());
         found.is_some_and(|(length, sha256)| length == row.length && sha256 == row.sha256)
     }
 
-    /// Length and hash of a file.
+    /// Returns the length and hash of a file.
     fn read(&self, kind: &str, name: &str) -> io::Result<(u64, String)> {
         let folder = self.kind(kind)?;
         check_is_name(name)?;
@@ -214,10 +214,10 @@ impl Place {
     }
 }
 
-/// Writes a new file into a folder that a run has finished, such as its case file.
+/// Writes a new file, such as a case file, into a folder that a run has finished.
 ///
 /// # Errors
-/// The operating system's error, also if the file exists; nothing is left of it then.
+/// The operating system's error, also if the file exists. Nothing is left of the file then.
 pub fn write_new(
     folder: &Path,
     name: &str,
@@ -250,7 +250,7 @@ fn check_is_file(file: impl AsFd, name: &str) -> io::Result<()> {
     }
 }
 
-/// Refuses what would lead elsewhere: types may come from signatures that a user wrote.
+/// Refuses names that would lead elsewhere: types may come from signatures that a user wrote.
 fn check_is_name(name: &str) -> io::Result<()> {
     let is_name = !name.is_empty()
         && !name.starts_with('.')

@@ -1,14 +1,14 @@
-//! Room on the disk for the reports: on a disk that is full they still can be written.
+//! Reserves room for the reports, so that they can be written to a full disk.
 
 use std::fs::File;
 use std::io;
 
 use super::place::{Place, RESERVE};
 
-/// How much the reserve grows at once.
+/// The reserve grows by at least this.
 const STEP_BYTES: u64 = 256 << 10;
 
-/// A file with as many bytes as the reports will need.
+/// A file of as many bytes as the reports will need.
 pub(super) struct Reserve {
     file: File,
     needed_bytes: u64,
@@ -24,12 +24,12 @@ impl Reserve {
     /// Makes room for `bytes` more.
     ///
     /// # Errors
-    /// When the disk has no room for them.
+    /// The disk has no room for them.
     pub(super) fn grow(&mut self, bytes: u64) -> io::Result<()> {
         self.needed_bytes += bytes;
         if self.needed_bytes > self.held_bytes {
             let wanted = self.needed_bytes + STEP_BYTES;
-            // If there is no room for the step, there may still be enough for the need.
+            // The disk may not have room for the whole step, but for what is needed.
             hold(&self.file, wanted)
                 .map(|()| self.held_bytes = wanted)
                 .or_else(|_| hold(&self.file, self.needed_bytes))?;
@@ -38,7 +38,7 @@ impl Reserve {
         Ok(())
     }
 
-    /// Gives the room back.
+    /// Gives back the room.
     pub(super) fn release(&mut self, place: &Place) {
         let _ = self.file.set_len(0);
         place.remove_in_state(RESERVE);
@@ -46,7 +46,7 @@ impl Reserve {
     }
 }
 
-/// Has the file system keep `bytes` for `file`; does nothing if it cannot.
+/// Lets the file system reserve `bytes` for `file`; does nothing if it cannot.
 #[cfg(target_os = "linux")]
 fn hold(file: &File, bytes: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
@@ -56,7 +56,7 @@ fn hold(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Has the file system keep `bytes` for `file`; does nothing if it cannot.
+/// Lets the file system reserve `bytes` for `file`; does nothing if it cannot.
 #[cfg(not(target_os = "linux"))]
 fn hold(_: &File, _: u64) -> io::Result<()> {
     Ok(())

@@ -1,25 +1,25 @@
-//! Tags, as HTML and XML have them.
+//! Tags of HTML and XML.
 
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// The longest tag, comment or the like that is read, in bytes.
+/// The longest tag, comment or the like to read, in bytes.
 const TAG_BYTES_MAX: usize = 32 << 10;
 const COMMENT_BYTES_MAX: u64 = 4 << 20;
 
-/// The kind of markup that begins at a `<`.
+/// The kind of markup that a `<` begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tag {
     /// `<name …>`; whether it closes itself.
     Open(Vec<u8>, bool),
     /// `</name>`.
     Close(Vec<u8>),
-    /// A declaration, with its word: `DOCTYPE`.
+    /// A declaration, with its name: `DOCTYPE`.
     Declaration(Vec<u8>),
-    /// A comment, an instruction, a section of characters.
+    /// A comment, an instruction, a CDATA section.
     Other,
 }
 
-/// The tag that begins at `at`, and the place after it.
+/// Reads the tag that begins at `at`; returns it and its end.
 pub(crate) fn tag(view: &mut View<'_>, at: u64) -> Option<(Tag, u64)> {
     for (begin, end) in [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")] {
         if view.is_at(at, begin.as_bytes()) {
@@ -45,8 +45,8 @@ pub(crate) fn tag(view: &mut View<'_>, at: u64) -> Option<(Tag, u64)> {
     None
 }
 
-/// The length of the tag at the start of `bytes`: `>` in quotes does not end it. `Err` with the number
-/// of bytes after which it is clear that it is not a tag.
+/// Returns the length of the tag at the start of `bytes`: a `>` in quotes does not end it. `Err`
+/// with the number of bytes after which it is certain that it is no tag.
 fn tag_bytes(bytes: &[u8]) -> Result<usize, usize> {
     let mut quote = None;
     let mut depth = 0usize;
@@ -54,7 +54,7 @@ fn tag_bytes(bytes: &[u8]) -> Result<usize, usize> {
         match (quote, byte) {
             (Some(open), _) if open == *byte => quote = None,
             (Some(_), _) => {}
-            // An apostrophe in a word is not a quote.
+            // An apostrophe within a word is no quote.
             (None, b'"' | b'\'') if index > 0 && b"= \t\n".contains(&bytes[index - 1]) => {
                 quote = Some(*byte);
             }

@@ -1,4 +1,4 @@
-//! File formats: a folder each, with its signatures and its validator.
+//! File formats. Each has a folder with its signatures and its validator.
 
 pub mod asf;
 pub mod avi;
@@ -51,7 +51,7 @@ pub mod zst;
 use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
-/// All formats, in the order in which they are tried at one offset.
+/// All formats, in the order in which they are tried at an offset.
 pub static ALL: &[&dyn Format] = &[
     &asf::Asf,
     &avi::Avi,
@@ -98,18 +98,18 @@ pub static ALL: &[&dyn Format] = &[
     &zst::Zst,
 ];
 
-/// Bytes by which files of a format are found.
+/// A byte pattern by which files of a format are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
-    /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte. At least two whole bytes, and
-    /// rare ones: each occurrence is validated.
+    /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte. It needs at least two whole
+    /// bytes, and rare ones, since each occurrence is validated.
     pub hex: &'static str,
-    /// Where it stands in the file, in bytes from its start.
+    /// Its offset in the file, in bytes.
     pub at: u64,
 }
 
 impl Signature {
-    /// Whether it stands in a file that begins with `bytes`.
+    /// Whether a file that begins with `bytes` has it.
     pub fn stands_in(&self, bytes: &[u8]) -> bool {
         let Some(there) = usize::try_from(self.at).ok().and_then(|at| bytes.get(at..)) else {
             return false;
@@ -130,36 +130,36 @@ impl Signature {
 /// A validator's result for a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is a whole file of `length` bytes: read to its end, every checksum right. `kind` is one
-    /// of the format's [`kinds`](Format::kinds).
+    /// A whole file of `length` bytes: it was read to its end, and all checksums are right. `kind`
+    /// is one of the format's [`kinds`](Format::kinds).
     Whole {
         /// In bytes.
         length: u64,
-        /// Type and ending.
+        /// Its type and extension.
         kind: Kind,
     },
-    /// Its structure leads to its end and every checksum of the structure is right, but some of its
-    /// contents were not read: they are encrypted, packed by an unknown method, or need more memory
-    /// than a validator may have. So nobody can call it whole.
+    /// Its structure leads to its end, and all checksums of the structure are right, but some of
+    /// its contents were not read: they are encrypted, compressed by an unknown method, or need
+    /// more memory than a validator may use. So nobody can call it whole.
     Unread {
         /// In bytes.
         length: u64,
-        /// Type and ending.
+        /// Its type and extension.
         kind: Kind,
         /// The unread part, and why: `"encrypted members were not read"`.
         reason: String,
     },
-    /// It begins as a file of the format does, and breaks.
+    /// It begins as a file of the format, and breaks.
     Broken {
-        /// Type and extension, as far as they are known.
+        /// Its type and extension, as far as they are known.
         kind: Kind,
-        /// The bytes before this one belong to the file for certain: a checksum or a decoder has
-        /// seen them. 0 where only the header could be read.
+        /// All bytes before this one belong to the file for certain: a checksum or a decoder has
+        /// covered them. 0 if only the header could be read.
         sure: u64,
-        /// The byte of the file at which it was found to be broken; at least `sure`, at most the length
-        /// of the view. The cause may lie before.
+        /// The byte of the file at which the break was detected; at least `sure`, at most the
+        /// length of the view. Its cause may lie before.
         at: u64,
-        /// Why, in a few words: `"CRC of IDAT"`.
+        /// The reason, in a few words: `"CRC of IDAT"`.
         reason: String,
     },
     /// Not a file of this format.
@@ -175,7 +175,7 @@ impl Verdict {
         }
     }
 
-    /// Length and type of a file with a known end, and its unread part: `""` for none.
+    /// The length and type of a file with a known end, and its unread part, or `""`.
     pub(crate) fn end(&self) -> Option<(u64, Kind, &str)> {
         match self {
             Verdict::Whole { length, kind } => Some((*length, *kind, "")),
@@ -184,7 +184,7 @@ impl Verdict {
         }
     }
 
-    /// [`Whole`](Verdict::Whole), or [`Unread`](Verdict::Unread) where something was `not_read`.
+    /// Makes [`Whole`](Verdict::Whole), or [`Unread`](Verdict::Unread) if something was `not_read`.
     pub(crate) fn ended(length: u64, kind: Kind, not_read: &str) -> Self {
         match not_read {
             "" => Verdict::Whole { length, kind },
@@ -192,17 +192,17 @@ impl Verdict {
         }
     }
 
-    /// Broken at `at`, or at the end of `view` if that comes first.
+    /// Makes a file that breaks at `at`, or at the end of `view` if that comes first.
     pub(crate) fn broken(view: &View<'_>, kind: Kind, sure: u64, at: u64, reason: &str) -> Self {
         let at = at.min(view.length());
         Verdict::Broken { kind, sure: sure.min(at), at, reason: reason.to_string() }
     }
 }
 
-/// A type as reports and folders name it, and the ending of file names.
+/// A type's name in reports and folders, and the extension of its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kind {
-    /// As `--types` names it: `"jpg"`.
+    /// The name for `--types`: `"jpg"`.
     pub name: &'static str,
     /// Without a dot: `"jpg"`.
     pub extension: &'static str,
@@ -224,15 +224,15 @@ pub trait Format: Send + Sync {
     /// The types that it distinguishes, the most general first.
     fn kinds(&self) -> &[Kind];
 
-    /// How its files begin.
+    /// The patterns in its files.
     fn signatures(&self) -> &[Signature];
 
-    /// Reads the candidate that begins at byte 0 of `view`. The view goes on to the end of the
-    /// source: most of it is not of the file.
+    /// Reads the candidate that begins at byte 0 of `view`. The view extends to the end of the
+    /// source, most of which does not belong to the file.
     fn validate(&self, view: &mut View<'_>) -> Verdict;
 
-    /// Whether it has few marks of its own and is easily mistaken (text, streams of frames). Of two
-    /// overlapping files, the one that is not weak is believed.
+    /// Whether it has few marks of its own and is easily mistaken (text, streams of frames). If two
+    /// files overlap, the one that is not weak wins.
     fn is_weak(&self) -> bool {
         false
     }

@@ -1,28 +1,28 @@
-//! Finds foreign bytes in a picture with unpacked pixels: text, noise, zeros that begin and end at
-//! borders of sectors, and data suddenly rougher than all of the picture before. Nothing else shows
-//! that such a picture is fragmented or was overwritten in part.
+//! Finds foreign bytes in a picture with uncompressed pixels: text, noise, zeros that begin and end
+//! at sectors, and data that are suddenly rougher than all of the picture before. Nothing else
+//! shows that such a picture is fragmented or partly overwritten.
 
 use std::ops::Range;
 
 use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
-/// Sectors of text or noise, in a row, that are not of a picture.
+/// So many consecutive sectors of text or noise do not belong to a picture.
 const SECTORS: u32 = 2;
-/// Sectors that must be rougher, and sectors that must be known before.
+/// How many sectors must be rougher, and how many must precede them.
 const ROUGH_SECTORS: u32 = 4;
-/// By how much they must be rougher: in halves of the earlier roughness, plus this much.
+/// By how much they must be rougher: in halves of the earlier roughness, plus a constant.
 const ROUGH_MARGIN: (u32, u32) = (3, 16 * SECTOR_BYTES as u32);
-/// So much of the first of them must be rougher, too.
+/// The first bytes of the first of them must be rougher, too.
 const FIRST_BYTES: usize = 64;
-/// The least difference of noise to its left and upper neighbours; random data has 85.
+/// The least difference of noise to its left and upper neighbours; random data have 85.
 const NOISE_ROUGH_MIN: u32 = 65 * SECTOR_BYTES as u32;
-/// Random data has a χ² of 255 ± 23 over the values of a byte; this is the sum of squares of their
-/// numbers in a sector that gives 420.
+/// Random data have a χ² of 255 ± 23 over byte values. This is the sum of squared counts in a
+/// sector with a χ² of 420.
 const NOISE_SQUARES_MAX: u32 = (420 + 512) * 2;
-/// Spaces that a sector of text has at least: words have less than thirty letters.
+/// The least spaces in a sector of text: words have fewer than thirty letters.
 const SPACES_MIN: usize = 16;
-/// Farther above is not looked.
+/// Pixels further above are not compared.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
 /// The layout of pixels.
@@ -30,37 +30,37 @@ const ROW_BYTES_MAX: u64 = 1 << 20;
 pub(super) struct Pixels {
     /// In bytes of the file.
     pub(super) range: Range<u64>,
-    /// From one row to the next, in bytes.
+    /// The distance of rows in bytes.
     pub(super) row_bytes: u64,
     /// The size of one pixel.
     pub(super) pixel_bits: u64,
 }
 
-/// The measures of a sector.
+/// Measurements of a sector.
 struct Sector {
     at: u64,
     is_zero: bool,
     is_text: bool,
     is_noise: bool,
-    /// The sum of differences to the pixels above and to those on the left.
+    /// The sums of the differences to the pixels above and to those on the left.
     rough: [u32; 2],
-    /// The same of its first bytes, as if all were so.
+    /// The same for its first bytes, scaled to a sector.
     rough_first: [u32; 2],
 }
 
-/// The first byte of the file, at the start of a sector, from which foreign data lie among `pixels`.
-/// Sectors are those of the file: fragments begin there.
+/// Returns the start of the sector from which on foreign data lie among `pixels`. Sectors are those
+/// of the file, where fragments begin.
 pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     let pixel_bytes = (pixels.pixel_bits / 8).max(1);
     let row_bytes = pixels.row_bytes.clamp(pixel_bytes, pixel_bytes.max(ROW_BYTES_MAX));
-    // Bytes of several pixels are rough wherever there is anything.
+    // Bytes that hold several pixels are rough wherever the picture is not uniform.
     let is_deep = pixels.pixel_bits >= 8;
     let mut at = pixels.range.start.checked_add(row_bytes)?.next_multiple_of(SECTOR_BYTES);
     let mut run = Runs::default();
     let mut rough = Rough::default();
     let mut zeros = Zeros::default();
     while at.checked_add(SECTOR_BYTES)? <= pixels.range.end {
-        // A sector that cannot be read, for want of fuel, may be foreign.
+        // A sector that cannot be read for lack of fuel may be foreign.
         let Some(sector) = Sector::read(view, at, row_bytes, pixel_bytes) else { return Some(at) };
         let found = run.take(&sector).or_else(|| rough.take(&sector).filter(|_| is_deep));
         if found.is_some() {
@@ -72,11 +72,11 @@ pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     zeros.end()
 }
 
-/// The sectors before a joint that represent a picture.
+/// The sectors before a joint that represent the picture.
 const KNOWN_SECTORS: u64 = 16;
 
 /// Whether the picture continues at byte `joint`: the data after it resemble their upper and left
-/// neighbours as much as the data shortly before did.
+/// neighbours as much as the data shortly before it do.
 pub(super) fn go_on(view: &mut View<'_>, pixels: &Pixels, joint: u64) -> bool {
     let pixel_bytes = (pixels.pixel_bits / 8).max(1);
     let row_bytes = pixels.row_bytes.clamp(pixel_bytes, pixel_bytes.max(ROW_BYTES_MAX));
@@ -126,27 +126,26 @@ fn difference(one: &[u8], other: &[u8]) -> u32 {
     one.iter().zip(other).map(|(a, b)| u32::from(a.abs_diff(*b))).sum()
 }
 
-/// Whether every value is about as frequent as any other.
+/// Whether all values are about equally frequent.
 fn is_even(bytes: &[u8]) -> bool {
     let mut counts = [0u32; 256];
     bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
     counts.iter().map(|count| count * count).sum::<u32>() < NOISE_SQUARES_MAX
 }
 
-/// Whether half of it are letters and digits, next to one another.
+/// Whether more than half of the bytes are letters and digits next to each other.
 fn is_words(bytes: &[u8]) -> bool {
     let is_word = |pair: &&[u8]| pair.iter().all(u8::is_ascii_alphanumeric);
     bytes.windows(2).filter(is_word).count() * 2 > bytes.len()
 }
 
-/// Sectors of text or of noise that follow one another. A picture may be noise from beginning to
-/// end.
+/// Consecutive sectors of text or of noise. A picture may be noise from beginning to end.
 #[derive(Default)]
 struct Runs {
     text: u32,
     noise: u32,
     is_picture_seen: bool,
-    /// Where noise began that may be the picture.
+    /// The start of noise that may be the picture itself.
     noise_at: Option<u64>,
 }
 
@@ -166,13 +165,13 @@ impl Runs {
     }
 }
 
-/// Sectors rougher than all before.
+/// Consecutive sectors that are rougher than all before.
 #[derive(Default)]
 struct Rough {
-    /// The roughest before `pending`.
+    /// The greatest roughness before `pending`.
     most: [u32; 2],
     known: u32,
-    /// Sectors that are rougher, and the roughest of them.
+    /// The number of rougher sectors, and their greatest roughness.
     pending: u32,
     pending_most: [u32; 2],
 }
@@ -197,7 +196,7 @@ impl Rough {
     }
 }
 
-/// Zeros that begin and end where sectors do, in a picture that has no others.
+/// Zeros that begin and end at sectors, in a picture without other zeros.
 #[derive(Default)]
 struct Zeros {
     from: Option<u64>,
@@ -207,7 +206,7 @@ struct Zeros {
 }
 
 impl Zeros {
-    /// `None` where a byte cannot be read.
+    /// Returns `None` if a byte cannot be read.
     fn take(&mut self, view: &mut View<'_>, sector: &Sector) -> Option<()> {
         match self.from {
             None if sector.is_zero => {
@@ -235,13 +234,13 @@ impl Zeros {
     }
 
     fn end(self) -> Option<u64> {
-        // Zeros to the end of the picture need not end sharply.
+        // Zeros at the end of the picture need no sharp end.
         let last = self.from.filter(|_| self.is_sharp);
         self.found.or(last).filter(|_| !self.has_others)
     }
 }
 
-/// Whether hardly a byte is zero.
+/// Whether most bytes are not zero.
 fn is_loud(bytes: &[u8]) -> bool {
     bytes.iter().filter(|byte| **byte != 0).count() >= 5
 }

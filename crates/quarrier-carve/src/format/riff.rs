@@ -1,21 +1,20 @@
-//! Chunks as RIFF files have them: four letters, a length, bytes, and one more where the length
-//! is odd.
+//! Chunks of RIFF files: four letters, a length, bytes, and a padding byte if the length is odd.
 
 use crate::view::View;
 
-/// A chunk's letters and length, in bytes.
+/// Bytes of a chunk's letters and length.
 pub(super) const HEADER_BYTES: u64 = 8;
 
 /// The header of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunk {
     pub(super) name: [u8; 4],
-    /// Without header and padding, in bytes.
+    /// Its size without header and padding, in bytes.
     pub(super) bytes: u64,
 }
 
 impl Chunk {
-    /// The chunk whose header begins at `at`, if its name has valid characters.
+    /// Reads the chunk whose header begins at `at`, if its name has valid characters.
     pub(super) fn read(view: &mut View<'_>, at: u64) -> Option<Chunk> {
         let header = view.array::<8>(at)?;
         let [a, b, c, d, l0, l1, l2, l3] = header;
@@ -25,12 +24,12 @@ impl Chunk {
         is_name.then_some(Chunk { name, bytes })
     }
 
-    /// Where its bytes end if it begins at `at`.
+    /// The end of its bytes if it begins at `at`.
     pub(super) fn end(&self, at: u64) -> u64 {
         at.saturating_add(HEADER_BYTES).saturating_add(self.bytes)
     }
 
-    /// Where the next one begins.
+    /// The start of the next chunk.
     pub(super) fn next(&self, at: u64) -> u64 {
         self.end(at).saturating_add(self.bytes % 2)
     }

@@ -9,14 +9,14 @@ const SECTOR_BYTES: u64 = 512;
 /// White space after the end that belongs to a file.
 const SPACE_BYTES_MAX: u64 = 64;
 
-/// Whether a file may begin where the view does: where a sector does. Elsewhere there is too much
-/// that looks like it, in archives, documents and programs.
+/// Whether a file may begin at the start of the view: only at a sector. Elsewhere archives,
+/// documents and programs have too many bytes that look like it.
 pub(crate) fn may_begin(view: &View<'_>) -> bool {
     view.offset_of(0).is_some_and(|offset| offset.is_multiple_of(SECTOR_BYTES))
 }
 
-/// Whether marked-up text that does not end with `last` lies directly before the view: then the file
-/// that begins here lies within another one, and it is unclear which of them ends later.
+/// Whether marked-up text that does not end with `last` lies directly before the view. Then the
+/// file that begins here lies within another one, and it is unclear which of them ends later.
 pub(crate) fn interrupts(view: &View<'_>, last: &[u8]) -> bool {
     let Some(offset) = view.offset_of(0).filter(|offset| *offset >= SECTOR_BYTES) else {
         return false;
@@ -32,13 +32,13 @@ pub(crate) fn interrupts(view: &View<'_>, last: &[u8]) -> bool {
     is_markup && !end[end.len().saturating_sub(last.len())..].eq_ignore_ascii_case(last)
 }
 
-/// Whether text has such a byte, in whatever encoding of single bytes or UTF-8.
+/// Whether text has such a byte, in any single-byte encoding or UTF-8.
 pub(crate) fn is_text(byte: u8) -> bool {
     !matches!(byte, 0..=8 | 11 | 14..=26 | 28..=31 | 127 | 254 | 255)
 }
 
-/// The place after the white space at `at`; if there is more than allowed, only one line end belongs to
-/// the file.
+/// Returns the end of the white space at `at`; if there is more than allowed, only one line break
+/// belongs to the file.
 pub(crate) fn after_space(view: &mut View<'_>, at: u64) -> u64 {
     let mut end = at;
     while end < at + SPACE_BYTES_MAX {
@@ -54,7 +54,7 @@ pub(crate) fn after_space(view: &mut View<'_>, at: u64) -> u64 {
     }
 }
 
-/// The place of the first byte from `at` on that is no text, if there is one before `end`.
+/// Returns the place of the first byte from `at` on, before `end`, that is no text.
 pub(crate) fn no_text(view: &mut View<'_>, at: u64, end: u64) -> Option<u64> {
     let mut place = at;
     while place < end {

@@ -1,24 +1,25 @@
-//! Directories of TIFF: lists of entries, each with a few numbers or a reference to them. Other formats
-//! store facts about a picture in such directories, too, within a part of their own.
+//! TIFF directories: lists of entries, each with a few numbers or a reference to them. Other
+//! formats store data about a picture in such directories, too, within a part of their own.
 
 use crate::view::View;
 
-/// More entries are not a directory.
+/// The most entries of a directory.
 const ENTRIES_MAX: u64 = 4096;
 
-/// How numbers are written.
+/// The format of numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Order {
     is_big_endian: bool,
-    /// BigTIFF: places take 8 bytes.
+    /// BigTIFF: offsets take 8 bytes.
     is_wide: bool,
-    /// The place from which places are counted.
+    /// The place from which offsets count.
     base: u64,
 }
 
 impl Order {
-    /// Reads the header at `base`: the order, and the place of the first directory. That it is a
-    /// header is known; of the two bytes of its order, which are alike, the first may be damaged.
+    /// Reads the header at `base`: the byte order, and the offset of the first directory. The
+    /// caller knows that it is a header; the first of the two equal bytes of the order may be
+    /// damaged.
     pub(crate) fn read(view: &mut View<'_>, base: u64) -> Option<(Order, u64)> {
         let mark = view.array::<4>(base)?;
         let is_wide = mark[2] == 0x2B || mark[3] == 0x2B;
@@ -33,7 +34,7 @@ impl Order {
         number.map(u64::from)
     }
 
-    /// Four bytes at `at`.
+    /// Reads four bytes at `at`.
     pub(crate) fn u32(self, view: &mut View<'_>, at: u64) -> Option<u64> {
         let number = if self.is_big_endian { view.u32_be(at) } else { view.u32_le(at) };
         number.map(u64::from)
@@ -56,7 +57,7 @@ impl Order {
 pub(crate) struct Directory {
     pub(crate) at: u64,
     pub(crate) end: u64,
-    /// The place of the next one; 0 for none.
+    /// The offset of the next one; 0 if there is none.
     pub(crate) next: u64,
     pub(crate) entries: Vec<Entry>,
 }
@@ -65,7 +66,7 @@ pub(crate) struct Directory {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) tag: u16,
-    /// Bytes of each value.
+    /// Bytes per value.
     size: u64,
     pub(crate) count: u64,
     /// The place of its values.
@@ -73,7 +74,7 @@ pub(crate) struct Entry {
 }
 
 impl Directory {
-    /// `None` if it is invalid.
+    /// Returns `None` if it is invalid.
     pub(crate) fn read(view: &mut View<'_>, order: Order, at: u64) -> Option<Directory> {
         let (count, head, entry_bytes, place_bytes) = match order.is_wide {
             true => (order.u64(view, at)?, 8, 20, 8),
@@ -107,7 +108,7 @@ impl Directory {
             return None;
         }
         let end = at + head + count * entry_bytes;
-        // The last directory may lack the place of the next one.
+        // The last directory may lack the offset of a next one.
         let next = order.count(view, end).filter(|next| *next != 0);
         let next = next.map_or(0, |next| next.saturating_add(order.base));
         Some(Directory { at, end: (end + place_bytes).min(view.length()), next, entries })
@@ -119,12 +120,12 @@ impl Directory {
 }
 
 impl Entry {
-    /// Where its values end.
+    /// The end of its values.
     pub(crate) fn end(&self) -> Option<u64> {
         self.at.checked_add(self.count.checked_mul(self.size)?)
     }
 
-    /// One of its values, if it is an integer.
+    /// Returns one of its values, if it is an integer.
     pub(crate) fn number(&self, view: &mut View<'_>, order: Order, index: u64) -> Option<u64> {
         let at = self.at.checked_add(index.checked_mul(self.size)?)?;
         match self.size {

@@ -1,4 +1,4 @@
-//! An inflater that can be left at any byte of its input, and taken up again by copies of it.
+//! An inflater that can stop at any byte of its input; copies of it can continue from there.
 
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::{
@@ -6,7 +6,7 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-/// As far as a stream may refer back.
+/// The greatest distance of a back-reference.
 const WINDOW_BYTES: usize = 32 << 10;
 
 /// The state of a stream: 43 KiB.
@@ -18,7 +18,7 @@ pub(crate) struct Copyable {
     flags: u32,
 }
 
-/// How far an inflater came with its input.
+/// How an inflater used its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InflateStep {
     /// It used all of the input.
@@ -30,12 +30,12 @@ pub(crate) enum InflateStep {
 }
 
 impl Copyable {
-    /// For a stream without a header.
+    /// For streams without a header.
     pub(crate) fn new() -> Self {
         Self::with(TINFL_FLAG_HAS_MORE_INPUT)
     }
 
-    /// For a stream with the header of zlib, whose checksum is not verified.
+    /// For streams with a zlib header, whose checksum is not verified.
     pub(crate) fn zlib() -> Self {
         let flags = TINFL_FLAG_PARSE_ZLIB_HEADER | TINFL_FLAG_IGNORE_ADLER32;
         Self::with(TINFL_FLAG_HAS_MORE_INPUT | flags)
@@ -46,14 +46,14 @@ impl Copyable {
         Copyable { state, window: vec![0; WINDOW_BYTES], at: 0, flags }
     }
 
-    /// Becomes a copy of `other`, without allocating.
+    /// Becomes a copy of `other` without allocating.
     pub(crate) fn copy_from(&mut self, other: &Copyable) {
         self.state.clone_from(&other.state);
         self.window.copy_from_slice(&other.window);
         (self.at, self.flags) = (other.at, other.flags);
     }
 
-    /// Inflates `input`. `take` gets the output.
+    /// Inflates `input`, and passes the output to `take`.
     pub(crate) fn more(&mut self, input: &[u8], take: &mut dyn FnMut(&[u8])) -> InflateStep {
         let mut used = 0;
         loop {

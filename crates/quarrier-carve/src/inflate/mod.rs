@@ -1,4 +1,4 @@
-//! Deflate streams (RFC 1951): read as fast as can be, or so that one can be left at any byte.
+//! Deflate streams (RFC 1951): read as fast as possible, or in steps that can end at any byte.
 
 mod copyable;
 
@@ -10,18 +10,18 @@ use crate::view::View;
 
 pub(crate) use copyable::{Copyable, InflateStep};
 
-/// The output buffer; its last 32 KiB are still in a cache when they are needed again.
+/// The size of the output buffer; its last 32 KiB are still in a cache when they are needed again.
 const OUTPUT_BYTES: usize = 64 << 10;
-/// The input given to the decompressor at once.
+/// Bytes of input per call of the decompressor.
 const INPUT_BYTES: usize = 256 << 10;
-/// Bytes that are inflated for a byte of fuel.
+/// Inflated bytes per byte of fuel.
 const OUTPUT_PER_FUEL: u64 = 8;
 
-/// The cost of a new [`Inflater`] in bytes of fuel: if many candidates need one, that is most of the
-/// time.
+/// The cost of a new [`Inflater`] in bytes of fuel: if many candidates need one, it takes most of
+/// the time.
 pub(crate) const INFLATER_FUEL: u64 = 4 << 10;
 
-/// Inflates one stream after another. 110 KiB once it has inflated something.
+/// Inflates streams, one after the other. It takes 110 KiB once it has inflated something.
 pub(crate) struct Inflater {
     decompress: Decompress,
     output: Vec<u8>,
@@ -31,7 +31,7 @@ pub(crate) struct Inflater {
 /// Why a stream was not inflated to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// It is wrong at this byte, or shortly before.
+    /// It is invalid at this byte, or shortly before.
     At(u64),
     /// The receiver of the output refused more.
     Stopped,
@@ -53,8 +53,8 @@ impl Inflater {
         self.decompress.reset(self.is_zlib);
     }
 
-    /// Inflates more of the stream: `input`, until it is used up or the stream ends, which is
-    /// said with how much was used. `take` gets the output, and says whether it wants more.
+    /// Inflates more of the stream: `input`, until it is used up or the stream ends; returns how
+    /// much of it was used then. `take` gets the output, and returns whether it wants more.
     pub(crate) fn more(
         &mut self,
         input: &[u8],
@@ -83,8 +83,8 @@ impl Inflater {
         }
     }
 
-    /// Inflates the stream that begins at `range.start` of `view` and does not go beyond
-    /// `range.end`. Returns where it ends.
+    /// Inflates the stream that begins at `range.start` of `view` and ends at `range.end` at the
+    /// latest. Returns its end.
     pub(crate) fn all(
         &mut self,
         view: &mut View<'_>,
@@ -108,13 +108,13 @@ impl Inflater {
             view.spend(count / OUTPUT_PER_FUEL);
             match result {
                 Ok(Some(used)) => {
-                    // The members of an archive are far shorter than a read.
+                    // Members of an archive are much shorter than a read.
                     view.refund(given - used as u64);
                     return Ok(at + used as u64);
                 }
                 Ok(None) => at += given,
                 Err(Failed::At(used)) => {
-                    // The bytes after the fault were not examined.
+                    // The bytes after the fault were not read.
                     view.refund(given - used.min(given));
                     return Err(Failed::At(at + used));
                 }

@@ -1,14 +1,14 @@
-//! Recognises bytes of other files by their contents alone: formats without checksums have no other
+//! Recognises bytes of other files only by their contents: formats without checksums show no other
 //! sign of fragmentation.
 
-/// The unit that is examined: the smallest block of file systems.
+/// The unit of these checks: the smallest block of file systems.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// Random data has a χ² of 255 ± 23 over the 256 values of a byte; samples of sound, however loud,
-/// more than a thousand.
+/// Random data have a χ² of 255 ± 23 over byte values; samples of sound, however loud, have more
+/// than a thousand.
 const NOISE_CHI_SQUARE_MAX: f64 = 420.0;
 
-/// The place of the first sector of `block` in which there is nothing but text.
+/// Returns the place of the first sector of `block` that is all text.
 pub(crate) fn text_sector(block: &[u8]) -> Option<u64> {
     let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7E);
     let is_all =
@@ -17,7 +17,7 @@ pub(crate) fn text_sector(block: &[u8]) -> Option<u64> {
     Some(index as u64 * SECTOR_BYTES)
 }
 
-/// The place of the first `count` sectors in a row of `block` in which there is nothing but text.
+/// Returns the place of the first `count` consecutive sectors of `block` that are all text.
 pub(crate) fn text_sectors(block: &[u8], count: u64) -> Option<u64> {
     let mut at = 0;
     loop {
@@ -34,7 +34,7 @@ pub(crate) fn text_sectors(block: &[u8], count: u64) -> Option<u64> {
     }
 }
 
-/// Whether every value of a byte is as frequent as any other; `block` has some thousand bytes.
+/// Whether all byte values are about equally frequent; `block` has thousands of bytes.
 pub(crate) fn is_noise(block: &[u8]) -> bool {
     let mut counts = [0u32; 256];
     for byte in block {

@@ -1,8 +1,8 @@
-//! Gaps that can be seen: text, zeros or noise amid a file that has nothing of the kind.
+//! Removes visible gaps: text, zeros or noise in a file that has nothing of the kind.
 //!
-//! If a format has neither checksums nor a structure that distinguishes two blocks, its rest cannot be
-//! searched for place by place. But much of the data between fragments shows at a glance, and without
-//! these the rest is a whole file, or not.
+//! If a format has neither checksums nor a structure that distinguishes two blocks, the places of
+//! its rest cannot be tried one by one. But much of the data between fragments is recognisable, and
+//! without these data the rest is a whole file, or not.
 
 use super::MendContext;
 use super::foreign::{SECTOR_BYTES, is_noise, text_sectors};
@@ -19,32 +19,32 @@ pub(crate) struct Alien {
 
 /// A format's check of a file without its gaps.
 pub(crate) trait Rest {
-    /// The length of the file that `view` shows, if it is whole.
+    /// Returns the length of the file in `view`, if it is whole.
     fn check(&self, view: &mut View<'_>) -> Option<u64>;
 
-    /// Whether all stretches are taken out at once, or none: where a check is dear, and nothing of
-    /// the kind is in files of the format.
+    /// Whether to remove all stretches at once or none: for a check that is expensive, and a format
+    /// whose files contain nothing of the kind.
     fn has_none(&self) -> bool {
         false
     }
 
-    /// Whether both sides of byte `joint` belong together: for formats that cannot decide by
-    /// [`check`](Rest::check).
+    /// Whether both sides of byte `joint` belong together, for formats that [`check`](Rest::check)
+    /// cannot decide.
     fn fits(&self, view: &mut View<'_>, joint: u64) -> bool {
         let _ = (view, joint);
         true
     }
 }
 
-/// Stretches that are tried; where there are more, they are the file's own.
+/// The most stretches to try; if there are more, they belong to the file.
 const STRETCHES_MAX: usize = 8;
 /// A gap that begins before the end may end at most this many blocks after it.
 const BEHIND_BLOCKS: u64 = 64;
-/// No more is looked at, in bytes.
+/// The most bytes to examine.
 const LOOKED_BYTES_MAX: u64 = 64 << 20;
 
-/// The extents of a file that has text, or what else is `alien`, in one or two stretches of whole
-/// blocks that begin before byte `end`.
+/// Returns the extents of a file without one or two stretches of `alien` data. These consist of
+/// whole blocks and begin before byte `end`.
 pub(crate) fn without_gaps(
     view: &mut View<'_>,
     context: &MendContext<'_>,
@@ -78,7 +78,7 @@ pub(crate) fn without_gaps(
             joint += extent.length;
             joint
         });
-        // A file that ends before the last gap does not need it.
+        // A file that ends before the last gap does not need its removal.
         let is_it = length.is_some_and(|length| {
             joints.into_iter().all(|joint| joint < length && rest.fits(view, joint))
         });
@@ -90,7 +90,8 @@ pub(crate) fn without_gaps(
     None
 }
 
-/// Stretches of alien blocks, with other data before and after: begin and end, in bytes of the file.
+/// Returns the start and end of each stretch of alien blocks between other data, in bytes of the
+/// file.
 fn stretches(
     view: &mut View<'_>,
     context: &MendContext<'_>,
@@ -124,7 +125,7 @@ fn is_alien(block: &[u8], alien: Alien) -> bool {
         || alien.noise && block.len() >= 4096 && is_noise(block)
 }
 
-/// `extents`, the first of which extends beyond all gaps, without them.
+/// Returns `extents`, the first of which extends beyond all gaps, without the gaps.
 fn taken_out(extents: &[Extent], gaps: &[(u64, u64)]) -> Vec<Extent> {
     let mut left = Vec::new();
     let mut rest = extents.to_vec();

@@ -1,111 +1,111 @@
-//! Files whose fragments lie in the order of the file, with gaps between them.
+//! Finds fragments that lie in the order of the file, with gaps between them.
 //!
-//! The reader is resumed from the last places at which the file may have been interrupted, at each of
-//! the next places at which it may continue. Wrong ones show within some hundred bytes, so thousands of
-//! pairs are tried in the time of reading one file. A pair that goes far and breaks again may be a
-//! fragment followed by another one.
+//! Copies of the reader are resumed: from each of the last places at which the file may be
+//! interrupted, at each of the next places at which it may continue. Wrong places show within some
+//! hundred bytes, so that thousands of pairs take no more time than reading one file. A pair that
+//! goes far and breaks again may be a fragment followed by another one.
 
 use super::MendContext;
 use crate::mend::Broken;
 use crate::view::{Extent, View};
 
-/// A reader that can be left at any byte, and taken up again by copies of it: on the same bytes
-/// it always says the same.
+/// A reader that can stop at any byte and whose copies can continue from there. With the same bytes
+/// it always gives the same results.
 pub trait Reading {
-    /// Reads on, as far as the bytes before byte `to` of the file decide, or to the end of the file.
-    /// The state must then not depend on bytes at or after `to`: the reader may be resumed with other
-    /// bytes there.
+    /// Reads up to byte `to`, as far as the bytes before it decide, or to the end of the file. The
+    /// state must not depend on bytes at or after `to`: the reader may be resumed with other bytes
+    /// there.
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step;
 
     /// The next bytes belong to another fragment.
     fn join(&mut self) {}
 
-    /// By how much the bytes read of the last fragment fail to continue the one before; 0 if they
-    /// continue it, or that cannot be decided.
+    /// Returns by how much the bytes of the last fragment fail to continue the one before; 0 if
+    /// they continue it, or if that cannot be decided.
     fn misfit(&self) -> u32 {
         0
     }
 
-    /// Whether both sides of all `joints`, bytes of a whole file in order, belong together as far as
-    /// that can be decided. Called on a reader at the first byte.
+    /// Whether both sides of all `joints` (bytes of a whole file, in order) belong together, as far
+    /// as that can be decided. It is called on a reader at the first byte.
     fn fits(&self, view: &mut View<'_>, joints: &[u64]) -> bool {
         let _ = (view, joints);
         true
     }
 
-    /// One that stands at the same place.
+    /// Returns a reader at the same place.
     fn copy(&self) -> Box<dyn Reading>;
 }
 
 /// The result of a [`Reading`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// All right so far.
+    /// No error so far.
     Going,
-    /// The file ends here: it is `length` bytes long, and whole.
+    /// The file ends here: it has `length` bytes and is whole.
     Whole {
         /// In bytes.
         length: u64,
     },
-    /// It is wrong at byte `at` of the file, or before.
+    /// It is invalid at byte `at` of the file, or before.
     Broken {
-        /// In bytes from the start of the file: after all examined bytes.
+        /// In bytes from the start of the file: the end of the bytes that were read.
         at: u64,
     },
 }
 
-/// The shares of effort with which pairs are tried: blocks back, and the widest gap in blocks. Those of
-/// files that are whole are not counted.
+/// The steps of the search, as ranges of pairs: blocks back, and the longest gap in blocks. Blocks
+/// of whole files do not count.
 const WIDENING: [(u64, u64); 7] =
     [(3, 24), (8, 96), (32, 64), (4, 1024), (64, 512), (256, 256), (u64::MAX, u64::MAX)];
-/// How many other files after a fragment are skipped first in the search for the next one.
+/// The most other files after a fragment that the search for the next one skips at first.
 const OTHERS_MAX: usize = 8;
-/// How many of the unfinished pairs are searched for another fragment: those that continued at the
-/// nearest places, and of the others those that went furthest. Data that follow a fragment in the same
-/// file go further than the fragment itself.
+/// For how many unfinished pairs a further fragment is searched: those that continued at the
+/// nearest places, and of the others those that went furthest. Data that follow a fragment in the
+/// same file go further than the fragment itself.
 const NEAR_MAX: usize = 6;
 const FAR_MAX: usize = 3;
-/// How far all pairs are read, in blocks, and how many of those that go further are read to where
+/// How many blocks of each pair are read, and how many of the pairs that go further are read until
 /// they break.
 const FIRST_BLOCKS: u64 = 16;
 const FAR_READ_MAX: usize = 16;
-/// Decoders take this many times as long per byte as a checksum, for which an effort's fuel is meant.
-/// On an image with 97 fragmented files, all of the fuel found nothing more, and took 0.5 s more of
-/// processor time.
+/// Decoders take this many times as long per byte as a checksum, for which an effort's fuel is
+/// meant. On an image with 97 fragmented files, the whole fuel found nothing more and took 0.5 s
+/// more of processor time.
 const FUEL_SHARE: u64 = 8;
-/// The minimum cost of a pair, in bytes of fuel.
+/// The least cost of a pair, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;
-/// How far a reader is sent at first.
+/// The first step of a reader.
 const STRIDE_BYTES: u64 = 1 << 10;
 
-/// A file up to its last known fragment, which breaks.
+/// A broken file up to its last known fragment.
 struct Lead {
     extents: Vec<Extent>,
-    /// Where in the source its last fragment begins.
+    /// The start of its last fragment in the source.
     place: u64,
     /// The file was interrupted at this byte or later.
     sure: u64,
     broke_at: u64,
-    /// Stands at `sure`, or before.
+    /// A reader at `sure`, or before.
     before: Box<dyn Reading>,
-    /// The places at which it may have been left, the last first; see [`Search::left`].
+    /// The places at which it may be interrupted, the last first; see [`Search::left`].
     left: Option<Vec<Left>>,
-    /// The range tried so far: blocks back, widest gap.
+    /// The range tried so far: blocks back, longest gap.
     tried: (u64, u64),
-    /// The pairs that went furthest, to be extended by fewer steps each.
+    /// The pairs that went furthest, to extend with fewer steps each.
     next: Vec<(usize, Lead)>,
 }
 
-/// A place at which a file may have been left.
+/// A place at which a file may be interrupted.
 struct Left {
     at: u64,
-    /// The offset in the source after the byte before.
+    /// The offset in the source after the previous byte.
     offset: u64,
-    /// Stands there.
+    /// A reader at that place.
     reading: Box<dyn Reading>,
 }
 
-/// Finds the fragments of the file that `start`, standing at its first byte, finds broken in
+/// Finds the fragments of a file that `start`, a reader at its first byte, has found broken in
 /// `view`.
 pub fn in_order(
     view: &mut View<'_>,
@@ -164,7 +164,7 @@ impl Search<'_, '_, '_> {
         self.fuel == 0 || self.context.is_stopped()
     }
 
-    /// Tries the places after other files, where this file is interrupted at the start of another one.
+    /// Tries the places after other files, if this file is interrupted at the start of another one.
     fn around_others(&mut self, lead: &mut Lead) -> Option<Vec<Extent>> {
         let left = self.left(lead);
         let mut found = None;
@@ -182,7 +182,7 @@ impl Search<'_, '_, '_> {
         found
     }
 
-    /// Tries all pairs of a step that were not tried before, then looks for the fragment after.
+    /// Tries all pairs of a step that were not tried before, then looks for a further fragment.
     fn widen(&mut self, lead: &mut Lead, step: usize, fragments: usize) -> Option<Vec<Extent>> {
         let left = match lead.left.take() {
             Some(left) => left,
@@ -257,7 +257,7 @@ impl Search<'_, '_, '_> {
         None
     }
 
-    /// Says whether a pair makes the file whole, and remembers it if another fragment may follow.
+    /// Returns whether a pair makes the file whole, and keeps it if another fragment may follow.
     fn weigh(
         &mut self,
         lead: &mut Lead,
@@ -282,7 +282,7 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// The places at which the file may have been left, the last first.
+    /// Returns the places at which the file may be interrupted, the last first.
     fn left(&mut self, lead: &Lead) -> Vec<Left> {
         let block = self.context.block_bytes;
         let back = self.context.effort.back_bytes_max;
@@ -302,8 +302,8 @@ impl Search<'_, '_, '_> {
         left
     }
 
-    /// Reads on from the interruption, in growing strides, so that wrong data cost little. Not beyond
-    /// `limit`. Also returns the misfit there.
+    /// Continues after the interruption, in growing steps, so that wrong data cost little, and up
+    /// to `limit`. Also returns the misfit there.
     fn read_on(&mut self, extents: &[Extent], left: &Left, limit: u64) -> (Step, u32) {
         self.view.look_at(extents, self.fuel);
         let mut reading = left.reading.copy();
@@ -323,7 +323,7 @@ impl Search<'_, '_, '_> {
         (step, reading.misfit())
     }
 
-    /// Whether the reader thinks that the fragments belong together.
+    /// Whether the reader finds that the fragments belong together.
     fn fits(&mut self, extents: &[Extent]) -> bool {
         let mut at = 0;
         let joints: Vec<u64> = extents[..extents.len() - 1]
@@ -339,14 +339,14 @@ impl Search<'_, '_, '_> {
         fits
     }
 
-    /// Whether no joint could as well be a block earlier or later: among bytes that nothing verifies,
-    /// any place would do.
+    /// Whether no joint could be a block earlier or later: among bytes that nothing verifies, any
+    /// place would do.
     fn is_certain(&mut self, extents: &[Extent], length: u64) -> bool {
         let block = self.context.block_bytes;
         (1..extents.len()).all(|joint| {
             let (before, behind) = (extents[joint - 1], extents[joint]);
             let mut earlier = extents.to_vec();
-            // A fragment of one block may as well not be one.
+            // A fragment of one block could also be none.
             let is_longer = before.length > block || (joint > 1 && before.length == block);
             if is_longer && behind.offset >= block {
                 earlier[joint - 1].length -= block;
@@ -369,8 +369,8 @@ impl Search<'_, '_, '_> {
         })
     }
 
-    /// Whether `extents` are a whole file, too, and another one: not the same bytes in the blocks
-    /// that were exchanged.
+    /// Whether `extents` form a whole file, too, and a different one: the exchanged blocks have
+    /// other bytes.
     fn is_another(&mut self, extents: &[Extent], length: u64, one: u64, other: u64) -> bool {
         let block = self.context.block_bytes;
         let blocks = [one, other].map(|offset| Extent { offset, length: block });

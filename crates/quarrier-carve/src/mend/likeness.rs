@@ -1,13 +1,14 @@
-//! Finds the place of a gap in a file by the look of the bytes: for content without a structure.
+//! Finds the place of a gap in a file by the distribution of bytes, for content without a
+//! structure.
 
 use crate::view::View;
 
-/// The gap between two fragments, only the length of which is certain.
+/// The gap between two fragments. Only its length is certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gap {
     /// The earliest start, in bytes of the view; the bytes before it belong to the file.
     pub(crate) first: u64,
-    /// It begins here at the latest.
+    /// The latest start.
     pub(crate) last: u64,
     /// Its length.
     pub(crate) bytes: u64,
@@ -15,16 +16,17 @@ pub(crate) struct Gap {
 
 /// Bytes on both sides that represent the file.
 const KNOWN_BYTES_MAX: u64 = 4096;
-/// Less is not enough to know anything by.
+/// Fewer bytes do not suffice for a comparison.
 const KNOWN_BYTES_MIN: u64 = 256;
 /// Longer stretches are not compared.
 const BLOCKS_MAX: u64 = 4096;
-/// The least unlike block of the gap is more unlike the file than the most unlike of the file, by
-/// this share and this much.
+/// The most similar block of the gap must be less similar to the file than the least similar block
+/// of the file, by this factor and this difference.
 const MARGIN: (f32, f32) = (1.3, 0.06);
 
-/// The start of the gap, if all of its blocks look unlike the file, and all others like it. The content
-/// that continues across the gap begins at `known_from.start`, and ends after the gap at `known_to`.
+/// Returns the start of the gap, if all of its blocks differ from the file, and all others resemble
+/// it. The content that continues across the gap begins at `known_from.start`, and ends after the
+/// gap at `known_to`.
 pub(crate) fn likely_gap(
     view: &mut View<'_>,
     gap: Gap,
@@ -67,7 +69,7 @@ fn stands_out(unlike: &[f32], start: usize, blocks: usize) -> bool {
     inside.iter().all(|value| *value > most * MARGIN.0 + MARGIN.1)
 }
 
-/// How often each byte occurs, all together 1.
+/// Returns the frequency of each byte value; the sum is 1.
 fn shares(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<[f32; 256]> {
     let mut counts = [0u32; 256];
     let seen = view.each(range.clone(), |bytes| {
@@ -76,7 +78,7 @@ fn shares(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<[f32; 256]
     (seen == range.end - range.start).then(|| counts.map(|count| count as f32 / seen as f32))
 }
 
-/// 0 where both are the same, 1 where they have no byte in common.
+/// Returns 0 if both are equal, and 1 if they have no byte in common.
 fn difference(one: &[f32; 256], other: &[f32; 256]) -> f32 {
     one.iter().zip(other).map(|(a, b)| (a - b).abs()).sum::<f32>() / 2.0
 }

@@ -1,4 +1,4 @@
-//! Places of byte strings, searched for once for all files that need them.
+//! Finds the places of a byte string once for all files that need them.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -6,15 +6,15 @@ use std::sync::Mutex;
 use crate::view::View;
 use quarrier_core::sync::lock;
 
-/// The piece that is searched at once, in bytes, aligned to its size.
+/// The piece of one search in bytes; it is aligned to its size.
 const PIECE_BYTES: u64 = 1 << 20;
-/// A piece with more places is searched again whenever it is asked for; and so are pieces beyond so
-/// many.
+/// A piece with more places is searched again at each request, and so are pieces beyond this
+/// number.
 const PLACES_MAX: usize = 64;
 const PIECES_MAX: usize = 1 << 16;
 
-/// Where a few bytes stand in a source: each broken archive asks where archives end around it, and
-/// the same mebibytes are around many.
+/// The places of a byte string in a source. Each broken archive needs the ends of archives around
+/// it, and many have the same mebibytes around them.
 pub(crate) struct Marks {
     needle: &'static [u8],
     /// The places by piece, in order.
@@ -22,21 +22,21 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Nothing is known yet of where `needle` stands.
+    /// Makes an empty cache for `needle`.
     pub(crate) fn new(needle: &'static [u8]) -> Self {
         Marks { needle, known: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The next occurrence of the bytes in `view`, from `at` on and before `end`; moves `at` past the
-    /// piece. `view` shows all of the source. Always costs the fuel of a search, even if an earlier one
-    /// was cached: otherwise the results would depend on the schedule.
+    /// Returns the next occurrences of the bytes in `view`, from `at` on and before `end`; moves
+    /// `at` past the piece. `view` shows the whole source. A call always costs the fuel of a
+    /// search, even if an earlier one was cached: otherwise results would depend on the schedule.
     pub(crate) fn next(&self, view: &mut View<'_>, at: &mut u64, end: u64) -> Vec<u64> {
         let piece = *at / PIECE_BYTES;
         let to = end.min((piece + 1) * PIECE_BYTES);
         let range = *at..to;
         *at = to;
         let before = view.fuel_bytes();
-        // To look must not end midway.
+        // A search must not end halfway.
         if before < 2 * PIECE_BYTES {
             view.spend(u64::MAX);
             return Vec::new();
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::view::Extent;
 
-    /// All places before `end` from `at` on, and what finding them has cost.
+    /// Returns all places from `at` on and before `end`, and the cost of finding them.
     fn all(marks: &Marks, view: &mut View<'_>, mut at: u64, end: u64) -> (Vec<u64>, u64) {
         let before = view.fuel_bytes();
         let mut places = Vec::new();

@@ -1,28 +1,29 @@
-//! Fragmented files whose validator must read all of them to decide: tries every pair of a place where
-//! the file may have been interrupted and one where it may continue, unless known facts rule it out.
+//! Mends fragmented files whose validator must read all of them to decide. It tries every pair of a
+//! place where the file may be interrupted and one where it may continue, unless known facts
+//! exclude the pair.
 
 use std::ops::Range;
 
 use super::{Gap, MendContext, likely_gap};
 use crate::view::{Extent, View};
 
-/// Blocks before the one that broke at which the file may have been left.
+/// The file may be interrupted up to this many blocks before the one that broke.
 const BACK_BLOCKS_MAX: u64 = 512;
 /// The minimum cost of a pair, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;
 
 /// A format's check of whole files.
 pub(crate) trait Whole {
-    /// The length of the file that `view` shows, or the byte at which it breaks.
+    /// Returns the length of the file in `view`, or the byte at which it breaks.
     fn check(&self, view: &mut View<'_>) -> Result<u64, u64>;
 
-    /// The part of `places` at which the file may have been interrupted, if the gap is `gap` bytes;
-    /// `view` shows the file with the gap in it. For formats that can narrow it quickly.
+    /// Returns the part of `places` at which the file may be interrupted by a gap of `gap` bytes;
+    /// `view` shows the file with the gap in it. For formats that can narrow the range quickly.
     fn left_within(&self, view: &mut View<'_>, gap: u64, places: Range<u64>) -> Range<u64>;
 }
 
-/// A file up to its last known fragment: extents, the first place at which it may have been left,
-/// the byte at which it breaks.
+/// A file up to its last known fragment: its extents, the first place at which it may be
+/// interrupted, and the byte at which it breaks.
 struct Lead {
     extents: Vec<Extent>,
     from: u64,
@@ -35,7 +36,7 @@ enum PairOutcome {
     Further(Lead),
 }
 
-/// The extents of the file that broke at `broke_at`.
+/// Finds the extents of the file that broke at `broke_at`.
 pub(crate) fn pairs(
     view: &mut View<'_>,
     context: &MendContext<'_>,
@@ -110,8 +111,8 @@ fn widen(
     Some(PairOutcome::Further(Lead { extents, from: left_at + block, broke_at }))
 }
 
-/// The one place that is right, of those at which all that can be checked is right, with the
-/// length of the file.
+/// Returns the right place, if it is the only one at which all checks succeed, with the length of
+/// the file.
 fn choose(
     view: &mut View<'_>,
     context: &MendContext<'_>,

@@ -1,28 +1,28 @@
-//! Fragments of compressed streams, which are certain only at their end.
+//! Finds fragments of compressed streams, which are certain only at their end.
 //!
-//! Wrong bytes in a stream show late, after some kilobytes: what goes on for a while is no sign
-//! that it is right. So all pairs of places near the break are tried to the end of the file first,
-//! then places before the file's beginning, and only then those that went on furthest as one of
-//! three fragments.
+//! Wrong bytes in a stream show late, after some kilobytes: that a stream continues for a while
+//! does not show that it is right. So all pairs of places near the break are first tried to the end
+//! of the file, then places before the file's beginning, and only then a third fragment for the
+//! pairs that went furthest.
 
 use super::in_order::{Reading, Step, in_order};
 use super::{Effort, MendContext};
 use crate::mend::Broken;
 use crate::view::{Extent, View};
 
-/// Pairs of places that are tried one after another: blocks back from the break, blocks of gap. Those of
-/// files that are whole are not counted.
+/// Pairs of places to try, one range after the other: blocks back from the break, blocks of gap.
+/// Blocks of whole files do not count.
 const FORWARD: [(usize, u64); 2] = [(24, 20), (48, 48)];
 /// The same, for places before the beginning.
 const BACKWARD: (usize, u64) = (40, 160);
-/// Pairs of places after each of the leads for three fragments.
+/// Pairs of places to try after each of the leads, for three fragments.
 const BEHIND: (usize, u64) = (16, 20);
-/// How many leads there are.
+/// The number of leads.
 const LEADS_MAX: usize = 10;
-/// A sector: text and zeros show in it, and most of the tried data are such.
+/// A sector: it suffices to show text and zeros, and most of the tried data are such.
 const STRIDE_BYTES: u64 = 512;
-/// A decoder takes several times as long per byte as the checksum for which an effort's fuel is meant.
-/// On five images, four of them of 1 GiB, all of the fuel found nothing more.
+/// A decoder takes several times as long per byte as the checksum for which an effort's fuel is
+/// meant. On five images, four of them of 1 GiB, the whole fuel found nothing more.
 const FUEL_SHARE: u64 = 4;
 
 /// A file up to its last known fragment.
@@ -33,17 +33,17 @@ struct Lead {
     before: Box<dyn Reading>,
 }
 
-/// A place at which a file may have been left, with a reader that stands there.
+/// A place at which a file may be interrupted, with a reader at that place.
 struct Left {
     at: u64,
-    /// The offset in the source after the byte before.
+    /// The offset in the source after the previous byte.
     offset: u64,
     reading: Box<dyn Reading>,
 }
 
-/// Finds the fragments of the stream that `start`, at its first byte, finds broken in `view`: two or
-/// three in order, or two in reverse order. With more effort than usual, continues as [`in_order`]
-/// does.
+/// Finds the fragments of a stream that `start`, a reader at its first byte, has found broken in
+/// `view`: two or three in order, or two in reverse order. With more effort than usual, it
+/// continues as [`in_order`] does.
 pub(crate) fn streams(
     view: &mut View<'_>,
     context: &MendContext<'_>,
@@ -106,7 +106,7 @@ impl Search<'_, '_, '_> {
         None
     }
 
-    /// The last `most` places at which the file may have been left, the last first.
+    /// Returns the last `most` places at which the file may be interrupted, the last first.
     fn left(&mut self, lead: &Lead, most: usize) -> Vec<Left> {
         let block = self.context.block_bytes;
         let last = lead.broke_at / block;
@@ -178,7 +178,7 @@ impl Search<'_, '_, '_> {
         None
     }
 
-    /// Reads on at `place`, in strides that grow.
+    /// Continues at `place`, in growing steps.
     fn try_at(&mut self, lead: &Lead, left: &Left, place: u64) -> (Step, Vec<Extent>) {
         let extents = self.context.continued(&lead.extents, left.at, place);
         self.view.look_at(&extents, self.fuel);

@@ -1,11 +1,11 @@
-//! Signatures in the form of `foremost.conf` and `scalpel.conf`: a line each, with extension, case,
-//! size, header, footer, and the meaning of the footer.
+//! Signatures in the format of `foremost.conf` and `scalpel.conf`: one per line, with extension,
+//! case, size, header, footer, and the meaning of the footer.
 
 use super::Fault;
 use super::format::{End, Rules};
 use super::masked::Masked;
 
-/// All signatures, each with its line.
+/// Parses all signatures; returns each with its line.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<(usize, Rules)>, Fault> {
     let mut wildcard = b'?';
     let mut all = Vec::new();
@@ -79,7 +79,7 @@ fn option(word: &[u8]) -> Option<End> {
     }
 }
 
-/// The largest size, or least and largest: `1000:500000`.
+/// Parses the greatest size, or the least and the greatest: `1000:500000`.
 fn sizes(word: &[u8]) -> Result<(u64, u64), String> {
     let text = shown(word);
     let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is not a size"));
@@ -95,13 +95,13 @@ fn masked(word: &[u8], wildcard: u8, is_any_case: bool) -> Result<Masked, String
     }
     let mut masked = Masked::default();
     for byte in decode(word)? {
-        // As both programs have it, the wildcard's own byte is one, however it is written.
+        // As in both programs, the wildcard's own byte is always a wildcard, however it is written.
         masked.push(byte, if byte == wildcard { 0 } else { 0xFF });
     }
     Ok(if is_any_case { masked.in_any_case() } else { masked })
 }
 
-/// The bytes that a word with escapes means.
+/// Decodes the escapes in a word.
 fn decode(word: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let mut at = 0;

@@ -5,53 +5,53 @@ use super::names;
 use crate::format::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Headers further from the start than this are refused, in bytes.
+/// The greatest offset of a header, in bytes.
 const OFFSET_BYTES_MAX: u64 = 1 << 30;
 
 /// The user's rules for a type of file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// The type, as reports and folders name it.
+    /// The type's name in reports and folders.
     pub name: String,
-    /// The ending of file names, without a dot.
+    /// The extension of file names, without a dot.
     pub extension: String,
     /// The bytes at `offset`.
     pub header: Masked,
     /// The offset of the header in the file, in bytes.
     pub offset: u64,
-    /// Files are at least this long, in bytes.
+    /// The least size of files, in bytes.
     pub size_bytes_min: u64,
-    /// And at most this long.
+    /// The greatest size of files, in bytes.
     pub size_bytes_max: u64,
-    /// Where the length of the file stands.
+    /// The place of the file's length.
     pub length: Option<Length>,
     /// The bytes at the end.
     pub footer: Masked,
-    /// Which footer is the end.
+    /// Which footer ends the file.
     pub end: End,
 }
 
 /// A length in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
-    /// Where it stands, in bytes from the start of the file.
+    /// Its offset in the file, in bytes.
     pub at: u64,
-    /// How long it is itself: 1 to 8.
+    /// Its own size, 1 to 8 bytes.
     pub bytes: u8,
     /// Whether the most significant byte comes first.
     pub is_big: bool,
-    /// The addend that makes it the length of the whole file.
+    /// The number to add for the length of the whole file.
     pub plus: i64,
 }
 
-/// Which footer is the end of a file.
+/// Which footer ends a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The first one, which is part of it.
+    /// The first one, which belongs to the file.
     First,
-    /// The last one within the largest size, which is part of it.
+    /// The last one within the greatest size, which belongs to the file.
     Last,
-    /// The first one, which is not part of it.
+    /// The first one, which does not belong to the file.
     Before,
 }
 
@@ -63,10 +63,10 @@ pub struct Own {
 }
 
 impl Own {
-    /// A format with these rules. Its names are kept until the program ends.
+    /// Makes a format of these rules. Its names are kept until the program ends.
     ///
     /// # Errors
-    /// Why they are invalid, as a message.
+    /// A message that says why the rules are invalid.
     pub fn new(rules: Rules) -> Result<Own, String> {
         check(&rules)?;
         let keep = |text: &str| names::keep(text).ok_or("too many names have been read");
@@ -84,7 +84,7 @@ impl Own {
         &self.rules
     }
 
-    /// Where the length in the file says that it ends; `None` if there is no length.
+    /// Returns the end of the file by the length in it; `None` if there is no length.
     fn told_end(&self, view: &mut View<'_>) -> Option<Option<u64>> {
         let length = self.rules.length?;
         let bytes = view.take(length.at, usize::from(length.bytes));
@@ -98,13 +98,13 @@ impl Own {
         Some(number.and_then(|number| number.checked_add_signed(length.plus)))
     }
 
-    /// Where a footer says that it ends.
+    /// Returns the end of the file by its footer.
     fn found_end(&self, view: &mut View<'_>) -> Option<u64> {
         let Rules { footer, end, .. } = &self.rules;
         let header_end = self.rules.offset + self.rules.header.length() as u64;
         let behind = if *end == End::Before { 0 } else { footer.length() as u64 };
         let from = self.rules.size_bytes_min.saturating_sub(behind).max(header_end);
-        // A footer that is not part of the file may follow the last byte of the largest one.
+        // A footer that does not belong to the file may follow the last byte of the longest one.
         let until = match end {
             End::Before => self.rules.size_bytes_max.saturating_add(footer.length() as u64),
             _ => self.rules.size_bytes_max,

@@ -1,4 +1,4 @@
-//! Bytes, some of which may have any value.
+//! Byte patterns with a mask.
 
 use std::ops::Range;
 
@@ -6,26 +6,26 @@ use quarrier_core::hex::parse_masked;
 
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// Longer ones are refused.
+/// The longest pattern.
 pub(super) const BYTES_MAX: usize = 1024;
 
-/// Bytes under a mask: those bits count that are set in it.
+/// Bytes with a mask: only bits that are set in it count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Masked {
-    /// Value and mask of each byte.
+    /// The value and mask of each byte.
     bytes: Vec<(u8, u8)>,
 }
 
 impl Masked {
-    /// These bytes.
+    /// Makes a pattern of exactly these bytes.
     pub fn exact(bytes: &[u8]) -> Self {
         Masked { bytes: bytes.iter().map(|byte| (*byte, 0xFF)).collect() }
     }
 
-    /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte.
+    /// Parses hexadecimal, with `??` for any byte, `?A` and `A?` for half a byte.
     ///
     /// # Errors
-    /// Why it is invalid, as a message.
+    /// A message that says why it is invalid.
     pub fn hex(text: &str) -> std::result::Result<Self, String> {
         parse_masked(text).map(|bytes| Masked { bytes }).map_err(|error| error.to_string())
     }
@@ -35,7 +35,7 @@ impl Masked {
         self.bytes.push((value & mask, mask));
     }
 
-    /// The same, letters in either case.
+    /// Makes the case of letters irrelevant.
     #[must_use]
     pub fn in_any_case(mut self) -> Self {
         for (value, mask) in &mut self.bytes {
@@ -57,19 +57,19 @@ impl Masked {
         self.bytes.is_empty()
     }
 
-    /// How many bytes are given, at least by half.
+    /// The number of bytes that are at least half known.
     pub(super) fn given(&self) -> usize {
         self.bytes.iter().filter(|(_, mask)| *mask != 0).count()
     }
 
-    /// Whether `bytes` begin with it.
+    /// Whether `bytes` begin with the pattern.
     pub fn begins(&self, bytes: &[u8]) -> bool {
         let is_right = |((value, mask), byte): (&(u8, u8), &u8)| byte & mask == *value;
         bytes.len() >= self.bytes.len() && self.bytes.iter().zip(bytes).all(is_right)
     }
 
-    /// How to search for it: hexadecimal, a text for each way to write its first letters where
-    /// their case is free, and how many bytes of any value stand before.
+    /// Returns the patterns to search for: hexadecimal, one for each way to write the first letters
+    /// if their case is free; and the number of wildcard bytes before them.
     pub(super) fn searched(&self) -> (Vec<String>, u64) {
         let skip = self.bytes.iter().take_while(|(_, mask)| *mask == 0).count();
         let behind = self.bytes.iter().rev().take_while(|(_, mask)| *mask == 0).count();
@@ -94,7 +94,7 @@ impl Masked {
         (texts, skip as u64)
     }
 
-    /// Its first place in `range`, or its last.
+    /// Returns its first or its last place in `range`.
     pub(super) fn find(
         &self,
         view: &mut View<'_>,
@@ -120,7 +120,7 @@ impl Masked {
     fn place_in(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
         let is_here = |place: &usize| self.begins(&bytes[*place..]);
         let last = (bytes.len() + 1).checked_sub(self.bytes.len())?;
-        // The first byte that is given as a whole is looked for, if there is one.
+        // Search for the first fully known byte, if there is one.
         match self.bytes.iter().position(|(_, mask)| *mask == 0xFF) {
             None if is_last => (0..last).rev().find(is_here),
             None => (0..last).find(is_here),

@@ -1,7 +1,7 @@
-//! Signatures of the user's own: in TOML, or in the form of `foremost.conf` and `scalpel.conf`.
+//! User-defined signatures: in TOML, or in the format of `foremost.conf` and `scalpel.conf`.
 //!
-//! A file found by one is whole if its footer or its length gives its end, and broken at its largest
-//! size if neither does. Files of the built-in formats take precedence.
+//! A file found by one is whole if its footer or its length determines its end; otherwise it breaks
+//! at its greatest size. Files of the built-in formats take precedence.
 
 mod conf;
 mod format;
@@ -15,16 +15,16 @@ use crate::format::Format;
 pub use format::{End, Length, Own, Rules};
 pub use masked::Masked;
 
-/// A file of signatures is shorter than this, in bytes.
+/// The greatest size of a file of signatures, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
-/// Signatures of a file are no more than this.
+/// The most signatures in a file.
 pub const SIGNATURES_MAX: usize = 4096;
 
-/// Reads a file of signatures: as `foremost.conf` and `scalpel.conf` are written if its `name`
-/// ends with `.conf`, else as TOML.
+/// Reads a file of signatures: in the format of `foremost.conf` and `scalpel.conf` if its `name`
+/// ends with `.conf`, else in TOML.
 ///
 /// # Errors
-/// [`Error::Signature`] with name, line, and the error there.
+/// [`Error::Signature`] with the name, the line, and the error there.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<Box<dyn Format>>> {
     let fault = |fault: Fault| match fault.line {
         0 => Error::Signature(format!("{name}: {}", fault.what)),
@@ -51,7 +51,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<Box<dyn Format>>> {
 /// An error in a file of signatures.
 #[derive(Debug)]
 struct Fault {
-    /// The line, from 1; 0 for none.
+    /// The line, from 1; 0 if there is none.
     line: usize,
     what: String,
 }

@@ -1,23 +1,23 @@
-//! Names that live as long as the program, as those of formats that are built in do.
+//! Interns names that live as long as the program, like those of built-in formats.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 
 use quarrier_core::sync::lock;
 
-/// Interned names may take no more than this, in bytes.
+/// The most memory for interned names, in bytes.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
 static INTERNED: Mutex<InternedNames> = Mutex::new(InternedNames { names: None, bytes: 0 });
 
-/// The names interned so far, and how much memory they take.
+/// The names interned so far, and their memory.
 struct InternedNames {
     names: Option<HashSet<&'static str>>,
     bytes: usize,
 }
 
-/// Interns `name` until the program ends. `None` once the interned names are longer than the limit, which only
-/// a program reaches that reads ever different files of signatures.
+/// Interns `name` until the program ends. `None` if the interned names would exceed the limit,
+/// which only a program reaches that keeps reading new files of signatures.
 pub(super) fn keep(name: &str) -> Option<&'static str> {
     let mut kept = lock(&INTERNED);
     if let Some(known) = kept.names.get_or_insert_default().get(name) {

@@ -49,7 +49,7 @@ enum FooterIs {
 #[serde(try_from = "Written")]
 struct Size(u64);
 
-/// A size as it is written.
+/// A size in its written form.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a size is a number of bytes, or a text such as \"10 MiB\"")]
 enum Written {
@@ -76,7 +76,7 @@ enum Endian {
     Big,
 }
 
-/// All signatures, each with its line.
+/// Parses all signatures; returns each with its line.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<(usize, Rules)>, Fault> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Fault::new(line_of(bytes, error.valid_up_to()), "is not UTF-8"))?;
@@ -143,7 +143,7 @@ impl TryFrom<Written> for Size {
     }
 }
 
-/// The line of the byte at `place`, from 1.
+/// Returns the line of the byte at `place`, from 1.
 fn line_of(bytes: &[u8], place: usize) -> usize {
     1 + memchr::memchr_iter(b'\n', &bytes[..place.min(bytes.len())]).count()
 }

@@ -1,4 +1,4 @@
-//! LZMA2, and the filters that stand before it: they make code and tables pack better.
+//! LZMA2, and the filters before it, which make code and tables compress better.
 
 use std::io::Read;
 
@@ -8,12 +8,12 @@ use lzma_rust2::filter::delta::DeltaReader;
 
 use super::{DICTIONARY_BYTES_MAX, Failed, TOO_LARGE};
 
-/// A filter over bytes as long as those that it reads.
+/// A filter, whose output has the length of its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filter {
-    /// Differences of bytes so far apart.
+    /// Differences of bytes at this distance.
     Delta(usize),
-    /// Addresses in code, counted from an offset.
+    /// Addresses in code, relative to an offset.
     Code(Code, usize),
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Code {
 }
 
 impl Filter {
-    /// The filter that xz, and newer versions of 7-Zip, know by this number.
+    /// Returns the filter with this number in xz and newer versions of 7-Zip.
     pub(crate) fn numbered(number: u64, properties: &[u8]) -> Option<Filter> {
         let code = match number {
             3 => {
@@ -55,7 +55,7 @@ impl Filter {
         Some(Filter::Code(code, offset))
     }
 
-    /// The output of `packed`, as it was before the filter.
+    /// Reads `packed` and undoes the filter.
     pub(crate) fn undo<'r>(self, packed: Box<dyn Read + 'r>) -> Box<dyn Read + 'r> {
         let (code, from) = match self {
             Filter::Delta(distance) => return Box::new(DeltaReader::new(packed, distance)),
@@ -74,10 +74,10 @@ impl Filter {
     }
 }
 
-/// Unpacks LZMA2 with these `properties`, to `bytes` bytes.
+/// Decompresses LZMA2 with these `properties` to `bytes` bytes.
 ///
 /// # Errors
-/// If its dictionary is too large, or of a size that cannot be.
+/// Its dictionary is too large, or its size is invalid.
 pub(crate) fn lzma2<'r>(
     packed: Box<dyn Read + 'r>,
     properties: &[u8],
@@ -87,7 +87,7 @@ pub(crate) fn lzma2<'r>(
     Ok(Box::new(Lzma2Reader::new(packed, dictionary(size, bytes)?, None)))
 }
 
-/// The dictionary that LZMA2 with these `properties` has, in bytes.
+/// Returns the dictionary size of LZMA2 with these `properties`, in bytes.
 pub(crate) fn lzma2_dictionary(properties: &[u8]) -> Option<u64> {
     match properties {
         [40] => Some(u32::MAX.into()),
@@ -96,11 +96,11 @@ pub(crate) fn lzma2_dictionary(properties: &[u8]) -> Option<u64> {
     }
 }
 
-/// The dictionary size for `bytes` bytes, if the stated size is `told`: nothing is copied from further
-/// back than the start.
+/// Returns the dictionary size for `bytes` bytes, if the stated size is `told`: nothing is copied
+/// from before the start.
 ///
 /// # Errors
-/// If that is too much.
+/// That is too much.
 pub(crate) fn dictionary(told: u64, bytes: u64) -> Result<u32, Failed> {
     const LEAST: u64 = 4096;
     match told.min(bytes).max(LEAST) {

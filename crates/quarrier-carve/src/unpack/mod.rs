@@ -1,7 +1,7 @@
-//! Packed data of xz and 7z, unpacked by decoders that own their input.
+//! Decompresses data of xz and 7z, with decoders that own their input.
 //!
-//! A library's decoder takes a reader, and several of them are chained; so they share the view. Their
-//! input costs fuel as always, and [`drain`] pays for their output.
+//! A library's decoder takes a reader, and several of them are chained, so that they share the
+//! view. Their input costs fuel as always, and [`drain`] pays for their output.
 
 pub(crate) mod filter;
 
@@ -11,12 +11,12 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// The maximum size of dictionaries and models, in bytes: xz makes none larger, and 7-Zip only for
+/// The most memory for dictionaries and models, in bytes: xz uses no more, and 7-Zip only for
 /// larger files.
 pub(crate) const DICTIONARY_BYTES_MAX: u64 = 64 << 20;
 /// The cost of a decoder in bytes of fuel: it has some 30 KB of tables, and buffers.
 pub(crate) const DECODER_FUEL: u64 = 16 << 10;
-/// The piece that is read at once, and unpacked at once.
+/// The size of reads, and of decompressed pieces.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The reason if a dictionary would be too large.
@@ -26,16 +26,16 @@ pub(crate) const UNKNOWN: &str = "data packed by a method that is not known were
 /// The reason if a password is needed.
 pub(crate) const ENCRYPTED: &str = "encrypted data were not read";
 
-/// Why data are not unpacked.
+/// Why data are not decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// They cannot be read here, which says nothing of them.
+    /// They cannot be read here, and may be valid.
     NotRead(&'static str),
-    /// They are wrong.
+    /// They are invalid.
     Wrong(&'static str),
 }
 
-/// A view that several readers read.
+/// A view that several readers share.
 pub(crate) struct Shared<'v, 's>(RefCell<&'v mut View<'s>>);
 
 impl<'v, 's> Shared<'v, 's> {
@@ -43,10 +43,10 @@ impl<'v, 's> Shared<'v, 's> {
         Shared(RefCell::new(view))
     }
 
-    /// Pays for work beyond reading.
+    /// Pays for work besides reading.
     ///
     /// # Errors
-    /// If there is not as much fuel.
+    /// There is not enough fuel.
     pub(crate) fn spend(&self, bytes: u64) -> io::Result<()> {
         let mut view = self.0.borrow_mut();
         view.spend(bytes);
@@ -60,7 +60,7 @@ impl<'v, 's> Shared<'v, 's> {
 /// Reads a range of a shared view.
 pub(crate) struct Tap<'t, 'v, 's> {
     shared: &'t Shared<'v, 's>,
-    /// Where the next byte stands that nobody has taken.
+    /// The place of the next byte that has not been read.
     place: &'t Cell<u64>,
     end: u64,
     buffer: Vec<u8>,
@@ -68,7 +68,7 @@ pub(crate) struct Tap<'t, 'v, 's> {
 }
 
 impl<'t, 'v, 's> Tap<'t, 'v, 's> {
-    /// Reads `range`, and says in `place` how far it was read.
+    /// Reads `range`, and stores its progress in `place`.
     pub(crate) fn new(shared: &'t Shared<'v, 's>, range: Range<u64>, place: &'t Cell<u64>) -> Self {
         place.set(range.start);
         Tap { shared, place, end: range.end, buffer: Vec::new(), taken: 0 }
@@ -95,7 +95,7 @@ impl Read for Tap<'_, '_, '_> {
     }
 }
 
-/// Hands all that `reader` gives to `take`, and pays for it. Returns how much that is.
+/// Passes everything that `reader` yields to `take`, and pays for it. Returns its size.
 ///
 /// # Errors
 /// The reader's error, or an error if it yields more than `most` bytes, or if the fuel has run out.

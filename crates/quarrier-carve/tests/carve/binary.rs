@@ -14,7 +14,7 @@ fn whole(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Option<u64> {
     }
 }
 
-/// A program of 64 bits with one segment and two sections, their table at the end.
+/// A 64-bit program with one segment and two sections, whose table is at the end.
 pub(crate) fn elf() -> Vec<u8> {
     let mut file = b"\x7FELF\x02\x01\x01".to_vec();
     file.resize(16, 0);
@@ -47,13 +47,13 @@ fn elf_ends_with_what_its_tables_name() {
         file[place..place + 8].copy_from_slice(&bytes);
         assert_eq!(whole(&Elf, &file, &[0; 500]), None, "at {place}");
     }
-    // Fragments: foreign data at the place of the section table.
+    // Fragments: foreign data in place of the section table.
     let mut file = elf();
     file[320..448].copy_from_slice(&noise(128, 8));
     assert_eq!(whole(&Elf, &file, &[]), None);
 }
 
-/// A program of one section, with a checksum if it is to have one.
+/// A program with one section, and optionally a checksum.
 pub(crate) fn pe(flags: u16, has_checksum: bool) -> Vec<u8> {
     let mut file = b"MZ\x90\0\x03\0\0\0\x04\0".to_vec();
     file.resize(128, 0);
@@ -112,7 +112,7 @@ fn class_ends_with_its_last_attribute() {
     let place = file.len() - 9;
     file[place..place + 4].copy_from_slice(&[0xFF; 4]);
     assert!(matches!(validated(&Class, &file, &[0; 100]), Verdict::Broken { .. }));
-    // A fat program of Apple begins alike.
+    // A fat binary of Apple begins alike.
     assert_eq!(
         validated(&Class, b"\xCA\xFE\xBA\xBE\0\0\0\x02\x01\0\0\x07", &[0; 99]),
         Verdict::Not

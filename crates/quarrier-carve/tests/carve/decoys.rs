@@ -1,4 +1,4 @@
-//! Headers that lead nowhere, before files and around them: each file is found, or its range is listed,
+//! Headers without files, before files and around them: each file is found, or its range is listed,
 //! and the work is bounded.
 
 use proptest::prelude::*;
@@ -10,14 +10,14 @@ use crate::sample::{CarvedFiles, fixed_cases, mixed, noise};
 use crate::{gif, gz, jpg, pdf, png};
 
 const STRIDE_BYTES: u64 = 16 << 20;
-/// The maximum cost of a stride's candidates, in bytes of fuel: 256 MiB for first looks, 512 MiB and 1
-/// GiB for longer ones, and 512 MiB for the second look. Beside that, the whole source may be read
-/// once.
+/// The greatest cost of a stride's candidates, in bytes of fuel: 256 MiB for first looks, 512 MiB
+/// and 1 GiB for longer ones, and 512 MiB for the second look. In addition, the whole source may be
+/// read once.
 const COST_PER_STRIDE: u64 = 2304 << 20;
-/// Images are not longer than this, and what makes them so.
+/// The greatest length of images with what is planted in them.
 const IMAGE_BYTES_MAX: usize = 40 << 20;
 
-/// An image, and the files in it: places and lengths.
+/// An image, and its files: their places and lengths.
 #[derive(Default)]
 struct Planted {
     image: Vec<u8>,
@@ -35,8 +35,8 @@ impl Planted {
         self.image.extend(unit.iter().copied().cycle().take(bytes));
     }
 
-    /// The number of valid files, and of files in listed ranges; panics for the first file that is
-    /// neither.
+    /// Returns the number of valid files, and of files in listed ranges; panics for the first file
+    /// that is neither.
     fn check(self, carver: &Carver<'_>, what: &str) -> (usize, usize, Summary) {
         let strides = (self.image.len() as u64).div_ceil(STRIDE_BYTES);
         let bytes_max = strides * (COST_PER_STRIDE + self.image.len() as u64);
@@ -51,7 +51,7 @@ impl Planted {
                 is_it && one.status == Status::Valid
             });
             let is_listed = summary.skimmed.iter().any(|one| one.range.contains(&offset));
-            // A picture's header may say that thousands of bytes are its own, and lead to another's.
+            // A picture's header may claim thousands of bytes and continue in another picture.
             let is_inside = found.iter().any(|(one, _)| {
                 let holds = |e: &Extent| (e.offset..e.end()).contains(&offset);
                 one.status == Status::Valid && one.extents.iter().any(holds)
@@ -89,10 +89,10 @@ fn thousands_of_headers_do_not_hide_the_files_behind_them() {
     }
 }
 
-/// Gzip headers with a block that extends far into the following data: only reading shows it.
+/// Gzip headers with a block that extends far into the following data: only reading reveals them.
 fn long_decoys(count: usize) -> Vec<u8> {
     let mut unit = vec![0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3];
-    // A stored block that ends where the next unit begins after its header.
+    // A stored block that ends after the header of the next unit.
     let stored = 10u16;
     unit.push(0);
     unit.extend(stored.to_le_bytes());
@@ -120,7 +120,7 @@ fn what_is_not_read_to_its_end_is_listed_and_thorough_goes_back_to_it() {
 
 #[test]
 fn a_flood_in_one_place_takes_nothing_from_another() {
-    // Pictures that claim 2 GB of packed data: each is read to the end.
+    // Pictures that claim 2 GB of compressed data: each is read to the end.
     let all = floods();
     let flood = all.iter().find(|one| one.name == "xz").expect("there is one");
     let mut planted = Planted::default();

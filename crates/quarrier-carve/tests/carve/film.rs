@@ -6,7 +6,7 @@ use quarrier_carve::format::{matroska::Matroska, mp4::Mp4};
 use crate::sample::{check_whole_file, validated};
 use crate::sound::{broken_at, noise};
 
-/// A box of `name`.
+/// A box called `name`.
 fn boxed(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32 + 8).to_be_bytes()[..], name, body].concat()
 }
@@ -17,7 +17,7 @@ fn table(name: &[u8; 4], numbers: &[u32]) -> Vec<u8> {
     boxed(name, &body)
 }
 
-/// Samples of H.264: each two units after their lengths.
+/// Samples of H.264, each of two units with their lengths.
 fn samples(count: u32) -> (Vec<u8>, Vec<u32>) {
     let mut data = Vec::new();
     let mut sizes = Vec::new();
@@ -33,7 +33,7 @@ fn samples(count: u32) -> (Vec<u8>, Vec<u32>) {
     (data, sizes)
 }
 
-/// A film of two chunks at `offset`, each of half the samples.
+/// A film of two chunks at `offset`, each with half of the samples.
 fn movie(offset: u32, sizes: &[u32]) -> Vec<u8> {
     let half = sizes.len() as u32 / 2;
     let second = offset + sizes[..half as usize].iter().sum::<u32>();

@@ -31,7 +31,7 @@ fn members_one_behind_the_other_are_one_gz() {
     let both = [&one[..], &two].concat();
     let whole = Verdict::Whole { length: both.len() as u64, kind: quarrier_carve::Kind::new("gz") };
     assert_eq!(validated(&Gz, &both, &[0; 100]), whole);
-    // The second is broken: the data before it are whole on their own.
+    // The second member is broken: the data before it are whole on their own.
     let cut = &both[..both.len() - 100];
     let whole = Verdict::Whole { length: one.len() as u64, kind: quarrier_carve::Kind::new("gz") };
     assert_eq!(validated(&Gz, cut, &[0; 100]), whole);

@@ -1,4 +1,4 @@
-//! Bytes that nobody means well with: no validator panics, and none says more than it saw.
+//! Hostile bytes: no validator panics, and none claims more than it has read.
 
 use proptest::prelude::*;
 use quarrier_carve::format::pcap::{Pcap, PcapNg};
@@ -30,7 +30,7 @@ fn samples() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Values put in the place of bytes: the worst lengths.
+/// Replacements of bytes: the worst lengths.
 const WORST: [u64; 6] = [0, 1, u64::MAX, u64::MAX - 7, 1 << 63, 0x7FFF_FFFF_7FFF_FFFF];
 
 proptest! {

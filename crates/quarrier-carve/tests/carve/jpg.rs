@@ -7,16 +7,16 @@ use quarrier_core::source::Memory;
 
 use crate::sample::{carved, check_whole_file, fixed_cases, scattered, valid, validated};
 
-/// Huffman codes of a table with one length for all its symbols but the last ones: short enough
-/// to write down here, and complete enough for any block.
+/// The Huffman codes of a table, with one length for all symbols but the last ones: short enough to
+/// list here, and complete enough for any block.
 struct Codes(Vec<u8>);
 
 impl Codes {
-    /// `counts` by length from 1 bit on.
+    /// The table of a DHT segment, with counts by length from 1 bit on.
     fn table(&self, class: u8) -> Vec<u8> {
         let mut table = vec![class];
         let mut counts = [0u8; 16];
-        // Half of them, the frequent ones, in few bits.
+        // The frequent half of them gets few bits.
         let short = self.0.len().min(12);
         counts[3] = short as u8;
         counts[7] = (self.0.len() - short) as u8;
@@ -71,7 +71,7 @@ fn size(value: i32) -> u32 {
     32 - value.unsigned_abs().leading_zeros()
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -156,7 +156,7 @@ fn jpg(made: Made) -> Vec<u8> {
             dc = [0; 3];
         }
         for slot in slots {
-            // Neighbours are alike, and so are rows; pictures have waves of their own.
+            // Neighbours are similar, and so are rows; each picture has waves of its own.
             let base = if *slot > 0 { wave(mcu % across) } else { 0 };
             let near = base + (dc[*slot] - base) * 3 / 4;
             let next = (near + dice.roll(19) as i32 - 9).clamp(-90, 90);
@@ -206,8 +206,8 @@ fn block(bits: &mut Bits, dice: &mut Dice) {
     bits.put(ac_codes().code(0));
 }
 
-/// Two scans of a component of a progressive picture: all AC coefficients but their last bit, with
-/// runs of empty blocks, and that bit.
+/// Two scans of a component of a progressive picture: one with all AC coefficients without their
+/// last bit, and runs of empty blocks; one with that bit.
 fn refined(file: &mut Vec<u8>, dice: &mut Dice, made: Made, id: u8) {
     let halved = made.colour && id > 1;
     let blocks = |pixels: u16| u32::from(pixels).div_ceil(if halved { 2 } else { 1 }).div_ceil(8);
@@ -338,7 +338,7 @@ fn most_pictures_in_three_fragments_are_found_again() {
     assert!(whole >= 22, "{whole} of 24");
 }
 
-/// A picture, and an image with it in three fragments.
+/// Makes a picture, and an image with it in three fragments.
 fn in_three(
     seed: u64,
     cuts: (usize, usize),
@@ -372,7 +372,7 @@ fn in_three(
     (file, image)
 }
 
-/// A picture with an index of two, the second one `gap` bytes after the first. `order` is the
+/// Makes a picture with an index of two, the second one `gap` bytes after the first. `order` is the
 /// byte-order mark.
 fn pair(order: [u8; 2], gap: usize) -> (Vec<u8>, Vec<u8>) {
     let is_little = order[1] == b'I';
@@ -400,7 +400,7 @@ fn pair(order: [u8; 2], gap: usize) -> (Vec<u8>, Vec<u8>) {
     (first, file)
 }
 
-/// How long the picture is that `bytes` begin with, if it is whole.
+/// The length of the picture at the start of `bytes`, if it is whole.
 fn whole_bytes(bytes: &[u8], behind: &[u8]) -> Option<u64> {
     match validated(&Jpg, bytes, behind) {
         Verdict::Whole { length, .. } => Some(length),
@@ -495,7 +495,7 @@ fn a_picture_goes_on_behind_the_file_in_its_gap() {
 
 #[test]
 fn what_repeats_a_few_codes_is_no_text() {
-    // One colour all over: every block is coded alike, and may come to letters.
+    // One colour all over: every block has the same code, which may consist of letters.
     let scan = |byte: u8| {
         let mut file = small();
         let from = file.len() - 2 - 400;

@@ -1,4 +1,4 @@
-//! A run that ends in the midst of a stride, and the next one that goes on there.
+//! A run that ends within a stride, and the next one, which resumes there.
 
 use std::fs;
 use std::io;
@@ -51,7 +51,7 @@ fn report(folder: &Path) -> String {
 #[test]
 fn what_is_left_for_a_stride_is_known_to_the_run_that_goes_on_in_it() {
     let gif = gif::small();
-    // Headers that take all that a stride has, long before its end.
+    // Headers that use up all fuel of a stride long before its end.
     let header = *b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46head";
     let mut image: Vec<u8> = header.iter().copied().cycle().take(3 << 19).collect();
     for place in (0..image.len()).step_by(100_000) {

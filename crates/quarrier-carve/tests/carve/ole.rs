@@ -27,7 +27,7 @@ fn entry(name: &str, kind: u8, first: u32, bytes: u64) -> [u8; 128] {
     entry
 }
 
-/// A file with two streams of 512 bytes at least: the table, the directory, then these.
+/// A file with two streams of at least 512 bytes: the table, the directory, then the streams.
 fn file_of_two(streams: [(&str, &[u8]); 2]) -> Vec<u8> {
     let joined = [streams[0].1, streams[1].1].concat();
     let sectors = streams.map(|(_, bytes)| {
@@ -61,8 +61,8 @@ fn a_presentation_with_a_password_has_no_records() {
     }
 }
 
-/// A file with these entries behind its root, whose child is the entry `child`: name, kind, sibling
-/// on the right, child, bytes. The table, then the directory, then the streams; none is small.
+/// A file with these entries after its root, whose child is the entry `child`: name, kind, right
+/// sibling, child, bytes. The order is table, directory, streams; none is small.
 fn file_of_many(child: u32, entries: &[(&str, u8, u32, u32, &[u8])]) -> Vec<u8> {
     let directory = (entries.len() as u32 + 1).div_ceil(4);
     let mut fat = vec![TABLE];
@@ -97,7 +97,7 @@ fn file_of_many(child: u32, entries: &[(&str, u8, u32, u32, &[u8])]) -> Vec<u8> 
     [header, fat, all, data].concat()
 }
 
-/// A document and the table that says where its page of formats is; and a table that does not.
+/// A document; a table that states the place of its page of formats; and a table that does not.
 fn document() -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let first = 0x0600u32.to_le_bytes();
     let mut document = vec![0; 1024];
@@ -114,7 +114,7 @@ fn document() -> (Vec<u8>, Vec<u8>, Vec<u8>) {
 fn the_table_beside_a_document_is_meant_not_the_first() {
     let (document, table, other) = document();
     let (doc, own, none) = ("WordDocument", "1Table", FREE);
-    // The embedded one stands first in the directory, in a storage of its own.
+    // The embedded document is the first in the directory, in its own storage.
     let file = |inner: &[u8], outer: &[u8]| {
         file_of_many(
             3,
@@ -148,7 +148,7 @@ fn what_is_embedded_does_not_say_what_a_file_is() {
     check_whole_file(&Ole, "xls", &file);
 }
 
-/// A file with one stream: its sectors, then the table, then the directory, or these first.
+/// A file with one stream: its sectors, then the table and the directory, or these two first.
 pub(crate) fn file(name: &str, stream: &[u8], is_table_first: bool) -> Vec<u8> {
     let data = stream.len().div_ceil(512) as u32;
     let tables = (data + 1).div_ceil(127);
@@ -234,7 +234,7 @@ fn sectors_in_circles_come_to_an_end() {
             validated(&Ole, &file, &[0; 4096]);
         }
     }
-    // Counts and places that cannot be.
+    // Impossible counts and places.
     for at in (24..80).step_by(4) {
         for value in [0u32, 1, 0x7FFF_FFFF, 0xFFFF_FFF0, u32::MAX] {
             let mut file = good.clone();

@@ -10,7 +10,7 @@ use quarrier_carve::{Carver, Verdict};
 
 use crate::sample::{carved, check_starved, check_whole_file, fixed_cases, valid, validated};
 
-/// Writes a file object by object, and knows where they are.
+/// Writes a file object by object, and keeps their offsets.
 pub(crate) struct Writer {
     bytes: Vec<u8>,
     /// Offsets by number, from 1 on.
@@ -36,7 +36,7 @@ impl Writer {
         self.object(&[head.as_bytes(), data, b"\nendstream"].concat())
     }
 
-    /// A table of all objects from `first` on, and the end.
+    /// Writes a table of all objects from `first` on, and the end.
     pub(crate) fn table(&mut self, first: usize) -> &mut Self {
         let prev = if self.said > 0 { format!("/Prev {}", self.said) } else { String::new() };
         self.said = self.bytes.len();
@@ -55,7 +55,7 @@ impl Writer {
         self
     }
 
-    /// As [`table`](Self::table), as a stream that is not packed.
+    /// As [`table`](Self::table), but as an uncompressed stream.
     pub(crate) fn table_stream(&mut self) -> &mut Self {
         self.said = self.bytes.len();
         let mut rows = vec![0; 6];
@@ -74,7 +74,7 @@ impl Writer {
     }
 }
 
-/// Pages with a stream of `bytes` bytes each, that are noise as packed ones are.
+/// Pages with one of these streams each, whose bytes are noise like compressed ones.
 pub(crate) fn with_streams(streams: &[&[u8]]) -> Writer {
     let mut writer = Writer::new();
     writer.object(b"<< /Type /Catalog /Pages 2 0 R >>");
@@ -117,7 +117,7 @@ fn an_update_belongs_to_the_file() {
             other => panic!("{other:?}"),
         }
     }
-    // Cut off in the update it is whole at no place.
+    // Cut off in the update, it is whole at no place.
     let cut = &file[..file.len() - 60];
     assert!(matches!(validated(&Pdf, cut, &[0xEE; 3000]), Verdict::Broken { .. }));
 }
@@ -165,7 +165,7 @@ fn a_view_without_fuel_is_no_whole_file() {
     check_starved(&Pdf, &file);
 }
 
-/// Pages whose streams are packed, of some thousand bytes each.
+/// Pages with compressed streams of some thousand bytes each.
 fn packed(lengths: &[usize]) -> Vec<u8> {
     let streams: Vec<Vec<u8>> = lengths
         .iter()
@@ -185,7 +185,7 @@ fn packed(lengths: &[usize]) -> Vec<u8> {
     with_streams(&streams).table(1).bytes()
 }
 
-/// A font of three tables of noise, with the sums of them.
+/// A font of three tables of noise, with their checksums.
 fn font(lengths: [usize; 3]) -> Vec<u8> {
     let tags = [b"glyf", b"head", b"loca"];
     let (mut directory, mut tables) = (vec![0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0], Vec::new());
@@ -216,7 +216,7 @@ fn the_sums_of_a_font_tell_where_a_pdf_was_left() {
     let file = writer.stream("/Length1 100104", &font).table(1).bytes();
     for (left_at, kind) in (1..file.len() / 4096).zip([0, 2, 0, 2].into_iter().cycle()) {
         let (before, behind) = file.split_at(left_at * 4096);
-        // Noise other than the font's own.
+        // Noise that differs from the font's.
         let gap: Vec<u8> = filling(kind, 5).iter().map(|byte| byte.rotate_left(3) ^ 0x5A).collect();
         let image = [&[0xEE; 4096], before, &gap, behind, &[0; 5000]].concat();
         let files = carved(&Carver::new().formats(vec![&Pdf]), &image);
@@ -264,7 +264,7 @@ proptest! {
         for found in valid(&files) {
             prop_assert!(found == &file[..], "{} bytes instead of {}", found.len(), file.len());
         }
-        // Two gaps in one stream are not told apart.
+        // Two gaps in one stream cannot be distinguished.
         if places.len() == 1 {
             prop_assert_eq!(valid(&files).len(), 1, "left at {}", places[0].0);
         }

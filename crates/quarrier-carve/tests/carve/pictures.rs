@@ -1,4 +1,4 @@
-//! Pictures whose lengths their headers say: BMP, ICO, TIFF, HEIF; and SVG.
+//! Pictures whose headers state their lengths: BMP, ICO, TIFF, HEIF; and SVG.
 
 use quarrier_carve::format::bmp::Bmp;
 use quarrier_carve::format::heif::Heif;
@@ -13,7 +13,7 @@ fn le32(number: u32) -> [u8; 4] {
     number.to_le_bytes()
 }
 
-/// A bitmap's header without its file header, of 40 bytes.
+/// A bitmap header of 40 bytes, without a file header.
 fn bitmap_header(width: u32, height: u32, bits: u16, compression: u32, bytes: u32) -> Vec<u8> {
     let mut header = [le32(40), le32(width), le32(height)].concat();
     header.extend([1, 0]);
@@ -45,7 +45,7 @@ fn a_bmp_is_as_long_as_its_rows_or_its_runs() {
     }
     let runs = [[10, 7, 0, 0].repeat(5), vec![0, 3, 1, 2, 3, 0, 7, 1, 0, 1]].concat();
     check_whole_file(&Bmp, "bmp", &bmp(8, 1, &runs));
-    // A row that is too long is believed where the file ends as its header says.
+    // A row that is too long is accepted if the file ends as its header states.
     let mut wide = bmp(8, 1, &[11, 7, 1, 7, 0, 1]);
     check_whole_file(&Bmp, "bmp", &wide);
     wide[2] += 1;
@@ -67,7 +67,7 @@ fn a_bmp_has_as_many_colours_as_its_pixels_can_name() {
 #[test]
 fn the_short_header_of_os2_is_read() {
     let mut picture = bmp(8, 0, &[0x5A; 72]);
-    // Width, height, planes and bits stand as in the header of 40 bytes.
+    // Width, height, planes and bits are where the header of 40 bytes has them.
     picture.drain(30..54);
     let length = picture.len() as u32;
     picture[2..6].copy_from_slice(&le32(length));
@@ -93,7 +93,7 @@ fn an_icon_ends_behind_its_last_picture() {
     assert!(matches!(validated(&Ico, &icon, &[]), Verdict::Broken { .. }));
 }
 
-/// A TIFF of one strip, its directory first.
+/// A TIFF of one strip, with its directory first.
 fn tif(maker: &str, big_endian: bool) -> Vec<u8> {
     let u16 = |n: u16| if big_endian { n.to_be_bytes() } else { n.to_le_bytes() };
     let u32 = |n: u32| if big_endian { n.to_be_bytes() } else { n.to_le_bytes() };
@@ -153,7 +153,7 @@ fn isobox(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32 + 8).to_be_bytes()[..], name, body].concat()
 }
 
-/// A picture of one item of `bytes` bytes.
+/// A picture with one item of `bytes` bytes.
 fn heif(brands: &[u8], bytes: u32) -> Vec<u8> {
     let file_type = isobox(b"ftyp", brands);
     let meta = |at: u32| {

@@ -1,11 +1,11 @@
-//! Property lists in their binary form.
+//! Binary property lists.
 
 use quarrier_carve::Verdict;
 use quarrier_carve::format::plist::Plist;
 
 use crate::sample::{check_whole_file, validated};
 
-/// A list of texts, with references of one byte and places of two.
+/// A list of texts, with references of one byte and offsets of two.
 fn list(count: u8) -> Vec<u8> {
     let mut file = b"bplist00".to_vec();
     let mut places = vec![8u16];

@@ -19,7 +19,7 @@ pub(crate) fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     [&(data.len() as u32).to_be_bytes()[..], &named, &crc.to_be_bytes()].concat()
 }
 
-/// A grey picture of 256 pixels a row, its pixels taken from `pixels`, in chunks of `idat_bytes`.
+/// A grey picture with rows of 256 pixels, taken from `pixels`, in chunks of `idat_bytes`.
 pub(crate) fn picture(pixels: &[u8], idat_bytes: usize) -> Vec<u8> {
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks_exact(256) {

@@ -1,4 +1,4 @@
-//! What tests of formats share: a carver over bytes in memory, and rules for every validator.
+//! Shared by the tests of formats: a carver over bytes in memory, and checks for every validator.
 
 use std::io;
 use std::sync::Mutex;
@@ -7,13 +7,13 @@ use proptest::test_runner::{Config, RngSeed};
 use quarrier_carve::{Carved, Carver, Extent, Format, Keep, Status, Verdict, View};
 use quarrier_core::source::Memory;
 
-/// So many cases, always the same: what is drawn may be a file of which nothing could tell where
-/// its fragments lie.
+/// A fixed number of cases with fixed seeds: random ones may include files whose fragments nothing
+/// can locate.
 pub(crate) fn fixed_cases(cases: u32) -> Config {
     Config { rng_seed: RngSeed::Fixed(1), ..Config::with_cases(cases) }
 }
 
-/// `bytes` bytes that cannot be compressed, always the same for a `seed`.
+/// Returns `bytes` incompressible bytes, which depend only on `seed`.
 pub(crate) fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     let mut state = u64::from(seed) << 32 | 0x9E37_79B9;
     let mut next = || {
@@ -24,15 +24,15 @@ pub(crate) fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// `bytes` bytes of which about half can be compressed away.
+/// Returns `bytes` bytes about half of which compression removes.
 pub(crate) fn mixed(seed: u32, bytes: usize) -> Vec<u8> {
     let mut mixed = noise(seed, bytes);
     mixed.iter_mut().for_each(|byte| *byte = b'a' + (*byte & 15));
     mixed
 }
 
-/// An image with each part behind so many bytes of a filling: noise, text, or zeros. Every part
-/// begins at a multiple of 512, and more of the filling follows the last one.
+/// Makes an image with each part after this many bytes of a filling: noise, text, or zeros. Every
+/// part begins at a multiple of 512, and more of the filling follows the last one.
 pub(crate) fn scattered(parts: &[(usize, &[u8])], filling: usize) -> Vec<u8> {
     let fill = |image: &mut Vec<u8>, bytes: usize| match filling {
         0 => image.extend(noise(image.len() as u32, bytes)),
@@ -51,7 +51,7 @@ pub(crate) fn scattered(parts: &[(usize, &[u8])], filling: usize) -> Vec<u8> {
     image
 }
 
-/// What a validator says of `bytes`, with whatever may follow a file in a source behind them.
+/// Returns the verdict on `bytes`, followed by `behind` as by other bytes of a source.
 pub(crate) fn validated(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Verdict {
     let all = [bytes, behind].concat();
     let length = all.len() as u64;
@@ -100,7 +100,7 @@ pub(crate) fn check_whole_file(format: &dyn Format, kind: &str, file: &[u8]) {
     assert!(format.signatures().iter().any(stands), "no signature stands in it");
 }
 
-/// Checks that with any less fuel than it takes, a view that says so has run out of it.
+/// Checks that with any less fuel than it needs, a view reports that the fuel has run out.
 pub(crate) fn check_starved(format: &dyn Format, file: &[u8]) {
     let length = file.len() as u64;
     let source = Memory::new("sample", file.to_vec());
@@ -114,7 +114,7 @@ pub(crate) fn check_starved(format: &dyn Format, file: &[u8]) {
     }
 }
 
-/// What a carver found, with the bytes.
+/// The files that a carver found, with their bytes.
 #[derive(Default)]
 pub(crate) struct CarvedFiles(pub(crate) Mutex<Vec<(Carved, Vec<u8>)>>);
 
@@ -127,7 +127,7 @@ impl Keep for CarvedFiles {
     }
 }
 
-/// All files found in `image`, by offset, with their bytes.
+/// Returns all files found in `image`, by offset, with their bytes.
 pub(crate) fn carved(carver: &Carver<'_>, image: &[u8]) -> Vec<(Carved, Vec<u8>)> {
     let found = CarvedFiles::default();
     carver
@@ -138,7 +138,7 @@ pub(crate) fn carved(carver: &Carver<'_>, image: &[u8]) -> Vec<(Carved, Vec<u8>)
     all
 }
 
-/// The bytes of the files that are valid.
+/// Returns the bytes of the valid files.
 pub(crate) fn valid(files: &[(Carved, Vec<u8>)]) -> Vec<&[u8]> {
     files
         .iter()

@@ -5,7 +5,7 @@ use quarrier_carve::{Carver, Format, Verdict};
 
 use crate::sample::{carved, check_whole_file, valid, validated};
 
-/// Noise that is the same each time.
+/// Noise that depends only on `seed`.
 pub(crate) fn noise(bytes: usize, mut seed: u64) -> Vec<u8> {
     std::iter::repeat_with(|| {
         seed ^= seed << 13;
@@ -17,7 +17,7 @@ pub(crate) fn noise(bytes: usize, mut seed: u64) -> Vec<u8> {
     .collect()
 }
 
-/// Where a validator says that `bytes` break: sure, at.
+/// Returns where a validator finds `bytes` broken: `sure` and `at`.
 pub(crate) fn broken_at(format: &dyn Format, bytes: &[u8]) -> (u64, u64) {
     match validated(format, bytes, &[0; 200_000]) {
         Verdict::Broken { sure, at, .. } => (sure, at),
@@ -35,7 +35,7 @@ fn crc(bits: u32, polynomial: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// A page of Ogg with `body` as its one packet.
+/// An Ogg page with `body` as its only packet.
 fn page(flags: u8, serial: u32, number: u32, body: &[u8]) -> Vec<u8> {
     let mut page = b"OggS\0".to_vec();
     page.push(flags);
@@ -87,13 +87,13 @@ fn ogg_breaks_at_the_page_whose_checksum_is_wrong() {
     file[at] ^= 1;
     let last_page = 2 * (27 + 12 + 3000) + 27 + 1 + 7;
     assert_eq!(broken_at(&Ogg, &file), (last_page, file.len() as u64));
-    // A page is left out.
+    // A page is missing.
     let first = page(2, 1, 0, b"\x01vorbis");
     let file = [first.clone(), page(4, 1, 2, b"x")].concat();
     assert_eq!(broken_at(&Ogg, &file).0, first.len() as u64);
 }
 
-/// `file` in an image, cut at `cuts`, with as much noise between.
+/// `file` in an image, cut at `cuts`, with as much noise in between.
 fn in_fragments(file: &[u8], cuts: &[usize]) -> Vec<u8> {
     let mut image = noise(4096, 99);
     let mut from = 0;
@@ -112,7 +112,7 @@ fn in_fragments(file: &[u8], cuts: &[usize]) -> Vec<u8> {
 #[test]
 fn ogg_flac_and_mp3_are_mended() {
     let id3 = b"ID3\x03\x00\x00\x00\x00\x02\x00".to_vec();
-    // What begins behind the tag is a file by itself, too, and needs the same bytes.
+    // The part after the tag is a file by itself, too, and needs the same bytes.
     let tagged = [id3, vec![0; 256], mp3(120)].concat();
     for file in [ogg(b"\x01vorbis", 5, 14), flac(200), mp3(120), tagged] {
         for cuts in [&[4096][..], &[8192], &[4096, 16384]] {
@@ -192,7 +192,7 @@ fn wav_with_a_gap_that_shows_is_put_together_without_it() {
             [&[0; 4096][..], &file[..20_480], foreign, &file[20_480..], &[0; 9000]].concat();
         let files = carved(&Carver::new().formats(vec![&Wav]), &image);
         assert_eq!(valid(&files), [&file[..]]);
-        // What goes on is not the same sound.
+        // The continuation is another sound.
         let other: Vec<u8> = file[20_480..].iter().map(|byte| byte ^ 0x55).collect();
         let image = [&[0; 4096][..], &file[..20_480], foreign, &other, &[0; 9000]].concat();
         assert!(valid(&carved(&Carver::new().formats(vec![&Wav]), &image)).is_empty());
@@ -214,7 +214,7 @@ fn wav_of_which_the_end_is_noise_is_broken_there() {
         file[cut..].copy_from_slice(&noise(end - cut, 5));
         assert!(!is_whole(&file), "noise from {cut} on, {bits} bits");
     }
-    // What is noise all over was meant to be.
+    // Noise throughout is intended.
     let mut all = file;
     let end = all.len();
     all[44..].copy_from_slice(&noise(end - 44, 5));
@@ -241,7 +241,7 @@ fn wav_ends_as_its_length_says_and_holds_nothing_but_sound() {
         let all = [&file[..12_288], foreign, &file[12_288..]].concat();
         assert_eq!(broken_at(&Wav, &all), (44, 12_288));
     }
-    // Noise all over is noise that somebody kept, and silence is silence.
+    // Noise throughout is noise that somebody kept, and silence is silence.
     let mut all = wav(30_000);
     all[44..].copy_from_slice(&self::noise(60_000, 3));
     check_whole_file(&Wav, "wav", &all);
@@ -279,7 +279,7 @@ fn avi_is_a_chain_of_frames_and_may_be_continued() {
     assert_eq!(broken_at(&Avi, &broken), (0, third as u64));
 }
 
-/// Frames of 128 kbit/s, the first of which notes how many bytes there are, if it is to.
+/// Frames of 128 kbit/s; with `has_note`, the first one notes the number of bytes.
 fn frames(count: usize, has_note: bool) -> Vec<u8> {
     let mut file = Vec::new();
     for number in 0..count {
@@ -308,7 +308,7 @@ fn mp3_ends_where_its_note_says_and_tags_behind_are_part_of_it() {
     let mut ape = b"APETAGEX\xD0\x07\0\0\x20\0\0\0\0\0\0\0\0\0\0\xA0".to_vec();
     ape.resize(64, 0);
     let last: Vec<u8> = b"TAG".iter().copied().chain([0x20; 125]).collect();
-    // Cut within a tag it would be whole without it, so not all that is checked holds.
+    // Cut within a tag it would be whole without the tag, so that not all checks apply.
     let file = [mp3(20), ape, last].concat();
     match validated(&Mp3, &file, &noise(3000, 6)) {
         Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64),
@@ -323,7 +323,7 @@ fn mp3_without_a_note_is_whole_only_if_zeros_fill_its_last_sector() {
     let Verdict::Broken { sure: 8340, at: 8340, .. } = validated(&Mp3, &file, &[0x55; 9000]) else {
         panic!("nothing shows where it ends")
     };
-    // Within a stream none begins.
+    // No file begins within a stream.
     let files = carved(&Carver::new(), &[vec![9; 512], file[417..].to_vec()].concat());
     assert!(files.len() <= 1, "{files:?}");
     let last = validated(&Mp3, &frames(3, false), &[0; 9000]);
@@ -334,7 +334,7 @@ fn mp3_without_a_note_is_whole_only_if_zeros_fill_its_last_sector() {
 fn mp3_whose_last_frame_ends_in_zeros_is_whole_only_if_no_sound_lies_there() {
     let mut file = frames(20, false);
     let last = 19 * 417;
-    // Stereo, nothing borrowed: 20 bits, then four parts that begin with their lengths.
+    // Stereo, without borrowed bytes: 20 bits, then four parts that begin with their lengths.
     let needs = |file: &mut [u8], bits: u32| {
         file[last + 4..last + 36].fill(0);
         for part in 0..4 {
@@ -368,7 +368,7 @@ fn mp3_that_is_cut_off_ends_with_its_tag() {
         let file = [&id3[..], &frames(20, false)[..cut], &tag].concat();
         check_mp3_is(&file, &noise(3000, 6));
         check_mp3_is(&file, &[0; 3000]);
-        // A word in the sound is none.
+        // A word in the sound is no text.
         let mut other = file.clone();
         other[id3.len() + cut + 93] = b'x';
         let found = validated(&Mp3, &other, &noise(3000, 6));
@@ -383,7 +383,7 @@ fn check_mp3_is(file: &[u8], behind: &[u8]) {
     }
 }
 
-/// A block of FLAC with a picture, which says that it has `told` bytes.
+/// A FLAC block with a picture, which states `told` bytes.
 fn picture(told: usize, picture_bytes: u32) -> Vec<u8> {
     let told = (told as u32).to_be_bytes();
     let mut block = vec![6, told[1], told[2], told[3], 0, 0, 0, 3, 0, 0, 0, 9];
@@ -401,7 +401,7 @@ fn a_picture_in_flac_is_as_long_as_its_parts() {
     let body = picture(0, 5000).len() - 4;
     check_whole_file(&Flac, "flac", &with(&picture(body, 5000)));
     check_whole_file(&Flac, "flac", &with(&picture(0, 5000)));
-    // A block about the stream stands only once.
+    // There is only one block about the stream.
     let twice = with(&plain[4..42]);
     assert_eq!(broken_at(&Flac, &twice), (42, 43));
 }

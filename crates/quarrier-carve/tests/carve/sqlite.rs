@@ -15,7 +15,7 @@ fn varint(value: u64) -> Vec<u8> {
     }
 }
 
-/// A page of a tree: its cells, filled in from the back.
+/// A page of a tree, with its cells from the end of the page on.
 fn page(kind: u8, head: usize, right: u32, cells: &[Vec<u8>]) -> Vec<u8> {
     let mut page = vec![0; PAGE];
     let mut content = PAGE;

@@ -20,7 +20,7 @@ pub(crate) fn entry(name: &[u8], kind: u8, content: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// A tape of these entries, filled up to a record.
+/// A tape of these entries, padded to a record.
 pub(crate) fn tape(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut tape = entries.concat();
     tape.resize((tape.len() + 1024).next_multiple_of(10_240), 0);
@@ -67,7 +67,7 @@ fn entries_of_a_tape_are_no_tapes() {
     let image = [&noise(5, 4096)[..], &sample(), &noise(6, 4096)].concat();
     let files = carved(&Carver::new().formats(vec![&Tar]), &image);
     assert!(valid(&files) == [&sample()[..]], "{} files", files.len());
-    // Not even where the first header is lost.
+    // Not even if the first header is lost.
     let image = [&noise(5, 4096)[..], &sample()[512..], &noise(6, 4096)].concat();
     let files = carved(&Carver::new().formats(vec![&Tar]), &image);
     assert_eq!(files.len(), 1);
@@ -87,7 +87,7 @@ fn lengths_beyond_everything_are_broken() {
 fn a_short_tape_is_checked_as_every_file() {
     let mut tar = sample();
     let end = tar.iter().rposition(|byte| *byte != 0).unwrap().next_multiple_of(512);
-    // So long that nothing is filled up: zeros behind it are of the filling.
+    // So long that it has no padding: zeros after it belong to the filling.
     tar.truncate(end);
     let content = vec![b'x'; 10_240 - 1024 - tar.len() - 512];
     tar.extend(entry(b"last", b'0', &content));

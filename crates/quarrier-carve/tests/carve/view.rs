@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use quarrier_carve::{Extent, View};
 use quarrier_core::source::{Memory, Source};
 
-/// A source that must be read: no windows.
+/// A source without windows, which must be read.
 struct Read(Memory<Vec<u8>>);
 
 impl Source for Read {

@@ -1,4 +1,4 @@
-//! WebP: chunks, and pictures that end where their chunks do.
+//! WebP: chunks, and pictures that end with their chunks.
 
 use quarrier_carve::format::webp::Webp;
 use quarrier_carve::{Extent, Format, Verdict, View};
@@ -52,7 +52,7 @@ fn is_whole(file: &[u8]) -> bool {
     matches!(validated(&Webp, file, &[]), Verdict::Whole { .. })
 }
 
-/// Bits, the first the lowest of each byte.
+/// Bits, the first of which is the lowest of a byte.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -72,7 +72,7 @@ impl Bits {
         self
     }
 
-    /// A prefix code of one symbol, which takes no bits.
+    /// A prefix code with one symbol, which takes no bits.
     fn put_silent(&mut self, symbol: u32) -> &mut Self {
         self.put(0b101, 3).put(symbol, 8)
     }
@@ -85,11 +85,11 @@ fn lossless_header(width: u32, height: u32) -> Bits {
     bits
 }
 
-/// The data of a lossless picture whose pixels take nine bits each: eight of green, and one of
-/// red. `symbols` of green have a code, of 256.
+/// The data of a lossless picture whose pixels take nine bits each: eight of green, and one of red.
+/// `symbols` of 256 symbols of green have a code.
 fn lossless(width: u32, height: u32, symbols: u32) -> Vec<u8> {
     let mut bits = lossless_header(width, height);
-    // Lengths of codes are 0 or 8, told by a bit.
+    // Code lengths are 0 or 8, which one bit tells.
     bits.put(0, 1).put(12 - 4, 4);
     for place in 0..12 {
         bits.put(u32::from(place == 2 || place == 11), 3);
@@ -145,7 +145,7 @@ fn a_lossy_picture_uses_its_partitions_up() {
     let file = webp(&[&picture]);
     check_whole_file(&Webp, "webp", &file);
     check_starved(&Webp, &file);
-    // Whatever stands in its place.
+    // Whatever replaces them.
     for at in (40..file.len() - 48).step_by(16) {
         for filling in [noise(at as u32, 48), vec![0; 48], b"some words ".repeat(5)[..48].to_vec()]
         {
@@ -154,7 +154,7 @@ fn a_lossy_picture_uses_its_partitions_up() {
             assert!(!is_whole(&wrong), "at {at}");
         }
     }
-    // As many bytes, of which some stand elsewhere.
+    // The same number of bytes, some of them at other places.
     let mut moved = file.clone();
     moved[100..250].rotate_left(50);
     assert!(!is_whole(&moved));
@@ -235,7 +235,7 @@ fn what_is_no_part_of_a_lossy_picture_is_seen_without_decoding_it() {
             other => panic!("{other:?}"),
         }
     }
-    // So many zeros may be a picture's.
+    // A picture may contain so many zeros.
     let Verdict::Broken { reason, .. } = with(&[0; 1024]) else { panic!("it is too long") };
     assert_eq!(reason, "a partition that ends elsewhere");
 }

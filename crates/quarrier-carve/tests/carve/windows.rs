@@ -1,4 +1,4 @@
-//! What Windows keeps: event logs, registry hives, shortcuts, and Outlook's stores of mail.
+//! Windows formats: event logs, registry hives, shortcuts, and Outlook's mail stores.
 
 use quarrier_carve::Verdict;
 use quarrier_carve::format::{evtx::Evtx, hive::Hive, lnk::Lnk, pst::Pst};
@@ -78,7 +78,7 @@ fn a_hive_is_a_chain_of_bins() {
 fn a_shortcut_is_as_long_as_its_structures() {
     let mut file = vec![0; 76];
     put(&mut file, 0, &[0x4C, 0, 0, 0, 1, 0x14, 2, 0, 0, 0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46]);
-    // Items, a name, in two bytes each.
+    // Items, and a name with two bytes per character.
     put(&mut file, 20, &(1u32 | 4 | 0x80).to_le_bytes());
     file.extend_from_slice(&[12, 0, 10, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0]);
     file.extend_from_slice(&[2, 0, b'a', 0, b'b', 0]);

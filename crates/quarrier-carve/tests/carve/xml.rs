@@ -1,4 +1,4 @@
-//! XML, and property lists in it.
+//! XML, and XML property lists.
 
 use quarrier_carve::Verdict;
 use quarrier_carve::format::xml::Xml;

@@ -24,7 +24,7 @@ const FILTERS: [FilterType; 9] = [
     FilterType::BcjRiscv,
 ];
 
-/// `content` as xz packs it, in blocks of 4 KiB where there are `blocks`.
+/// `content` compressed by xz, with `blocks` in blocks of 4 KiB.
 fn xz(content: &[u8], check: CheckType, filters: &[FilterType], blocks: bool) -> Vec<u8> {
     let mut options = XzOptions::with_preset(1);
     options.lzma_options.dict_size = 4096;
@@ -38,7 +38,7 @@ fn xz(content: &[u8], check: CheckType, filters: &[FilterType], blocks: bool) ->
     writer.finish().expect("memory takes it")
 }
 
-/// Text with calls of x86 in it.
+/// Text with x86 calls in it.
 fn code(bytes: usize) -> Vec<u8> {
     let mut code = mixed(5, bytes);
     code.chunks_mut(40).filter(|part| part.len() > 8).for_each(|part| {
@@ -70,7 +70,7 @@ fn is_whole(file: &[u8]) -> bool {
 fn an_xz_of_every_kind_is_read_to_its_end() {
     let kinds = kinds();
     assert!(kinds.iter().all(|file| is_whole(file)));
-    // The last one is two streams, the first of which is whole where it is cut off.
+    // The last one has two streams; cut off, the first of them is whole.
     kinds[..kinds.len() - 1].iter().for_each(|file| check_whole_file(&Xz, "xz", file));
     check_whole_file(&Xz, "xz", &xz(&[], CheckType::Crc64, &[], false));
     check_whole_file(&Xz, "xz", &xz(&noise(3, 200_000), CheckType::Crc64, &[], false));
@@ -104,7 +104,7 @@ fn an_xz_with_a_sector_of_zeros_is_not_valid() {
 fn an_xz_that_cannot_be_read_here_says_so() {
     let crc32 = crate::packed::crc32;
     let known = xz(&code(1500), CheckType::Crc32, &[FilterType::BcjX86], false);
-    // A filter and a check of types that nobody has yet.
+    // A filter and a check of types that are not assigned yet.
     let mut filter = known.clone();
     let header = 12..12 + usize::from(known[12]) * 4;
     assert_eq!(filter[14], 4, "the filter stands there");

@@ -1,4 +1,4 @@
-//! Zip and its kin.
+//! Zip and formats based on it.
 
 mod build;
 mod fragments;
@@ -9,7 +9,7 @@ use quarrier_carve::format::zip::Zip;
 use crate::sample::{check_whole_file, noise, validated};
 pub(crate) use build::{Archive, Way};
 
-/// An archive with members of each way of packing.
+/// An archive with a member of each way of compression.
 pub(crate) fn mixed(ways: &[Way]) -> Vec<u8> {
     let mut archive = Archive::default();
     for (index, way) in ways.iter().enumerate() {

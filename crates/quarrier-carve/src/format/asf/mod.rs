@@ -5,14 +5,14 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Windows Media. There are no checksums: the validator checks the chain of objects, the length that
-/// the file states, and that every packet of data begins like the first one.
+/// Windows Media. It has no checksums: the validator checks the chain of objects, the stated length
+/// of the file, and that all data packets begin like the first one.
 pub struct Asf;
 
 const WMV: Kind = Kind::new("wmv");
 const WMA: Kind = Kind::new("wma");
 
-/// The first eight bytes of what objects are called.
+/// The first eight bytes of objects' GUIDs.
 const HEADER: u64 = 0x11CF_668E_75B2_2630;
 const DATA: u64 = 0x11CF_668E_75B2_2636;
 const PROPERTIES: u64 = 0x11CF_A947_8CAB_DCA1;
@@ -27,13 +27,13 @@ const OBJECTS_MAX: u32 = 10_000;
 /// The fields of the header that the validator needs.
 struct HeaderInfo {
     end: u64,
-    /// The length of the file; 0 where the writer did not know it.
+    /// The length of the file; 0 if the writer did not know it.
     file_bytes: u64,
     packet_bytes: u64,
     kind: Kind,
 }
 
-/// Where a file is wrong, and why.
+/// The place of a fault, and the reason.
 type Fault = (u64, &'static str);
 
 impl Format for Asf {
@@ -63,14 +63,14 @@ fn header(view: &mut View<'_>) -> Option<HeaderInfo> {
     }
     let mut info = HeaderInfo { end, file_bytes: 0, packet_bytes: 0, kind: WMA };
     let mut at = 30;
-    // Their count includes one more in some files.
+    // In some files the count is too high by one.
     while at < end {
         let (name, next) = object(view, at).filter(|(_, next)| *next <= end)?;
         match name {
             PROPERTIES => {
                 info.file_bytes = view.u64_le(at + 40)?;
                 info.packet_bytes = u64::from(view.u32_le(at + 92)?);
-                // The lengths of a broadcast are unknown.
+                // A broadcast has no lengths.
                 if view.u32_le(at + 88)? & 1 != 0 {
                     info.file_bytes = 0;
                 }
@@ -83,7 +83,7 @@ fn header(view: &mut View<'_>) -> Option<HeaderInfo> {
     (at == end).then_some(info)
 }
 
-/// Name and end of the object at `at`.
+/// Returns the name and the end of the object at `at`.
 fn object(view: &mut View<'_>, at: u64) -> Option<(u64, u64)> {
     let name = view.u64_le(at)?;
     let bytes = view.u64_le(at + 16)?;

@@ -1,4 +1,4 @@
-//! AVI: a RIFF file of pictures and sound, one frame a chunk.
+//! AVI: a RIFF file of pictures and sound, with one chunk per frame.
 //!
 //! Microsoft, *AVI RIFF File Reference*; *OpenDML AVI File Format Extensions 1.02* (1996).
 
@@ -6,16 +6,16 @@ use super::riff::{Chunk, HEADER_BYTES};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// AVI, with the parts that OpenDML appends. There is no checksum: the validator checks the chain of
+/// AVI, with the parts that OpenDML appends. It has no checksum: the validator checks the chain of
 /// chunks, down to each frame.
 pub struct Avi;
 
 const AVI: Kind = Kind::new("avi");
 
-/// Lists are nested by less than this in all files.
+/// Lists are nested less deeply than this.
 const DEPTH_MAX: usize = 8;
 
-/// Where a file is wrong, and why.
+/// The place of a fault, and the reason.
 type Fault = (u64, &'static str);
 
 impl Format for Avi {
@@ -51,11 +51,11 @@ impl Format for Avi {
     }
 }
 
-/// Reads the RIFF chunk at `at`; where it ends.
+/// Reads the RIFF chunk at `at`; returns its end.
 fn part(view: &mut View<'_>, at: u64, pictures: &mut u64) -> Result<u64, Fault> {
     let riff = Chunk::read(view, at).ok_or((at, "truncated"))?;
     let end = riff.end(at);
-    // Lists that are open, by where they end.
+    // The ends of the open lists.
     let mut open = vec![end];
     let mut at = at + 12;
     while let Some(&until) = open.last() {
@@ -86,13 +86,13 @@ fn part(view: &mut View<'_>, at: u64, pictures: &mut u64) -> Result<u64, Fault> 
     Ok(end)
 }
 
-/// Whether to descend into the list at `at`.
+/// Returns whether to descend into the list at `at`.
 fn is_opened(view: &mut View<'_>, at: u64) -> bool {
     let kind = view.array::<4>(at + HEADER_BYTES);
     matches!(&kind, Some(kind) if [b"hdrl", b"strl", b"movi", b"rec "].contains(&kind))
 }
 
-/// Whether chunks of this name are in such files; within lists, names are few.
+/// Returns whether such files have chunks of this name; inside lists only few names occur.
 fn is_known(name: [u8; 4], depth: usize) -> bool {
     if depth == 1 {
         return name.iter().all(|letter| letter.is_ascii_alphanumeric() || *letter == b' ');

@@ -1,5 +1,5 @@
-//! Windows bitmaps: a header, a palette, and rows whose length is known; or runs, which are
-//! walked to their end.
+//! Windows bitmaps: a header, a palette, and rows of a known length, or runs, which are read to
+//! their end.
 
 mod rows;
 mod runs;
@@ -9,8 +9,8 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
-/// BMP, of Windows and OS/2. There is no checksum: the validator checks that the header is consistent,
-/// that runs fill the picture, and that nothing foreign lies among pixels.
+/// BMP of Windows and OS/2. It has no checksum: the validator checks that the header is consistent,
+/// that runs fill the picture, and that no foreign bytes lie among the pixels.
 pub struct Bmp;
 
 const BMP: Kind = Kind::new("bmp");
@@ -28,12 +28,12 @@ struct Header {
     width: u64,
     height: u64,
     bits: u64,
-    /// In the palette, as the header has it; 0 where it does not say.
+    /// Colours of the palette according to the header; 0 if not stated.
     colours: u64,
     compression: u32,
     /// The size of the pixels according to the header; 0 if it is not stated.
     pixel_bytes: u64,
-    /// Where a colour profile ends.
+    /// The end of a colour profile.
     profile_end: u64,
 }
 
@@ -43,7 +43,7 @@ impl Format for Bmp {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // "BM", length, nothing, a short way to the pixels, a shorter header.
+        // "BM", length, zeros, an offset of the pixels below 64 KiB, a header below 256 bytes.
         &[Signature { hex: "42 4D ?? ?? ?? ?? 00 00 00 00 ?? ?? 00 00 ?? 00 00 00", at: 0 }]
     }
 
@@ -68,7 +68,7 @@ impl Format for Bmp {
         let least = pixels_end.max(header.profile_end);
         let length = match header.file_bytes {
             bytes if bytes >= least && bytes - least <= SLACK_BYTES => bytes,
-            // Some writers give a wrong size, or none.
+            // Some writers state a wrong size, or none.
             0 => least,
             bytes if bytes < least && least - bytes <= FILE_BYTES + 40 => least,
             _ => return Verdict::Not,
@@ -100,7 +100,7 @@ impl Format for Bmp {
 }
 
 impl Header {
-    /// `None` where it contradicts itself.
+    /// Returns `None` if the header contradicts itself.
     fn read(view: &mut View<'_>) -> Option<Header> {
         let file_bytes = u64::from(view.u32_le(2)?);
         let pixels_at = u64::from(view.u32_le(10)?);
@@ -126,7 +126,7 @@ impl Header {
                 header.bits = u64::from(view.u16_le(24)?);
                 entry_bytes = 3;
             }
-            // The first fields of OS/2's header of 64 bytes; those left out are 0.
+            // The first fields of OS/2's header of 64 bytes; missing ones are 0.
             16 => {
                 header.width = u64::from(view.u32_le(18)?);
                 header.height = u64::from(view.u32_le(22)?);
@@ -157,11 +157,11 @@ impl Header {
             _ => false,
         };
         let palette = match header.bits {
-            // Readers do not accept more colours than pixels can name.
+            // Readers reject more colours than pixels can address.
             1..=8 if header.colours == 0 || header.colours >> header.bits > 0 => 1 << header.bits,
             _ => header.colours,
         };
-        // Some palettes are shorter than they say: what counts is where the pixels begin.
+        // Some palettes are shorter than stated: the offset of the pixels decides.
         let is_room = pixels_at >= FILE_BYTES + header_bytes
             && pixels_at <= FILE_BYTES + header_bytes + 12 + palette * entry_bytes + SLACK_BYTES
             && palette <= 1 << 16;
@@ -171,7 +171,7 @@ impl Header {
         (is_sane && is_room && is_size && planes == 1).then_some(header)
     }
 
-    /// The layout of unpacked pixels.
+    /// Returns the layout of uncompressed pixels.
     fn pixels(&self) -> Option<Pixels> {
         if !matches!(self.compression, 0 | 3 | 6) {
             return None;
@@ -181,13 +181,13 @@ impl Header {
         Some(Pixels { range: self.pixels_at..end, row_bytes, pixel_bits: self.bits })
     }
 
-    /// Whether packed pixels end there, but for a few bytes; some writers do not say.
+    /// Returns whether compressed pixels end about here; some writers do not state their size.
     fn is_about(&self, pixels_end: u64) -> bool {
         let told = self.pixels_at + self.pixel_bytes;
         self.pixel_bytes == 0 || pixels_end.abs_diff(told) <= RUNS_SLACK_BYTES
     }
 
-    /// Rows end at multiples of four bytes.
+    /// Rows are padded to multiples of four bytes.
     fn row_bytes(&self) -> u64 {
         (self.width * self.bits).div_ceil(32) * 4
     }

@@ -1,15 +1,17 @@
-//! Rows that cannot be of the picture: colours beyond the palette, or bytes that fill the row and
-//! are no zeros. Some writers do so throughout; from one row on, it is something else.
+//! Detects rows that cannot belong to the picture: with colours beyond the palette, or with padding
+//! that is not zero. Some writers produce such rows throughout; if they begin at some row, foreign
+//! bytes begin there.
 
 use super::Header;
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// Rows before the first such one, and rows that must be such ones of those that follow.
+/// The least number of clean rows at the start, and how many rows of how many after that must be
+/// odd.
 const CLEAN_ROWS: u64 = 8;
 const ODD_ROWS: (u64, u64) = (6, 8);
 const SECTOR_BYTES: u64 = 512;
 
-/// The first byte, at the beginning of a sector, from which rows are not of the picture.
+/// Returns the start of the sector from which on rows do not belong to the picture.
 pub(super) fn foreign(view: &mut View<'_>, header: &Header) -> Option<u64> {
     let row_bytes = header.row_bytes();
     let used = (header.width * header.bits).div_ceil(8) as usize;

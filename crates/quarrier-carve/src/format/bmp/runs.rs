@@ -1,15 +1,15 @@
-//! Pixels written as runs (RLE4 and RLE8).
+//! Pixels compressed by runs (RLE4 and RLE8).
 
 use super::Header;
 use crate::view::View;
 
-/// The end of the runs: after their end mark; or the byte at which they are invalid. Some writers go
-/// beyond the end of a row, or the last row, and readers tolerate it: such runs are accepted if the end
-/// mark is where the header has the end of the file.
+/// Returns the end of the runs, after their end mark, or the byte at which they are invalid. Some
+/// writers go beyond the end of a row, or beyond the last row, and readers tolerate that: such runs
+/// are accepted if the end mark is at the end of the file by the header.
 pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
     let (mut at, mut x, mut y) = (header.pixels_at, 0, 0);
     let mut beyond = None;
-    // Four bytes a pixel: twice what runs of one pixel take.
+    // Four bytes per pixel: twice the size of runs of one pixel.
     let longest = header.pixels_at + 4 * (header.width + 2) * (header.height + 1);
     let pixels_of = |bytes: u64| if header.bits == 4 { 2 * bytes } else { bytes };
     loop {
@@ -36,7 +36,7 @@ pub(super) fn end(view: &mut View<'_>, header: &Header) -> Result<u64, u64> {
             }
             (count, _) => x += u64::from(count),
         }
-        // Runs may fill their last byte, and the last row may be ended.
+        // Runs may fill the last byte, and an end mark may follow the last row.
         if x > header.width + 1 || y > header.height || (y == header.height && x > 0) {
             let beyond = *beyond.get_or_insert(at);
             if at >= header.file_bytes.min(longest) {

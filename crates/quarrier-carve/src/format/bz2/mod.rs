@@ -1,6 +1,6 @@
 //! bzip2: blocks of bits, each with its checksum.
 //!
-//! The end of a block shows only when it is unpacked, which verifies it, too: some 30 MB/s.
+//! Only decompression shows the end of a block, and verifies it: at some 30 MB/s.
 
 use bzip2::{Decompress, Status};
 
@@ -13,7 +13,7 @@ pub struct Bz2;
 const BZ2: Kind = Kind::new("bz2");
 const INPUT_BYTES: usize = 64 << 10;
 const OUTPUT_BYTES: usize = 256 << 10;
-/// The cost of a decompressor in bytes of fuel: it has some megabytes of tables.
+/// The cost of a decompressor in bytes of fuel: it has megabytes of tables.
 const SETUP_FUEL: u64 = 16 << 10;
 const MAGIC: [u8; 6] = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
 
@@ -34,7 +34,7 @@ impl Format for Bz2 {
             Ok(end) => end,
             Err(at) => return Verdict::broken(view, BZ2, 0, at, "packed data"),
         };
-        // A further stream that follows belongs to the file.
+        // A stream that follows directly belongs to the file.
         while is_header(view, end) {
             let Ok(next) = stream(view, end) else { break };
             end = next;
@@ -49,12 +49,12 @@ fn is_header(view: &mut View<'_>, at: u64) -> bool {
     })
 }
 
-/// Whether a block may begin at `at`, judged by its header: the start of the sorted text lies in the
-/// block, and some bytes are used. A decompressor takes a thousand times as long to find out.
+/// Returns whether a block may begin at `at`, by its header: the sorted text starts within the
+/// block, and some byte values are used. A decompressor needs a thousand times as long to find out.
 fn may_be_block(view: &mut View<'_>, at: u64) -> bool {
     let Some(level) = view.byte(at - 1) else { return false };
     let Some(header) = view.array::<16>(at) else { return !view.is_starved() };
-    // After magic and checksum: 1 bit, 24 bits, 16 bits.
+    // After the magic number and the checksum: 1 bit, 24 bits, 16 bits.
     let bits = u64::from_be_bytes([
         0, 0, header[10], header[11], header[12], header[13], header[14], header[15],
     ]);
@@ -62,7 +62,7 @@ fn may_be_block(view: &mut View<'_>, at: u64) -> bool {
     origin < u64::from(level - b'0') * 100_000 && used != 0
 }
 
-/// The end of the stream that begins at `at`, or the place where it breaks.
+/// Returns the end of the stream that begins at `at`, or the place where it breaks.
 fn stream(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     view.spend(SETUP_FUEL);
     let mut decompress = Decompress::new(false);
@@ -88,7 +88,7 @@ fn stream(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
                 Err(_) => is_wrong = true,
             }
             if is_wrong {
-                // The bytes after the fault were not examined.
+                // The bytes after the fault were not read.
                 view.refund((given - used) as u64);
                 return Err(at + used as u64);
             }

@@ -1,12 +1,12 @@
-//! Class files of Java.
+//! Java class files.
 //!
 //! *The Java Virtual Machine Specification*, chapter 4.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// A class: the validator reads every constant, field, method and attribute, and checks that their
-/// names are string constants.
+/// A class. The validator reads all constants, fields, methods and attributes, and checks that
+/// their names are string constants.
 pub struct Class;
 
 const CLASS: Kind = Kind::new("class");
@@ -20,7 +20,7 @@ impl Format for Class {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // Versions 1.1 to 32; fat programs of Apple, which begin alike, have less than 32 parts.
+        // Versions 1.1 to 32. Fat binaries of Apple begin alike, but have fewer than 32 parts.
         &[
             Signature { hex: "CA FE BA BE 00 0? 00 2?", at: 0 },
             Signature { hex: "CA FE BA BE 00 0? 00 3?", at: 0 },
@@ -46,7 +46,7 @@ impl Format for Class {
 struct Reader<'r, 's> {
     view: &'r mut View<'s>,
     at: u64,
-    /// The tag of each constant; 0 for unused places.
+    /// The tag of each constant; 0 for unused entries.
     constants: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ impl Reader<'_, '_> {
         self.view.u16_be(self.at - 2)
     }
 
-    /// The number of a constant of this kind.
+    /// Reads the number of a constant, which must be of this kind.
     fn constant(&mut self, kind: u8) -> Option<()> {
         let number = self.u16()?;
         (self.constants.get(usize::from(number)) == Some(&kind)).then_some(())
@@ -79,7 +79,7 @@ impl Reader<'_, '_> {
             self.at += bytes;
             self.constants.push(kind);
             if matches!(kind, 5 | 6) {
-                // These take two numbers.
+                // These take two entries.
                 self.constants.push(0);
             }
         }
@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
         for _ in 0..self.u16()? {
             self.constant(CLASS_NAME)?;
         }
-        // Fields, then methods.
+        // The fields, then the methods.
         for _ in 0..2 {
             for _ in 0..self.u16()? {
                 self.u16()?;

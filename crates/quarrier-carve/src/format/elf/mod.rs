@@ -5,18 +5,18 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Executable and Linkable Format, of 32 and 64 bits and either byte order. There are no checksums: the
-/// validator checks the tables of segments and sections, which stand at both ends of a file; the file
+/// Executable and Linkable Format, of 32 and 64 bits in both byte orders. It has no checksums: the
+/// validator checks the tables of segments and sections, which are at both ends of a file. The file
 /// ends after the last byte that they name.
 pub struct Elf;
 
 const ELF: Kind = Kind::new("elf");
 
 const NO_BITS: u32 = 8;
-/// The count of section headers that is stored elsewhere.
+/// This count of section headers means that the count is stored elsewhere.
 const MANY: u16 = 0;
 
-/// How numbers are read in this file.
+/// The size and byte order of numbers in this file.
 #[derive(Clone, Copy)]
 struct Layout {
     is_64: bool,
@@ -65,7 +65,7 @@ impl Format for Elf {
     }
 }
 
-/// Layout, segments and sections, as the header has them.
+/// Reads the layout, the segments and the sections from the header.
 fn header(view: &mut View<'_>) -> Option<(Layout, Table, Table)> {
     let begin = view.array::<16>(0)?;
     let layout = Layout { is_64: begin[4] == 2, is_big: begin[5] == 2 };
@@ -93,7 +93,7 @@ fn header(view: &mut View<'_>) -> Option<(Layout, Table, Table)> {
         && (segments.count == 0 || segments.bytes == of_segment)
         && (sections.at == 0 || sections.bytes == of_section);
     if sections.count == u64::from(MANY) && sections.at != 0 {
-        // The count is in the first section, which is a placeholder.
+        // The first section, which is a placeholder, holds the count.
         sections.count =
             layout.word(view, sections.at.checked_add(if layout.is_64 { 32 } else { 20 })?)?;
     }
@@ -109,7 +109,7 @@ impl Layout {
         if self.is_big { view.u32_be(at) } else { view.u32_le(at) }
     }
 
-    /// A number of four or eight bytes.
+    /// Reads a number of four or eight bytes.
     fn word(self, view: &mut View<'_>, at: u64) -> Option<u64> {
         match (self.is_64, self.is_big) {
             (true, true) => view.u64_be(at),
@@ -118,7 +118,7 @@ impl Layout {
         }
     }
 
-    /// The last byte of a segment; `None` if the table cannot be read.
+    /// Returns the end of the last segment; `None` if the table cannot be read.
     fn segments_end(self, view: &mut View<'_>, table: &Table) -> Option<u64> {
         let mut end = table.at.checked_add(table.bytes * table.count)?;
         let (offset, size) = if self.is_64 { (8, 32) } else { (4, 16) };
@@ -132,7 +132,7 @@ impl Layout {
         Some(end)
     }
 
-    /// The last byte of a section, or of their table.
+    /// Returns the end of the last section, or of their table.
     fn sections_end(self, view: &mut View<'_>, table: &Table) -> Result<u64, &'static str> {
         let fault = "table of sections";
         let bytes = table.bytes.checked_mul(table.count).ok_or(fault)?;

@@ -1,4 +1,4 @@
-//! Event logs of Windows: chunks of 64 KiB with checksums.
+//! Windows event logs: chunks of 64 KiB with checksums.
 //!
 //! *Windows XML Event Log (EVTX) format*, libevtx.
 
@@ -6,7 +6,8 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::crc32::Crc32;
 use crate::view::View;
 
-/// Verified: the checksums of the header, and of every chunk and its records.
+/// Windows event logs. The validator verifies the checksums of the header, and of every chunk and
+/// its records.
 pub struct Evtx;
 
 const EVTX: Kind = Kind::new("evtx");
@@ -30,7 +31,7 @@ impl Format for Evtx {
             return Verdict::Not;
         }
         let chunks = u64::from(u16::from_le_bytes([header[42], header[43]]));
-        // A log that was not closed may have more than the header says.
+        // A log that was not closed may have more chunks than the header states.
         let mut at = HEADER_BYTES;
         while let Some(true) = is_chunk(view, at) {
             at += CHUNK_BYTES;
@@ -44,7 +45,7 @@ impl Format for Evtx {
     }
 }
 
-/// Whether the chunk at `at` is right.
+/// Returns whether the chunk at `at` is valid.
 fn is_chunk(view: &mut View<'_>, at: u64) -> Option<bool> {
     let chunk = view.take(at, CHUNK_BYTES as usize)?;
     let four = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|index| chunk[at + index]));

@@ -1,16 +1,16 @@
-//! The chain of blocks and frames.
+//! The chain of metadata blocks and frames.
 
 use super::header::{FRAME_HEADER_BYTES_MAX, Frame, Stream, crc16};
 use super::subframe::frame_bytes;
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// The size of the checksum after a frame.
+/// The size of the checksum at the end of a frame.
 const CRC_BYTES: u64 = 2;
 
-/// The kind of a block with a picture.
+/// The type of a block with a picture.
 const PICTURE: u8 = 6;
-/// Pictures that are larger are not believed to be.
+/// A larger picture is not plausible.
 const PICTURE_BYTES_MAX: u64 = 32 << 20;
 /// The maximum length of a picture's type or description, in bytes.
 const PICTURE_TEXT_BYTES_MAX: u32 = 64 << 10;
@@ -20,30 +20,30 @@ const PICTURE_TEXT_BYTES_MAX: u32 = 64 << 10;
 pub(super) struct Frames {
     stream: Stream,
     pub(super) at: u64,
-    /// Whether what follows are frames.
+    /// Whether frames follow.
     is_past_blocks: bool,
-    /// Frames, and samples in them, before `at`.
+    /// The number of frames before `at`, and of their samples.
     pub(super) count: u64,
     samples: u64,
-    /// The size of the frame before.
+    /// The size of the previous frame.
     frame_bytes: u64,
     is_variable: bool,
 }
 
-/// The result of an attempt to read.
+/// The result of reading a block or frame.
 enum Got {
-    /// The block or frame ends at the byte.
+    /// It ends at this byte.
     End(u64),
-    /// The last frame does.
+    /// It is the last frame, and ends at this byte.
     Last(u64),
     /// It may extend beyond the readable bytes.
     Beyond,
-    /// It is invalid, which shows at the byte.
+    /// It is invalid at this byte.
     Wrong(u64),
 }
 
 impl Frames {
-    /// The blocks and frames after the one that every file begins with.
+    /// Reads the block with which every file begins; the other blocks and the frames follow.
     pub(super) fn begin(view: &mut View<'_>) -> Option<Frames> {
         let block = view.array::<8>(0)?;
         let is_past_blocks = block[4] & 0x80 != 0;
@@ -65,14 +65,14 @@ impl Frames {
         })
     }
 
-    /// A metadata block: only its length can be checked.
+    /// Reads a metadata block. Only its length can be checked.
     fn block(&mut self, view: &mut View<'_>, to: u64) -> Got {
         if self.at + 4 > to {
             return Got::Beyond;
         }
         let Some([kind, length @ ..]) = view.array::<4>(self.at) else { return Got::Beyond };
         let [a, b, c] = length;
-        // The block about the stream is the first one, and the only one of its kind.
+        // The stream's own block is the first one, and there is only one of it.
         if !(1..=6).contains(&(kind & 0x7F)) {
             return Got::Wrong(self.at + 1);
         }
@@ -84,7 +84,7 @@ impl Frames {
         Got::End(self.at + 4 + bytes)
     }
 
-    /// Reads the frame that begins here, no byte of it after `to`.
+    /// Reads the frame that begins here, and no byte after `to`.
     fn frame(&mut self, view: &mut View<'_>, to: u64) -> Got {
         let most = to.saturating_sub(self.at).min(FRAME_HEADER_BYTES_MAX as u64) as usize;
         let stream = self.stream;
@@ -95,7 +95,8 @@ impl Frames {
             _ => return Got::Wrong(self.at + 2),
         };
         let end = self.at + frame.bytes_max();
-        // Frames are about as long as the one before; few need be looked for up to the longest.
+        // Most frames are about as long as the previous one, so that few need a search up to the
+        // longest.
         let near = self.at + self.frame_bytes * 5 / 4 + 64;
         for until in [near.min(end), end] {
             let Some(got) = self.frame_before(view, &frame, until.min(to)) else { continue };
@@ -110,8 +111,8 @@ impl Frames {
         if to < end { Got::Beyond } else { Got::Wrong(end) }
     }
 
-    /// The end of the frame that begins here with `frame`, if it is valid; reads nothing after `until`
-    /// but the header of the next one.
+    /// Returns the end of the frame that begins here with the header `frame`, if it is valid. It
+    /// reads nothing after `until` but the header of the next one.
     fn frame_before(&self, view: &mut View<'_>, frame: &Frame, until: u64) -> Option<Got> {
         let mut bytes = Vec::new();
         view.each(self.at..until, |run| bytes.extend_from_slice(run));
@@ -124,13 +125,13 @@ impl Frames {
         }
     }
 
-    /// Whether a frame is the one that should follow.
+    /// Returns whether this is the frame that should follow.
     fn is_next(&self, frame: &Frame) -> bool {
         let number = if frame.is_variable { self.samples } else { self.count };
         frame.number == number && (self.count == 0 || frame.is_variable == self.is_variable)
     }
 
-    /// The size of the frame at the start of `bytes`, if the next one follows it.
+    /// Returns the size of the frame at the start of `bytes`, if the next one follows it.
     fn followed(&self, bytes: &[u8], frame: &Frame) -> Option<u64> {
         let next = match frame.is_variable {
             true => self.samples + u64::from(frame.samples),
@@ -150,8 +151,8 @@ impl Frames {
     }
 }
 
-/// The size of the picture block whose body begins at `at`, by the lengths within: for pictures of more
-/// than 16 MiB, writers let the three bytes of the block's length overflow. `None` if a length lies
+/// Returns the size of the picture block whose body begins at `at`, by the lengths inside: for
+/// pictures of more than 16 MiB, the block's three-byte length overflows. `None` if a length lies
 /// after `to`.
 fn picture_bytes(view: &mut View<'_>, at: u64, to: u64) -> Option<u64> {
     let mut length_at = |at: u64| if at + 4 <= to { view.u32_be(at) } else { None };
@@ -160,19 +161,19 @@ fn picture_bytes(view: &mut View<'_>, at: u64, to: u64) -> Option<u64> {
         let bytes = length_at(end).filter(|bytes| *bytes <= PICTURE_TEXT_BYTES_MAX)?;
         end += 4 + u64::from(bytes);
     }
-    // Width, height, bits of a pixel, colours.
+    // Width, height, bits per pixel, colours.
     end += 16;
     end += 4 + u64::from(length_at(end)?);
     Some(end - at).filter(|bytes| *bytes <= PICTURE_BYTES_MAX)
 }
 
-/// Bytes of the frame that `bytes` begin with, found by its codes.
+/// Returns the size of the frame at the start of `bytes`, by decoding it.
 fn last(bytes: &[u8], frame: &Frame) -> Option<u64> {
     let end = frame_bytes(bytes, frame)? + CRC_BYTES as usize;
     is_checksum_right(bytes.get(..end)?).then_some(end as u64)
 }
 
-/// Whether a frame ends with its checksum.
+/// Returns whether a frame ends with its checksum.
 fn is_checksum_right(frame: &[u8]) -> bool {
     crc16(frame) == 0
 }

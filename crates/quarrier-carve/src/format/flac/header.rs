@@ -4,22 +4,22 @@ use crc_fast::{CrcAlgorithm, checksum};
 
 use crate::view::View;
 
-/// Bytes of the longest header of a frame.
+/// The size of the longest frame header.
 pub(super) const FRAME_HEADER_BYTES_MAX: usize = 16;
 
-/// The block that every file begins with.
+/// The metadata block with which every file begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stream {
-    /// The shortest frame in bytes, 0 if it is not known.
+    /// The size of the shortest frame in bytes; 0 if unknown.
     pub(super) frame_bytes_min: u64,
     pub(super) channels: u32,
     pub(super) sample_bits: u32,
-    /// Samples of each channel, 0 if it is not known.
+    /// Samples per channel; 0 if unknown.
     pub(super) samples: u64,
 }
 
 impl Stream {
-    /// Bytes of the block without its header.
+    /// The size of the block without its header.
     pub(super) const BYTES: usize = 34;
 
     pub(super) fn read(view: &mut View<'_>, at: u64) -> Option<Stream> {
@@ -48,22 +48,22 @@ impl Stream {
 pub(super) struct Frame {
     /// The size of the header.
     pub(super) bytes: usize,
-    /// Whether its number is that of its first sample, not its own.
+    /// Whether `number` counts samples, not frames.
     pub(super) is_variable: bool,
     pub(super) number: u64,
-    /// Samples of each channel.
+    /// Samples per channel.
     pub(super) samples: u32,
-    /// How channels are coded.
+    /// The coding of the channels.
     pub(super) channels: Channels,
     pub(super) sample_bits: u32,
 }
 
-/// How the channels of a frame are coded.
+/// The coding of a frame's channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channels {
-    /// So many, each for itself.
+    /// This many, each by itself.
     Apart(u32),
-    /// Two channels, the one of this number being a difference, which takes a bit more.
+    /// Two channels. The one with this number is a difference, whose samples have one more bit.
     Difference(u32),
 }
 
@@ -77,8 +77,8 @@ impl Channels {
 }
 
 impl Frame {
-    /// The header that `bytes` begin with, if it is one of a frame of `stream`: its checksum is
-    /// right.
+    /// Parses the header at the start of `bytes`, if it is a frame of `stream` with a correct
+    /// checksum.
     pub(super) fn parse(bytes: &[u8], stream: &Stream) -> Option<Frame> {
         let [0xFF, sync @ (0xF8 | 0xF9), sizes, layout, ..] = *bytes else { return None };
         if layout & 1 != 0 || sizes & 0xF == 0xF {
@@ -132,7 +132,7 @@ impl Frame {
         })
     }
 
-    /// More bytes than any frame with this header has, with the header of the next one.
+    /// Returns a size that no frame with this header exceeds, including the header of the next one.
     pub(super) fn bytes_max(&self) -> u64 {
         let channels = u64::from(self.channels.count());
         let sample_bits = channels * u64::from(self.sample_bits) + 1;
@@ -140,7 +140,7 @@ impl Frame {
     }
 }
 
-/// A number coded as UTF-8 codes characters, of up to 36 bits, and how many bytes it takes.
+/// Decodes a number of up to 36 bits, coded as UTF-8 codes characters. Returns it and its size.
 fn coded(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let ones = first.leading_ones() as usize;
@@ -159,7 +159,7 @@ fn coded(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((number, count))
 }
 
-/// The checksum of a header: it is short, so bit by bit.
+/// The checksum of a header. Headers are short, so that this works bit by bit.
 fn crc8(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ byte, |crc, _| if crc & 0x80 != 0 { crc << 1 ^ 7 } else { crc << 1 })

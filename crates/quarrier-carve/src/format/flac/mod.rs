@@ -1,4 +1,4 @@
-//! FLAC: blocks about the sound, then frames, each with its number and two checksums.
+//! FLAC: metadata blocks, then frames, each with its number and two checksums.
 //!
 //! RFC 9639.
 
@@ -13,7 +13,7 @@ use crate::view::{Extent, View};
 use frames::Frames;
 
 /// Free Lossless Audio Codec, without Ogg around it. Every frame is verified by its checksum and
-/// its number; the file ends with the frame that has the last of its samples.
+/// its number. The file ends with the frame that holds its last sample.
 pub struct Flac;
 
 const FLAC: Kind = Kind::new("flac");

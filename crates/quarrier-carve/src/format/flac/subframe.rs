@@ -1,9 +1,9 @@
-//! Finds the end of a frame by reading its codes, without making samples of them.
+//! Finds the end of a frame by reading its codes, without computing samples.
 
 use super::header::{Channels, Frame};
 
-/// Bytes of the frame that `bytes` begin with, its checksum not counted. `None` where its codes
-/// are wrong, or more than `bytes` has.
+/// Returns the size of the frame at the start of `bytes`, without its checksum. `None` if its codes
+/// are invalid or extend beyond `bytes`.
 pub(super) fn frame_bytes(bytes: &[u8], frame: &Frame) -> Option<usize> {
     let mut bits = Bits { bytes, at: frame.bytes * 8 };
     for channel in 0..frame.channels.count() {
@@ -72,15 +72,15 @@ fn residual(bits: &mut Bits<'_>, samples: u32, order: u32) -> Option<()> {
     Some(())
 }
 
-/// Bits of bytes, the most significant first.
+/// Reads bits, the most significant first.
 struct Bits<'b> {
     bytes: &'b [u8],
-    /// In bits.
+    /// The position in bits.
     at: usize,
 }
 
 impl Bits<'_> {
-    /// The next bits, at the top of a word: at least 56 of them, zeros after the end.
+    /// Returns the next bits at the top of a word: at least 56 of them, with zeros after the end.
     fn peek(&self) -> u64 {
         let from = (self.at / 8).min(self.bytes.len());
         let rest = &self.bytes[from..];
@@ -95,7 +95,7 @@ impl Bits<'_> {
         word << (self.at % 8)
     }
 
-    /// At most 32 bits.
+    /// Reads at most 32 bits.
     fn get(&mut self, count: u32) -> Option<u64> {
         let word = self.peek();
         self.skip(u64::from(count))?;
@@ -111,7 +111,7 @@ impl Bits<'_> {
         Some(())
     }
 
-    /// Zeros before a one.
+    /// Counts the zeros before the next one, and skips both.
     fn unary(&mut self) -> Option<u32> {
         let mut zeros = 0;
         loop {

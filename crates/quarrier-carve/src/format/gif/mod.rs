@@ -5,8 +5,8 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// GIF 87a and 89a. There is no checksum: the validator checks the chain of blocks, and that every
-/// picture has bytes of LZW codes.
+/// GIF 87a and 89a. It has no checksum: the validator checks the chain of blocks, and that every
+/// picture has LZW codes.
 pub struct Gif;
 
 const GIF: Kind = Kind::new("gif");
@@ -54,12 +54,12 @@ impl Format for Gif {
     }
 }
 
-/// Bytes of the colour table that the flags of a screen or a picture announce.
+/// Returns the size of the colour table by the flags of a screen or a picture.
 fn table_bytes(flags: u8) -> u64 {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
-/// Where a chain of blocks that begins at `at` ends, or where it breaks off.
+/// Returns the end of the chain of blocks that begins at `at`, or the place where it breaks.
 fn blocks(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     loop {
         match view.byte(at) {
@@ -70,11 +70,11 @@ fn blocks(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     }
 }
 
-/// The end of the picture whose descriptor begins at `at`.
+/// Returns the end of the picture whose descriptor begins at `at`.
 fn picture(view: &mut View<'_>, at: u64) -> Result<u64, u64> {
     let descriptor = view.array::<10>(at).ok_or(at)?;
     let codes = at + 10 + table_bytes(descriptor[9]);
-    // The least number of bits of a code.
+    // The least number of bits per code.
     match view.byte(codes) {
         Some(1..=11) => blocks(view, codes + 1),
         _ => Err(codes),

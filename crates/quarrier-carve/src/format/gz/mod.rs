@@ -1,6 +1,6 @@
 //! Gzip: a deflate stream between a header and its checksum.
 //!
-//! RFC 1952. Members that follow one another without a gap are one file.
+//! RFC 1952. Members that follow one another without a gap form one file.
 
 mod reading;
 
@@ -10,14 +10,14 @@ use crate::inflate::{Failed, INFLATER_FUEL, Inflater};
 use crate::mend::{Broken, MendContext, streams};
 use crate::view::{Extent, View};
 
-/// Gzip. The checksum and the length of what each member holds are verified.
+/// Gzip. The checksum and length of each member's contents are verified.
 pub struct Gz;
 
 const GZ: Kind = Kind::new("gz");
-/// A member that breaks before this many bytes were inflated began like a header by chance.
+/// A member that breaks before it has inflated this many bytes resembled a header by chance.
 const CHANCE_BYTES: u64 = 512;
 const NAME_BYTES_MAX: u64 = 4096;
-/// Codes for literals and lengths, less 257, that a block may have.
+/// The most codes for literals and lengths in a block, less 257.
 const LENGTH_CODES_MAX: u8 = 29;
 
 impl Format for Gz {
@@ -45,7 +45,7 @@ impl Format for Gz {
                 return Verdict::Broken { kind: GZ, sure: 0, at, reason: reason.to_string() };
             }
         };
-        // A further member that follows belongs to the file.
+        // A member that follows directly belongs to the file.
         while let Some(data_at) = header(view, end) {
             match member(view, &mut inflater, data_at) {
                 Ok(next) => end = next,
@@ -65,7 +65,7 @@ impl Format for Gz {
     }
 }
 
-/// The start of the data of the member whose header is at `at`.
+/// Returns the start of the data of the member whose header is at `at`.
 pub(crate) fn header(view: &mut View<'_>, at: u64) -> Option<u64> {
     let [id_1, id_2, method, flags, _, _, _, _, extra_flags, system] = view.array::<10>(at)?;
     if (id_1, id_2, method) != (0x1F, 0x8B, 8)
@@ -94,8 +94,8 @@ pub(crate) fn header(view: &mut View<'_>, at: u64) -> Option<u64> {
     (at < view.length()).then_some(at)
 }
 
-/// Whether deflated data may begin at `at`, judged by the head of their first block: that is free, and
-/// an inflater is not.
+/// Returns whether deflated data may begin at `at`, by the header of their first block: that costs
+/// nothing, unlike an inflater.
 fn may_be_deflated(view: &mut View<'_>, at: u64) -> bool {
     let Some([first, low, high, not_low, not_high]) = view.array::<5>(at) else { return true };
     match first >> 1 & 3 {
@@ -106,7 +106,8 @@ fn may_be_deflated(view: &mut View<'_>, at: u64) -> bool {
     }
 }
 
-/// Reads the member whose data begin at `at`. Returns its end, or where it breaks and why.
+/// Reads the member whose data begin at `at`. Returns its end, or the place where it breaks, and
+/// why.
 fn member(
     view: &mut View<'_>,
     inflater: &mut Inflater,

@@ -1,4 +1,4 @@
-//! Gzip, read so that one can leave it at any byte.
+//! Reads gzip data in steps that can end at any byte.
 
 use crate::crc32::Crc32;
 use crate::inflate::{Copyable, InflateStep};
@@ -7,9 +7,9 @@ use crate::view::View;
 
 const RUN_BYTES: u64 = 64 << 10;
 const TRAILER_BYTES: u64 = 8;
-/// Deflated data look random: of 512 bytes, 221 are different ones on average. What has hardly half
-/// of them is a gap, of text or zeros. Nothing else may show it, as every bit is the code of
-/// something.
+/// Deflated data look random: 512 of them have 221 different values on average. A part with hardly
+/// half of that is a gap of text or zeros. Nothing else may reveal it, since every bit is part of a
+/// code.
 const PART_BYTES: usize = 512;
 const DIFFERENT_MIN: u32 = 120;
 
@@ -36,7 +36,7 @@ impl GzReading {
         GzReading { at: 0, stage: Stage::Header, inflater, crc, count: 0 }
     }
 
-    /// Inflates to byte `to`, or to the end of the data.
+    /// Inflates up to byte `to`, or to the end of the data.
     fn data(&mut self, view: &mut View<'_>, to: u64) -> Step {
         while self.at < to {
             let bytes = view.run(self.at, RUN_BYTES.min(to - self.at) as usize);
@@ -74,7 +74,7 @@ impl GzReading {
     }
 }
 
-/// Whether a part of `bytes` does not look like deflated data.
+/// Returns whether a part of `bytes` does not look like deflated data.
 fn has_gap(bytes: &[u8]) -> bool {
     bytes.chunks_exact(PART_BYTES).any(|part| {
         let mut seen = [0u64; 4];

@@ -1,18 +1,18 @@
-//! HEIC, HEIF and AVIF: boxes of the ISO base media file format, with a picture's brand.
+//! HEIC, HEIF and AVIF: boxes of the ISO base media file format, with the brand of a picture.
 //!
 //! ISO/IEC 14496-12 and 23008-12.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// HEIF pictures. There is no checksum: the validator checks the chain of boxes, and that items lie in
-/// it.
+/// HEIF pictures. They have no checksum: the validator checks the chain of boxes, and that items
+/// lie inside it.
 pub struct Heif;
 
 const HEIF: Kind = Kind::new("heif");
 const HEIC: Kind = Kind::new("heic");
 const AVIF: Kind = Kind::new("avif");
-/// More boxes, and more items, are not looked at.
+/// The most boxes, and the most items, to read.
 const BOXES_MAX: u32 = 4096;
 
 impl Format for Heif {
@@ -88,7 +88,7 @@ impl Format for Heif {
     }
 }
 
-/// A box's name, and where its contents begin and end.
+/// A box's name, and the start and end of its contents.
 struct Box {
     name: [u8; 4],
     body: u64,
@@ -100,7 +100,7 @@ impl Box {
         let [s0, s1, s2, s3, a, b, c, d] = view.array::<8>(at)?;
         let name = [a, b, c, d];
         let (body, bytes) = match u32::from_be_bytes([s0, s1, s2, s3]) {
-            // To the end of the file, wherever that is.
+            // It extends to the end of the file, which is unknown.
             0 => return None,
             1 => (at + 16, view.u64_be(at + 8)?),
             bytes => (at + 8, u64::from(bytes)),
@@ -132,8 +132,8 @@ fn kind(view: &mut View<'_>) -> Option<Kind> {
     })
 }
 
-/// The end of the last item in the file, according to `iloc`; 0 if all lie in the box itself; or the
-/// place at which it is invalid.
+/// Returns the end of the last item in the file, according to `iloc`, 0 if all of them are in the
+/// box itself; or the place at which it is invalid.
 fn items(view: &mut View<'_>, at: u64, meta: &Box) -> Result<u64, u64> {
     let mut place = meta.body + 4;
     for _ in 0..BOXES_MAX {
@@ -177,7 +177,7 @@ fn locations(view: &mut View<'_>, iloc: &Box) -> Option<u64> {
     Some(last)
 }
 
-/// The next number of 0, 2, 4 or 8 bytes.
+/// Reads a number of 0, 2, 4 or 8 bytes.
 fn number(view: &mut View<'_>, at: &mut u64, bytes: u8) -> Option<u64> {
     let number = match bytes {
         0 => 0,

@@ -1,11 +1,12 @@
-//! Registry hives of Windows: bins of cells.
+//! Windows registry hives: bins of cells.
 //!
 //! *Windows NT Registry File (REGF) format*, libregf.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Verified: the checksum of the header, the bins, and the cells in them.
+/// Registry hives. The validator verifies the checksum of the header, the bins, and the cells in
+/// them.
 pub struct Hive;
 
 const HIVE: Kind = Kind { name: "hive", extension: "dat" };
@@ -47,7 +48,7 @@ impl Format for Hive {
     }
 }
 
-/// Bytes of the bin at `at`, if it is one, with cells right to its end.
+/// Returns the size of the bin at `at`, if it is one, with valid cells up to its end.
 fn bin(view: &mut View<'_>, at: u64) -> Option<u64> {
     let bytes = u64::from(view.u32_le(at + 8)?);
     let is_bin = view.is_at(at, b"hbin") && u64::from(view.u32_le(at + 4)?) == at - HEADER_BYTES;
@@ -56,14 +57,14 @@ fn bin(view: &mut View<'_>, at: u64) -> Option<u64> {
     }
     let mut cell = 32;
     while cell < bytes {
-        // Less than zero where the cell is in use.
+        // Negative if the cell is in use.
         let length = u64::from((view.u32_le(at + cell)? as i32).unsigned_abs());
         if length < 8 || !length.is_multiple_of(8) {
             return None;
         }
         cell += length;
     }
-    // The last bytes must be there.
+    // The last byte must exist.
     view.byte(at + bytes - 1)?;
     (cell == bytes).then_some(bytes)
 }

@@ -5,8 +5,8 @@ use super::text::{after_space, interrupts, may_begin, no_text};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Has few marks of its own. Verified: nothing but text, and that the elements that have to be
-/// closed are, in order.
+/// It has few marks of its own. The validator checks that it is text, and that all elements that
+/// must be closed are closed in order.
 pub struct Html;
 
 const HTML: Kind = Kind::new("html");
@@ -18,7 +18,7 @@ const CLOSED: &[&str] = &[
 /// Elements whose contents have no tags.
 const RAW: [&str; 3] = ["script", "style", "textarea"];
 const DEPTH_MAX: usize = 4096;
-/// No page is longer, in bytes; nor the text between two tags.
+/// The longest page in bytes, and the longest text between two tags.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 
@@ -63,15 +63,16 @@ impl Format for Html {
 
 struct Page {
     at: u64,
-    /// Elements that wait to be closed, by their place in the list.
+    /// The open elements, by their index in the list.
     open: Vec<u8>,
     has_html: bool,
-    /// After the last tag in the first sector: these bytes certainly belong to this page.
+    /// The end of the last tag in the first sector: the bytes before it certainly belong to this
+    /// page.
     sure: u64,
 }
 
 impl Page {
-    /// The length of the page.
+    /// Returns the length of the page.
     fn read(&mut self, view: &mut View<'_>) -> Result<u64, (u64, &'static str)> {
         while self.at < PAGE_BYTES_MAX {
             let end = self.at.saturating_add(TEXT_BYTES_MAX).min(view.length());
@@ -83,7 +84,7 @@ impl Page {
                 if next >= end {
                     return Err((end, "no </html>"));
                 }
-                // A sign that somebody forgot to escape.
+                // A character that somebody forgot to escape.
                 self.at = next + 1;
                 continue;
             };
@@ -101,7 +102,7 @@ impl Page {
         Err((self.at, "a page without an end"))
     }
 
-    /// Whether it was the last.
+    /// Returns whether it was the last tag.
     fn take(
         &mut self,
         view: &mut View<'_>,
@@ -140,7 +141,7 @@ impl Page {
         Ok(false)
     }
 
-    /// The bytes after its last tag that belong to the file: white space, comments.
+    /// Returns the end of the file: white space and comments after its last tag belong to it.
     fn end(&self, view: &mut View<'_>) -> u64 {
         let mut at = after_space(view, self.at);
         while view.is_at(at, b"<!--") {
@@ -155,7 +156,7 @@ impl Page {
     }
 }
 
-/// The place of the tag that closes an element without tags inside.
+/// Returns the place of the tag that closes an element without tags inside.
 fn after_raw(view: &mut View<'_>, at: u64, name: &[u8]) -> Option<u64> {
     let end = at.saturating_add(TEXT_BYTES_MAX);
     let mut from = at;

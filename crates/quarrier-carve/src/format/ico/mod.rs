@@ -1,10 +1,9 @@
-//! Icons and cursors of Windows: a list of pictures, each a PNG or a bitmap without its file
-//! header.
+//! Windows icons and cursors: a list of pictures, each a PNG or a bitmap without its file header.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// ICO and CUR. There is no checksum: the validator checks that the list and the pictures agree.
+/// ICO and CUR. They have no checksum: the validator checks that the list and the pictures agree.
 pub struct Ico;
 
 const ICO: Kind = Kind::new("ico");
@@ -17,7 +16,8 @@ impl Format for Ico {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // A first picture of less than 16 MiB directly after the list, whose length ends in 6.
+        // The first picture is smaller than 16 MiB and directly follows the list, whose length ends
+        // in 6.
         &[
             Signature {
                 hex: "00 00 01 00 ?? 00 ?? ?? ?? 00 0? 00 ?? 00 ?? ?? ?? 00 ?6 0? 00 00",
@@ -70,7 +70,7 @@ impl Format for Ico {
     }
 }
 
-/// Whether a PNG or a bitmap of `width` × `height` (0: 256) takes `bytes` bytes from `at`.
+/// Returns whether a PNG or a bitmap of `width` × `height` (0: 256) takes `bytes` bytes from `at`.
 fn is_picture(view: &mut View<'_>, at: u64, bytes: u64, width: u8, height: u8) -> bool {
     if view.is_at(at, b"\x89PNG\r\n\x1A\n") {
         return view.is_at(at + bytes - 8, b"IEND\xAE\x42\x60\x82");
@@ -86,7 +86,7 @@ fn is_picture(view: &mut View<'_>, at: u64, bytes: u64, width: u8, height: u8) -
         && header[12..14] == [1, 0]
         && header[15] == 0
         && matches!(bits, 1 | 4 | 8 | 16 | 24 | 32);
-    // Colours, then a mask of a bit a pixel; larger ones than a byte can say have sides of 0.
+    // Colours, then a mask with a bit per pixel. Sides that do not fit in a byte are stated as 0.
     let is_side = |real: u64, said: u8| real == side(said) || (said == 0 && real > 255);
     is_header
         && is_side(w, width)

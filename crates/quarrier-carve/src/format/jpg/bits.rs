@@ -1,15 +1,15 @@
-//! The bits of a scan: bytes without the zeros stuffed after FF, up to a marker.
+//! The bits of a scan: its bytes up to a marker, without the zeros stuffed after FF.
 
-/// Reads bits of `bytes`. Behind their end, or a marker, bits are zero and counted as missing, so
-/// that the inner loops need not ask.
+/// Reads bits of `bytes`. Bits after the end or a marker are zero and counted as missing, so that
+/// inner loops need not check.
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'b> {
     bytes: &'b [u8],
-    /// The next byte to be loaded.
+    /// The next byte to load.
     at: usize,
-    /// The next bit is the highest.
+    /// The highest bit is the next one.
     buffer: u64,
-    /// Bits in the buffer; negative once bits were read that are not there.
+    /// The number of bits in the buffer; negative after reads beyond the last bit.
     count: i32,
 }
 
@@ -22,7 +22,7 @@ impl<'b> Bits<'b> {
         bits
     }
 
-    /// At least 32 bits in the buffer, as far as there are some.
+    /// Fills the buffer to at least 32 bits, if there are so many.
     #[inline(always)]
     pub(super) fn refill(&mut self) {
         if self.count >= 32 {
@@ -59,19 +59,19 @@ impl<'b> Bits<'b> {
         }
     }
 
-    /// The next 16 bits. They must be in the buffer.
+    /// Returns the next 16 bits, which must be in the buffer.
     #[inline(always)]
     pub(super) fn peek16(&self) -> u32 {
         (self.buffer >> 48) as u32
     }
 
-    /// The next `count` bits, 1 to 16. They must be in the buffer.
+    /// Returns the next `count` bits, 1 to 16, which must be in the buffer.
     #[inline(always)]
     pub(super) fn peek(&self, count: u32) -> u32 {
         (self.buffer >> (64 - count)) as u32
     }
 
-    /// Steps over up to 31 bits.
+    /// Skips up to 31 bits.
     #[inline(always)]
     pub(super) fn skip(&mut self, count: u32) {
         self.buffer <<= count;
@@ -90,25 +90,26 @@ impl<'b> Bits<'b> {
         bits
     }
 
-    /// Whether bits were read that are not there.
+    /// Returns whether bits beyond the last one were read.
     #[inline(always)]
     pub(super) fn is_overrun(&self) -> bool {
         self.count < 0
     }
 
-    /// The place of the marker that stopped it, if it was one.
+    /// Returns the place of the marker at which it stopped, if any.
     pub(super) fn marker(&self) -> Option<usize> {
         let is_marker = self.bytes.get(self.at) == Some(&0xFF)
             && self.bytes.get(self.at + 1).is_some_and(|next| *next != 0);
         is_marker.then_some(self.at)
     }
 
-    /// The byte before which all were looked at.
+    /// Returns the end of the bytes that were examined.
     pub(super) fn seen(&self) -> usize {
         self.at
     }
 
-    /// The byte that holds the next bit, and which bit of it. Between bytes it is the next byte.
+    /// Returns the byte with the next bit, and which bit of it. Between two bytes it is the next
+    /// one.
     pub(super) fn place(&self) -> (usize, u32) {
         let (mut at, count) = (self.at, self.count.max(0) as u32);
         for _ in 0..count.div_ceil(8) {
@@ -120,7 +121,7 @@ impl<'b> Bits<'b> {
         (at, (8 - count % 8) % 8)
     }
 
-    /// The next byte that holds nothing but bits to come.
+    /// Returns the next byte of which no bit was read.
     pub(super) fn next_byte(&self) -> usize {
         match self.place() {
             (at, 0) => at,

@@ -1,4 +1,4 @@
-//! Blocks of a scan, decoded as far as it takes to know where they end.
+//! Decodes blocks of a scan as far as necessary to find their ends.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use super::bits::Bits;
 use super::frame::{Part, Scan};
 use super::huffman::GLANCE_BITS;
 
-/// Masks that are copied together.
+/// The number of masks that are copied together.
 const MASKS: usize = 512;
 
 /// Why a block is invalid.
@@ -27,18 +27,19 @@ impl Wrong {
     }
 }
 
-/// The state of decoding from block to block.
+/// The state that decoding carries from block to block.
 #[derive(Clone, Default)]
 pub(super) struct State {
     /// The last DC value of each component of the scan.
     pub(super) dc: [i32; 4],
-    /// Blocks to come that are at their end already.
+    /// The number of further blocks that have ended already.
     pub(super) end_run: u32,
-    /// The masks of progressive pictures, by component.
+    /// For progressive pictures: the masks of each component.
     pub(super) masks: [Masks; 4],
 }
 
-/// Which coefficients of each block are not zero. Copies share what neither changes.
+/// Which coefficients of each block are not zero. Copies share the masks that neither of them
+/// changes.
 #[derive(Clone, Default)]
 pub(super) struct Masks(Vec<Option<Rc<[u64; MASKS]>>>);
 
@@ -61,7 +62,7 @@ impl Masks {
     }
 }
 
-/// A block of a sequential scan.
+/// Decodes a block of a sequential scan.
 #[inline(always)]
 pub(super) fn sequential(
     bits: &mut Bits<'_>,
@@ -85,7 +86,7 @@ pub(super) fn sequential(
             }
             continue;
         }
-        // A long code, or the block ends within the glance.
+        // A long code, or the end of the block is within these bits.
         let (length, symbol) = ac.symbol(bits.peek16()).ok_or(Wrong::Code)?;
         bits.skip(length + (symbol & 15));
         k += match (symbol >> 4, symbol & 15) {
@@ -99,7 +100,7 @@ pub(super) fn sequential(
     }
 }
 
-/// A block of a scan of a progressive picture, `block` by its place in the component.
+/// Decodes a block of a progressive scan; `block` is its index in the component.
 #[inline(always)]
 pub(super) fn progressive(
     bits: &mut Bits<'_>,
@@ -215,7 +216,7 @@ fn refine_ac(
                 break;
             }
             bits.skip(size);
-            // Zeros are skipped; other coefficients get a bit.
+            // Skips zeros; each other coefficient has a bit.
             let mut corrections = 0;
             while k <= last {
                 if old >> k & 1 == 1 {
@@ -252,7 +253,7 @@ fn refine_ac(
     Ok(())
 }
 
-/// Steps over up to 64 bits.
+/// Skips up to 64 bits.
 fn skip_many(bits: &mut Bits<'_>, mut count: u32) {
     while count > 0 {
         bits.refill();

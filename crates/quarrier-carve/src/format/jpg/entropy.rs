@@ -1,4 +1,4 @@
-//! The entropy of a picture: intervals of MCUs, with restart markers between them.
+//! The entropy-coded data of a picture: intervals of MCUs with restart markers in between.
 
 use super::bits::Bits;
 use super::blocks::{Wrong, progressive, sequential};
@@ -6,19 +6,19 @@ use super::frame::{Coding, Frame, Scan};
 use super::reader::{Done, Reader, Where};
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// As many zeros cannot be a picture, unless zeros say that nothing changes.
+/// A picture has no run of so many zeros, unless zeros are codes for no change.
 const ZEROS: usize = 64;
-/// So many bytes of text in a row are no picture: of random bytes not even sixteen are.
+/// A picture has no run of so many bytes of text: random bytes do not even have sixteen.
 const TEXT: usize = 384;
-/// Text has more values of bytes than this; what repeats a few codes has not.
+/// Text has more different byte values than this; a repetition of few codes has not.
 const TEXT_VALUES: u32 = 12;
-/// A DC value is at most this (of 8 bits a sample), in steps of its quantiser.
+/// The greatest DC value with 8 bits per sample, before it is divided by its quantiser.
 const DC_MAX: u32 = 1024;
-/// How many times that is suffered.
+/// The tolerance for that, as a factor.
 const DC_SLACK: u32 = 2;
 
 impl Reader {
-    /// The largest DC value of each part of a scan.
+    /// Returns the greatest DC value of each component of a scan.
     fn ranges(&self, frame: &Frame, scan: &Scan) -> [u32; 4] {
         let mut ranges = [u32::MAX; 4];
         for (range, part) in ranges.iter_mut().zip(&scan.parts) {
@@ -29,7 +29,7 @@ impl Reader {
         ranges
     }
 
-    /// Blocks, as far as the bytes before `limit` go.
+    /// Decodes blocks, as far as the bytes before `limit` go.
     pub(super) fn blocks(&mut self, view: &mut View<'_>, limit: u64, want: usize) -> Done {
         let (Some(frame), Some(scan)) = (self.frame.clone(), self.scan.clone()) else {
             return Done::Broken(self.at, "no scan");
@@ -87,7 +87,7 @@ impl Reader {
         }
     }
 
-    /// The marker between two intervals.
+    /// Reads the marker between two intervals.
     pub(super) fn restart_marker(&mut self, view: &mut View<'_>, limit: u64) -> Done {
         loop {
             if self.at + 2 > limit {
@@ -182,7 +182,7 @@ impl Reader {
         }
     }
 
-    /// MCUs up to the next restart marker, or the end of the scan.
+    /// Returns the number of MCUs up to the next restart marker, or to the end of the scan.
     fn until_restart(&self, scan: &Scan) -> u32 {
         let left = scan.mcus - self.mcu;
         match self.restart {
@@ -207,7 +207,7 @@ enum Outcome {
     Scan,
     /// A restart marker is next.
     Interval,
-    /// There are no bits for another block.
+    /// There are too few bits for another block.
     Short,
     /// There is a marker at this byte.
     Marker(usize),
@@ -218,17 +218,17 @@ fn short(bits: &Bits<'_>) -> Outcome {
     bits.marker().map_or(Outcome::Short, Outcome::Marker)
 }
 
-/// Signs in the current bytes that they do not belong to a scan.
+/// Bytes in the current range that do not belong to a scan.
 struct Alien {
     at: usize,
-    /// So many bytes are decoded.
+    /// The bytes to decode.
     shown: usize,
-    /// The number of bytes necessary to decide.
+    /// The bytes that have to be visible for this decision.
     seen: usize,
     what: &'static str,
 }
 
-/// Where a run of [`TEXT`] bytes of text begins.
+/// Returns the start of a run of [`TEXT`] bytes of text.
 fn text(bytes: &[u8]) -> Option<usize> {
     let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7E);
     for (index, step) in bytes.chunks_exact(TEXT / 2).enumerate() {
@@ -246,7 +246,7 @@ fn text(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Where a run of [`ZEROS`] zeros begins.
+/// Returns the start of a run of [`ZEROS`] zeros.
 fn zeros(bytes: &[u8]) -> Option<usize> {
     const STEP: usize = ZEROS / 2;
     for (index, step) in bytes.chunks_exact(STEP).enumerate() {

@@ -1,18 +1,18 @@
-//! The headers of a picture: its components, and the components of each scan.
+//! The headers of a picture: its components, and those of each scan.
 
 use std::rc::Rc;
 
 use super::huffman::{Glance, Huffman};
 
-/// Progressive pictures with more blocks than this are not decoded: 8 bytes are kept for each.
+/// Progressive pictures with more blocks than this are not decoded, since each block takes 8 bytes.
 const BLOCKS_MAX: u64 = 8 << 20;
 
-/// How the entropy of a picture is coded.
+/// The coding of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     Sequential,
     Progressive,
-    /// Arithmetic, lossless, hierarchical, or too large: only markers are followed.
+    /// Arithmetic, lossless, hierarchical, or too large: the validator only follows the markers.
     Foreign,
 }
 
@@ -27,18 +27,18 @@ pub(super) struct Frame {
 
 pub(super) struct Component {
     id: u8,
-    /// Blocks of it in an MCU.
+    /// Its blocks in an MCU.
     across: u32,
     down: u32,
     /// Its quantisation table.
     pub(super) quantiser: usize,
-    /// Blocks that hold a part of the picture: those of a scan of its own.
+    /// The blocks that hold a part of the picture, as in a scan of this component alone.
     blocks_across: u32,
     blocks_down: u32,
 }
 
 impl Frame {
-    /// Reads what follows the length of a SOF segment.
+    /// Parses the contents of a SOF segment.
     pub(super) fn parse(marker: u8, bytes: &[u8]) -> Option<Self> {
         let [precision, h1, h0, w1, w0, count, ref rest @ ..] = *bytes else { return None };
         let height = u32::from(u16::from_be_bytes([h1, h0]));
@@ -82,7 +82,7 @@ impl Frame {
         let mut frame =
             Frame { coding: Coding::Foreign, precision, components, mcus_across, mcus_down };
         frame.coding = match marker {
-            // The height follows in a DNL segment.
+            // A DNL segment with the height follows.
             _ if height == 0 || is_lossless => Coding::Foreign,
             0xC0 | 0xC1 => Coding::Sequential,
             0xC2 if frame.blocks() <= BLOCKS_MAX => Coding::Progressive,
@@ -99,33 +99,33 @@ impl Frame {
     }
 }
 
-/// Huffman tables by class and number, as the last DHT segments said.
+/// Huffman tables by class and number, as of the last DHT segments.
 #[derive(Clone, Default)]
 pub(super) struct Tables {
     pub(super) dc: [Option<Rc<Huffman>>; 4],
     pub(super) ac: [Option<Rc<Huffman>>; 4],
 }
 
-/// A SOS segment with the tables of that moment.
+/// A SOS segment with the tables at that point.
 pub(super) struct Scan {
     pub(super) parts: Vec<Part>,
-    /// For each block of an MCU, its place in `parts`.
+    /// For each block of an MCU, its index in `parts`.
     pub(super) slots: Vec<u8>,
     pub(super) mcus: u32,
-    /// MCUs in a row.
+    /// MCUs per row.
     pub(super) across: u32,
     /// The first and the last coefficient.
     pub(super) band: (u32, u32),
-    /// Whether coefficients get another bit, and which bit it is.
+    /// Whether the scan refines coefficients by another bit, and which bit that is.
     pub(super) refines: bool,
     pub(super) low_bit: u32,
-    /// Whether zeros for ever can be a picture: nothing changes.
+    /// Whether endless zeros are a valid picture, in which nothing changes.
     pub(super) is_zero_nothing: bool,
 }
 
 /// A component in a scan.
 pub(super) struct Part {
-    /// Its place in the frame.
+    /// Its index in the frame.
     pub(super) component: usize,
     pub(super) dc: Option<Rc<Huffman>>,
     pub(super) ac: Option<Rc<Huffman>>,
@@ -134,7 +134,7 @@ pub(super) struct Part {
 }
 
 impl Scan {
-    /// Reads what follows the length of a SOS segment.
+    /// Parses the contents of a SOS segment.
     pub(super) fn parse(frame: &Frame, tables: &Tables, bytes: &[u8]) -> Option<Self> {
         let (&count, rest) = bytes.split_first()?;
         let count = usize::from(count);
@@ -190,7 +190,7 @@ impl Scan {
         Some(scan)
     }
 
-    /// Which blocks follow each other, and how many.
+    /// Computes the order and the number of the scan's blocks.
     fn lay_out(&mut self, frame: &Frame) -> Option<()> {
         if let [part] = &self.parts[..] {
             let component = &frame.components[part.component];
@@ -206,7 +206,7 @@ impl Scan {
             let blocks = (component.across * component.down) as usize;
             self.slots.extend(std::iter::repeat_n(index as u8, blocks));
         }
-        // No MCU has more, says the standard; some pictures have.
+        // The standard allows fewer blocks per MCU, but some pictures have more than it allows.
         (self.slots.len() <= 64).then_some(())
     }
 }

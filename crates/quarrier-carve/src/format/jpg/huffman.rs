@@ -1,23 +1,24 @@
-//! Huffman codes as scans use them: looked up, not walked.
+//! Huffman codes of scans, decoded by table lookups.
 
-/// Bits looked up at once for a single symbol.
+/// Bits per lookup of a single symbol.
 const SHORT_BITS: u32 = 9;
-/// Bits that are looked up at once, for as many symbols of a block as they hold.
+/// Bits per lookup of all symbols that they hold.
 pub(super) const GLANCE_BITS: u32 = 11;
 
 /// The codes of one DHT table.
 pub(super) struct Huffman {
-    /// Length and symbol by the first `SHORT_BITS` bits; 0 where the code is longer.
+    /// Length and symbol by the first `SHORT_BITS` bits; 0 if the code is longer.
     short: Box<[u16]>,
-    /// The first code after those of each length, in 16 bits; the offset to its symbol.
+    /// By length: the first code after those of this length, in 16 bits, and the offset to its
+    /// symbol.
     end: [u32; 17],
     place: [i32; 17],
     symbols: Vec<u8>,
 }
 
 impl Huffman {
-    /// The table in a DHT segment after its class, and its length in bytes there. `None` if it is
-    /// invalid: more codes than possible, a DC size beyond 15 bits.
+    /// Parses the table in a DHT segment after its class; returns it and its length in bytes.
+    /// `None` if it is invalid: more codes than possible, or a DC size beyond 15 bits.
     pub(super) fn parse(bytes: &[u8], is_dc: bool) -> Option<(Self, usize)> {
         let counts = bytes.get(..16)?;
         let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
@@ -54,7 +55,7 @@ impl Huffman {
         Some((huffman, 16 + total))
     }
 
-    /// Length and symbol of the code with which the 16 bits `peek` begin.
+    /// Decodes the code at the start of the 16 bits `peek`; returns its length and symbol.
     #[inline(always)]
     pub(super) fn symbol(&self, peek: u32) -> Option<(u32, u32)> {
         let entry = u32::from(self.short[(peek >> (16 - SHORT_BITS)) as usize & 511]);
@@ -72,7 +73,7 @@ impl Huffman {
         Some((length, u32::from(*symbol)))
     }
 
-    /// Whether bits that are all zero say nothing but "no change" for ever.
+    /// Whether endless zero bits decode to "no change" only.
     pub(super) fn is_zero_nothing(&self) -> bool {
         self.symbol(0).is_some_and(|(_, symbol)| symbol & 15 == 0 && symbol != 0xF0)
     }
@@ -105,8 +106,8 @@ impl Huffman {
     }
 }
 
-/// The meaning of a few bits of AC codes: how many bits they take with their values, how many
-/// coefficients they skip, and whether they end their block.
+/// The meaning of the first few bits of AC codes: how many bits the codes and their values take,
+/// how many coefficients they skip, and whether they end their block.
 #[derive(Clone, Copy)]
 pub(super) struct Glance(u16);
 
@@ -115,7 +116,7 @@ impl Glance {
         Glance((bits | step << 5 | u32::from(ends) << 12) as u16)
     }
 
-    /// Bits with the values; 0 where not one code could be seen.
+    /// The number of bits including values; 0 if they hold no whole code.
     #[inline(always)]
     pub(super) fn bits(self) -> u32 {
         u32::from(self.0) & 31
@@ -126,7 +127,7 @@ impl Glance {
         u32::from(self.0) >> 5 & 127
     }
 
-    /// 1 where the block ends.
+    /// 1 if the block ends, else 0.
     #[inline(always)]
     pub(super) fn ends(self) -> u32 {
         u32::from(self.0) >> 12

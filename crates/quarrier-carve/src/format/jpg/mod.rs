@@ -1,9 +1,9 @@
-//! JPEG: markers, and the entropy of every scan decoded as far as it takes to know that it is a
-//! picture's.
+//! JPEG: markers, and the entropy-coded data of every scan, decoded as far as necessary to know
+//! that they belong to a picture.
 //!
-//! ITU-T T.81 (1992). The validator decodes baseline, extended and progressive pictures with Huffman
-//! codes; for arithmetic and lossless ones it follows the markers. Further pictures that the first one
-//! indexes are parts of the file.
+//! ITU-T T.81 (1992). The validator decodes baseline, extended and progressive pictures with
+//! Huffman codes; for arithmetic and lossless ones it only follows the markers. Further pictures in
+//! the first one's index are parts of the file.
 
 mod bits;
 mod blocks;
@@ -20,8 +20,8 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{self, Broken, MendContext, Reading, Step};
 use crate::view::{Extent, View};
 
-/// JPEG. There is no checksum: the validator checks that the codes of every scan are valid, and as many
-/// as the picture has blocks.
+/// JPEG. It has no checksum: the validator checks that the codes of every scan are valid, and that
+/// they fill the picture's blocks.
 pub struct Jpg;
 
 const JPG: Kind = Kind::new("jpg");
@@ -47,7 +47,7 @@ impl Format for Jpg {
             }
             Step::Broken { at } if reader.is_likely() => Verdict::Broken {
                 kind: JPG,
-                // Before there is a picture, anything may stand between markers.
+                // Before the picture's header, anything may stand between markers.
                 sure: if reader.frame.is_some() { reader.sure.min(at) } else { 0 },
                 at,
                 reason: reader.reason.to_string(),

@@ -1,8 +1,8 @@
 //! Pictures after the first one: the Multi-Picture Format, in which cameras store both views of a
-//! scene, a panorama's parts, or the gain map of a picture of high dynamic range.
+//! scene, the parts of a panorama, or the gain map of a picture with high dynamic range.
 //!
-//! CIPA DC-007 (2009): an APP2 segment of the first picture has an index, a directory as TIFF has
-//! it, with the place and size of each picture in the file.
+//! CIPA DC-007 (2009): an APP2 segment of the first picture holds an index, a TIFF directory with
+//! the place and size of each picture in the file.
 
 use super::super::tiff::{Directory, Order};
 use super::Reader;
@@ -14,15 +14,16 @@ pub(super) const NAME: &[u8] = b"MPF\0";
 
 /// The tag of the list of pictures.
 const PICTURES: u16 = 0xB002;
-/// Bytes of a picture in that list.
+/// Bytes per picture in that list.
 const PICTURE_BYTES: u64 = 16;
-/// More are not looked at; cameras write two or three.
+/// The most pictures to read; cameras write two or three.
 const PICTURES_MAX: u64 = 64;
-/// Most between two pictures, in bytes: cameras fill up to a round offset.
+/// The most bytes between two pictures: cameras pad them to a round offset.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 
-/// The end of the last picture in the index at `index`; the first picture ends at `end`. A missing
-/// picture is left out, with all after it: many programs keep the index and drop the pictures.
+/// Returns the end of the last picture in the index at `index`; the first picture ends at `end`. If
+/// a picture is missing, it and all after it are left out: many programs keep the index and drop
+/// the pictures.
 pub(super) fn end_of_all(view: &mut View<'_>, index: u64, mut end: u64) -> u64 {
     for start in starts(view, index).unwrap_or_default() {
         if start < end {
@@ -39,9 +40,9 @@ pub(super) fn end_of_all(view: &mut View<'_>, index: u64, mut end: u64) -> u64 {
     end
 }
 
-/// The starts of pictures according to the index, in order. The first one has no entry.
+/// Returns the starts of pictures in the index, in order. The first one has no entry.
 fn starts(view: &mut View<'_>, index: u64) -> Option<Vec<u64>> {
-    // In some actual files, the first of the two equal bytes of the order is damaged.
+    // In some real files, the first of the two equal bytes of the byte order is damaged.
     if !matches!(view.array::<4>(index)?, [_, b'I', 42, 0] | [_, b'M', 0, 42]) {
         return None;
     }

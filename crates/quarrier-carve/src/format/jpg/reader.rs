@@ -1,4 +1,4 @@
-//! Reads a picture marker by marker and block by block, and can be left anywhere.
+//! Reads a picture marker by marker and block by block, in steps that can end anywhere.
 
 use std::rc::Rc;
 
@@ -10,15 +10,15 @@ use super::seam::{self, Mosaic};
 use crate::mend::{Reading, Step};
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// The bytes of a scan that are fetched first; later fetches grow.
+/// Bytes of the first fetch of a scan; later fetches grow.
 const FIRST_BYTES: usize = 1 << 10;
-/// The minimum fetch of an interval.
+/// The least bytes of an interval's fetch.
 const LEAST_BYTES: usize = 64;
 
-/// Bytes before a marker that are no marker's and suffered: some segments are longer than they say.
+/// The most bytes before a marker that belong to no segment: some segments are longer than stated.
 const JUNK_BYTES_MAX: u64 = 32;
 
-/// A picture, read up to a byte.
+/// A picture, read up to some byte.
 #[derive(Clone)]
 pub(crate) struct Reader {
     /// The next byte, and the next bit of it.
@@ -32,7 +32,7 @@ pub(crate) struct Reader {
     pub(super) restart: u32,
     pub(super) frame: Option<Rc<Frame>>,
     pub(super) scan: Option<Rc<Scan>>,
-    /// MCUs done of the scan, and blocks of the next one.
+    /// MCUs of the scan that are done, and blocks of the next one.
     pub(super) mcu: u32,
     pub(super) slot: usize,
     pub(super) state: State,
@@ -41,15 +41,15 @@ pub(crate) struct Reader {
     segments: u32,
     /// The place of the first index of further pictures; see [`mpf`].
     pub(super) index: Option<u64>,
-    /// Kept where somebody wants to look at it.
+    /// Kept for callers that look at it.
     pub(super) mosaic: Option<Box<Mosaic>>,
-    /// No byte before this one can belong to another file.
+    /// All bytes before this one belong to the file for certain.
     pub(super) sure: u64,
     /// Why it is broken.
     pub(super) reason: &'static str,
 }
 
-/// The part of the file to which the next byte belongs.
+/// The part of the picture to which the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Where {
     Start,
@@ -57,13 +57,13 @@ pub(super) enum Where {
     Blocks,
     /// Between two intervals of blocks.
     Restart,
-    /// Entropy of a kind that is not decoded.
+    /// In entropy-coded data that are not decoded.
     Foreign,
 }
 
-/// How a part of the work ended.
+/// The result of a step.
 pub(super) enum Done {
-    /// Something else is next.
+    /// Another part is next.
     Part,
     /// It continues at or after the limit.
     Limit,
@@ -94,17 +94,17 @@ impl Reader {
         }
     }
 
-    /// A reader that can decide whether fragments belong together.
+    /// Makes a reader that can decide whether fragments belong together.
     pub(super) fn of_fragments() -> Self {
         Reader { mosaic: Some(Box::default()), ..Reader::new() }
     }
 
-    /// A reader of a picture that begins at `at` of the view.
+    /// Makes a reader of a picture that begins at `at` of the view.
     pub(super) fn starting_at(at: u64) -> Self {
         Reader { at, ..Reader::new() }
     }
 
-    /// Whether it has seen more than may stand anywhere by chance.
+    /// Whether it has read more than may occur anywhere by chance.
     pub(super) fn is_likely(&self) -> bool {
         self.segments > 1
     }
@@ -124,7 +124,7 @@ impl Reader {
         }
     }
 
-    /// Entropy up to a marker that ends it.
+    /// Skips entropy-coded data up to a marker that ends them.
     fn foreign(&mut self, view: &mut View<'_>, limit: u64) -> Done {
         loop {
             let Some(place) = view.find(self.at..limit, &[0xFF]) else {
@@ -147,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// A segment, or what else begins with FF.
+    /// Reads a segment, or another marker.
     fn marker(&mut self, view: &mut View<'_>, limit: u64) -> Done {
         let mut at = self.at;
         let marker = loop {
@@ -201,7 +201,7 @@ impl Reader {
         Done::Part
     }
 
-    /// Nothing is wrong yet, if there is more to come.
+    /// Reports the limit, unless the view ends there.
     pub(super) fn limit_or_end(&self, view: &View<'_>, limit: u64) -> Done {
         match limit >= view.length() {
             true => Done::Broken(view.length(), "truncated"),
@@ -288,8 +288,8 @@ impl Reading for Reader {
             let before = self.part;
             match self.step(view, to, want) {
                 Done::Part => match (before, self.part) {
-                    // Bytes fetched beyond an interval are fetched again with the next one, which is
-                    // about as long.
+                    // Bytes fetched beyond an interval are fetched again with the next one, which
+                    // is about as long.
                     (Where::Blocks, Where::Restart) => {
                         let last = (self.at - begun) as usize;
                         want = (last + last / 4).clamp(LEAST_BYTES, TAKE_BYTES_MAX);

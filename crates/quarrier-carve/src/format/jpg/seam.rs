@@ -1,43 +1,44 @@
 //! Checks whether a picture continues across the joints of its fragments.
 //!
-//! Data after a wrong joint may decode to the end: then brightness and colour are off by the
+//! Data after a wrong joint may decode without an error. Then brightness and colour are off by the
 //! contribution of the missing blocks, and the picture is shifted. So the rows below a joint are
-//! compared with those above, as all other rows are. Brightness has edges along rows everywhere, colour
-//! has few: by colour alone a joint is refused.
+//! compared with those above, as all other rows are. Brightness has edges along rows everywhere,
+//! colour has few: only colour decides that a joint is wrong.
 
 use super::reader::Reader;
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// Fewer MCUs say nothing.
+/// The least MCUs for a decision.
 const MCUS_MIN: usize = 4;
-/// Steps down that are always suffered: of DC values (8 times a sample), and at least of quantised ones.
+/// The step down that is always tolerated: for DC values (8 times a sample), and at least for
+/// quantised ones.
 const SLACK: u32 = 18;
 const SLACK_MIN: u32 = 6;
-/// How many times the step along a row a step down may be.
+/// A step down may be this many times the step along a row.
 const ALONG: u32 = 3;
-/// So many rows are kept at most.
+/// The most rows to keep.
 const ROWS_MAX: usize = 4;
 
-/// The brightness and colour of the last MCUs of the first scan: the row before a joint, and the one
+/// The brightness and colour of the last MCUs of the first scan: the row before a joint and the one
 /// after it.
 #[derive(Clone, Default)]
 pub(super) struct Mosaic {
     across: usize,
-    /// Steps down that are always suffered, by component.
+    /// The step down that is always tolerated, by component.
     slack: Vec<u32>,
     dc: Vec<[i32; 4]>,
-    /// How many of them are of the last fragment, and of bytes that are all its own; `None` where it is
-    /// known whether they go on.
+    /// How many of them come from the last fragment, and only from its bytes; `None` once it is
+    /// known whether the rows continue.
     behind: Option<usize>,
     misfit_of_judged: u32,
-    /// Whether the rows continue after each joint, if that can be decided.
+    /// For each joint: whether the rows continue after it, if that can be decided.
     found: Vec<Option<bool>>,
     is_done: bool,
 }
 
 impl Mosaic {
-    /// Begins the first scan with its form: MCUs in a row, and the quantiser of each component.
+    /// Begins the first scan: with its MCUs per row, and the quantiser of each component.
     pub(super) fn begin(&mut self, across: u32, quantisers: &[u32]) {
         if !self.is_done && self.across == 0 {
             self.across = across.max(1) as usize;
@@ -63,13 +64,13 @@ impl Mosaic {
         }
     }
 
-    /// The first scan is done.
+    /// Ends the first scan.
     pub(super) fn finish(&mut self) {
         self.judge();
         self.is_done = true;
     }
 
-    /// Another fragment begins.
+    /// Begins another fragment.
     pub(super) fn join(&mut self) {
         self.judge();
         self.misfit_of_judged = 0;
@@ -89,8 +90,8 @@ impl Mosaic {
         }
     }
 
-    /// By how much the last fragment fails to continue the one before; 0 if it continues it, or that
-    /// cannot be decided.
+    /// Returns by how much the last fragment fails to continue the one before; 0 if it continues
+    /// it, or if that cannot be decided.
     pub(super) fn misfit_of_last(&self) -> u32 {
         match self.behind {
             Some(_) => self.misfit(0..self.slack.len()).unwrap_or(0),
@@ -98,8 +99,9 @@ impl Mosaic {
         }
     }
 
-    /// By how much the median step of these components across the last joint exceeds the tolerance,
-    /// which is the difference of neighbours in the row. `None` if there are too few to decide.
+    /// Returns by how much the median step of these components across the last joint exceeds the
+    /// tolerance, which depends on the difference of neighbours in the row. `None` if there are too
+    /// few to decide.
     fn misfit(&self, components: std::ops::Range<usize>) -> Option<u32> {
         let behind = self.behind?.saturating_sub(1).min(self.across);
         let from = (self.dc.len() - behind).max(self.across);
@@ -124,8 +126,8 @@ impl Mosaic {
     }
 }
 
-/// Whether the rows on both sides of all `joints` (bytes of the file, in order) belong together, as far
-/// as that can be decided.
+/// Whether the rows on both sides of all `joints` (bytes of the file, in order) belong together, as
+/// far as that can be decided.
 pub(super) fn fits(view: &mut View<'_>, joints: &[u64]) -> bool {
     let mut reader = Reader::of_fragments();
     for joint in joints {
@@ -137,8 +139,8 @@ pub(super) fn fits(view: &mut View<'_>, joints: &[u64]) -> bool {
     reader.read_to(view, u64::MAX);
     let Some(mut mosaic) = reader.mosaic else { return true };
     mosaic.finish();
-    // Among many joints, an undecided one is one too many: thousands of pairs of pairs include chance
-    // hits.
+    // With several joints, an undecided one is too risky: among thousands of combinations some fit
+    // by chance.
     let is_many = joints.len() > 1;
     mosaic.found.iter().all(|goes_on| goes_on.unwrap_or(!is_many))
 }

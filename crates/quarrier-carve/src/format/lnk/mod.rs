@@ -1,11 +1,12 @@
-//! Shortcuts of Windows.
+//! Windows shortcuts.
 //!
-//! MS-SHLLINK: a header that says which structures follow, each with its length.
+//! MS-SHLLINK: a header that states which structures follow, each with its length.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Has no checksum: verified is the chain of structures, to the block that ends it.
+/// Windows shortcuts. They have no checksum: the validator checks the chain of structures up to the
+/// block that ends it.
 pub struct Lnk;
 
 const LNK: Kind = Kind::new("lnk");
@@ -35,7 +36,7 @@ impl Format for Lnk {
     }
 }
 
-/// The end of the file, or the place of an invalid structure.
+/// Returns the end of the file, or the place of an invalid structure.
 fn end(view: &mut View<'_>, flags: u32) -> Result<u64, u64> {
     let mut at = HEADER_BYTES;
     if flags & 1 != 0 {
@@ -68,7 +69,7 @@ fn end(view: &mut View<'_>, flags: u32) -> Result<u64, u64> {
     }
 }
 
-/// The place after the list of items at `at`: each with its length, the last being empty.
+/// Returns the end of the list of items at `at`: each has its length, and the last is empty.
 fn items(view: &mut View<'_>, at: u64) -> Option<u64> {
     let end = at + 2 + u64::from(view.u16_le(at)?);
     let mut item = at + 2;

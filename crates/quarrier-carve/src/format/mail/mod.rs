@@ -6,7 +6,7 @@ use super::text::{after_space, may_begin, no_text};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Has no end of its own: a message ends where its text does, and that must be seen.
+/// Mail. It has no end mark: a message ends where its text does, and that must be visible.
 pub struct Mail;
 
 const EML: Kind = Kind::new("eml");
@@ -62,7 +62,7 @@ impl Format for Mail {
             Some(end) if view.is_starved() || end == head.end => {
                 Verdict::broken(view, kind, 0, end, "nothing but a head")
             }
-            // The rest is empty.
+            // The rest of the sector is empty.
             Some(end) if view.byte(end) == Some(0) => Verdict::Whole { length: end, kind },
             Some(end) => Verdict::broken(view, kind, 0, end, "bytes that are not text"),
             None => Verdict::Whole { length, kind },
@@ -71,12 +71,12 @@ impl Format for Mail {
 }
 
 struct Head {
-    /// Behind the empty line.
+    /// The end of the empty line after the header.
     end: u64,
     boundary: Option<Vec<u8>>,
 }
 
-/// The line that begins at `at`, without its end, and the place after it.
+/// Returns the line that begins at `at`, without its line break, and the place after it.
 fn line(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)> {
     let most = view.length().saturating_sub(at).min(LINE_BYTES_MAX as u64) as usize;
     let bytes = view.take(at, most)?;
@@ -85,7 +85,7 @@ fn line(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)> {
     Some((line.to_vec(), at + length as u64 + 1))
 }
 
-/// The head that begins at `at`, if it is a mail's.
+/// Reads the header that begins at `at`, if it is that of a mail.
 fn head(view: &mut View<'_>, mut at: u64) -> Option<Head> {
     let (mut has_sender, mut has_date) = (false, false);
     let mut boundary = None;

@@ -1,4 +1,4 @@
-//! Elements: an identifier and a length, of variable size, and the contents.
+//! Elements: an identifier and a length, both of variable size, and the contents.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ pub(super) struct Element {
     pub(super) id: u32,
     /// The start of its contents.
     pub(super) begin: u64,
-    /// Where it ends, or `None` where it does not say.
+    /// Its end, or `None` if it does not state its length.
     pub(super) end: Option<u64>,
 }
 
 impl Element {
-    /// The element that begins at `at`.
+    /// Reads the element that begins at `at`.
     pub(super) fn read(view: &mut View<'_>, at: u64) -> Option<Element> {
         let first = view.byte(at)?;
         let id_bytes = first.leading_zeros() as usize + 1;
@@ -38,7 +38,7 @@ impl Element {
         Some(Element { id, begin, end })
     }
 
-    /// Its contents, if their length is stated.
+    /// The range of its contents, if their length is stated.
     pub(super) fn body(&self) -> Option<Range<u64>> {
         Some(self.begin..self.end?)
     }

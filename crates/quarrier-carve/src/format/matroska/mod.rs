@@ -11,8 +11,8 @@ use crate::view::View;
 
 use element::Element;
 
-/// Films in EBML. The validator verifies the chain of elements, down to each block of a cluster. Nothing
-/// shows where a live recording ends, since it does not record its length.
+/// Films in EBML. The validator verifies the chain of elements, down to each block of a cluster.
+/// Nothing marks the end of a live recording, which does not state its length.
 pub struct Matroska;
 
 const MKV: Kind = Kind::new("mkv");
@@ -40,8 +40,8 @@ const IN_SEGMENT: [u32; 10] = [
     VOID,
     CRC,
 ];
-/// The elements of clusters: time, silent tracks, position, size of the cluster before, blocks and
-/// groups of them, an encrypted one.
+/// The elements of clusters: time, silent tracks, position, size of the previous cluster, blocks
+/// and groups of them, an encrypted block.
 const IN_CLUSTER: [u32; 9] = [0xE7, 0x5854, 0xA7, 0xAB, 0xA3, 0xA0, 0xAF, VOID, CRC];
 
 /// A fault in a file: its place and reason. The bytes before `sure` are valid.

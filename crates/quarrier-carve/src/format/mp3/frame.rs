@@ -14,14 +14,14 @@ const RATE_HZ: [u32; 3] = [44_100, 48_000, 32_000];
 pub(super) struct Frame {
     /// The size of the whole frame.
     pub(super) bytes: u64,
-    /// Bits that are the same in all frames of a file.
+    /// Bits that are equal in all frames of a file.
     pub(super) stream: u32,
     is_1: bool,
     is_mono: bool,
     is_checked: bool,
 }
 
-/// MPEG version, layer, rate of samples.
+/// MPEG version, layer, sampling rate.
 const STREAM_MASK: u32 = 0xFFFE_0C00;
 
 impl Frame {
@@ -56,13 +56,13 @@ impl Frame {
         })
     }
 
-    /// Where its main data begins, from its start.
+    /// The offset of its main data from its start.
     pub(super) fn main_data_at(&self) -> u64 {
         HEADER_BYTES + 2 * u64::from(self.is_checked) + self.side_bytes()
     }
 
-    /// Where encoders write how long the file is, from its start: in what would be main data, the
-    /// checksum not counted.
+    /// The offset of the place where encoders note the length of the file, from the frame's start:
+    /// it is in the bytes of main data, and does not count the checksum.
     pub(super) fn note_at(&self) -> u64 {
         HEADER_BYTES + self.side_bytes()
     }
@@ -75,20 +75,21 @@ impl Frame {
         }
     }
 
-    /// How many bytes of frames before the one at `at` hold main data of it.
+    /// Returns how many bytes of the frames before the one at `at` hold its main data.
     pub(super) fn borrowed_bytes(&self, view: &mut View<'_>, at: u64) -> Option<u64> {
         let side = at + self.main_data_at() - self.side_bytes();
         let bits = view.u16_be(side)?;
         Some(u64::from(if self.is_1 { bits >> 7 } else { bits >> 8 }))
     }
 
-    /// The end of the main data of the frame at `at` that lie in it; the bytes after that are unused,
+    /// Returns the end of the main data within the frame at `at`; the bytes after them are unused,
     /// or belong to the next frame.
     pub(super) fn main_data_end(&self, view: &mut View<'_>, at: u64) -> Option<u64> {
         let borrowed = self.borrowed_bytes(view, at)?;
         let side = at + self.main_data_at() - self.side_bytes();
         let channels = if self.is_mono { 1 } else { 2 };
-        // Bits before the first part, of a part, and parts: two granules in MPEG 1.
+        // Bits before the first part, bits per part, and the number of parts: MPEG 1 has two
+        // granules.
         let (first, part, parts) = match (self.is_1, self.is_mono) {
             (true, true) => (18, 59, 2 * channels),
             (true, false) => (20, 59, 2 * channels),
@@ -97,7 +98,7 @@ impl Frame {
         };
         let mut bits = 0;
         for index in 0..parts {
-            // Each begins with its length, of 12 bits.
+            // Each part begins with its length, in 12 bits.
             let bit = first + part * index;
             let three = view.array::<3>(side + bit / 8)?;
             let word = u32::from_be_bytes([0, three[0], three[1], three[2]]);

@@ -6,25 +6,25 @@ use super::tags;
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// Zeros between tags and the first frame are fewer.
+/// The most zeros between tags and the first frame.
 const ZEROS_BYTES_MAX: u64 = 16 << 10;
 
-/// The state after the last frame that another one follows.
+/// The state after the last frame that is followed by another one.
 #[derive(Clone)]
 pub(super) struct Frames {
-    /// Where the first one begins.
+    /// The start of the first frame.
     pub(super) start: u64,
     first: Frame,
     pub(super) note: Option<Note>,
-    /// Where the next one begins.
+    /// The start of the next frame.
     pub(super) at: u64,
-    /// Where the one before begins.
+    /// The start of the previous frame.
     pub(super) last: u64,
     pub(super) count: u64,
 }
 
 impl Frames {
-    /// The frames of a file, before any is read.
+    /// Finds the first frame of a file.
     pub(super) fn begin(view: &mut View<'_>) -> Option<Frames> {
         let mut start = tags::before(view, 0)?;
         if start > 0 {
@@ -36,17 +36,17 @@ impl Frames {
         Some(Frames { start, first, note, at: start, last: start, count: 0 })
     }
 
-    /// Whether the first frame needs nothing of frames before it.
+    /// Whether the first frame needs no data of frames before it.
     pub(super) fn is_begun_here(&self, view: &mut View<'_>) -> bool {
         self.first.borrowed_bytes(view, self.start) == Some(0)
     }
 
-    /// Whether `before`, the bytes before the first frame, end with another of its stream.
+    /// Whether `before`, the bytes before the first frame, end with another frame of its stream.
     pub(super) fn is_preceded(&self, before: &[u8]) -> bool {
         self.first.is_follower(before)
     }
 
-    /// Whether as much was read as the note says.
+    /// Whether as many frames or bytes were read as the note states.
     pub(super) fn is_complete(&self) -> bool {
         match self.note {
             Some(Note { bytes: Some(bytes), .. }) => self.at - self.start == bytes,
@@ -96,7 +96,7 @@ impl Reading for Frames {
     }
 }
 
-/// The first byte of `range` that is not zero.
+/// Returns the first byte of `range` that is not zero.
 fn first_byte(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<u64> {
     let mut at = range.start;
     while at < range.end {

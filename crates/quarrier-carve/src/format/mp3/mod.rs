@@ -1,4 +1,4 @@
-//! MP3: tags, and a chain of frames that agree with each other.
+//! MP3: tags, and a chain of consistent frames.
 //!
 //! ISO/IEC 11172-3 and 13818-3, layer III; ID3v2 (id3.org), APEv2, Lyrics3; the notes of Xing and
 //! VBRI.
@@ -15,19 +15,19 @@ use crate::view::{Extent, View};
 use frame::Frame;
 use frames::Frames;
 
-/// MPEG 1, 2 and 2.5, layer III. Frames have no checksum: the validator checks that each begins where
-/// the one before ends, with the version and rate of all others, and that their number of bytes is that
-/// in the first one's note. A file without a note and without tags shows neither its start nor its end;
-/// it is whole only if it begins at the start of a sector, and zeros fill the
-/// last one.
+/// MPEG 1, 2 and 2.5, layer III. Frames have no checksum: the validator checks that each begins at
+/// the end of the one before, that all have the same version and rate, and that they have as many
+/// bytes as the note in the first one states. A file without a note and without tags shows neither
+/// its start nor its end; it is whole only if it begins at the start of a sector, and zeros fill
+/// the last sector.
 pub struct Mp3;
 
 const MP3: Kind = Kind::new("mp3");
 
-/// Fewer frames than this, and no note, are no file.
+/// A file without a note has at least this many frames.
 const FRAMES_MIN: u64 = 8;
 const SECTOR_BYTES: u64 = 512;
-/// So many zeros in a row are no data of a frame.
+/// A frame's data have no run of so many zeros.
 const ZEROS: u64 = 16;
 /// The longest frame.
 const FRAME_BYTES_MAX: usize = 1441;
@@ -85,14 +85,14 @@ impl Format for Mp3 {
         context: &MendContext<'_>,
     ) -> Option<Vec<Extent>> {
         let frames = Frames::begin(view)?;
-        // Without a length, nothing would show that the file is complete.
+        // Without a stated length, nothing shows that the file is complete.
         frames.note?.bytes?;
         in_order(view, context, broken, Box::new(frames))
     }
 }
 
-/// Where the tag ends that cuts off the last frame, where the file begins with one, too, and nothing
-/// else says where it ends.
+/// Returns the end of the tag that cuts off the last frame, if the file also begins with a tag and
+/// nothing else states its end.
 fn cut_by_a_tag(view: &mut View<'_>, frames: &Frames) -> Option<u64> {
     let is_noted = frames.note.is_some_and(|note| note.bytes.is_some());
     if frames.count < 2 || frames.start == 0 || is_noted {
@@ -106,8 +106,7 @@ fn cut_by_a_tag(view: &mut View<'_>, frames: &Frames) -> Option<u64> {
     }
 }
 
-/// Whether there are zeros to the end of the last frame where its data should be: those of a sector
-/// that is not all in use.
+/// Whether the last frame ends with zeros in place of its data, as in the unused part of a sector.
 fn is_last_cut(view: &mut View<'_>, frames: &Frames) -> bool {
     let Some(frame) = Frame::read(view, frames.last) else { return false };
     let Some(data_end) = frame.main_data_end(view, frames.last) else { return false };
@@ -117,7 +116,7 @@ fn is_last_cut(view: &mut View<'_>, frames: &Frames) -> bool {
     bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
 }
 
-/// Whether the first frame only goes on with a stream that began before.
+/// Whether the first frame continues a stream that began before it.
 fn is_in_stream(view: &View<'_>, frames: &Frames) -> bool {
     let Some(offset) = view.offset_of(0) else { return false };
     let mut before = [0; FRAME_BYTES_MAX];
@@ -127,15 +126,15 @@ fn is_in_stream(view: &View<'_>, frames: &Frames) -> bool {
     read.is_ok_and(|read| read == bytes) && frames.is_preceded(before)
 }
 
-/// Whether the rest of the sector in which a file ends is not in use, or the source ends there.
+/// Whether the rest of the sector at the end of the file is unused, or the source ends there.
 fn is_slack(view: &mut View<'_>, end: u64) -> bool {
     let bytes = (end.next_multiple_of(SECTOR_BYTES) - end).min(view.length() - end);
     let is_end = end == view.length();
     is_end || bytes > 0 && view.take(end, bytes as usize).is_some_and(|b| b.iter().all(|b| *b == 0))
 }
 
-/// Tags; notes, which stand where side information of a frame ends; and headers of frames of the
-/// usual kinds without padding, as the first one is.
+/// Tags; notes, which follow the side information of a frame; and headers of frames of the usual
+/// kinds without padding, as the first frame has none.
 const SIGNATURES: &[Signature] = &[
     Signature { hex: "49 44 33 02 00", at: 0 },
     Signature { hex: "49 44 33 03 00", at: 0 },

@@ -1,4 +1,4 @@
-//! How long the file is, as encoders note it in the first frame.
+//! The length of the file, as encoders note it in the first frame.
 
 use super::frame::Frame;
 use crate::view::View;
@@ -6,14 +6,14 @@ use crate::view::View;
 /// The contents of a note; `None` for missing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Note {
-    /// Frames, with or without the one that holds the note.
+    /// The number of frames, with or without the one that holds the note.
     pub(super) frames: Option<u64>,
-    /// From the start of the frame that holds the note to the end of the last one.
+    /// Bytes from the start of the frame with the note to the end of the last frame.
     pub(super) bytes: Option<u64>,
 }
 
 impl Note {
-    /// The note in the frame at `at`.
+    /// Reads the note in the frame at `at`.
     pub(super) fn read(view: &mut View<'_>, frame: &Frame, at: u64) -> Option<Note> {
         if frame.bytes < 64 {
             return None;

@@ -3,12 +3,12 @@
 use super::frame::Frame;
 use crate::view::View;
 
-/// Lyrics are shorter than this.
+/// The most bytes of lyrics.
 const LYRICS_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of an ID3v1 tag.
 const ID3V1_BYTES: usize = 128;
 
-/// The end of the ID3v2 tags that begin at `at`, and of the zeros after them.
+/// Returns the end of the ID3v2 tags that begin at `at`, and of the zeros after them.
 pub(super) fn before(view: &mut View<'_>, mut at: u64) -> Option<u64> {
     let mut count = 0;
     while let Some(bytes) = id3v2_bytes(view, at) {
@@ -21,7 +21,7 @@ pub(super) fn before(view: &mut View<'_>, mut at: u64) -> Option<u64> {
     Some(at)
 }
 
-/// Bytes of the ID3v2 tag at `at`, with header and footer.
+/// Returns the size of the ID3v2 tag at `at`, with header and footer.
 fn id3v2_bytes(view: &mut View<'_>, at: u64) -> Option<u64> {
     let header = view.array::<10>(at)?;
     let [b'I', b'D', b'3', major @ 2..=4, minor, flags, size @ ..] = header else { return None };
@@ -33,8 +33,8 @@ fn id3v2_bytes(view: &mut View<'_>, at: u64) -> Option<u64> {
     Some(10 + bytes + footer)
 }
 
-/// The end of the tags that begin at `at`, after the last frame: `at` if there are none. `Err` with the
-/// place at which one of them is invalid.
+/// Returns the end of the tags after the last frame, which begin at `at`: `at` if there are none.
+/// `Err` with the place at which one of them is invalid.
 pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     for _ in 0..8 {
         let Some(begin) = view.array::<8>(at) else {
@@ -50,7 +50,7 @@ pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
             [b'T', b'A', b'G', ..] => at + ID3V1_BYTES as u64,
             [b'I', b'D', b'3', ..] => match id3v2_bytes(view, at) {
                 Some(bytes) if Frame::read(view, at + bytes).is_none() => at + bytes,
-                // That of another file, which begins here.
+                // It belongs to another file, which begins here.
                 _ => return Ok(at),
             },
             _ => return Ok(at),
@@ -63,8 +63,8 @@ pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     Ok(at)
 }
 
-/// Where the ID3v1 tag ends that begins amid frames, in `range`: the stream was cut off and then given
-/// a tag.
+/// Returns the end of the ID3v1 tag that begins among the frames in `range`: the stream was cut
+/// off, and then got a tag.
 pub(super) fn amid(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<u64> {
     let mut from = range.start;
     while let Some(at) = view.find(from..range.end, b"TAG") {
@@ -76,7 +76,8 @@ pub(super) fn amid(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<u
     None
 }
 
-/// Whether it is one: strings padded with zeros or blanks only, and a year or none.
+/// Whether it is a valid tag: its strings are padded with zeros or blanks only, and it has a year
+/// or none.
 fn is_id3v1(tag: &[u8]) -> bool {
     let texts = [3..33, 33..63, 63..93, 97..125].map(|range| &tag[range]);
     let is_text = |text: &[u8]| {
@@ -87,7 +88,7 @@ fn is_id3v1(tag: &[u8]) -> bool {
     is_year && texts.into_iter().all(is_text) && tag[3..93].iter().any(|byte| *byte > b' ')
 }
 
-/// An APE tag with a header: items and footer, with a length in it.
+/// Returns the end of an APE tag with a header: items and a footer, whose length the header states.
 fn ape_end(view: &mut View<'_>, at: u64) -> Option<u64> {
     let bytes = u64::from(view.u32_le(at + 12)?);
     let flags = view.u32_le(at + 20)?;

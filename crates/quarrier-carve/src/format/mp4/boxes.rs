@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// More boxes than this in one are not a file.
+/// The most boxes within one box.
 const CHILDREN_MAX: usize = 4096;
 
 /// A box.
@@ -16,8 +16,7 @@ pub(super) struct Atom {
 }
 
 impl Atom {
-    /// The box that begins at `at`; one that says that it goes on to the end of the file ends
-    /// at `end`.
+    /// Reads the box that begins at `at`; if it extends to the end of the file, it ends at `end`.
     pub(super) fn read(view: &mut View<'_>, at: u64, end: u64) -> Option<Atom> {
         let header = view.array::<8>(at)?;
         let [l0, l1, l2, l3, a, b, c, d] = header;
@@ -30,11 +29,11 @@ impl Atom {
         (begin <= end).then_some(Atom { name, body: begin..end })
     }
 
-    /// The boxes in `range`. `Err` with the place of an invalid one.
+    /// Reads the boxes in `range`. `Err` with the place of an invalid one.
     pub(super) fn all(view: &mut View<'_>, range: Range<u64>) -> Result<Vec<Atom>, u64> {
         let mut all = Vec::new();
         let mut at = range.start;
-        // Lists may end with four bytes of zero.
+        // Lists may end with four zero bytes.
         while at + 8 <= range.end {
             let atom = Atom::read(view, at, range.end).ok_or(at)?;
             if atom.body.end > range.end || all.len() == CHILDREN_MAX {
@@ -47,7 +46,7 @@ impl Atom {
     }
 }
 
-/// The first of `atoms` with this name.
+/// Returns the first of `atoms` with this name.
 pub(super) fn named(atoms: &[Atom], name: &[u8; 4]) -> Option<Range<u64>> {
     atoms.iter().find(|atom| atom.name == *name).map(|atom| atom.body.clone())
 }

@@ -15,9 +15,9 @@ use crate::view::{Extent, TAKE_BYTES_MAX, View};
 
 use boxes::Atom;
 
-/// Films and sound in boxes. There are no checksums: the validator checks the chain of boxes, that all
-/// samples named in the movie box lie in the boxes of data, and that those of H.264 and H.265 consist
-/// of units as in their codec.
+/// Films and sound in boxes. They have no checksums: the validator checks the chain of boxes, that
+/// all samples in the movie box lie in boxes of data, and that samples of H.264 and H.265 consist
+/// of units.
 pub struct Mp4;
 
 const MP4: Kind = Kind::new("mp4");
@@ -26,13 +26,13 @@ const MOV: Kind = Kind::new("mov");
 const GP3: Kind = Kind::new("3gp");
 const CR3: Kind = Kind::new("cr3");
 
-/// Boxes of data that are remembered; fragmented films have more, but no tables that need them.
+/// The most boxes of data to remember; fragmented films have more, but no tables that need them.
 const DATA_MAX: usize = 4096;
 
-/// Text of fewer sectors is what an encoder notes of itself.
+/// Encoders note text about themselves in fewer sectors.
 const TEXT_SECTORS_MIN: u64 = 4;
 
-/// Brands of pictures, which have a format of their own.
+/// Brands of pictures, which are another format.
 const PICTURES: [&[u8; 4]; 10] =
     [b"mif1", b"msf1", b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"avif", b"avis"];
 
@@ -54,7 +54,7 @@ impl Format for Mp4 {
         let Some(kind) = kind_of(view) else { return Verdict::Not };
         let chain = match chain(view) {
             Ok(chain) => chain,
-            // One box alone stands in many places; more than that must be right.
+            // A single box may occur by chance; everything beyond it must be right.
             Err(fault) if fault.is_first => return Verdict::Not,
             Err(fault) => {
                 let sure = if fault.sure > 32 { fault.sure } else { 0 };
@@ -66,7 +66,7 @@ impl Format for Mp4 {
         };
         if let Err(fault) = movie::check(view, movie, &chain.data) {
             if fault.sure == 0 && !view.is_at(4, b"ftyp") {
-                // The middle of a file that begins before.
+                // The file begins before this place.
                 return Verdict::Not;
             }
             return Verdict::broken(view, kind, fault.sure, fault.at, fault.why);
@@ -102,22 +102,22 @@ struct Chain {
     data: Vec<Range<u64>>,
 }
 
-/// Where the chain breaks.
+/// The place where the chain breaks.
 struct Fault {
     sure: u64,
     at: u64,
     why: &'static str,
-    /// Whether it came after at most one box, or there are no boxes of data.
+    /// Whether it comes after at most one box, or there are no boxes of data.
     is_first: bool,
 }
 
-/// Goes through the boxes at the top, until something else stands there.
+/// Reads the boxes at the top level, up to the first bytes that are none.
 fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
     let mut chain = Chain { end: 0, movie: None, data: Vec::new() };
     let mut has_data = false;
     let has_brand = view.is_at(4, b"ftyp");
     let mut count = 0;
-    // Everything before the boxes' last one has been read.
+    // Everything before the last box has been read.
     let mut sure = 0;
     loop {
         let at = chain.end;
@@ -125,7 +125,7 @@ fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
         let is_first = count < 2 || chain.data.is_empty() && !has_brand;
         let fault = |at, why| Fault { sure, at, why, is_first };
         let atom = Atom::read(view, at, u64::MAX).filter(|atom| is_known(&atom.name));
-        // Another file may begin at once.
+        // Another file may follow directly.
         let is_of_this = |atom: &Atom| atom.name != *b"ftyp" || at == 0;
         let Some(atom) = atom.filter(is_of_this) else {
             return if is_whole { Ok(chain) } else { Err(fault(at, "no box begins here")) };
@@ -155,7 +155,8 @@ fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
     }
 }
 
-/// A place of text in `data`, more than encoders write: a sign of foreign bytes between fragments.
+/// Finds text in `data` that is longer than encoders write: a sign of foreign bytes between
+/// fragments.
 fn text_in(view: &mut View<'_>, data: &[Range<u64>]) -> Option<u64> {
     for range in data {
         let mut at = range.start.next_multiple_of(SECTOR_BYTES);
@@ -171,7 +172,7 @@ fn text_in(view: &mut View<'_>, data: &[Range<u64>]) -> Option<u64> {
     None
 }
 
-/// Whether boxes of this name stand at the top of files.
+/// Whether files have boxes of this name at the top level.
 fn is_known(name: &[u8; 4]) -> bool {
     const KNOWN: [&[u8; 4]; 22] = [
         b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"uuid", b"moof", b"mfra", b"sidx",
@@ -181,7 +182,7 @@ fn is_known(name: &[u8; 4]) -> bool {
     KNOWN.contains(&name)
 }
 
-/// The type according to the brand; `None` for pictures, and for unknown ones.
+/// Returns the type by the brand; `None` for pictures and for unknown brands.
 fn kind_of(view: &mut View<'_>) -> Option<Kind> {
     if !view.is_at(4, b"ftyp") {
         return Some(MOV);

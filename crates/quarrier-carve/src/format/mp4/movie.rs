@@ -1,4 +1,4 @@
-//! The samples according to the movie box: their places and lengths.
+//! The places and lengths of samples by the movie box.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::boxes::{Atom, named};
 use super::sample::Check;
 use crate::view::View;
 
-/// Why a movie is not whole: the bytes before the first are believed, the second is wrong.
+/// Why a movie is not whole: all bytes before the first are accepted, and the second is wrong.
 pub(super) struct Fault {
     pub(super) sure: u64,
     pub(super) at: u64,
@@ -19,8 +19,8 @@ impl Fault {
     }
 }
 
-/// Checks all tracks of the movie in `body`: their samples lie in `data`, in order of the file, and are
-/// valid for their codec.
+/// Checks all tracks of the movie in `body`: their samples lie in `data`, in the order of the file,
+/// and are valid for their codec.
 pub(super) fn check(
     view: &mut View<'_>,
     body: Range<u64>,
@@ -42,7 +42,7 @@ pub(super) fn check(
     first.map_or(Ok(()), Err)
 }
 
-/// Numbers in a row, the most significant byte first.
+/// Consecutive big-endian numbers.
 struct Table {
     at: u64,
     count: u64,
@@ -51,7 +51,7 @@ struct Table {
 }
 
 impl Table {
-    /// The table after `skip` bytes of a box, the last of which are its count.
+    /// Reads the table after `skip` bytes of a box, the last of which are its count.
     fn read(view: &mut View<'_>, body: Range<u64>, skip: u64, bytes: u64) -> Result<Table, u64> {
         let begin = body.start + skip;
         let count = view.u32_be(begin.saturating_sub(4)).map(u64::from).ok_or(begin)?;
@@ -68,15 +68,15 @@ impl Table {
 struct Track {
     check: Check,
     chunks: Table,
-    /// First chunk, samples in each, kind of sample.
+    /// The first chunk, samples per chunk, and the kind of sample.
     runs: Table,
     sizes: Table,
-    /// The size of all samples, or 0 if each has its own.
+    /// The size of every sample, or 0 if each has its own.
     size: u64,
 }
 
 impl Track {
-    /// `None` where it has no table of samples.
+    /// Returns `None` if it has no table of samples.
     fn read(view: &mut View<'_>, body: Range<u64>) -> Result<Option<Track>, u64> {
         let mut range = body;
         for name in [b"mdia", b"minf", b"stbl"] {
@@ -109,7 +109,7 @@ impl Track {
         self.walk(view, data).unwrap_or(Err(unreadable))
     }
 
-    /// All chunks; `None` where a table cannot be read.
+    /// Goes over all chunks; `None` if a table cannot be read.
     fn walk(&self, view: &mut View<'_>, data: &[Range<u64>]) -> Option<Result<(), Fault>> {
         let mut run = 0;
         let mut sample = 0;
@@ -146,7 +146,7 @@ impl Track {
         chunk: &Chunk,
         last: &mut u64,
     ) -> Option<Result<(), Fault>> {
-        // Sound that is not compressed is counted in samples, whatever their length.
+        // Uncompressed sound counts in samples, whatever their length.
         if self.size == 1 || self.size > 1 && self.check == Check::Nothing {
             let bytes = if self.size == 1 { 0 } else { self.size.saturating_mul(chunk.samples) };
             let is_inside = chunk.offset.saturating_add(bytes) <= chunk.end;
@@ -176,6 +176,6 @@ struct Chunk {
     /// The number of the first sample.
     first: u64,
     samples: u64,
-    /// Where the box around it ends.
+    /// The end of the box of data that contains it.
     end: u64,
 }

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// How samples of a track are checked.
+/// The check for samples of a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// H.264 and H.265: units, each after its length of this many bytes, fill the sample.
+    /// H.264 and H.265: the sample consists of units, each after a length of this many bytes.
     Units(u64),
     /// A JPEG picture.
     Picture,
@@ -18,7 +18,7 @@ pub(super) enum Check {
 }
 
 impl Check {
-    /// The check that the description of samples in `body` allows.
+    /// Chooses the check by the description of samples in `body`.
     pub(super) fn of(view: &mut View<'_>, body: Range<u64>) -> Check {
         let bytes = (body.end - body.start).min(TAKE_BYTES_MAX as u64) as usize;
         let Some(body) = view.take(body.start, bytes) else { return Check::Nothing };
@@ -26,7 +26,7 @@ impl Check {
         let Some(codec) = body.get(12..16).filter(|_| count == Some(&[0, 0, 0, 1])) else {
             return Check::Nothing;
         };
-        // The byte of its configuration that holds the length of lengths.
+        // The configuration and the byte in it with the size of units' lengths.
         let (config, at) = match codec {
             b"avc1" | b"avc3" => (b"avcC", 8),
             b"hvc1" | b"hev1" => (b"hvcC", 25),

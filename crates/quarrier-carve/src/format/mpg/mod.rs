@@ -5,13 +5,13 @@
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// MPEG 1 and 2 as on discs. What is verified is the chain of packets; it ends with the code of
-/// the end, or where zeros fill its last sector.
+/// MPEG 1 and 2 as on discs. The validator checks the chain of packets, which ends with an end
+/// code, or where zeros fill its last sector.
 pub struct Mpg;
 
 const MPG: Kind = Kind::new("mpg");
 
-/// Fewer packets are no file.
+/// A file has at least this many packets.
 const PACKETS_MIN: u64 = 8;
 const SECTOR_BYTES: u64 = 512;
 
@@ -21,7 +21,7 @@ impl Format for Mpg {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // The first pack: it is of time zero, or not much later.
+        // The first pack has a time of zero, or a little later.
         &[
             Signature { hex: "00 00 01 BA 4? 00", at: 0 },
             Signature { hex: "00 00 01 BA 2? 00", at: 0 },
@@ -67,7 +67,7 @@ impl Format for Mpg {
     }
 }
 
-/// Where the packet at `at` ends, if one begins there.
+/// Returns the end of the packet at `at`, if there is one.
 fn packet(view: &mut View<'_>, at: u64) -> Option<u64> {
     let begin = view.array::<6>(at)?;
     let [0, 0, 1, code, high, low] = begin else { return None };

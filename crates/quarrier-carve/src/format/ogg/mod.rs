@@ -1,4 +1,4 @@
-//! Ogg: pages, each with its checksum and a number, of one or more streams.
+//! Ogg: the pages of one or more streams, each with its checksum and a number.
 //!
 //! RFC 3533.
 
@@ -10,8 +10,8 @@ use crate::view::{Extent, View};
 
 use pages::Pages;
 
-/// Vorbis, Opus, FLAC, Speex and Theora in Ogg. Every page is verified by its checksum, and its
-/// number; the file ends where all its streams have ended.
+/// Vorbis, Opus, FLAC, Speex and Theora in Ogg. The validator verifies every page by its checksum
+/// and number; the file ends when all its streams have ended.
 pub struct Ogg;
 
 const OGG: Kind = Kind::new("ogg");
@@ -24,7 +24,7 @@ impl Format for Ogg {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // A page that begins a stream; others are in the middle of a file.
+        // A page that begins a stream; others lie inside a file.
         &[Signature { hex: "4F 67 67 53 00 02", at: 0 }]
     }
 
@@ -52,7 +52,7 @@ impl Format for Ogg {
     }
 }
 
-/// The type according to the pages that begin streams; they come first.
+/// Returns the type by the pages that begin streams, which come first.
 fn kind_of(view: &mut View<'_>, end: u64) -> Kind {
     let mut kind = OGG;
     let mut at = 0;

@@ -1,11 +1,11 @@
-//! Reads pages, and knows which streams are open.
+//! Reads pages, and tracks the open streams.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// More streams than this in one file are not a file.
+/// The most streams of a file.
 const STREAMS_MAX: usize = 64;
 /// A page's header without its table.
 const HEADER_BYTES: u64 = 27;
@@ -30,13 +30,13 @@ struct Stream {
     is_ended: bool,
 }
 
-/// The bytes at the place of a page.
+/// The result of reading a page.
 enum Page {
-    /// It is right, and ends at the byte.
+    /// A valid page, which ends at this byte.
     Right(u64),
     /// It continues after the readable bytes.
     Beyond,
-    /// It is invalid, which shows at the byte.
+    /// An invalid page, at this byte.
     Wrong(u64, &'static str),
 }
 
@@ -50,7 +50,7 @@ impl Reading for Pages {
                 if self.at + 6 > to_seen && to_seen < length {
                     return Step::Going;
                 }
-                // Another may follow at once: a chain.
+                // Another file may follow directly, as a chain.
                 if !view.is_at(self.at, b"OggS\0\x02") {
                     return Step::Whole { length: self.at };
                 }
@@ -62,7 +62,7 @@ impl Reading for Pages {
                     self.fault = "truncated";
                     return Step::Broken { at: length };
                 }
-                // The first stream has ended, and its last page is not followed by another one.
+                // The first stream has ended, and no other page follows its last one.
                 Page::Wrong(..) if is_over && !self.streams.is_empty() => {
                     return Step::Whole { length: self.at };
                 }
@@ -81,7 +81,7 @@ impl Reading for Pages {
 }
 
 impl Pages {
-    /// Reads the page that begins here, no byte of it after `to`.
+    /// Reads the page that begins here, and no byte after `to`.
     fn page(&mut self, view: &mut View<'_>, to: u64) -> Page {
         let at = self.at;
         if at + HEADER_BYTES > to {
@@ -115,7 +115,7 @@ impl Pages {
         }
     }
 
-    /// Notes a page of a stream.
+    /// Records a page of a stream.
     fn follow(&mut self, serial: u32, number: u32, flags: u8) -> Result<(), &'static str> {
         let is_ended = flags & LAST != 0;
         if flags & FIRST != 0 {
@@ -144,12 +144,12 @@ impl Pages {
     }
 }
 
-/// Whether the page from `at` to `end` has the checksum that its header says.
+/// Whether the page from `at` to `end` has the checksum in its header.
 fn is_checksum_right(view: &mut View<'_>, header: &[u8; 27], at: u64, end: u64) -> bool {
     let mut header = *header;
     let said = u32::from_le_bytes([header[22], header[23], header[24], header[25]]);
     header[22..26].fill(0);
-    // The same polynomial, bits in the same order, begun with 0; only turned over at the end.
+    // The same polynomial and order of bits, started with 0; only the result is reversed.
     let mut digest = Digest::new(CrcAlgorithm::Crc32Cksum);
     digest.update(&header);
     let body = at + HEADER_BYTES;

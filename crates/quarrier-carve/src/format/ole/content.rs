@@ -1,12 +1,12 @@
-//! Checks streams of known programs: records, one after the other.
+//! Checks streams of known programs, which consist of records.
 
 use super::table::{Stream, Trouble, trouble};
 use crate::view::View;
 
-/// Records inside records; programs go to eight or so.
+/// The deepest nesting of records; programs write about eight levels.
 const DEPTH_MAX: usize = 64;
 
-/// Checks the streams that are known.
+/// Checks all known streams.
 pub(super) fn check(view: &mut View<'_>, streams: &[Stream]) -> Result<(), Trouble> {
     for stream in streams {
         match stream.name.as_str() {
@@ -24,8 +24,8 @@ pub(super) fn check(view: &mut View<'_>, streams: &[Stream]) -> Result<(), Troub
     Ok(())
 }
 
-/// Whether a presentation needs a password: its user says so, and all records are scrambled
-/// ([MS-PPT] 2.3.2, `headerToken`).
+/// Whether a presentation needs a password: its user stream says so, and all its records are
+/// encrypted ([MS-PPT] 2.3.2, `headerToken`).
 fn is_presentation_encrypted(view: &mut View<'_>, stream: &Stream, streams: &[Stream]) -> bool {
     let user = stream.sibling(view, streams, "Current User");
     user.and_then(|user| user.array::<4>(view, 12)) == Some([0xDF, 0xC4, 0xD1, 0xF3])
@@ -35,7 +35,7 @@ fn at(stream: &Stream, place: u64) -> u64 {
     stream.place(place.min(stream.bytes.saturating_sub(1))).unwrap_or(0)
 }
 
-/// Sheets of records: type, length, and so on until each is closed.
+/// Reads sheets of records: type, length, and so on until each sheet is closed.
 fn workbook(view: &mut View<'_>, stream: &Stream) -> Result<(), Trouble> {
     let mut place = 0;
     let mut depth = 0usize;
@@ -60,7 +60,7 @@ fn workbook(view: &mut View<'_>, stream: &Stream) -> Result<(), Trouble> {
     }
 }
 
-/// The bytes after the last record are zero, or all equal.
+/// Checks that the bytes after the last record are zero, or all equal.
 fn padding(view: &mut View<'_>, stream: &Stream, from: u64) -> Result<(), Trouble> {
     for place in from..stream.bytes.min(from + 64) {
         if stream.array::<1>(view, place) != Some([0]) {
@@ -70,7 +70,7 @@ fn padding(view: &mut View<'_>, stream: &Stream, from: u64) -> Result<(), Troubl
     Ok(())
 }
 
-/// Records in records: kind and version, length.
+/// Reads nested records: kind and version, length.
 fn records(view: &mut View<'_>, stream: &Stream) -> Result<(), Trouble> {
     let mut place = 0;
     let mut ends: Vec<u64> = Vec::new();
@@ -100,7 +100,7 @@ fn records(view: &mut View<'_>, stream: &Stream) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The head of a document, and the pages that say which text is formatted how.
+/// Checks a document's header, and the pages with the formatting of its text.
 fn word(view: &mut View<'_>, stream: &Stream, streams: &[Stream]) -> Result<(), Trouble> {
     let Some(head) = stream.array::<0x120>(view, 0) else {
         return Ok(());
@@ -110,7 +110,7 @@ fn word(view: &mut View<'_>, stream: &Stream, streams: &[Stream]) -> Result<(), 
     if !matches!(two(0), 0xA5EC | 0xA5DC | 0xA5DB) {
         return trouble(at(stream, 0), "the head of a document");
     }
-    // Only this version has its tables in a stream of their own.
+    // Only this version keeps its tables in a separate stream.
     let is_encrypted = two(10) & 0x0100 != 0;
     if two(0) != 0xA5EC || two(2) < 0xC1 || is_encrypted {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Compound files in two fragments, and more.
+//! Mends compound files in two or more fragments.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ impl Whole for Header {
                 (true, false) => range.start = range.start.max(place + 1),
                 (false, true) => range.end = range.end.min(place + 1),
                 (false, false) if index == 0 => return 0..0,
-                // Both by chance, or neither as it is in a third fragment.
+                // Both match by chance, or neither does, since the mark is in a third fragment.
                 (true, true) | (false, false) => {}
             }
         }

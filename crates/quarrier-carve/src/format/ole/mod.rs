@@ -1,4 +1,4 @@
-//! Compound files of OLE: what Office wrote before 2007, messages of Outlook, installers.
+//! OLE compound files: Office documents before 2007, Outlook messages, installers.
 //!
 //! MS-CFB: sectors, a table that links them, a directory of streams. The file ends after the last
 //! sector in use.
@@ -14,8 +14,9 @@ use crate::view::{Extent, View};
 use storages::NOWHERE;
 use table::{Compound, Header, Stream, Trouble, read};
 
-/// Told apart by the streams in their root. There is no checksum: verified are the table, the
-/// directory, and the records of workbooks, presentations and documents.
+/// Compound files. The streams in their root determine the type. They have no checksum: the
+/// validator checks the table, the directory, and the records of workbooks, presentations and
+/// documents.
 pub struct Ole;
 
 const OLE: Kind = Kind::new("ole");
@@ -24,7 +25,7 @@ const XLS: Kind = Kind::new("xls");
 const PPT: Kind = Kind::new("ppt");
 const MSG: Kind = Kind::new("msg");
 const MSI: Kind = Kind::new("msi");
-/// The class of installers, their patches and transforms, but for the first byte.
+/// The class of installers, their patches and transforms, without the first byte.
 const MSI_CLASS: [u8; 15] = [0x10, 0x0C, 0, 0, 0, 0, 0, 0xC0, 0, 0, 0, 0, 0, 0, 0x46];
 
 impl Format for Ole {
@@ -57,7 +58,7 @@ impl Format for Ole {
     }
 }
 
-/// All that can be checked.
+/// Checks everything that can be checked.
 fn checked(view: &mut View<'_>, header: &Header) -> Result<Compound, (Kind, Trouble)> {
     let compound = read(view, header).map_err(|trouble| (OLE, trouble))?;
     match content::check(view, &compound.streams) {

@@ -1,23 +1,23 @@
-//! Finds the storage of each entry of the directory.
+//! Finds the storage of each directory entry.
 //!
-//! MS-CFB 2.6.4: the entries of a storage are a tree of siblings, whose root the storage names as its
-//! child. Documents embedded in others are storages with streams of the same names as those of the
-//! document around them.
+//! MS-CFB 2.6.4: the entries of a storage form a tree of siblings, and the storage refers to its
+//! root as its child. Documents embedded in others are storages with streams of the same names as
+//! those of the outer document.
 
 /// No entry.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The entries that an entry names.
+/// The entries to which an entry refers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
-    /// Left and right of it in the tree of its storage.
+    /// Its left and right sibling in the tree of its storage.
     pub(super) siblings: [u32; 2],
-    /// For a storage, the root of the tree of its entries.
+    /// For a storage: the root of the tree of its entries.
     pub(super) child: u32,
 }
 
-/// The storage of each entry, by index; [`NOWHERE`] for the root, and for entries without a storage. An
-/// entry in several storages belongs to the first of them.
+/// Returns the storage of each entry, by index; [`NOWHERE`] for the root, and for entries without a
+/// storage. An entry in several storages belongs to the first one.
 pub(super) fn of(links: &[Links]) -> Vec<u32> {
     let mut storages = vec![NOWHERE; links.len()];
     let mut is_seen = vec![false; links.len()];

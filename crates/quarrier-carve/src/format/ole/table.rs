@@ -3,18 +3,18 @@
 use super::storages::{self, Links, NOWHERE};
 use crate::view::View;
 
-/// From here on sector numbers have meanings of their own.
+/// Sector numbers from here on have a special meaning.
 const SPECIAL: u32 = 0xFFFF_FFFA;
 const DIFAT_SECTOR: u32 = 0xFFFF_FFFC;
 const FAT_SECTOR: u32 = 0xFFFF_FFFD;
 const END: u32 = 0xFFFF_FFFE;
 const FREE: u32 = 0xFFFF_FFFF;
-/// Sectors of a file that is looked at: 8 GiB of small ones. 4 bytes each.
+/// The most sectors of a file: 8 GiB of small ones. Each takes 4 bytes of memory.
 const SECTORS_MAX: usize = 1 << 24;
 const ENTRIES_MAX: usize = 1 << 16;
 const ENTRY_BYTES: u64 = 128;
 
-/// Why a file is not whole, and at which byte.
+/// Why a file is not whole, and the byte at which that shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) at: u64,
@@ -29,11 +29,11 @@ pub(super) fn trouble<T>(at: u64, reason: &'static str) -> Result<T, Trouble> {
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) sector_bytes: u64,
-    /// Sectors of the allocation table.
+    /// The number of sectors of the allocation table.
     tables: u32,
     /// The first sector of the directory.
     directory: u32,
-    /// Streams shorter than this lie in the stream of the root.
+    /// Shorter streams lie in the stream of the root.
     small_bytes: u64,
     small_table: u32,
     small_tables: u32,
@@ -68,12 +68,12 @@ impl Header {
         })
     }
 
-    /// Where a sector begins, in bytes of the file.
+    /// The offset of a sector in the file, in bytes.
     pub(super) fn place(&self, sector: u32) -> u64 {
         (u64::from(sector) + 1) * self.sector_bytes
     }
 
-    /// The sectors of the allocation table, with those that list them.
+    /// Returns the sectors of the allocation table, and those that list them.
     fn tables(&self, view: &mut View<'_>) -> Result<(Vec<u32>, Vec<u32>), Trouble> {
         let count = self.tables as usize;
         let numbers = self.sector_bytes / 4;
@@ -103,8 +103,8 @@ impl Header {
         }
     }
 
-    /// Places in the file with the bytes that must be there: the entries that mark sectors of the
-    /// allocation table, and the name of the directory's root.
+    /// Returns places in the file with the bytes that must be there: the entries that mark sectors
+    /// of the allocation table, and the name of the directory's root.
     pub(super) fn marks(&self) -> Vec<(u64, Vec<u8>)> {
         let per_sector = self.sector_bytes / 4;
         let mut marks = Vec::new();
@@ -129,30 +129,30 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
 /// The places of a stream's bytes in the file.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Stream {
-    /// As in the directory.
+    /// Its name in the directory.
     pub(super) name: String,
     /// Its storage, by the index of the entry: 0 is the root, [`NOWHERE`] none.
     pub(super) storage: u32,
     pub(super) bytes: u64,
-    /// Place in the stream and place in the file of contiguous bytes, in order.
+    /// The offset in the stream and in the file of each contiguous part, in order.
     runs: Vec<(u64, u64)>,
 }
 
 impl Stream {
-    /// That of `entry`, without a byte yet.
+    /// Makes the stream of `entry`, without bytes.
     fn empty(entry: &Entry) -> Stream {
         let (name, bytes) = (entry.name.clone(), entry.bytes);
         Stream { name, storage: NOWHERE, bytes, runs: Vec::new() }
     }
 
-    /// The stream of this name in the same storage.
+    /// Finds the stream of this name in the same storage.
     pub(super) fn sibling<'s>(
         &self,
         view: &mut View<'_>,
         streams: &'s [Stream],
         name: &str,
     ) -> Option<&'s Stream> {
-        // Many streams may each look for another.
+        // Many streams may each look for another one.
         view.spend(streams.len() as u64);
         if view.is_starved() {
             return None;
@@ -160,13 +160,13 @@ impl Stream {
         streams.iter().find(|other| other.storage == self.storage && other.name == name)
     }
 
-    /// The place in the file of byte `at`.
+    /// The offset in the file of byte `at`.
     pub(super) fn place(&self, at: u64) -> Option<u64> {
         let index = self.runs.partition_point(|run| run.0 <= at).checked_sub(1)?;
         (at < self.bytes).then(|| self.runs[index].1 + (at - self.runs[index].0))
     }
 
-    /// The `N` bytes from `at`.
+    /// Reads the `N` bytes at `at`.
     pub(super) fn array<const N: usize>(&self, view: &mut View<'_>, at: u64) -> Option<[u8; N]> {
         let place = self.place(at)?;
         let last = at.checked_add(N as u64 - 1)?;
@@ -181,7 +181,7 @@ impl Stream {
     }
 }
 
-/// A compound file: its table, its directory.
+/// A compound file: its allocation table and its directory.
 #[derive(Debug)]
 pub(super) struct Compound {
     pub(super) length: u64,
@@ -190,7 +190,7 @@ pub(super) struct Compound {
     pub(super) class: [u8; 16],
 }
 
-/// Reads table and directory, and checks them.
+/// Reads and checks the table and the directory.
 pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Trouble> {
     let (tables, lists) = header.tables(view)?;
     let fat = numbers(view, header, &tables)?;
@@ -242,7 +242,7 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
                     _ => long(header, &fat, &entry, &mut left),
                 };
                 match stream {
-                    // Its storage is known when all entries are.
+                    // Its storage is known once all entries are read.
                     Some(stream) => streams.push(Stream { storage: index as u32, ..stream }),
                     None => {
                         let table_end = small.as_ref().map_or(0, |small| small.table_end);
@@ -261,7 +261,7 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
     Ok(Compound { length, streams, class })
 }
 
-/// The numbers in `sectors`, one after the other.
+/// Reads the numbers in `sectors`, one after the other.
 fn numbers(view: &mut View<'_>, header: &Header, sectors: &[u32]) -> Result<Vec<u32>, Trouble> {
     let mut numbers = Vec::new();
     for sector in sectors {
@@ -274,7 +274,7 @@ fn numbers(view: &mut View<'_>, header: &Header, sectors: &[u32]) -> Result<Vec<
     Ok(numbers)
 }
 
-/// No sector comes after two others, and none after itself or nowhere.
+/// Checks that no sector follows two others, follows itself, or lies outside of the file.
 fn check_links(header: &Header, fat: &[u32], tables: &[u32]) -> Result<(), Trouble> {
     let mut is_followed = vec![false; fat.len()];
     for (sector, next) in fat.iter().enumerate() {
@@ -295,7 +295,7 @@ fn check_links(header: &Header, fat: &[u32], tables: &[u32]) -> Result<(), Troub
     Ok(())
 }
 
-/// The sectors from `first` on.
+/// Returns the chain of sectors from `first` on.
 fn chain(fat: &[u32], first: u32, most: u64) -> Option<Vec<u32>> {
     let mut sectors = Vec::new();
     let mut sector = first;
@@ -333,7 +333,7 @@ impl Entry {
         let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
         let name = char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{FFFD}')).collect();
         let four = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|index| bytes[at + index]));
-        // The upper half may be anything in files with small sectors.
+        // In files with small sectors the upper half is undefined.
         let high = if sector_bytes == 512 { 0 } else { u64::from(four(124)) << 32 };
         let is_storage = matches!(kind, 1 | 5);
         let child = if is_storage { four(76) } else { NOWHERE };
@@ -342,7 +342,7 @@ impl Entry {
     }
 }
 
-/// A stream in sectors of its own. Together streams have no more than `left`.
+/// Makes a stream that has its own sectors. All streams together have at most `left` sectors.
 fn long(header: &Header, fat: &[u32], entry: &Entry, left: &mut u64) -> Option<Stream> {
     let mut stream = Stream::empty(entry);
     if entry.bytes == 0 {
@@ -368,14 +368,14 @@ fn long(header: &Header, fat: &[u32], entry: &Entry, left: &mut u64) -> Option<S
 struct Small {
     holder: Stream,
     fat: Vec<u32>,
-    /// Behind the last sector of its table.
+    /// The end of the last sector of its table.
     table_end: u64,
 }
 
 const SMALL_SECTOR_BYTES: u64 = 64;
 
 impl Small {
-    /// `None` where its sectors are nowhere.
+    /// Returns `None` if its sectors are outside of the file.
     fn read(
         view: &mut View<'_>,
         header: &Header,

@@ -7,8 +7,8 @@ mod blocks;
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// pcap: a chain of packets, each with its time and length. Nothing shows where it ends but that
-/// no packet follows, so it is whole only if zeros fill its last sector, or the source ends.
+/// pcap: a chain of packets, each with its time and length. Only a missing packet marks its end, so
+/// that it is whole only if zeros fill its last sector, or the source ends there.
 pub struct Pcap;
 
 pub use blocks::PcapNg;
@@ -19,7 +19,7 @@ const HEADER_BYTES: u64 = 24;
 const PACKET_HEADER_BYTES: u64 = 16;
 const PACKET_BYTES_MAX: u32 = 1 << 20;
 const SECTOR_BYTES: u64 = 512;
-/// Packets that follow each other are less apart.
+/// The most time between two consecutive packets.
 const APART_SECONDS_MAX: u32 = 400 * 24 * 3600;
 
 impl Format for Pcap {
@@ -94,7 +94,7 @@ impl Packet {
     }
 }
 
-/// Whether the rest of the sector in which a file ends is not in use, or the source ends there.
+/// Whether the rest of the sector at the end of the file is unused, or the source ends there.
 fn is_slack(view: &mut View<'_>, end: u64) -> bool {
     let bytes = (end.next_multiple_of(SECTOR_BYTES) - end).min(view.length() - end);
     let is_end = end == view.length();

@@ -1,4 +1,4 @@
-//! The ends of a PDF, and the cross-reference from there to its beginning.
+//! The end marks of a PDF, and the cross-references from there back to its beginning.
 
 use std::ops::Range;
 
@@ -7,22 +7,22 @@ use super::section::section;
 use super::syntax::{is_space, number};
 use crate::view::View;
 
-/// Sections of one cross-reference.
+/// The most sections of a cross-reference.
 const SECTIONS_MAX: usize = 1024;
 
 /// `startxref`, a number, `%%EOF`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ending {
-    /// Where the word `startxref` stands.
+    /// The place of the word `startxref`.
     pub(super) place: u64,
-    /// Where the section of the cross-reference is said to begin.
+    /// The stated place of the cross-reference's section.
     pub(super) said: u64,
-    /// Behind `%%EOF` and its end of line.
+    /// The end of `%%EOF` and its line break.
     pub(super) end: u64,
 }
 
 impl Ending {
-    /// The first in `range`.
+    /// Finds the first one in `range`.
     pub(super) fn find(view: &mut View<'_>, range: Range<u64>) -> Option<Ending> {
         let mut from = range.start;
         loop {
@@ -46,7 +46,7 @@ impl Ending {
             return None;
         }
         let end = place + mark as u64 + 5;
-        // One end of line; some writers make two, both the same.
+        // One line break belongs to the file; some writers make two equal ones.
         let line = match some(view, end, 4) {
             [b'\r', b'\n', b'\r', b'\n'] => 4,
             [b'\r', b'\n', ..] | [b'\n', b'\n', ..] => 2,
@@ -57,7 +57,7 @@ impl Ending {
     }
 }
 
-/// Whether all of the cross-reference stands where it should, one section of it right before
+/// Whether all sections of the cross-reference are at their stated places, one of them right before
 /// `ending`, and the objects as well.
 pub(super) fn chain(view: &mut View<'_>, ending: &Ending) -> bool {
     let mut seen: Vec<u64> = Vec::new();

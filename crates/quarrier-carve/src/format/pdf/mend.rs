@@ -1,5 +1,5 @@
-//! Fragmented PDFs: the cross-reference has the place of every object in the whole file, so the actual
-//! places show how wide the gaps are.
+//! Mends fragmented PDFs: the cross-reference has the offset of every object in the whole file, so
+//! that their actual places show the lengths of the gaps.
 
 use super::MENDED_ENDS_MAX;
 use super::chain::Ending;
@@ -10,7 +10,7 @@ use crate::format::{Format, Verdict};
 use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
-/// Sections of one cross-reference that are looked for.
+/// The most sections of a cross-reference to look for.
 const SECTIONS_MAX: usize = 64;
 
 /// Something whose offset in the whole file is known.
@@ -22,15 +22,15 @@ struct Point {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-/// What stands at a point.
+/// The thing at a point.
 enum BrokenPart {
     /// The object of this number.
     Object(u64),
-    /// Something that lies so many bytes later in the view than in the file.
+    /// A thing whose place in the view is this many bytes after that in the file.
     Shifted(u64),
 }
 
-/// The fragments of the file that broke.
+/// Returns the fragments of the broken file.
 pub(super) fn mend(
     format: &dyn Format,
     view: &mut View<'_>,
@@ -70,7 +70,7 @@ fn is_free(extents: &[Extent], context: &MendContext<'_>) -> bool {
     extents.iter().all(|extent| !context.claims.holds(extent.offset))
 }
 
-/// Whether the cross-reference knows the objects there are: that it is not another file's.
+/// Whether the cross-reference lists the objects found here, and thus is not that of another file.
 fn is_listed(view: &mut View<'_>, offsets: &[u64]) -> bool {
     let heads = walk(view, 8).heads;
     let listed = heads.iter().filter(|head| {
@@ -80,7 +80,7 @@ fn is_listed(view: &mut View<'_>, offsets: &[u64]) -> bool {
     listed.count() * 10 >= heads.len() * 9
 }
 
-/// `extents` without the gaps.
+/// Returns `extents` without the gaps.
 fn without(extents: &[Extent], seams: &[Seam]) -> Vec<Extent> {
     let mut left: Vec<Extent> = extents.to_vec();
     for seam in seams {
@@ -91,7 +91,7 @@ fn without(extents: &[Extent], seams: &[Seam]) -> Vec<Extent> {
     left
 }
 
-/// `extents` without their first `bytes` bytes.
+/// Returns `extents` without their first `bytes` bytes.
 pub(super) fn from(extents: &[Extent], bytes: u64) -> Vec<Extent> {
     let mut skip = bytes;
     let mut kept = Vec::new();
@@ -106,7 +106,8 @@ pub(super) fn from(extents: &[Extent], bytes: u64) -> Vec<Extent> {
     kept
 }
 
-/// Where the file that ends at `ending` was left, and how wide the gaps are.
+/// Finds the places at which the file that ends at `ending` is interrupted, and the lengths of the
+/// gaps.
 fn solve(
     view: &mut View<'_>,
     context: &MendContext<'_>,
@@ -132,7 +133,7 @@ fn solve(
             if seams.len() + 1 >= context.effort.fragments_max {
                 return None;
             }
-            // In bytes of the view, as if the gaps before were not there.
+            // In bytes of the view, as if earlier gaps were removed.
             view.look_at(&without(extents, &seams), view.fuel_bytes());
             seams.push(find_seam(view, last..point.offset, found - now, block)?);
             view.look_at(extents, view.fuel_bytes());
@@ -143,7 +144,7 @@ fn solve(
     (right > wrong * 8 && now == shift && shift > 0).then_some((seams, offsets))
 }
 
-/// How much later `point` is in the view than in the file; not less than `now`.
+/// Returns how far `point` is shifted in the view against the file; at least `now`.
 fn shift_of(view: &mut View<'_>, point: &Point, now: u64, most: u64, block: u64) -> Option<u64> {
     let number = match point.part {
         BrokenPart::Shifted(shift) => return (shift >= now).then_some(shift),
@@ -166,7 +167,7 @@ fn shift_of(view: &mut View<'_>, point: &Point, now: u64, most: u64, block: u64)
     None
 }
 
-/// All points of the cross-reference, and how much later its last section is than in the file.
+/// Returns all points of the cross-reference, and how far its last section is shifted.
 fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point>, u64)> {
     let mut points = Vec::new();
     let mut seen = Vec::new();
@@ -198,8 +199,8 @@ fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point
     Some((points, last?))
 }
 
-/// The section at `said` in the whole file: how much later it is in the view, and whether it is the
-/// last before the end.
+/// Finds the section that is at `said` in the whole file: returns how far it is shifted in the
+/// view, and whether it is the last before the end.
 fn find_section(
     view: &mut View<'_>,
     ending: &Ending,

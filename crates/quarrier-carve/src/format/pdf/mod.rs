@@ -1,8 +1,8 @@
-//! PDF: objects anywhere, and a cross-reference to them.
+//! PDF: objects in any order, and a cross-reference to them.
 //!
-//! ISO 32000-1, 7.5. A file ends after the `%%EOF` of the last section of its cross-reference. Places
-//! written by hand, by scripts and through text filters are off by some bytes; readers tolerate that,
-//! and so do we, because fragments are off by whole blocks.
+//! ISO 32000-1, 7.5. A file ends after the `%%EOF` of the last section of its cross-reference.
+//! Offsets written by hand, by scripts or through text filters are wrong by some bytes. Readers
+//! tolerate that, and so does the validator, since fragments are shifted by whole blocks.
 
 mod chain;
 mod mend;
@@ -20,18 +20,18 @@ use crate::view::{Extent, View};
 use chain::{Ending, chain};
 use object::{after_comments, object_at, walk};
 
-/// Verified: the cross-reference with all sections before it, and that the objects stand where it
-/// says.
+/// PDF. The validator checks the cross-reference with all earlier sections, and that the objects
+/// are at the places that it states.
 pub struct Pdf;
 
 const PDF: Kind = Kind::new("pdf");
-/// How far after the last object in the chain an end is searched for.
+/// How far after the last object in the chain to search for an end mark.
 const SEARCH_BYTES: u64 = 4 << 20;
 /// How far after the header the first object of a PDF may begin, in bytes.
 const FIRST_BYTES: u64 = 64 << 10;
-/// Ends that are looked at, and updates of a file.
+/// The most end marks to try, and the most updates of a file.
 const ENDS_MAX: usize = 1024;
-/// Ends that are looked at to mend one file.
+/// The most end marks to try for mending a file.
 const MENDED_ENDS_MAX: usize = 16;
 
 impl Format for Pdf {
@@ -94,21 +94,21 @@ impl Format for Pdf {
     }
 }
 
-/// Whether an object begins before another file does. If none begins directly after the header, the
-/// search for an end covers millions of bytes, which is too much for a mere header.
+/// Whether an object begins before another file does. Without an object after the header, the
+/// search for an end would cover millions of bytes, which is too much for a mere header.
 fn begins_before_another(view: &mut View<'_>) -> bool {
     let end = view.find(8..8 + FIRST_BYTES, b"%PDF-").unwrap_or(8 + FIRST_BYTES);
     view.find(8..end, b"obj").is_some()
 }
 
-/// The bytes directly after an end.
+/// The bytes directly after an end mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Follows {
-    /// Nothing of a PDF.
+    /// They do not belong to a PDF.
     Nothing,
-    /// The head of a PDF: of an update by some writers, of another file mostly.
+    /// The header of a PDF: some writers put one before an update, but mostly another file begins.
     Head,
-    /// The start of an update.
+    /// An update begins.
     Update,
 }
 

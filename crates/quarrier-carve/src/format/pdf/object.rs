@@ -1,26 +1,26 @@
-//! Objects of a PDF, in a view.
+//! Objects of a PDF in a view.
 
 use super::syntax::{self, head, is_space, skip_space, skip_value};
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// Writers that count wrongly are wrong by less than this, in bytes: far less than a block.
+/// The most by which writers miscount, in bytes: far less than a block.
 pub(super) const SLIP_BYTES: u64 = 32;
-/// The longest head of an object, `12345 0 obj`, with white space before it.
+/// The longest beginning of an object, `12345 0 obj`, with white space before it.
 const HEAD_BYTES: usize = 48;
-/// How far the end of an object is looked for where its length is not known.
+/// How far to search for the end of an object whose length is unknown.
 const END_BYTES_MAX: u64 = 16 << 20;
 
-/// Objects that are remembered.
+/// The most objects to remember.
 const HEADS_MAX: usize = 4096;
 
-/// At most `most` bytes from `at`, fewer at the end.
+/// Returns up to `most` bytes from `at`, fewer at the end.
 pub(super) fn some<'v>(view: &'v mut View<'_>, at: u64, most: usize) -> &'v [u8] {
     let there = view.length().saturating_sub(at).min(most as u64) as usize;
     view.take(at, there).unwrap_or(&[])
 }
 
-/// The place of the first byte from `at` on that is not white space; it is not looked for further
-/// than some hundred bytes.
+/// Returns the place of the first byte from `at` on that is not white space; it searches only some
+/// hundred bytes.
 pub(super) fn after_space(view: &mut View<'_>, mut at: u64) -> u64 {
     for bytes in [4, 64, 512] {
         let bytes = some(view, at, bytes);
@@ -32,7 +32,7 @@ pub(super) fn after_space(view: &mut View<'_>, mut at: u64) -> u64 {
     at
 }
 
-/// The place after white space and comments, `%%EOF` not being one.
+/// Skips white space and comments, but not `%%EOF`.
 pub(super) fn after_comments(view: &mut View<'_>, at: u64) -> u64 {
     let mut at = after_space(view, at);
     for _ in 0..64 {
@@ -46,14 +46,14 @@ pub(super) fn after_comments(view: &mut View<'_>, at: u64) -> u64 {
     at
 }
 
-/// The number of the object that begins at `at`, and the place after its head.
+/// Returns the number of the object that begins at `at`, and the place after its beginning.
 pub(super) fn object_at(view: &mut View<'_>, at: u64) -> Option<(u64, u64)> {
     let bytes = some(view, at, HEAD_BYTES);
     let from = bytes.iter().position(|byte| !is_space(*byte))?;
     head(bytes, from).map(|(number, end)| (number, at + end as u64))
 }
 
-/// The place of object `number`, which a table says to be at `at`.
+/// Returns the place of object `number`, whose stated place is `at`.
 pub(super) fn object_near(view: &mut View<'_>, at: u64, number: u64) -> Option<u64> {
     if object_at(view, at).is_some_and(|(found, _)| found == number) {
         return Some(at);
@@ -61,7 +61,7 @@ pub(super) fn object_near(view: &mut View<'_>, at: u64, number: u64) -> Option<u
     near(view, at, |found| found == number)
 }
 
-/// The place of the object that is said to be at `at`.
+/// Returns the place of the object whose stated place is `at`.
 pub(super) fn head_near(view: &mut View<'_>, at: u64) -> Option<u64> {
     if object_at(view, at).is_some() {
         return Some(at);
@@ -79,7 +79,7 @@ fn near(view: &mut View<'_>, at: u64, is_it: impl Fn(u64) -> bool) -> Option<u64
     places.next().map(|place| from + place as u64)
 }
 
-/// The place of the word `xref`, which something says to be at `at`.
+/// Returns the place of the word `xref`, whose stated place is `at`.
 pub(super) fn table_near(view: &mut View<'_>, at: u64) -> Option<u64> {
     if view.is_at(at, b"xref") {
         return Some(at);
@@ -91,7 +91,7 @@ pub(super) fn table_near(view: &mut View<'_>, at: u64) -> Option<u64> {
     places.next().map(|place| from + place as u64)
 }
 
-/// The dictionary that begins at `at`, and the place after it.
+/// Reads the dictionary that begins at `at`; returns it and its end.
 pub(super) fn dictionary(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)> {
     for most in [512, 4096, TAKE_BYTES_MAX] {
         let bytes = some(view, at, most);
@@ -109,7 +109,7 @@ pub(super) fn dictionary(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)>
     None
 }
 
-/// The start of the stream whose dictionary ends at `at`.
+/// Returns the start of the stream whose dictionary ends at `at`.
 pub(super) fn stream_at(view: &mut View<'_>, at: u64) -> Option<u64> {
     let word = after_space(view, at);
     if !view.is_at(word, b"stream") {
@@ -122,26 +122,27 @@ pub(super) fn stream_at(view: &mut View<'_>, at: u64) -> Option<u64> {
     })
 }
 
-/// Where the stream that begins at `from` and is `length` bytes long is said to end, if it does.
+/// Returns the stated end of the stream that begins at `from` and has `length` bytes, if it ends
+/// there.
 pub(super) fn stream_ends(view: &mut View<'_>, from: u64, length: u64) -> Option<u64> {
     let end = from.checked_add(length)?;
     let word = after_space(view, end);
     (word - end <= 4 && view.is_at(word, b"endstream")).then_some(word + 9)
 }
 
-/// How far objects follow each other.
+/// The result of reading consecutive objects.
 pub(super) struct Walked {
-    /// The bytes before are of the file for certain.
+    /// All bytes before belong to the file for certain.
     pub(super) sure: u64,
-    /// No object begins here.
+    /// The first place at which no object begins.
     pub(super) at: u64,
-    /// Where objects begin: the first of them.
+    /// The starts of the first objects.
     pub(super) heads: Vec<u64>,
-    /// The first stream that does not end where it says it does should have ended here.
+    /// The stated end of the first stream that does not end there.
     pub(super) doubt: Option<u64>,
 }
 
-/// Goes from object to object, beginning at `from`.
+/// Reads consecutive objects from `from` on.
 pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
     let mut walked = Walked { sure: from, at: from, heads: Vec::new(), doubt: None };
     let mut is_sure = true;
@@ -161,7 +162,7 @@ pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
     }
 }
 
-/// The place after the object whose head ends at `body`, and whether that is certain.
+/// Returns the end of the object whose beginning ends at `body`, and whether that is certain.
 pub(super) fn object_ends(
     view: &mut View<'_>,
     body: u64,
@@ -184,7 +185,8 @@ pub(super) fn object_ends(
     (end.and_then(|end| object_end_from(view, end)), false)
 }
 
-/// The place after the `endobj` at `at`, as expected, or later.
+/// Returns the end of the `endobj` that should be at `at` or follows later, and whether it is
+/// there.
 fn end_behind(view: &mut View<'_>, at: u64) -> (Option<u64>, bool) {
     let end = after_space(view, at);
     match view.is_at(end, b"endobj") {

@@ -1,4 +1,4 @@
-//! A stream that is packed by deflate, left and taken up again.
+//! A deflated stream, read in steps that can be interrupted.
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZFlush, MZStatus};
@@ -6,11 +6,11 @@ use miniz_oxide::{DataFormat, MZFlush, MZStatus};
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// Bytes that are inflated for a byte of fuel.
+/// Bytes inflated per byte of fuel.
 const OUTPUT_PER_FUEL: u64 = 8;
 const OUTPUT_BYTES: usize = 32 << 10;
 
-/// Stands in a stream with the header and the checksum of zlib, which begins with the view.
+/// The position in a stream with the header and the checksum of zlib, which begins with the view.
 #[derive(Clone)]
 pub(super) struct Packed {
     state: Box<InflateState>,

@@ -1,4 +1,4 @@
-//! Where exactly, within an object, a file was left.
+//! Finds the exact place within an object at which a file is interrupted.
 
 use std::ops::Range;
 
@@ -12,25 +12,25 @@ use crate::format::jpg;
 use crate::mend::{Gap, Reading, Step, likely_gap};
 use crate::view::{Extent, View};
 
-/// Places that are tried in one stream.
+/// The most places to try in a stream.
 const PLACES_MAX: usize = 1024;
-/// Bytes after a stream that a reader may examine, to know that it has ended.
+/// Bytes after a stream that a reader may look at to detect its end.
 const BEHIND_BYTES: u64 = 64;
-/// How far a reader that was taken up is sent at first.
+/// The first step of a resumed reader.
 const STRIDE_BYTES: u64 = 1 << 10;
 
-/// A place at which a file was left.
+/// A place at which a file is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seam {
     /// In bytes of the file.
     pub(super) left_at: u64,
-    /// To where it goes on.
+    /// The length of the gap.
     pub(super) gap: u64,
 }
 
-/// The place in `within` at which the file was interrupted by `gap` bytes. An object begins at the
-/// start of `within`; `view` shows the file up to there, and the gap somewhere after it. `None` if it
-/// is uncertain.
+/// Finds the place in `within` at which a gap of `gap` bytes interrupts the file. An object begins
+/// at the start of `within`; `view` shows the file up to there, and the gap somewhere after it.
+/// `None` if the place is uncertain.
 pub(super) fn find_seam(
     view: &mut View<'_>,
     within: Range<u64>,
@@ -53,7 +53,7 @@ pub(super) fn find_seam(
     Some(Seam { left_at, gap: gap.bytes })
 }
 
-/// Goes on from object to object as long as nothing is uncertain.
+/// Reads consecutive objects while nothing is uncertain.
 fn certain_end(view: &mut View<'_>, start: u64, end: u64) -> u64 {
     let mut at = start;
     while let Some((_, body)) = object_at(view, at) {
@@ -65,7 +65,7 @@ fn certain_end(view: &mut View<'_>, start: u64, end: u64) -> u64 {
     at
 }
 
-/// The stream in the object in which the file was interrupted.
+/// The stream in the interrupted object.
 struct Stream {
     about: Vec<u8>,
     data: u64,
@@ -78,14 +78,14 @@ fn stream_in(view: &mut View<'_>, start: u64) -> Option<Stream> {
     Some(Stream { about, data })
 }
 
-/// `extents` without the gap, if the file was left at `left_at`.
+/// Returns `extents` without the gap, if it is at `left_at`.
 fn split(extents: &[Extent], left_at: u64, gap: u64) -> Vec<Extent> {
     let mut kept = crate::view::cut(extents, left_at);
     kept.extend(from(extents, left_at.saturating_add(gap)));
     kept
 }
 
-/// The one place at which an object without a stream can have been left.
+/// Returns the only possible place of the gap in an object without a stream.
 fn in_object(
     view: &mut View<'_>,
     extents: &[Extent],
@@ -115,7 +115,7 @@ fn in_object(
     }
 }
 
-/// The one place at which a stream can have been left.
+/// Returns the only possible place of the gap in a stream.
 fn in_stream(
     view: &mut View<'_>,
     extents: &[Extent],
@@ -128,7 +128,7 @@ fn in_stream(
     let length = value_of(&stream.about, b"Length").and_then(integer);
     let ends = length.and_then(|length| stream.data.checked_add(length));
     if let Some(ends) = ends {
-        // It must end at its stated end, after the gap.
+        // After the gap it must end at its stated end.
         if ends > end || stream_ends(view, ends + gap.bytes, 0).is_none() {
             return None;
         }
@@ -156,7 +156,7 @@ fn in_stream(
     view.look_at(extents, view.fuel_bytes());
     match found {
         Some(SeamOutcome::At(place)) => Some(place),
-        // A font may be written in another way.
+        // Fonts may be coded differently.
         Some(SeamOutcome::Nowhere) if !filter.is_empty() => None,
         Some(SeamOutcome::Many) => None,
         Some(SeamOutcome::Unreadable | SeamOutcome::Nowhere) | None => {
@@ -166,18 +166,18 @@ fn in_stream(
     }
 }
 
-/// Where a stream goes on after a gap.
+/// Where a stream can continue after the gap.
 enum SeamOutcome {
     At(u64),
     Many,
-    /// No place lets the stream be read to its end.
+    /// From no place can the stream be read to its end.
     Nowhere,
-    /// The bytes before the gap say nothing: they are encrypted.
+    /// The bytes before the gap are encrypted and show nothing.
     Unreadable,
 }
 
-/// Finds the place at which `start`, which reads the stream that lies `within`, can be interrupted and
-/// resumed after the gap to read to the stream's end.
+/// Finds the place at which `start`, a reader of the stream in `within`, can be interrupted and
+/// resumed after the gap so that it reads to the stream's end.
 fn taken_up(
     view: &mut View<'_>,
     extents: &[Extent],
@@ -187,7 +187,7 @@ fn taken_up(
     block: u64,
 ) -> SeamOutcome {
     let data = within.start;
-    // It goes no further than the stream does.
+    // It reads no further than the stream.
     let stream = from(extents, data);
     let length = within.end - data + BEHIND_BYTES;
     view.look_at(&stream, view.fuel_bytes());

@@ -1,4 +1,4 @@
-//! Sections of the cross-reference: tables, and streams that are tables.
+//! Sections of the cross-reference: tables, and streams that hold tables.
 
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_zlib_with_limit};
 
@@ -6,14 +6,14 @@ use super::object::{after_space, dictionary, object_at, some, stream_at, stream_
 use super::syntax::{integer, integers, is_space, number, value_of};
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// More entries of a section than this are not looked at; 16 bytes each.
+/// The most entries of a section; each takes 16 bytes of memory.
 const ENTRIES_MAX: usize = 1 << 18;
-/// No table that is packed is longer.
+/// The most bytes of a compressed table.
 const PACKED_BYTES_MAX: u64 = 16 << 20;
-/// Nor when it is unpacked.
+/// The most bytes of its uncompressed contents.
 const UNPACKED_BYTES_MAX: usize = 32 << 20;
 
-/// Where an object is.
+/// The place of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     /// In bytes from the start of the file.
@@ -22,10 +22,10 @@ pub(super) struct Entry {
     pub(super) number: u64,
 }
 
-/// A part of the cross-reference, with what its trailer says.
+/// A section of the cross-reference, with the data of its trailer.
 #[derive(Debug, Default)]
 pub(super) struct Section {
-    /// Objects that are in use and in no other.
+    /// Objects that are in use and not inside another object.
     pub(super) entries: Vec<Entry>,
     /// The starts of further sections: `Prev`, and the stream of a hybrid file.
     pub(super) others: Vec<u64>,
@@ -33,8 +33,8 @@ pub(super) struct Section {
     pub(super) end: u64,
 }
 
-/// The section that is said to begin at `at`. `Err` with the place at which it breaks, or with `None`
-/// if there is none.
+/// Reads the section whose stated place is `at`. `Err` with the place at which it breaks, or with
+/// `None` if there is none.
 pub(super) fn section(view: &mut View<'_>, at: u64) -> Result<Section, Option<u64>> {
     if object_at(view, at).is_some() {
         return stream(view, at);
@@ -45,7 +45,7 @@ pub(super) fn section(view: &mut View<'_>, at: u64) -> Result<Section, Option<u6
     }
 }
 
-/// The table whose word `xref` is at `start`.
+/// Reads the table whose word `xref` is at `start`.
 fn table(view: &mut View<'_>, start: u64) -> Result<Section, u64> {
     let mut section = Section::default();
     let mut at = start + 4;
@@ -74,7 +74,7 @@ fn table(view: &mut View<'_>, start: u64) -> Result<Section, u64> {
     }
 }
 
-/// An entry of a table: `0000000015 00000 n`. `Some(None)` where the object is not in use.
+/// Parses an entry of a table: `0000000015 00000 n`. `Some(None)` if the object is not in use.
 fn entry(line: &[u8; 18], number: u64) -> Option<Option<Entry>> {
     let (digits, rest) = line.split_at(10);
     if !digits.iter().chain(&rest[1..6]).all(u8::is_ascii_digit) || rest[0] != b' ' {
@@ -93,7 +93,7 @@ fn others(trailer: &[u8]) -> Vec<u64> {
     named.filter_map(integer).filter(|offset| *offset > 0).collect()
 }
 
-/// The stream with a table that begins at `start`.
+/// Reads the stream with a table that begins at `start`.
 fn stream(view: &mut View<'_>, start: u64) -> Result<Section, Option<u64>> {
     let (_, body) = object_at(view, start).ok_or(None)?;
     let (about, behind) = dictionary(view, body).ok_or(None)?;
@@ -115,7 +115,7 @@ fn stream(view: &mut View<'_>, start: u64) -> Result<Section, Option<u64>> {
     Ok(Section { entries, others: others(&about), end: word + 6 })
 }
 
-/// The bytes of the stream, as they were before they were packed.
+/// Returns the uncompressed bytes of the stream.
 fn unpacked(view: &mut View<'_>, about: &[u8], from: u64, length: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < length {
@@ -126,7 +126,7 @@ fn unpacked(view: &mut View<'_>, about: &[u8], from: u64, length: u64) -> Option
     match value_of(about, b"Filter") {
         None => {}
         Some(filter) if filter.windows(11).any(|word| word == b"FlateDecode") => {
-            // Some writers flush, and never end.
+            // Some writers flush the stream and never end it.
             bytes = match decompress_to_vec_zlib_with_limit(&bytes, UNPACKED_BYTES_MAX) {
                 Ok(bytes) => bytes,
                 Err(error) if error.status == TINFLStatus::FailedCannotMakeProgress => error.output,
@@ -147,7 +147,7 @@ fn unpacked(view: &mut View<'_>, about: &[u8], from: u64, length: u64) -> Option
     }
 }
 
-/// Undoes the predictors of PNG on rows of single bytes.
+/// Undoes PNG predictors on rows of single bytes.
 fn unpredicted(bytes: &[u8], columns: usize) -> Option<Vec<u8>> {
     if columns == 0 || columns > 4096 {
         return None;

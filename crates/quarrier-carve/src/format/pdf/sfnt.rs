@@ -1,7 +1,7 @@
-//! TrueType and OpenType fonts, whose directory has a checksum of each table.
+//! TrueType and OpenType fonts, whose directory has a checksum for each table.
 //!
-//! *OpenType 1.9*, "Organization of an OpenType Font". A font that continues at the wrong place has a
-//! table with a wrong checksum.
+//! *OpenType 1.9*, "Organization of an OpenType Font". A font that is resumed at a wrong place has
+//! a table with a wrong checksum.
 
 use std::rc::Rc;
 
@@ -14,10 +14,10 @@ const ENTRY_BYTES: usize = 16;
 const VERSIONS: [&[u8; 4]; 3] = [&[0, 1, 0, 0], b"true", b"OTTO"];
 /// A directory of more tables is invalid.
 const TABLES_MAX: usize = 256;
-/// In the table `head`, a word that the table's own sum leaves out.
+/// A word in the table `head` that the table's own checksum excludes.
 const ADJUSTMENT: std::ops::Range<u64> = 8..12;
 
-/// A table, as the directory has it.
+/// A table in the directory.
 struct Table {
     offset: u64,
     length: u64,
@@ -25,11 +25,11 @@ struct Table {
     is_head: bool,
 }
 
-/// Stands in a font, which begins with the view.
+/// The position in a font, which begins with the view.
 #[derive(Clone)]
 pub(super) struct Sfnt {
     at: u64,
-    /// In the order of their offsets; none until the directory was read.
+    /// In the order of their offsets; `None` until the directory has been read.
     tables: Option<Rc<[Table]>>,
     /// The number of tables that are done.
     done: usize,
@@ -42,7 +42,7 @@ impl Sfnt {
         Sfnt { at: 0, tables: None, done: 0, sum: 0 }
     }
 
-    /// Adds bytes at `self.at` to the sum of `table`.
+    /// Adds the bytes at `self.at` to the sum of `table`.
     fn add(&mut self, table: &Table, bytes: &[u8]) {
         for (offset, byte) in (self.at - table.offset..).zip(bytes) {
             if !(table.is_head && ADJUSTMENT.contains(&offset)) {
@@ -54,7 +54,7 @@ impl Sfnt {
     }
 }
 
-/// The directory; `None` if it is invalid, or tables overlap.
+/// Reads the directory; `None` if it is invalid, or tables overlap.
 fn directory(view: &mut View<'_>) -> Option<Rc<[Table]>> {
     let head = view.take(0, HEAD_BYTES)?;
     let count = usize::from(u16::from_be_bytes([head[4], head[5]]));
@@ -87,7 +87,7 @@ impl Reading for Sfnt {
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step {
         let tables = match &self.tables {
             Some(tables) => Rc::clone(tables),
-            // Nothing is said before all of the directory may be looked at.
+            // Nothing can be decided before all of the directory may be read.
             None if to < (HEAD_BYTES + TABLES_MAX * ENTRY_BYTES) as u64 => return Step::Going,
             None => match directory(view) {
                 Some(tables) => Rc::clone(self.tables.insert(tables)),

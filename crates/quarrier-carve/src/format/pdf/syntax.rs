@@ -1,6 +1,6 @@
-//! Words and values of PDF, in bytes in memory.
+//! Parses words and values of PDF in memory.
 
-/// Whether PDF calls it white space.
+/// Whether PDF treats it as white space.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, 0 | 9 | 10 | 12 | 13 | 32)
 }
@@ -13,7 +13,7 @@ fn is_regular(byte: u8) -> bool {
     !is_space(byte) && !is_delimiter(byte)
 }
 
-/// The place of the first byte from `at` on that is neither white space nor in a comment.
+/// Returns the place of the first byte from `at` on that is neither white space nor in a comment.
 pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     while let Some(&byte) = bytes.get(at) {
         if byte == b'%' {
@@ -28,8 +28,8 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The place after the value that begins at `at`. `None` if it does not end in `bytes`, or is not a
-/// value. However deep it nests, only the depth is stored.
+/// Returns the end of the value that begins at `at`. `None` if it does not end in `bytes`, or is no
+/// value. It stores only the depth of nesting.
 pub(super) fn skip_value(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = skip_space(bytes, at);
     let mut depth = 0usize;
@@ -63,7 +63,7 @@ pub(super) fn skip_value(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The place after the string in parentheses that begins at `at`.
+/// Returns the end of the string in parentheses that begins at `at`.
 fn skip_text(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0usize;
     loop {
@@ -80,14 +80,14 @@ fn skip_text(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The place after the name, number or keyword that begins at `at`; its end must be visible.
+/// Returns the end of the name, number or keyword that begins at `at`; that end must be visible.
 fn skip_word(bytes: &[u8], at: usize) -> Option<usize> {
     let from = if bytes[at] == b'/' { at + 1 } else { at };
     let length = bytes.get(from..)?.iter().position(|byte| !is_regular(*byte))?;
     (from + length > at).then_some(from + length)
 }
 
-/// The value of `name` in the dictionary that `bytes` begin with.
+/// Returns the value of `name` in the dictionary at the start of `bytes`.
 pub(super) fn value_of<'d>(bytes: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
     let mut at = skip_space(bytes, 0);
     if !bytes[at..].starts_with(b"<<") {
@@ -110,7 +110,7 @@ pub(super) fn value_of<'d>(bytes: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
     None
 }
 
-/// The place after the rest of a reference, ` 0 R`, that begins at `at`.
+/// Returns the end of the rest of a reference, ` 0 R`, that begins at `at`.
 fn skip_reference(bytes: &[u8], at: usize) -> Option<usize> {
     let from = skip_space(bytes, at);
     let (_, end) = number(bytes, from)?;
@@ -118,7 +118,7 @@ fn skip_reference(bytes: &[u8], at: usize) -> Option<usize> {
     (bytes.get(letter) == Some(&b'R') && !is_regular(*bytes.get(letter + 1)?)).then_some(letter + 1)
 }
 
-/// The number without a sign at `at`, and the place after it.
+/// Returns the unsigned number at `at`, and its end.
 pub(super) fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let digits = bytes.get(at..)?.iter().take(16).take_while(|byte| byte.is_ascii_digit()).count();
     if digits == 0 || digits > 15 {
@@ -128,19 +128,19 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((value, at + digits))
 }
 
-/// The number that `value` is, and nothing else.
+/// Parses `value` if it is only a number.
 pub(super) fn integer(value: &[u8]) -> Option<u64> {
     let (number, end) = number(value, 0)?;
     (end == value.len()).then_some(number)
 }
 
-/// The numbers in an array.
+/// Parses the numbers in an array.
 pub(super) fn integers(value: &[u8]) -> Vec<u64> {
     let words = value.split(|byte| !byte.is_ascii_digit());
     words.filter(|word| !word.is_empty()).filter_map(integer).collect()
 }
 
-/// The number of the object whose head, `12 0 obj`, is at `at`, and the place after the head.
+/// Returns the number of the object that begins at `at` with `12 0 obj`, and the end of that.
 pub(super) fn head(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let (object, end) = number(bytes, at)?;
     let generation = spaces(bytes, end)?;
@@ -149,7 +149,7 @@ pub(super) fn head(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     bytes.get(word..)?.starts_with(b"obj").then_some((object, word + 3))
 }
 
-/// The place after at least one white space.
+/// Skips at least one white-space byte.
 fn spaces(bytes: &[u8], at: usize) -> Option<usize> {
     let count = bytes.get(at..)?.iter().take_while(|byte| is_space(**byte)).count();
     (count > 0).then_some(at + count)

@@ -1,7 +1,7 @@
-//! PostScript fonts, most of which is encrypted in a way that needs no key.
+//! PostScript fonts, most of which is encrypted without a key.
 //!
-//! *Adobe Type 1 Font Format*, 7.2. Each byte depends on all before, so that a font that continues at
-//! the wrong place is noise from there on, and never reaches the words at its end.
+//! *Adobe Type 1 Font Format*, 7.2. Each byte depends on all bytes before, so that a font that is
+//! resumed at a wrong place becomes noise from there on, and never reaches the words at its end.
 
 use crate::mend::{Reading, Step};
 use crate::view::View;
@@ -9,14 +9,14 @@ use crate::view::View;
 const FIRST_KEY: u16 = 55665;
 const CLEAR_END: &[u8; 5] = b"eexec";
 const FONT_END: &[u8; 9] = b"closefile";
-/// The part that is not encrypted is no longer.
+/// The most bytes of the unencrypted part.
 const CLEAR_BYTES_MAX: u64 = 64 << 10;
 
-/// Stands in a font, which begins with the view.
+/// The position in a font, which begins with the view.
 #[derive(Clone)]
 pub(super) struct Type1 {
     at: u64,
-    /// Where the encrypted part is known to begin.
+    /// Whether the start of the encrypted part is known.
     is_encrypted: bool,
     key: u16,
     /// The last bytes, decrypted.
@@ -28,7 +28,7 @@ impl Type1 {
         Type1 { at: 0, is_encrypted: false, key: FIRST_KEY, last: [0; 9] }
     }
 
-    /// The next byte; whether it is the last of the encrypted part.
+    /// Decrypts the next byte; returns whether it is the last of the encrypted part.
     fn next(&mut self, byte: u8) -> bool {
         let clear = match self.is_encrypted {
             true => byte ^ (self.key >> 8) as u8,
@@ -41,7 +41,7 @@ impl Type1 {
             self.key = sum.wrapping_mul(52845).wrapping_add(22719);
             return self.last == *FONT_END;
         }
-        // One white space after the word.
+        // One white-space byte follows the word.
         self.is_encrypted = self.last[3..8] == *CLEAR_END && clear.is_ascii_whitespace();
         false
     }

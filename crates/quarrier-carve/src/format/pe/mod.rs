@@ -1,13 +1,13 @@
-//! PE: programs and libraries of Windows.
+//! PE: Windows programs and libraries.
 //!
 //! Microsoft, *PE Format*.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Portable Executable. It ends where the last of its sections, symbols and certificates does;
-/// what installers append to it is not part of it, but where there is a checksum it is verified,
-/// and wrong if something was appended.
+/// Portable Executable. It ends with the last of its sections, symbols and certificates. Data that
+/// installers append do not belong to it. If it has a checksum, the validator verifies it, and
+/// finds it wrong if something was appended.
 pub struct Pe;
 
 const EXE: Kind = Kind::new("exe");
@@ -18,7 +18,7 @@ const SECTIONS_MAX: u64 = 96;
 /// The contents of the headers.
 struct Headers {
     kind: Kind,
-    /// Where the header of optional fields stands.
+    /// The offset of the optional header.
     optional: u64,
     is_64: bool,
     symbols: (u64, u64),
@@ -67,7 +67,7 @@ fn headers(view: &mut View<'_>) -> Option<Headers> {
         0x20B => true,
         _ => return None,
     };
-    // A program, not an object.
+    // A program, not an object file.
     let is_right = flags & 2 != 0
         && (1..=SECTIONS_MAX).contains(&sections_count)
         && (96..=1024).contains(&optional_bytes);
@@ -76,7 +76,7 @@ fn headers(view: &mut View<'_>) -> Option<Headers> {
     is_right.then_some(Headers { kind, optional, is_64, symbols, sections, sections_count })
 }
 
-/// Where the last part of the file ends; `None` where tables cannot be read.
+/// Returns the end of the file's last part; `None` if tables cannot be read.
 fn end(view: &mut View<'_>, headers: &Headers) -> Option<u64> {
     let mut end = u64::from(view.u32_le(headers.optional + 60)?);
     for index in 0..headers.sections_count {
@@ -102,7 +102,7 @@ fn end(view: &mut View<'_>, headers: &Headers) -> Option<u64> {
     Some(end)
 }
 
-/// The sum of all words but the two at `field`, folded to 16 bits, and the length.
+/// Returns the sum of all words but the two at `field`, folded to 16 bits, plus the length.
 fn checksum(view: &mut View<'_>, end: u64, field: u64) -> Option<u32> {
     let mut sum = 0u64;
     let mut odd: Option<u8> = None;

@@ -1,12 +1,12 @@
-//! Property lists of Apple in their binary form: objects, a table of their places, a trailer.
+//! Apple's binary property lists: objects, a table of their places, a trailer.
 //!
-//! *CFBinaryPList.c*. The trailer has the size of references, and its place shows only when all objects
-//! before it have been read.
+//! *CFBinaryPList.c*. The trailer holds the size of references, but its place is known only after
+//! all objects before it have been read.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Verified: objects, table and trailer say the same.
+/// Property lists. The validator checks that objects, table and trailer agree.
 pub struct Plist;
 
 const BPLIST: Kind = Kind { name: "bplist", extension: "plist" };
@@ -38,7 +38,7 @@ impl Format for Plist {
     }
 }
 
-/// The end of the file, if references have this size; or the place of an invalid object.
+/// Returns the end of the file if references have this size, or the place of an invalid object.
 fn end(view: &mut View<'_>, reference_bytes: u64) -> Result<u64, u64> {
     let mut at = HEADER_BYTES;
     for count in 0..OBJECTS_MAX {
@@ -54,7 +54,7 @@ fn end(view: &mut View<'_>, reference_bytes: u64) -> Result<u64, u64> {
     Err(at)
 }
 
-/// The end of the file, if the table of `count` places begins at `at`.
+/// Returns the end of the file if the table of `count` places begins at `at`.
 fn trailer(
     view: &mut View<'_>,
     at: u64,
@@ -73,7 +73,7 @@ fn trailer(
     is_trailer.then_some(place + 32)
 }
 
-/// The place after the object at `at`.
+/// Returns the end of the object at `at`.
 fn object(view: &mut View<'_>, at: u64, reference_bytes: u64) -> Option<u64> {
     let marker = view.byte(at)?;
     let low = u64::from(marker & 0x0F);

@@ -6,7 +6,7 @@ use crate::view::View;
 pub(super) const SIGNATURE_BYTES: u64 = 8;
 /// The signature and the first chunk.
 pub(super) const FIRST_BYTES: u64 = 33;
-/// The size of a chunk beyond its data: length, name and checksum.
+/// Bytes of a chunk without its data: length, name and checksum.
 pub(super) const OVERHEAD_BYTES: u64 = 12;
 
 /// A chunk with a readable header.
@@ -17,7 +17,7 @@ pub(super) struct Chunk {
     pub(super) data_bytes: u64,
 }
 
-/// Where a chunk is wrong, and why.
+/// The place of a fault in a chunk, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) at: u64,
@@ -38,12 +38,12 @@ impl Chunk {
         Ok(Chunk { at, name, data_bytes })
     }
 
-    /// Where the next one begins.
+    /// The start of the next chunk.
     pub(super) fn end(&self) -> u64 {
         self.at + OVERHEAD_BYTES + self.data_bytes
     }
 
-    /// Verifies the checksum; `take` gets the data.
+    /// Verifies the checksum; passes the data to `take`.
     pub(super) fn check(
         &self,
         view: &mut View<'_>,
@@ -68,7 +68,7 @@ impl Chunk {
     }
 }
 
-/// Where the second chunk begins, if a PNG begins here: the first one is verified.
+/// If a PNG begins here, verifies the first chunk and returns the start of the second.
 pub(super) fn after_header(view: &mut View<'_>) -> Option<u64> {
     let chunk = Chunk::read(view, SIGNATURE_BYTES).ok()?;
     let data = view.array::<13>(SIGNATURE_BYTES + 8)?;

@@ -1,4 +1,4 @@
-//! PNG, and APNG: a chain of chunks, each with its length and its checksum.
+//! PNG and APNG: a chain of chunks, each with its length and its checksum.
 //!
 //! W3C, *Portable Network Graphics (PNG) Specification*, third edition.
 
@@ -12,7 +12,7 @@ use crate::view::{Extent, View};
 
 use chunk::{Chunk, Wrong};
 
-/// PNG. The checksum of every chunk is verified, and that of the pixels.
+/// PNG. The validator verifies the checksum of every chunk, and that of the pixels.
 pub struct Png;
 
 const PNG: Kind = Kind::new("png");
@@ -68,7 +68,7 @@ impl Format for Png {
     }
 }
 
-/// The pixels' zlib stream, spread over chunks.
+/// The pixels' zlib stream, which is spread over chunks.
 struct Pixels {
     inflater: Inflater,
     is_whole: bool,

@@ -1,4 +1,4 @@
-//! PNG, read so that one can leave it at any byte.
+//! Reads a PNG in steps that can end at any byte.
 
 use super::chunk::{self, Chunk};
 use crate::crc32::Crc32;
@@ -8,7 +8,7 @@ use crate::view::View;
 
 const RUN_BYTES: u64 = 64 << 10;
 
-/// A picture: checksums of chunks, and pixels as they are inflated.
+/// The position in a picture, with checksums of chunks and the inflater of the pixels.
 #[derive(Clone)]
 pub(super) struct PngReading {
     at: u64,
@@ -36,7 +36,7 @@ impl PngReading {
         PngReading { at: 0, stage: Stage::Start, crc, pixels, is_done: false }
     }
 
-    /// Takes up the next chunk, if its header ends before `to`.
+    /// Begins the next chunk, if its header ends before `to`.
     fn header(&mut self, view: &mut View<'_>, to: u64) -> Option<Step> {
         if self.at + 8 > to {
             return Some(Step::Going);

@@ -1,16 +1,17 @@
-//! Mail stores of Outlook.
+//! Outlook mail stores.
 //!
 //! MS-PST: the header has the length of the file; allocation maps are at fixed places.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Verified: the checksum of the header, the roots of both trees, and every map. The rest is not read.
+/// Mail stores. The validator verifies the checksum of the header, the roots of both trees, and
+/// every map. It does not read the rest.
 pub struct Pst;
 
 const PST: Kind = Kind::new("pst");
 const PAGE_BYTES: u64 = 512;
-/// The first map, and how far it is to the next: as much as one maps.
+/// The first map, and the distance of maps, which is what each of them covers.
 const FIRST_MAP: u64 = 0x4400;
 const MAPPED_BYTES: u64 = 496 * 8 * 64;
 const NODES: u8 = 0x81;
@@ -62,12 +63,12 @@ impl Format for Pst {
     }
 }
 
-/// Whether a page of this kind stands at `place`: it says so twice.
+/// Whether there is a page of this kind at `place`: it states its kind twice.
 fn is_page(view: &mut View<'_>, place: u64, kind: u8, kind_at: u64) -> bool {
     place.checked_add(kind_at).and_then(|at| view.array::<2>(at)) == Some([kind, kind])
 }
 
-/// CRC-32 that begins with zero, and is taken as it is.
+/// CRC-32 with an initial value of zero, and without inversion.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 * (sum & 1)))

@@ -9,25 +9,26 @@ const MAIN: u64 = 1;
 const FILE: u64 = 2;
 const ENCRYPTION: u64 = 4;
 const END: u64 = 5;
-/// A header longer than this is not believed; the format allows no more.
+/// The longest header that the format allows.
 const HEADER_BYTES_MAX: u64 = 2 << 20;
-/// Sizes of volumes are multiples of one of these.
+/// The size of a volume is a multiple of one of these.
 const VOLUME_UNITS: [u64; 2] = [1000, 1024];
-/// Zeros at the end of a volume, at most.
+/// The most zeros at the end of a volume.
 const FILLING_BYTES_MAX: u64 = 64;
 
 /// A block.
 struct Block {
     kind: u64,
-    /// In the last block: whether another volume follows.
+    /// For the last block: whether another volume follows.
     is_continued: bool,
-    /// The checksum of its contents, if these are stored unpacked; else why it is not compared.
+    /// The checksum of its contents, if they are stored uncompressed; else why they are not
+    /// verified.
     stored_crc: Result<u32, &'static str>,
-    /// Where its data begin and end.
+    /// The range of its data.
     data: std::ops::Range<u64>,
 }
 
-/// Takes a number off the front: seven bits a byte, the lowest first.
+/// Reads a number: seven bits per byte, the lowest first.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
@@ -75,7 +76,7 @@ impl Block {
     }
 }
 
-/// The checksum in the header of a file that is stored, from its own fields on.
+/// Returns the checksum in the header of a stored file; `fields` begins with the fields of its own.
 fn stored_crc(fields: &mut &[u8], data_bytes: u64) -> Option<Result<u32, &'static str>> {
     let (flags, unpacked, _attributes) = (number(fields)?, number(fields)?, number(fields)?);
     if flags & 2 != 0 {
@@ -93,7 +94,7 @@ fn stored_crc(fields: &mut &[u8], data_bytes: u64) -> Option<Result<u32, &'stati
     })
 }
 
-/// Whether the records at the end of a header say that its data are encrypted.
+/// Whether the records at the end of a header state that its data are encrypted.
 fn is_encrypted(view: &mut View<'_>, mut extra: std::ops::Range<u64>) -> bool {
     const ENCRYPTION_RECORD: u64 = 1;
     while extra.start < extra.end {
@@ -109,8 +110,8 @@ fn is_encrypted(view: &mut View<'_>, mut extra: std::ops::Range<u64>) -> bool {
     false
 }
 
-/// The end of a volume whose last block ends at `at`, and which another one follows: all volumes have
-/// the same size, a round number, and are padded with a few zeros.
+/// Returns the end of a volume whose last block ends at `at` and that another one follows: all
+/// volumes have the same size, a round number, and are padded with a few zeros.
 fn filled(view: &mut View<'_>, at: u64) -> u64 {
     let ends = VOLUME_UNITS.map(|unit| at.next_multiple_of(unit));
     let end = ends.into_iter().min().filter(|end| end - at <= FILLING_BYTES_MAX);
@@ -121,7 +122,7 @@ fn filled(view: &mut View<'_>, at: u64) -> u64 {
     end.filter(is_zero).unwrap_or(at)
 }
 
-/// Follows the chain from the marker on.
+/// Follows the chain of blocks from the marker on.
 pub(super) fn follow(view: &mut View<'_>) -> Chain {
     let mut at = 8;
     let mut sure = 0;

@@ -1,4 +1,4 @@
-//! Version 4 and before.
+//! Version 4 and earlier.
 
 use super::{Chain, IN_PARTS, NO_CHECKSUM, PACKED};
 use crate::crc32::{self, Crc32};
@@ -14,12 +14,12 @@ const AUTHENTICITY: u8 = 0x79;
 /// Data that belong to a file: owners and streams, in version 4.
 const SERVICE: u8 = 0x7A;
 const END: u8 = 0x7B;
-/// Flags of the main header: what follows is encrypted.
+/// Flags of the main header: the rest is encrypted.
 const ENCRYPTED_HEADERS: u16 = 0x80;
 /// Flags of every block: data follow the header.
 const HAS_DATA: u16 = 0x8000;
-/// Flags of the main header that are set by programs which end archives with a block that says so: the
-/// volume is named by the newer rule, or is the first one.
+/// Flags of the main header. Programs that set them end an archive with an end block: the volume is
+/// named by the newer rule, or is the first one.
 const NEWER_VOLUME: u16 = 0x10 | 0x100;
 /// Flags of files: their sizes have eight bytes.
 const WIDE: u16 = 0x100;
@@ -27,13 +27,13 @@ const WIDE: u16 = 0x100;
 const PART: u16 = 0x03;
 /// Flags of files: it is encrypted.
 const IS_ENCRYPTED: u16 = 0x04;
-/// Flags of the main header and of files: a comment stands in the header.
+/// Flags of the main header and of files: the header contains a comment.
 const MAIN_COMMENT: u16 = 0x02;
 const FILE_COMMENT: u16 = 0x08;
 const STORED: u8 = 0x30;
-/// Data that a header's checksum covers are not longer than this, in bytes.
+/// The most data that a header's checksum covers, in bytes.
 const SUB_BYTES_MAX: u64 = 64 << 10;
-/// Programs from this version on end archives with a block that says so.
+/// Programs from this version on end an archive with an end block.
 const VERSION_WITH_END: u8 = 29;
 
 /// A block.
@@ -41,7 +41,7 @@ struct Block {
     kind: u8,
     flags: u16,
     header: Vec<u8>,
-    /// Where its data begin and end.
+    /// The range of its data.
     data: std::ops::Range<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Block {
         (crc.value() as u16 == told).then_some(Block { kind, flags, header, data })
     }
 
-    /// Whether its data match its checksum; else the unread part of them.
+    /// Returns whether its data match its checksum, or the part of them that was not read.
     fn is_right(&self, view: &mut View<'_>) -> Result<bool, &'static str> {
         let has_file_header = matches!(self.kind, FILE | SERVICE);
         let is_small = self.data.end - self.data.start <= SUB_BYTES_MAX;
@@ -104,7 +104,7 @@ impl Block {
     }
 }
 
-/// How much of a header its checksum covers: comments in it have one of their own.
+/// Returns how many bytes of a header its checksum covers: comments in it have one of their own.
 fn verified_bytes(kind: u8, flags: u16, header: &[u8]) -> usize {
     let name_bytes = || match header.get(26..28) {
         Some([low, high]) => usize::from(u16::from_le_bytes([*low, *high])),
@@ -122,12 +122,12 @@ fn verified_bytes(kind: u8, flags: u16, header: &[u8]) -> usize {
     bytes.min(header.len())
 }
 
-/// Whether the checksum of a header covers the data after it, too.
+/// Whether the checksum of a header also covers the data after it.
 fn is_verified_with_data(kind: u8, header: &[u8]) -> bool {
     kind == SUB && matches!(header.get(11..13), Some([1 | 2, 1]))
 }
 
-/// Follows the chain from the marker on.
+/// Follows the chain of blocks from the marker on.
 pub(super) fn follow(view: &mut View<'_>) -> Chain {
     let Some(main) = Block::read(view, 7).filter(|block| block.kind == MAIN) else {
         return Chain::Not;

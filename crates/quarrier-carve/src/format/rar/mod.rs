@@ -1,8 +1,8 @@
-//! RAR archives, of version 4 and 5: a chain of blocks, each with the checksum of its header.
+//! RAR archives of versions 4 and 5: a chain of blocks, each with the checksum of its header.
 //!
-//! RARLAB, *technote.txt* of RAR 4 and *RAR 5.0 archive format*. Packed data cannot be read here, and
-//! the verdict says so; but the chain passes over them, so that a gap shows at the next header. Stored
-//! data are verified.
+//! RARLAB, *technote.txt* of RAR 4 and *RAR 5.0 archive format*. There is no decoder for compressed
+//! data here, and the verdict says so. But the chain leads over them, so that a gap shows at the
+//! next header. Stored data are verified.
 
 mod five;
 mod four;
@@ -10,8 +10,8 @@ mod four;
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// RAR. The checksum of every header is verified, and that of files that are stored; with others the
-/// archive was not read in part.
+/// RAR. The validator verifies the checksums of all headers, and those of stored files; of other
+/// files it reports that they were not read.
 pub struct Rar;
 
 /// The unread part, and why.
@@ -21,13 +21,13 @@ const NO_CHECKSUM: &str = "data without a checksum that is known here were not c
 
 const RAR: Kind = Kind::new("rar");
 
-/// How far the chain leads.
+/// The result of following the chain.
 enum Chain {
-    /// To the end of the archive; and the unread part, `""` for none.
+    /// The end of the archive; and the part that was not read, or `""`.
     End(u64, &'static str),
-    /// To something wrong; everything before the first number is of the archive for certain.
+    /// An error; all bytes before the first number belong to the archive for certain.
     Wrong(u64, u64, &'static str),
-    /// Nowhere.
+    /// No archive.
     Not,
 }
 

@@ -6,8 +6,8 @@ use super::text::{is_text, may_begin};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// There is no checksum: the validator checks the braces, and that there is only text, except where a
-/// control allows more.
+/// RTF. It has no checksum: the validator checks the braces, and that all bytes are text unless a
+/// control allows others.
 pub struct Rtf;
 
 const RTF: Kind = Kind::new("rtf");
@@ -46,7 +46,7 @@ impl Format for Rtf {
     }
 }
 
-/// The place after the brace that closes the first one.
+/// Returns the end of the brace that closes the first one.
 fn last_brace(view: &mut View<'_>) -> Result<u64, (u64, &'static str)> {
     let (mut at, mut depth) = (0u64, 0u64);
     loop {
@@ -79,7 +79,7 @@ fn last_brace(view: &mut View<'_>) -> Result<u64, (u64, &'static str)> {
     }
 }
 
-/// The place after the control that begins at `at` with a backslash; `\bin` has raw bytes.
+/// Returns the end of the control that begins at `at` with a backslash; `\bin` has raw bytes.
 fn behind_word(view: &mut View<'_>, at: u64) -> u64 {
     if !view.is_at(at, b"\\bin") {
         return at + 2;

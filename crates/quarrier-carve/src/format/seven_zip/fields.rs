@@ -2,17 +2,17 @@
 
 use crate::unpack::Failed;
 
-/// A header that ends too early, or says what cannot be.
+/// A header that ends too early, or states something impossible.
 pub(super) const WRONG: Failed = Failed::Wrong("the header at its end");
 
-/// Takes a byte off the front.
+/// Reads a byte.
 pub(super) fn byte(fields: &mut &[u8]) -> Result<u8, Failed> {
     let (byte, rest) = fields.split_first().ok_or(WRONG)?;
     *fields = rest;
     Ok(*byte)
 }
 
-/// Takes `count` bytes off the front.
+/// Reads `count` bytes.
 pub(super) fn bytes<'f>(fields: &mut &'f [u8], count: u64) -> Result<&'f [u8], Failed> {
     let count = usize::try_from(count).ok().filter(|count| *count <= fields.len()).ok_or(WRONG)?;
     let (bytes, rest) = fields.split_at(count);
@@ -20,8 +20,8 @@ pub(super) fn bytes<'f>(fields: &mut &'f [u8], count: u64) -> Result<&'f [u8], F
     Ok(bytes)
 }
 
-/// Takes a number off the front: the leading ones of its first byte are the number of bytes that
-/// follow, the lowest first; the rest of the first byte is the highest.
+/// Reads a number. The leading ones of its first byte count the bytes that follow, the lowest
+/// first; the rest of the first byte is the highest part.
 pub(super) fn number(fields: &mut &[u8]) -> Result<u64, Failed> {
     let first = byte(fields)?;
     let more = first.leading_ones();
@@ -33,13 +33,13 @@ pub(super) fn number(fields: &mut &[u8]) -> Result<u64, Failed> {
     Ok(value | if more < 8 { highest << (8 * more) } else { 0 })
 }
 
-/// Takes a count off the front; each counted item takes at least a byte of `fields`.
+/// Reads a count; each counted item takes at least a byte of `fields`.
 pub(super) fn count(fields: &mut &[u8]) -> Result<usize, Failed> {
     let count = number(fields)?;
     usize::try_from(count).ok().filter(|count| *count <= fields.len()).ok_or(WRONG)
 }
 
-/// Takes `count` checksums off the front, where they are there.
+/// Reads `count` checksums, some of which may be missing.
 pub(super) fn checksums(fields: &mut &[u8], count: usize) -> Result<Vec<Option<u32>>, Failed> {
     let bits = match byte(fields)? {
         0 => Some(bytes(fields, count.div_ceil(8) as u64)?),

@@ -1,4 +1,4 @@
-//! Unpacks files that were packed together.
+//! Decompresses files that were compressed together.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -25,9 +25,9 @@ const PPMD: &[u8] = &[0x03, 0x04, 0x01];
 const BCJ2: &[u8] = &[0x03, 0x03, 0x01, 0x1B];
 const DEFLATE: &[u8] = &[0x04, 0x01, 0x08];
 const BZIP2: &[u8] = &[0x04, 0x02, 0x02];
-/// How methods of encryption begin.
+/// The first byte of encryption methods.
 const ENCRYPTIONS: u8 = 0x06;
-/// Filters by the names that 7-Zip has given them first.
+/// Filters by the identifiers that 7-Zip first gave them.
 const FILTERS: [(&[u8], Code); 6] = [
     (&[0x03, 0x03, 0x01, 0x03], Code::X86),
     (&[0x03, 0x03, 0x02, 0x05], Code::PowerPc),
@@ -37,8 +37,8 @@ const FILTERS: [(&[u8], Code); 6] = [
     (&[0x03, 0x03, 0x08, 0x05], Code::Sparc),
 ];
 const WRONG: Failed = Failed::Wrong("packed data");
-/// Dictionaries and models of all coders of a folder together, in bytes: code is split into a long
-/// stream and short ones.
+/// The most memory for the dictionaries and models of all coders of a folder, in bytes: filters
+/// split code into a long stream and short ones.
 const MEMORY_BYTES_MAX: u64 = DICTIONARY_BYTES_MAX + (16 << 20);
 
 /// Compares the contents of `folder` with the checksums of its files.
@@ -55,7 +55,7 @@ pub(super) fn verify(
     let place = Cell::new(0);
     let mut take = |mut bytes: &[u8]| {
         whole.update(bytes);
-        // A file of no bytes ends where it begins.
+        // An empty file ends where it begins.
         while let Some((_, told)) = file {
             let (mine, rest) =
                 bytes.split_at(bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
@@ -71,7 +71,7 @@ pub(super) fn verify(
         }
     };
     read(view, folder, packed, &place, &mut take)?;
-    // Empty files after the last one with bytes.
+    // Empty files may follow the last one with bytes.
     take(&[]);
     let is_whole = folder.crc.is_none_or(|told| told == whole.value());
     match is_right && is_whole && file.is_none() {
@@ -80,8 +80,8 @@ pub(super) fn verify(
     }
 }
 
-/// Unpacks `folder`, whose packed bytes are in `packed`. `place` gets the progress in the first of
-/// these.
+/// Decompresses `folder`, whose compressed bytes are in `packed`. `place` gets the progress in the
+/// first of these.
 pub(super) fn read(
     view: &mut View<'_>,
     folder: &Folder,
@@ -111,7 +111,7 @@ pub(super) fn read(
     }
 }
 
-/// The dictionary or model of a coder that gives `bytes` bytes, at most.
+/// Returns the size of the dictionary or model of a coder that yields at most `bytes` bytes.
 fn memory_bytes(coder: &Coder, bytes: u64) -> u64 {
     let told = match coder.properties[..] {
         [_, a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
@@ -125,19 +125,19 @@ fn memory_bytes(coder: &Coder, bytes: u64) -> u64 {
     }
 }
 
-/// The coders of a folder, one reading what another gives.
+/// The coders of a folder, each of which reads the output of others.
 struct Wired<'w, 'v, 's> {
     folder: &'w Folder,
     packed: &'w [Range<u64>],
-    /// How far packed bytes were read.
+    /// The read position in each packed range.
     places: &'w [Cell<u64>],
     shared: &'w Shared<'v, 's>,
 }
 
 impl<'w> Wired<'w, '_, '_> {
-    /// The output of a coder, which is `depth` levels below the last.
+    /// Returns the output of a coder that is `depth` levels below the last one.
     fn output(&self, coder: usize, depth: usize) -> Result<Box<dyn Read + 'w>, Failed> {
-        // Coders that read each other in a circle would never give anything.
+        // Coders that read each other in a circle would never yield anything.
         if depth >= self.folder.coders.len() {
             return Err(WRONG);
         }
@@ -158,7 +158,7 @@ impl<'w> Wired<'w, '_, '_> {
     }
 }
 
-/// A decoder that yields `bytes` bytes from the `inputs`.
+/// Makes a decoder that yields `bytes` bytes from the `inputs`.
 fn decoder<'r>(
     coder: &Coder,
     mut inputs: Vec<Box<dyn Read + 'r>>,
@@ -206,7 +206,7 @@ fn lzma<'r>(
     let size = dictionary(size.into(), bytes)?;
     let mut reader =
         LzmaReader::new_with_props(input, bytes, *first, size, None).map_err(|_| WRONG)?;
-    // There is no end mark; but the input must end as an encoder ends it.
+    // There is no end mark, but the input must end as an encoder ends it.
     reader.set_relaxed_end_condition(false);
     Ok(Box::new(reader))
 }
@@ -226,6 +226,6 @@ fn ppmd<'r>(
         return Err(WRONG);
     }
     let reader = Ppmd7Decoder::new(input, order, memory).map_err(|_| WRONG)?;
-    // Nothing in it says where it ends, and its last bytes may be any where no symbol needs them.
+    // The stream does not state its end, and its last bytes are arbitrary if no symbol needs them.
     Ok(Box::new(reader.take(bytes)))
 }

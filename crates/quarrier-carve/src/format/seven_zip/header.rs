@@ -1,4 +1,4 @@
-//! The header: how the bytes are packed, and into what. Names of files are not read.
+//! The header: how the bytes are compressed, and the files in them. Names of files are not read.
 
 use std::ops::Range;
 
@@ -21,15 +21,15 @@ const CHECKSUMS: u8 = 0x0A;
 const FOLDERS: u8 = 0x0B;
 const FOLDER_SIZES: u8 = 0x0C;
 const FILE_COUNTS: u8 = 0x0D;
-/// Coders of a folder, and streams of a coder; programs have four at most.
+/// The most coders of a folder, and streams of a coder; programs use four at most.
 const CODERS_MAX: u64 = 32;
-/// Folders and runs of packed bytes: each folder takes some 300 bytes of memory.
+/// The most folders and packed ranges: each folder takes some 300 bytes of memory.
 const PARTS_MAX: usize = 1 << 18;
-/// Files of all folders, 16 bytes each.
+/// The most files of all folders; each takes 16 bytes.
 const FILES_MAX: usize = 1 << 21;
 const TOO_MANY: &str = "very many files that are packed one by one were not read";
 
-/// A number of things, if there are not too many of them to be kept in memory.
+/// Checks a count against the most that may be kept in memory.
 fn bounded(count: usize, most: usize) -> Result<usize, Failed> {
     if count <= most { Ok(count) } else { Err(Failed::NotRead(TOO_MANY)) }
 }
@@ -42,15 +42,15 @@ pub(super) struct Coder {
     pub(super) properties: Vec<u8>,
 }
 
-/// Files packed together.
+/// Files that are compressed together.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     pub(super) coders: Vec<Coder>,
-    /// Inputs of coders that are the output of another: input, and coder.
+    /// Inputs of coders that are outputs of others: the input, and the other coder.
     pub(super) bound: Vec<(usize, usize)>,
-    /// Inputs of coders that are packed bytes of the archive, in the order of those.
+    /// Inputs of coders that are packed ranges of the archive, in the order of these.
     pub(super) packed: Vec<usize>,
-    /// The first of those, by its number in the archive.
+    /// The archive's number of the first of these.
     first_packed: usize,
     /// The output size of each coder, in bytes.
     pub(super) sizes: Vec<u64>,
@@ -80,7 +80,7 @@ pub(super) struct Streams {
     pub(super) folders: Vec<Folder>,
 }
 
-/// The contents of the main header.
+/// Reads the main header.
 pub(super) fn main(fields: &mut &[u8]) -> Result<Streams, Failed> {
     let mut kind = byte(fields)?;
     if kind == PROPERTIES {
@@ -93,7 +93,7 @@ pub(super) fn main(fields: &mut &[u8]) -> Result<Streams, Failed> {
     match kind {
         STREAMS => Streams::read(fields),
         MORE_STREAMS => Err(Failed::NotRead(UNKNOWN)),
-        // Nothing but folders and files without a byte.
+        // There are only folders and empty files.
         FILES | END => Ok(Streams::default()),
         _ => Err(WRONG),
     }
@@ -126,8 +126,8 @@ impl Streams {
         if kind == END { Ok(streams) } else { Err(WRONG) }
     }
 
-    /// Whether the packed bytes of a folder, in `ranges`, match the checksums in the header. Few
-    /// programs write any; the unpacked files have their own.
+    /// Whether a folder's packed bytes, in `ranges`, match the checksums in the header. Few
+    /// programs write such checksums; the files have their own.
     pub(super) fn verify(
         &self,
         view: &mut View<'_>,
@@ -143,7 +143,7 @@ impl Streams {
         Ok(())
     }
 
-    /// The ranges of a folder's packed bytes, in order; all of them before `end`.
+    /// Returns the ranges of a folder's packed bytes, in order, all of them before `end`.
     pub(super) fn packed(&self, folder: &Folder, end: u64) -> Result<Vec<Range<u64>>, Failed> {
         let first = folder.first_packed;
         let ranges = self.packed.get(first..first + folder.packed.len()).ok_or(WRONG)?;
@@ -200,7 +200,7 @@ impl Streams {
         }
     }
 
-    /// The files of each folder.
+    /// Reads the files of each folder.
     fn file_info(&mut self, fields: &mut &[u8]) -> Result<(), Failed> {
         let mut counts = vec![1; self.folders.len()];
         let mut kind = byte(fields)?;
@@ -264,7 +264,7 @@ impl Folder {
         Ok(Folder { coders, bound, packed, first_packed: 0, sizes, crc: None, files })
     }
 
-    /// Into `files` files; all but the last have their size in the header.
+    /// Divides the contents into `files` files; all but the last have their size in the header.
     fn split(&mut self, fields: &mut &[u8], files: u64, is_sized: bool) -> Result<(), Failed> {
         if !is_sized {
             return Err(WRONG);
@@ -296,7 +296,7 @@ impl Coder {
         }
         match (1..=CODERS_MAX).contains(&inputs) && outputs == 1 && flags & 0xC0 == 0 {
             true => Ok(Coder { method, inputs: inputs as usize, properties }),
-            // Two ways to pack had several outputs, long ago.
+            // Two old compression methods had several outputs.
             false => Err(Failed::NotRead(UNKNOWN)),
         }
     }

@@ -1,7 +1,8 @@
-//! 7z archives: a header that refers to another one, after all packed data.
+//! 7z archives: a header that refers to a second one, after all packed data.
 //!
-//! Igor Pavlov, *7zFormat.txt*. Both headers have checksums. The second one, which may be packed
-//! itself, says which bytes are packed how, and what checksums files have; so all is unpacked.
+//! Igor Pavlov, *7zFormat.txt*. Both headers have checksums. The second one, which may itself be
+//! packed, describes the packed data, their methods, and the checksums of files. So everything is
+//! decompressed.
 
 mod fields;
 mod folder;
@@ -15,20 +16,20 @@ use crate::unpack::Failed;
 use crate::view::View;
 use header::Streams;
 
-/// 7z. The checksums of both headers are verified, and those of all that is packed.
+/// 7z. The validator verifies the checksums of both headers and of all files.
 pub struct SevenZip;
 
 const SEVEN_ZIP: Kind = Kind::new("7z");
 const MAGIC: [u8; 7] = *b"7z\xBC\xAF\x27\x1C\0";
 const START_BYTES: u64 = 32;
-/// Versions of the format until now are up to 0.4.
+/// All versions of the format so far are at most 0.4.
 const MINOR_VERSION_MAX: u8 = 15;
-/// A header that is longer is not looked into, packed or not.
+/// The most bytes of a header, packed or not.
 const HEADER_BYTES_MAX: u64 = 16 << 20;
-/// How the second header begins: as it is, or packed.
+/// The first byte of the second header: plain, or packed.
 const PLAIN_HEADER: u8 = 0x01;
 const PACKED_HEADER: u8 = 0x17;
-/// Headers that are packed themselves; programs pack them once.
+/// The deepest nesting of packed headers; programs pack them once.
 const PACKED_HEADERS_MAX: usize = 4;
 const LONG_HEADER: &str =
     "a header of more than 16 MiB was not read, nor the data that it tells of";
@@ -61,14 +62,14 @@ impl Format for SevenZip {
         match contents(view, at, bytes) {
             Ok(()) => Verdict::Whole { length: end, kind: SEVEN_ZIP },
             Err(Failed::NotRead(what)) => Verdict::ended(end, SEVEN_ZIP, what),
-            // Its end is known nevertheless, and without it nothing of it could be unpacked.
+            // Its end is known, and without this header nothing could be decompressed.
             Err(Failed::Wrong(why)) => Verdict::broken(view, SEVEN_ZIP, START_BYTES, end, why),
         }
     }
 }
 
-/// Reads everything that the header of `bytes` bytes at `at` lists. Of errors and unreadable parts,
-/// returns the first.
+/// Reads everything that the header of `bytes` bytes at `at` lists. Returns the first error or
+/// unreadable part.
 fn contents(view: &mut View<'_>, at: u64, bytes: u64) -> Result<(), Failed> {
     let mut header = Vec::new();
     if bytes > HEADER_BYTES_MAX {
@@ -85,7 +86,7 @@ fn contents(view: &mut View<'_>, at: u64, bytes: u64) -> Result<(), Failed> {
     Err(Failed::Wrong("a packed header"))
 }
 
-/// Unpacks the header whose packing `fields` describe; all packed data lie before `end`.
+/// Decompresses the header that `fields` describe; all packed data lie before `end`.
 fn unpacked(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<Vec<u8>, Failed> {
     let streams = Streams::read(&mut fields)?;
     let [folder] = &streams.folders[..] else { return Err(Failed::Wrong("a packed header")) };
@@ -103,7 +104,7 @@ fn unpacked(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<Vec<u8>,
     }
 }
 
-/// Unpacks all folders that the header with these `fields` lists.
+/// Decompresses all folders of the header with these `fields`.
 fn main(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<(), Failed> {
     let streams = header::main(&mut fields)?;
     let mut result = Ok(());

@@ -1,6 +1,6 @@
 //! SQLite: pages of one size, and trees of them.
 //!
-//! *Database File Format* of SQLite. As many bytes long as the header says there are pages.
+//! *Database File Format* of SQLite. A file is as long as the number of pages in its header.
 
 mod tree;
 
@@ -11,7 +11,8 @@ use crate::mend::{Broken, MendContext, Whole, pairs};
 use crate::view::{Extent, View};
 use tree::{Header, walk};
 
-/// Has no checksum: verified are all trees, the order of their rows, and the list of free pages.
+/// SQLite. It has no checksum: the validator checks all trees, the order of their rows, and the
+/// list of free pages.
 pub struct Sqlite;
 
 const SQLITE: Kind = Kind::new("sqlite");

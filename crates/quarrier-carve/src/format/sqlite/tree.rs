@@ -1,12 +1,12 @@
-//! Pages, and the trees they make.
+//! Pages and their trees.
 
 use crate::view::View;
 
-/// Pages of a file that is looked at; a bit each.
+/// The most pages of a file; each takes a bit of memory.
 const PAGES_MAX: u64 = 1 << 31;
-/// More wrong pages are not looked for.
+/// The walk ends after this many wrong pages.
 const WRONG_MAX: u64 = 16;
-/// Pages that wait to be looked at.
+/// The most pages that wait to be read.
 const WAITING_MAX: usize = 1 << 22;
 
 /// The fields of the header that a walk needs.
@@ -15,7 +15,7 @@ pub(super) struct Header {
     pub(super) page_bytes: u64,
     /// The bytes of a page that trees may use.
     usable_bytes: u64,
-    /// 0 where it does not say.
+    /// The number of pages; 0 if not stated.
     pub(super) pages: u64,
     free: u32,
 }
@@ -48,7 +48,7 @@ impl Header {
     }
 }
 
-/// A page to be looked at.
+/// A page to read.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     page: u32,
@@ -57,9 +57,9 @@ struct Waiting {
 
 #[derive(Debug, Clone, Copy)]
 enum PageKind {
-    /// A page of a tree of rows, with numbers in this range, both included.
+    /// A page of a table's tree, with row numbers in this range, both ends included.
     Rows(i64, i64),
-    /// The same, in the table of tables.
+    /// The same, of the schema table.
     Schema(i64, i64),
     /// A page of an index's tree.
     Index,
@@ -77,9 +77,9 @@ pub(super) struct Walked {
     /// The last page that is in use.
     pub(super) last: u64,
     pub(super) wrong: u64,
-    /// Where the first wrong page begins, in bytes of the file.
+    /// The offset of the first wrong page in the file.
     pub(super) first_wrong: u64,
-    /// Pages that are as they should be.
+    /// The number of valid pages.
     pub(super) right: u64,
 }
 
@@ -92,7 +92,7 @@ struct Walk<'w, 'v> {
     walked: Walked,
 }
 
-/// Goes through all trees.
+/// Walks all trees.
 pub(super) fn walk(view: &mut View<'_>, header: &Header) -> Walked {
     let there = view.length().div_ceil(header.page_bytes);
     let most = if header.pages > 0 { header.pages } else { there }.min(PAGES_MAX);
@@ -126,7 +126,7 @@ fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The number of one to nine bytes at `at`, and the place after it.
+/// Reads the number of one to nine bytes at `at`; returns it and its end.
 fn varint(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for index in 0..9 {
@@ -161,11 +161,11 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whether a page is seen for the first time.
+    /// Returns whether a page is seen for the first time.
     fn see(&mut self, page: u64) -> bool {
         let (word, bit) = ((page / 64) as usize, 1 << (page % 64));
         if word >= self.seen.len() {
-            // As much as there are pages, at most.
+            // At most as many as the file has pages.
             if page * self.header.page_bytes > self.view.length() + self.header.page_bytes {
                 return false;
             }
@@ -192,7 +192,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A list of pages that are free; they may hold anything.
+    /// Reads a list of free pages, which may hold anything.
     fn free(&mut self, bytes: &[u8]) -> Option<()> {
         let (next, count) = (be32(bytes, 0)?, be32(bytes, 4)?);
         if u64::from(count) * 4 + 8 > self.header.usable_bytes {
@@ -280,7 +280,7 @@ impl Walk<'_, '_> {
         (row >= low && row <= high).then_some(())
     }
 
-    /// The bytes of a row that begin at `at`, some of which may be in other pages.
+    /// Reads the bytes of a row that begin at `at`; the rest may be in other pages.
     fn payload(&mut self, bytes: &[u8], at: usize, length: u64, is_row: bool) -> Option<()> {
         let usable = self.header.usable_bytes;
         let most = if is_row { usable - 35 } else { (usable - 12) * 64 / 255 - 23 };
@@ -294,7 +294,7 @@ impl Walk<'_, '_> {
         self.wait(next, PageKind::Rest)
     }
 
-    /// A row of the table of tables: its fourth column is the root of a tree.
+    /// Reads a row of the schema table: its fourth column is the root of a tree.
     fn schema(&mut self, bytes: &[u8], at: usize) -> Option<()> {
         let (head_bytes, mut place) = varint(bytes, at)?;
         let mut data = at + usize::try_from(head_bytes).ok()?;

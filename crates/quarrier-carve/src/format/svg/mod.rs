@@ -1,13 +1,13 @@
-//! SVG: the text of an XML document whose root is `svg`.
+//! SVG: the text of an XML document with the root element `svg`.
 
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// SVG. What is verified is that tags are closed, and that it is text.
+/// SVG. The validator checks that all tags are closed, and that the file is text.
 pub struct Svg;
 
 const SVG: Kind = Kind::new("svg");
-/// How far from its beginning the root element is looked for, in bytes.
+/// How far from the beginning to look for the root element, in bytes.
 const ROOT_BYTES_MAX: u64 = 16 << 10;
 const DEPTH_MAX: u32 = 10_000;
 /// The longest comment, instruction or tag, in bytes.
@@ -54,7 +54,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// From tag to tag, up to the end of the root.
+    /// Reads all tags up to the end of the root.
     fn document(&mut self, view: &mut View<'_>) -> Result<(), &'static str> {
         loop {
             if !self.is_svg && self.at > ROOT_BYTES_MAX {
@@ -90,7 +90,7 @@ impl Walk {
         }
     }
 
-    /// Words up to the next tag.
+    /// Reads text up to the next tag.
     fn words(&mut self, view: &mut View<'_>) -> Result<(), &'static str> {
         let bytes = view.run(self.at, 4096);
         let count = memchr::memchr(b'<', bytes).unwrap_or(bytes.len());
@@ -124,7 +124,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Over a document type, which may hold declarations.
+    /// Skips a document type, which may hold declarations.
     fn doctype(&mut self, view: &mut View<'_>) -> Result<(), &'static str> {
         let close = view.find(self.at..self.at + MARK_BYTES_MAX, b">").ok_or("truncated")?;
         match view.find(self.at..close, b"[") {
@@ -133,7 +133,7 @@ impl Walk {
         }
     }
 
-    /// Over a tag that opens an element, or is one.
+    /// Reads a tag that opens an element, or is a whole one.
     fn tag(&mut self, view: &mut View<'_>, next: &[u8; 4]) -> Result<(), &'static str> {
         if self.depth == 0 {
             let behind = view.byte(self.at + 4);
@@ -174,7 +174,7 @@ impl Walk {
         if self.depth > DEPTH_MAX { Err("too deep") } else { Ok(()) }
     }
 
-    /// With the line's end after the root.
+    /// Returns the end of the file, including a line break after the root.
     fn end(&self, view: &mut View<'_>) -> u64 {
         match (view.byte(self.at), view.byte(self.at + 1)) {
             (Some(b'\n'), _) => self.at + 1,
@@ -184,10 +184,10 @@ impl Walk {
     }
 }
 
-/// Whether bytes are text in UTF-8, in pieces.
+/// Checks bytes, piece by piece, for being text in UTF-8.
 #[derive(Default)]
 struct Text {
-    /// Bytes to come of a character.
+    /// Bytes missing of a character.
     open: u32,
 }
 

@@ -8,22 +8,22 @@ pub(crate) fn is_header(block: &[u8]) -> bool {
     block[257..262] == *b"ustar" && number(&block[148..156]) == Some(checksum(block))
 }
 
-/// The length of what follows the header, in bytes, without padding.
+/// Returns the length of the content after the header in bytes, without padding.
 pub(crate) fn content_bytes(header: &[u8; BLOCK_BYTES]) -> Option<u64> {
     match header[156] {
-        // Links, devices and folders have none, whatever they say.
+        // Links, devices and folders have none, whatever the header states.
         b'2'..=b'6' => Some(0),
         _ => number(&header[124..136]),
     }
 }
 
-/// The sum of all bytes, those of the checksum itself taken as spaces.
+/// The sum of all bytes, with those of the checksum itself counted as spaces.
 fn checksum(block: &[u8]) -> u64 {
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
     sum(&block[..148]) + 8 * 32 + sum(&block[156..])
 }
 
-/// A number as octal digits, up to the first other byte, or in binary if the first byte says so.
+/// Parses a number: octal digits up to the first other byte, or binary if the first byte says so.
 fn number(field: &[u8]) -> Option<u64> {
     if field.first()? & 0x80 != 0 {
         let (head, low) = field.split_at(field.len().checked_sub(8)?);

@@ -1,7 +1,7 @@
 //! Tapes (tar): files after headers, in blocks of 512 bytes.
 //!
-//! POSIX.1-2017, *pax*; GNU tar's manual. Each header has a checksum; two blocks of zeros end the
-//! tape, and most programs fill it up to a record of 20 blocks.
+//! POSIX.1-2017, *pax*; GNU tar's manual. Each header has a checksum. Two blocks of zeros end the
+//! tape, and most programs pad it to a record of 20 blocks.
 
 pub(crate) mod header;
 
@@ -12,15 +12,15 @@ use crate::view::View;
 
 use header::{BLOCK_BYTES, content_bytes, is_header};
 
-/// Tar as POSIX and GNU have it. The checksum of every header is verified; content has none.
+/// Tar of POSIX and GNU. The validator verifies the checksum of every header; content has none.
 pub struct Tar;
 
 const TAR: Kind = Kind::new("tar");
 const RECORD_BYTES: u64 = 10_240;
-/// As far as an entry is looked for before a candidate, in bytes: little first.
+/// How far before a candidate to look for an entry, in bytes: first a little.
 const BEFORE_BYTES: [u64; 2] = [8 << 10, 64 << 10];
 
-/// The cost of that in bytes of fuel: much less than to decode as many.
+/// The cost of that in bytes of fuel: much less than that of decoding as many bytes.
 const BEFORE_FUEL: u64 = 8 << 10;
 
 impl Format for Tar {
@@ -70,20 +70,21 @@ impl Format for Tar {
     }
 }
 
-/// The end of a tape whose last block of zeros ends at `at`: its last record is padded.
+/// Returns the end of a tape whose last block of zeros ends at `at`, including the padding of its
+/// last record.
 fn end(view: &mut View<'_>, at: u64) -> u64 {
     let record_end = at.next_multiple_of(RECORD_BYTES);
     if is_zero(view, at..record_end) { record_end } else { at }
 }
 
-/// Whether all bytes of `range` are there, and zero.
+/// Whether all bytes of `range` exist and are zero.
 fn is_zero(view: &mut View<'_>, range: std::ops::Range<u64>) -> bool {
     let mut is_zero = true;
     let bytes = range.end - range.start;
     view.each(range, |piece| is_zero &= piece.iter().all(|byte| *byte == 0)) == bytes && is_zero
 }
 
-/// Whether an entry ends where the candidate begins: then it is in the middle of a tape.
+/// Whether an entry ends where the candidate begins, which is then in the middle of a tape.
 fn is_behind_an_entry(view: &View<'_>) -> bool {
     let Some(offset) = view.offset_of(0) else { return false };
     BEFORE_BYTES.into_iter().any(|reach| {

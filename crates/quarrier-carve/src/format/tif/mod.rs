@@ -1,5 +1,5 @@
-//! TIFF, and the raw formats of cameras that are built on it: a chain of directories that refer to all
-//! other parts. The file ends after the furthest byte that any of them refers to.
+//! TIFF, and cameras' raw formats based on it: a chain of directories that refer to all other
+//! parts. The file ends after the furthest byte to which any of them refers.
 //!
 //! Adobe, *TIFF Revision 6.0* (1992).
 
@@ -13,9 +13,9 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
-/// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. There is no checksum: the validator checks that directories
-/// and pictures lie in the file, that packed strips unpack to the picture's size, and that nothing
-/// foreign lies among unpacked pixels.
+/// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. They have no checksum: the validator checks that
+/// directories and pictures lie in the file, that compressed strips have the picture's size, and
+/// that no foreign bytes lie among uncompressed pixels.
 pub struct Tif;
 
 const TIF: Kind = Kind::new("tif");
@@ -23,7 +23,7 @@ const DNG: Kind = Kind::new("dng");
 const CR2: Kind = Kind::new("cr2");
 const NEF: Kind = Kind::new("nef");
 const ARW: Kind = Kind::new("arw");
-/// More directories are not followed.
+/// The most directories to follow.
 const DIRECTORIES_MAX: usize = 4096;
 
 impl Format for Tif {
@@ -118,7 +118,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Follows all directories. Else returns the place of a missing part.
+    /// Follows all directories. `Err` with the place of a missing part.
     fn all(&mut self, view: &mut View<'_>) -> Result<(), u64> {
         while let Some(at) = self.waiting.pop() {
             if at == 0 || self.seen.contains(&at) {
@@ -138,7 +138,7 @@ impl Walk {
         self.reach(view, directory.end)?;
         self.waiting.push(directory.next);
         for entry in &directory.entries {
-            // Values of tags that say nothing about pictures may be nonsense.
+            // Tags that do not describe pictures may have nonsensical values.
             match entry.end() {
                 Some(end) if end <= view.length() => self.reach(view, end)?,
                 _ if entry.tag >= 0x8000 && entry.tag != 0x8769 => continue,
@@ -157,7 +157,7 @@ impl Walk {
                 }
                 0x0131 => self.info.is_photoshop = view.is_at(entry.at, b"Adobe Photoshop"),
                 0xC612 => self.info.is_dng = true,
-                // Directories of their own: sub-pictures, EXIF, GPS, interoperability.
+                // Further directories: sub-pictures, EXIF, GPS, interoperability.
                 0x014A | 0x8769 | 0x8825 | 0xA005 => {
                     for index in 0..entry.count.min(64) {
                         self.waiting.extend(entry.number(view, self.order, index));
@@ -166,7 +166,7 @@ impl Walk {
                 _ => {}
             }
         }
-        // Strips, tiles, and pictures of their own.
+        // Strips, tiles, and separate pictures.
         for tags in [(0x0111, 0x0117), (0x0144, 0x0145)] {
             let strips = Strips::read(view, self.order, directory, tags);
             self.pieces(view, directory, tags, strips.as_ref())?;
@@ -175,14 +175,15 @@ impl Walk {
         self.pieces(view, directory, (0x0201, 0x0202), None)
     }
 
-    /// Looks into strips and tiles. Else the byte at which one is wrong. Cameras pack theirs in
-    /// ways of their own, and are believed.
+    /// Checks strips and tiles. `Err` with the first wrong byte. Cameras compress theirs by methods
+    /// of their own, which are accepted unread.
     fn strips(&self, view: &mut View<'_>, kind: Kind) -> Result<(), u64> {
         let mut known = self.info.strips.iter().filter(|_| kind == TIF);
         known.try_for_each(|strips| strips.check(view, self.order))
     }
 
-    /// The pieces of a picture, by the tags of their places and lengths; `strips` knows more of them.
+    /// Returns the pieces of a picture, by the tags of their places and lengths; `strips` has more
+    /// information on them.
     fn pieces(
         &mut self,
         view: &mut View<'_>,
@@ -211,15 +212,15 @@ impl Walk {
                 self.reach(view, place.checked_add(bytes).ok_or(directory.at)?)?;
             }
         }
-        // A picture of its own is the thumbnail that a camera's JPEG has in its EXIF directories,
-        // unless it is in the first one.
+        // A separate picture is the thumbnail in the EXIF directories of a camera's JPEG, unless it
+        // is in the first directory.
         if places.tag != 0x0201 || self.seen.first() == Some(&directory.at) {
             self.info.pictures += 1;
         }
         Ok(())
     }
 
-    /// More bytes than a picture of these sides takes, however badly it is packed.
+    /// Returns more bytes than a picture with these sides takes, however badly it is compressed.
     fn bytes_max(&self, view: &mut View<'_>, directory: &Directory) -> u64 {
         let mut number = |tag: u16| {
             directory.entry(tag).and_then(|entry| entry.number(view, self.order, 0)).unwrap_or(0)
@@ -232,8 +233,8 @@ impl Walk {
         }
     }
 
-    /// Where the file ends: Photoshop fills the last four bytes, and Pillow the last sixteen where
-    /// there are several pictures, each with a header of eight bytes.
+    /// Returns the end of the file with its padding: Photoshop pads to four bytes, and Pillow to
+    /// sixteen if there are several pictures, each with a header of eight bytes.
     fn padded(&self, view: &mut View<'_>) -> u64 {
         let is_pillow = self.seen.len() > 1 && self.seen.iter().all(|at| at % 16 == 8);
         let padded = self.end.next_multiple_of(if is_pillow { 16 } else { 4 });

@@ -1,4 +1,5 @@
-//! Packed strips: measures the unpacked size without keeping the data. TIFF 6.0, sections 9, 13 and 22.
+//! Compressed strips: measures their uncompressed size without keeping the data. TIFF 6.0, sections
+//! 9, 13 and 22.
 
 use std::ops::Range;
 
@@ -10,7 +11,7 @@ const CLEAR: u16 = 256;
 const END: u16 = 257;
 const CODES_MAX: u16 = 4096;
 
-/// Codes of a strip, of 9 to 12 bits, the most significant bit first.
+/// Reads codes of 9 to 12 bits, the most significant bit first.
 struct Codes {
     at: u64,
     end: u64,
@@ -33,10 +34,10 @@ impl Codes {
     }
 }
 
-/// Checks that the LZW codes of `range` stand for `expected` bytes. Else the byte at which they do
-/// not.
+/// Checks that the LZW codes of `range` yield `expected` bytes. `Err` with the byte at which they
+/// do not.
 pub(super) fn lzw(view: &mut View<'_>, range: Range<u64>, expected: u64) -> Result<(), u64> {
-    // The first code clears the table; before TIFF 6.0 bits ran the other way.
+    // The first code clears the table; before TIFF 6.0 the order of bits was reversed.
     if view.byte(range.start) == Some(0) {
         return Ok(());
     }
@@ -58,7 +59,7 @@ pub(super) fn lzw(view: &mut View<'_>, range: Range<u64>, expected: u64) -> Resu
             (_, Some(before)) => {
                 lengths[usize::from(next)] = lengths[usize::from(before)] + 1;
                 next += 1;
-                // One code earlier than must be.
+                // The width changes one code earlier than necessary.
                 width = match next {
                     0..=510 => 9,
                     511..=1022 => 10,
@@ -74,7 +75,8 @@ pub(super) fn lzw(view: &mut View<'_>, range: Range<u64>, expected: u64) -> Resu
     if is_end { Ok(()) } else { Err(codes.at) }
 }
 
-/// Checks that the runs of `range` stand for `expected` bytes. Else the byte at which they do not.
+/// Checks that the runs of `range` yield `expected` bytes. `Err` with the byte at which they do
+/// not.
 pub(super) fn pack_bits(view: &mut View<'_>, range: Range<u64>, expected: u64) -> Result<(), u64> {
     let mut at = range.start;
     let mut count = 0;
@@ -92,7 +94,7 @@ pub(super) fn pack_bits(view: &mut View<'_>, range: Range<u64>, expected: u64) -
     if is_end { Ok(()) } else { Err(at) }
 }
 
-/// Checks the markers of the JPEG stream in `range`. Else returns the byte at which it is invalid.
+/// Checks the markers of the JPEG stream in `range`. `Err` with the byte at which it is invalid.
 pub(super) fn jpeg(view: &mut View<'_>, range: Range<u64>) -> Result<(), u64> {
     if !view.is_at(range.start, &[0xFF, 0xD8]) {
         return Err(range.start);
@@ -112,7 +114,8 @@ pub(super) fn jpeg(view: &mut View<'_>, range: Range<u64>) -> Result<(), u64> {
     }
 }
 
-/// The end of the scan whose data begin at `at`: at a marker that is not of the scan.
+/// Returns the end of the scan whose data begin at `at`: the first marker that is not part of a
+/// scan.
 fn scan_end(view: &mut View<'_>, mut at: u64, end: u64) -> Result<u64, u64> {
     loop {
         let mark = view.find(at..end, &[0xFF]).ok_or(end)?;

@@ -1,5 +1,5 @@
-//! Pictures in strips or tiles: unpacked as far as it takes to know that each has the length that
-//! its sides give.
+//! Pictures in strips or tiles: decompressed as far as necessary to check that each has the length
+//! that its sides require.
 
 use super::super::pixels::{self, Pixels};
 use super::super::tiff::{Directory, Entry, Order};
@@ -10,22 +10,22 @@ use crate::view::View;
 /// The maximum length of an unpacked strip, as a multiple of the length computed from its sides.
 const NONSENSE_TIMES: u64 = 256;
 
-/// The common parameters of all strips, or tiles, of a picture.
+/// The parameters that all strips or tiles of a picture share.
 pub(super) struct Strips {
     places: Entry,
     lengths: Entry,
     compression: u64,
-    /// The bytes of a row of one strip or tile.
+    /// Bytes per row of one strip or tile.
     row_bytes: u64,
     pixel_bits: u64,
-    /// Rows of a strip, or of a tile.
+    /// Rows per strip or tile.
     rows: u64,
-    /// Rows of the picture; `None` for tiles, which are all alike.
+    /// Rows of the picture; `None` for tiles, which all have the same size.
     height: Option<u64>,
 }
 
 impl Strips {
-    /// `None` if a picture lacks a necessary entry.
+    /// Returns `None` if the picture lacks a necessary entry.
     pub(super) fn read(
         view: &mut View<'_>,
         order: Order,
@@ -40,7 +40,7 @@ impl Strips {
         let compression = number(0x0103).unwrap_or(1);
         let samples = number(0x0115).unwrap_or(1);
         let is_planar = number(0x011C) == Some(2);
-        // Colours may be there for several pixels at once; rows of bits may run the other way.
+        // Colours may be shared by several pixels, and bits may be in reverse order.
         let is_plain = number(0x0106) != Some(6) && number(0x010A).unwrap_or(1) == 1;
         let (width, rows, height) = match (number(0x0142), number(0x0143)) {
             (Some(width), Some(rows)) => (width, rows, None),
@@ -61,7 +61,7 @@ impl Strips {
         })
     }
 
-    /// Looks at all of them. Else the byte at which one is wrong.
+    /// Checks all of them. `Err` with the first wrong byte.
     pub(super) fn check(&self, view: &mut View<'_>, order: Order) -> Result<(), u64> {
         let mut inflater = Inflater::zlib();
         let mut together: Option<Pixels> = None;
@@ -75,7 +75,7 @@ impl Strips {
                 self.unpack(view, &mut inflater, place..end, self.expected(index))?;
                 continue;
             }
-            // Strips that follow one another are one piece of the picture.
+            // Consecutive strips form one piece of the picture.
             match &mut together {
                 Some(pixels) if pixels.range.end == place => pixels.range.end = end,
                 _ => {
@@ -88,15 +88,15 @@ impl Strips {
         look_into(view, together)
     }
 
-    /// The length of a strip or tile with the stated length `told`. If that is nonsense for an unpacked
-    /// one, readers use the length computed from its sides.
+    /// Returns the length of a strip or tile with the stated length `told`. If that is nonsense for
+    /// an uncompressed one, readers use the length computed from its sides.
     pub(super) fn likely_bytes(&self, index: u64, told: u64) -> u64 {
         let expected = self.expected(index);
         let is_nonsense = self.compression == 1 && told / NONSENSE_TIMES > expected;
         if is_nonsense { expected } else { told }
     }
 
-    /// The bytes that a strip or tile unpacks to.
+    /// Returns the uncompressed size of a strip or tile.
     fn expected(&self, index: u64) -> u64 {
         let rows = match self.height {
             None => self.rows,

@@ -1,17 +1,17 @@
-//! Finds bytes that are not sound: text, noise where there was none before, zeros that begin and end at
-//! blocks of a file system. A cut or fragmented file has such bytes between its samples, and nothing
-//! else shows it.
+//! Finds bytes that are no sound: text, noise in a file that has had none before, zeros that begin
+//! and end at blocks of a file system. A cut or fragmented file has such bytes between its samples,
+//! and nothing else shows it.
 
 use std::ops::Range;
 
 use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
-/// The bytes examined at once.
+/// Bytes per step.
 const BLOCK_BYTES: u64 = 4096;
-/// Noise in fewer samples than these is chance.
+/// With fewer samples, noise may be chance.
 const NOISE_SAMPLES: usize = 128;
-/// This many sectors of noise in a row are not chance.
+/// So many consecutive sectors of noise are not chance.
 const NOISE_SECTORS: u32 = 2;
 /// The size of two samples of 16 bits, or one of each channel.
 const SAMPLES_BYTES: usize = 4;
@@ -21,7 +21,7 @@ const ZEROS_BYTES_MIN: u64 = 4096;
 /// The kind of samples, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Samples {
-    /// Integers of this many bytes, one after the other: noise is rare in them, and text never occurs.
+    /// Consecutive integers of this many bytes: noise is rare among them, and text never occurs.
     Plain(u64),
     /// Compressed samples, or floats: no check is possible.
     Other,
@@ -70,12 +70,13 @@ pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> R
     zeros.end(data.end)
 }
 
-/// Runs of noisy sectors, and whether there was sound, too: in a file of nothing but noise, noise is not foreign.
+/// Runs of noisy sectors, and whether there was sound, too: in a file of noise only, noise is not
+/// foreign.
 struct Noise {
     /// Samples begin at multiples of `width` bytes from here.
     start: u64,
     width: u64,
-    /// Sectors of noise in a row, from this one on.
+    /// Consecutive sectors of noise, from this one on.
     run: Option<(u64, u32)>,
     first: Option<u64>,
     is_sound_seen: bool,
@@ -101,7 +102,7 @@ impl Noise {
                     }
                 }
                 Some(false) => (self.run, self.is_sound_seen) = (None, true),
-                // Too few: the others must decide.
+                // There are too few samples: other sectors must decide.
                 None => {}
             }
             if let Some(first) = self.first.filter(|_| self.is_sound_seen) {
@@ -122,8 +123,8 @@ impl Noise {
     }
 }
 
-/// Whether samples look like random bytes: all values are equally frequent, and none predicts the next.
-/// `None` if there are too few to decide.
+/// Whether samples look like random bytes: all values are equally frequent, and none predicts the
+/// next. `None` if there are too few to decide.
 fn is_noise(bytes: &[u8], width: u64) -> Option<bool> {
     let mut values = [0.0f32; SECTOR_BYTES as usize];
     // From -1 to 1; samples of 8 bits are unsigned.
@@ -140,10 +141,11 @@ fn is_noise(bytes: &[u8], width: u64) -> Option<bool> {
     if count < NOISE_SAMPLES {
         return None;
     }
-    // 1/2, a quarter of all, and 2/3 in noise, give or take four standard deviations for this number of samples.
+    // Noise has the values 1/2, a quarter of all, and 2/3. The ranges allow four standard
+    // deviations at this number of samples.
     let loudness = values.iter().map(|value| value.abs()).sum::<f32>() / count as f32;
     let quiet = || values.iter().filter(|value| value.abs() < 0.25).count() as f32 / count as f32;
-    // From one to the next, and to the next of the same channel.
+    // The steps to the next sample, and to the next one of the same channel.
     let step = |lag: usize| {
         let steps = values.iter().zip(&values[lag..]).map(|(one, other)| (one - other).abs());
         steps.sum::<f32>() / (count - lag) as f32
@@ -157,9 +159,9 @@ fn is_noise(bytes: &[u8], width: u64) -> Option<bool> {
 struct Zeros {
     from: Option<u64>,
     is_loud_before: bool,
-    /// Whether the last sample before was not zero.
+    /// Whether the sample before was not zero.
     is_sound_before: bool,
-    /// Whether they begin at a block, and not a sample before.
+    /// Whether they begin exactly at a block.
     is_cut: bool,
     is_begun: bool,
 }
@@ -206,12 +208,12 @@ impl Zeros {
     }
 }
 
-/// Whether a sample of the first two is not zero.
+/// Whether any of the first two samples is not zero.
 fn is_sound<'b>(mut bytes: impl Iterator<Item = &'b u8>) -> bool {
     bytes.by_ref().take(SAMPLES_BYTES).any(|byte| *byte != 0)
 }
 
-/// Whether hardly a byte is zero.
+/// Whether most bytes are not zero.
 fn is_loud(bytes: &[u8]) -> bool {
     bytes.iter().filter(|byte| **byte != 0).count() >= 6
 }

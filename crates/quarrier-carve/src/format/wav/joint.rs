@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// Frames on both sides that represent the sound.
+/// Frames on each side that represent the sound.
 const KNOWN_FRAMES: u64 = 256;
-/// Frames directly after the joint, in which another file would show.
+/// Frames directly after the joint, which would reveal another file.
 const FIRST_FRAMES: u64 = 12;
-/// How many times larger steps from one sample to the next may be directly after the joint, and in all
-/// known frames after it.
+/// Steps between samples may be this many times larger directly after the joint, and in all known
+/// frames after it.
 const FIRST_TIMES: u64 = 2;
 const KNOWN_TIMES: u64 = 4;
 
-/// A block before a joint belongs to another file as a whole or not at all.
+/// A block before a joint belongs to another file as a whole, or not at all.
 const BLOCK_BYTES: u64 = 4096;
 
 /// Integer samples of 8 or 16 bits.
@@ -24,7 +24,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Those from byte `start` on, as the format chunk at the beginning of the file says.
+    /// Reads the format of the samples from byte `start` on from the chunk at the beginning of the
+    /// file.
     pub(super) fn read(view: &mut View<'_>, start: u64) -> Option<Frames> {
         let channels = u64::from(view.u16_le(22)?);
         let sample_bytes = match view.u16_le(34)? {
@@ -35,7 +36,7 @@ impl Frames {
         (channels > 0).then_some(Frames { start, sample_bytes, channels })
     }
 
-    /// Whether both sides of byte `joint` are one sound.
+    /// Whether the sound continues across byte `joint`.
     pub(super) fn go_on(&self, view: &mut View<'_>, joint: u64) -> bool {
         let frame_bytes = self.sample_bytes * self.channels;
         let Some(data) = joint.checked_sub(self.start) else { return false };
@@ -61,7 +62,7 @@ impl Frames {
             && is_like(before, behind)
     }
 
-    /// Whether whole blocks of bytes `range` of the file are zero: silence, or a gap.
+    /// Whether whole blocks in bytes `range` of the file are zero: silence, or a gap.
     pub(super) fn has_silence(view: &mut View<'_>, range: Range<u64>) -> bool {
         let mut at = range.start.next_multiple_of(BLOCK_BYTES);
         while at + BLOCK_BYTES <= range.end {
@@ -74,8 +75,8 @@ impl Frames {
         false
     }
 
-    /// The mean difference of each sample of the frames `from..to` to the one before it of the same
-    /// channel.
+    /// Returns the mean difference between each sample of the frames `from..to` and the one before
+    /// it in the same channel.
     fn step(&self, view: &mut View<'_>, from: u64, to: u64) -> Option<u64> {
         let mut sum = 0;
         for sample in from * self.channels..to * self.channels {

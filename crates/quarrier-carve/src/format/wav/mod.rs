@@ -14,15 +14,15 @@ use crate::view::{Extent, View};
 use foreign::Samples;
 use joint::Frames;
 
-/// Samples in RIFF. There is no checksum: the validator checks the chain of chunks, and that nothing
-/// foreign lies between samples.
+/// Samples in RIFF. They have no checksum: the validator checks the chain of chunks, and that no
+/// foreign bytes lie between samples.
 pub struct Wav;
 
 const WAV: Kind = Kind::new("wav");
 
-/// A length that is not given here but elsewhere, or not known.
+/// A length that is stated elsewhere, or unknown.
 const ELSEWHERE: u64 = 0xFFFF_FFFF;
-/// More chunks than this are not a file.
+/// The most chunks of a file.
 const CHUNKS_MAX: usize = 1 << 16;
 
 /// The lengths and the sample format that the chunks state.
@@ -33,7 +33,7 @@ struct ChunkInfo {
     samples: Samples,
 }
 
-/// Where a file is wrong, and why.
+/// The place of a fault, and the reason.
 type Fault = (u64, &'static str);
 
 impl Format for Wav {
@@ -77,7 +77,7 @@ impl Format for Wav {
     }
 }
 
-/// Goes through all chunks. `None` where it does not begin as a file of samples does.
+/// Reads all chunks. `None` if it does not begin like a file of samples.
 fn chunks(view: &mut View<'_>) -> Option<Result<ChunkInfo, Fault>> {
     let riff = Chunk::read(view, 0)?;
     let format = Chunk::read(view, 12)?;
@@ -114,7 +114,7 @@ fn chunks(view: &mut View<'_>) -> Option<Result<ChunkInfo, Fault>> {
         if chunk.end(at) > view.length() {
             return samples.map(|_| Err((view.length(), "truncated")));
         }
-        // The length of the file may leave out the padding of the last chunk.
+        // The length of the file may exclude the padding of the last chunk.
         at = chunk.next(at);
     }
     match (samples, data) {
@@ -124,7 +124,7 @@ fn chunks(view: &mut View<'_>) -> Option<Result<ChunkInfo, Fault>> {
     }
 }
 
-/// A fragmented file's sound.
+/// The sound of a fragmented file.
 struct Sound<'s> {
     frames: Frames,
     format: &'s Wav,

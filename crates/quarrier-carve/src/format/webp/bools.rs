@@ -8,7 +8,7 @@ const AHEAD_BYTES: usize = 10 << 10;
 const BUFFER_BYTES: usize = 32 << 10;
 /// Zeros after the bytes of a partition in memory: a decoder loads this many bytes at once.
 const ZEROS: usize = 8;
-/// The cost of a byte beyond itself: decoding it takes as long as merely examining dozens of bytes.
+/// The additional cost of a byte: decoding it takes as long as merely examining dozens of bytes.
 const FUEL_MORE: u64 = 6;
 /// Maximum bits that encoders leave after the last necessary one, usually 16 to 31.
 const END_BITS: i64 = 48;

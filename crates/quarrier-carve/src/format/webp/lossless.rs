@@ -1,7 +1,7 @@
 //! Lossless WebP, read to its last bit: RFC 9649, section 3.
 //!
-//! Pixels are read, not reconstructed: the transforms would not reveal more errors. Only those that
-//! select codes are kept.
+//! Pixels are read, not reconstructed, since the transforms would not reveal more errors. Only
+//! pixels that select codes are kept.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use super::Fault;
 use super::prefix::{Bits, Code};
 use crate::view::View;
 
-/// Codes of a group at most: many more than encoders use.
+/// The most groups of codes: many more than encoders use.
 const GROUPS_MAX: usize = 1 << 12;
-/// Pixels at most that say which codes are used where.
+/// The most pixels of the map that selects codes.
 const MAP_PIXELS_MAX: u64 = 1 << 20;
-/// Lengths and distances, from here on in the alphabet of green.
+/// Symbols of the green alphabet from here on are lengths and distances.
 const LENGTHS: u32 = 256;
 const CACHED: u32 = LENGTHS + 24;
-/// Pixels that cost a byte of fuel where they take no bits.
+/// So many pixels that take no bits cost a byte of fuel.
 const PIXELS_OF_FUEL: u64 = 16;
 
-/// Where the nearest pixels are, by code: rows above, and 8 less the columns to the left.
+/// The nearest pixels by code: rows above, and 8 minus the columns to the left.
 static NEAR_PIXELS: [u8; 120] = [
     24, 7, 23, 25, 40, 6, 39, 41, 22, 26, 38, 42, 56, 5, 55, 57, 21, 27, 54, 58, 37, 43, 72, 4, 71,
     73, 20, 28, 53, 59, 70, 74, 36, 44, 88, 69, 75, 52, 60, 3, 87, 89, 19, 29, 86, 90, 35, 45, 68,
@@ -53,7 +53,7 @@ pub(super) fn read_pixels(
     if bits.is_used_up() { Ok(()) } else { Err(bits.fault("a picture that ends elsewhere")) }
 }
 
-/// Reads the transforms; the width of the picture before them.
+/// Reads the transforms; returns the width of the picture before them.
 fn transforms(bits: &mut Bits<'_, '_>, mut width: u32, height: u32) -> Result<u32, Fault> {
     let mut seen = [false; 4];
     while bits.read(1) == 1 {
@@ -84,7 +84,7 @@ fn transforms(bits: &mut Bits<'_, '_>, mut width: u32, height: u32) -> Result<u3
     Ok(width)
 }
 
-/// The number of blocks of two to the `bits` pixels for `pixels` pixels.
+/// The number of blocks of 2 to the power of `bits` pixels that `pixels` pixels need.
 fn blocks(pixels: u32, bits: u32) -> u32 {
     pixels.div_ceil(1 << bits)
 }
@@ -92,11 +92,11 @@ fn blocks(pixels: u32, bits: u32) -> u32 {
 /// The role of a picture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// To be seen: its parts may have codes of their own.
+    /// The visible picture: its parts may have codes of their own.
     Main,
     /// Data of a transform.
     Part,
-    /// Says which codes are used where.
+    /// Selects the codes of parts of the picture.
     Map,
 }
 
@@ -121,32 +121,32 @@ impl Group {
         })
     }
 
-    /// Whether its pixels are all of one colour, and take no bits.
+    /// Whether all its pixels have one colour and take no bits.
     fn is_silent(&self) -> bool {
         [&self.green, &self.red, &self.blue, &self.alpha].iter().all(|code| code.is_silent())
     }
 }
 
-/// Which group is used where.
+/// Selects a group for each part.
 struct Map {
     groups: Vec<u16>,
     columns: u32,
     block: u32,
 }
 
-/// A picture as it is read.
+/// The state of reading a picture.
 struct Picture {
     width: u32,
-    /// Pixels in all.
+    /// The number of pixels.
     count: u64,
     groups: Vec<Group>,
     map: Option<Map>,
-    /// The pixels so far, and colours that may be called by number, of a map.
+    /// Of a map: the pixels so far, and the colour cache.
     kept: Option<(Vec<u32>, Cache)>,
 }
 
 impl Picture {
-    /// Reads a picture; the pixels of a map, of others nothing.
+    /// Reads a picture; returns the pixels of a map, and nothing for others.
     fn read(
         bits: &mut Bits<'_, '_>,
         width: u32,
@@ -192,7 +192,7 @@ impl Picture {
         while at < self.count {
             let (row, mut column) =
                 (at / u64::from(self.width), (at % u64::from(self.width)) as u32);
-            // Up to where another group may be used, or beyond it with a copy.
+            // Up to the place where another group may apply; a copy may go beyond it.
             while column < self.width {
                 let (group, end) = self.group(row, column);
                 let group = &self.groups[group];
@@ -235,7 +235,7 @@ impl Picture {
         Ok(())
     }
 
-    /// The group that is used for a pixel, and the column up to which it is.
+    /// Returns the group for a pixel, and the column up to which it applies.
     fn group(&self, row: u64, column: u32) -> (usize, u32) {
         let Some(map) = &self.map else { return (0, self.width) };
         let block = column >> map.block;
@@ -250,7 +250,7 @@ enum Symbol {
     Copy { length: u32, distance: u32 },
 }
 
-/// Reads a pixel, or what says whence to copy some; the distance is a code yet.
+/// Reads a pixel, or a length and distance for copying some; the distance is still a code.
 #[inline(always)]
 fn read_symbol(
     bits: &mut Bits<'_, '_>,
@@ -280,7 +280,7 @@ fn read_symbol(
     Symbol::Pixel
 }
 
-/// A length or distance, with the bits that follow its symbol.
+/// Reads the bits after the symbol of a length or distance; returns its value.
 #[inline]
 fn extended(bits: &mut Bits<'_, '_>, symbol: u32) -> u32 {
     if symbol < 4 {
@@ -290,7 +290,7 @@ fn extended(bits: &mut Bits<'_, '_>, symbol: u32) -> u32 {
     ((2 + (symbol & 1)) << more) + bits.read(more) + 1
 }
 
-/// Copies pixels, if there are some to be copied, and room for them.
+/// Copies pixels, if there are some to copy, and room for them.
 fn copy(
     kept: &mut Option<(Vec<u32>, Cache)>,
     width: u32,
@@ -317,7 +317,7 @@ fn copy(
     Some(())
 }
 
-/// Recent colours, by their hash; empty without a cache.
+/// Recent colours by their hash; empty without a cache.
 struct Cache(Vec<u32>);
 
 impl Cache {

@@ -1,7 +1,7 @@
-//! Key frames of VP8, read to the end of each partition: RFC 6386, section 9 and 19.
+//! VP8 key frames, read to the end of each partition: RFC 6386, sections 9 and 19.
 //!
-//! Any bytes can be decoded. But encoders leave nothing over: the macroblocks use exactly the bytes of
-//! each partition.
+//! Any bytes can be decoded. But encoders leave no bytes over: the macroblocks use exactly the
+//! bytes of each partition.
 
 use std::ops::Range;
 
@@ -14,29 +14,30 @@ use crate::view::View;
 
 /// The header of a frame, before its first partition.
 const HEADER_BYTES: u64 = 10;
-/// The cost of a macroblock beyond its bytes: many may take none.
+/// The additional cost of a macroblock: many of them may take no bytes.
 const MACROBLOCK_BYTES: u64 = 8;
 
-/// The modes of 4×4 pixels that macroblocks of one mode count as, for those beside them.
+/// The modes of 4×4 pixels that a macroblock of one mode shows to its neighbours.
 const DC: u8 = 0;
 const TRUE_MOTION: u8 = 1;
 const VERTICAL: u8 = 2;
 const HORIZONTAL: u8 = 3;
-/// The tree of modes of 4×4 pixels: where each branch leads, below 0 the mode less one.
+/// The tree of modes of 4×4 pixels: the targets of each branch; a negative value is the complement
+/// of a mode.
 const MODE_TREE: [[i8; 2]; 9] =
     [[!0, 1], [!1, 2], [!2, 3], [4, 6], [!3, 5], [!5, !6], [!4, 7], [!7, 8], [!8, !9]];
 
-/// The parts of a frame's header that are necessary to read on.
+/// The parts of a frame's header that are necessary to continue.
 struct Header {
-    /// The tree of segments, if macroblocks name theirs.
+    /// The tree of segments, if macroblocks state their segment.
     segments: Option<[u8; 3]>,
-    /// How likely a macroblock has numbers, where each says so.
+    /// The probability that a macroblock has coefficients, if each states that.
     skip: Option<u8>,
     likelihoods: Box<Likelihoods>,
     partitions: usize,
 }
 
-/// A macroblock, once its modes were read.
+/// A macroblock whose modes have been read.
 #[derive(Clone, Copy, Default)]
 struct Macroblock {
     is_split: bool,
@@ -81,7 +82,7 @@ pub(super) fn read(view: &mut View<'_>, range: Range<u64>) -> Result<(), Fault> 
     Ok(())
 }
 
-/// The partitions of tokens, after the lengths of all but the last.
+/// Returns the token partitions, which follow the lengths of all but the last one.
 fn partitions(
     view: &mut View<'_>,
     range: Range<u64>,
@@ -108,7 +109,7 @@ fn partitions(
 
 impl Header {
     fn read(bools: &mut Bools<'_>) -> Header {
-        // Colours and clamping.
+        // Colour space and clamping.
         bools.number(2);
         let segments = bools.flag().then(|| segments(bools)).flatten();
         // The loop filter.
@@ -127,7 +128,7 @@ impl Header {
     }
 }
 
-/// The tree of segments, if macroblocks name theirs.
+/// Reads the tree of segments, if macroblocks state their segment.
 fn segments(bools: &mut Bools<'_>) -> Option<[u8; 3]> {
     let (has_map, has_data) = (bools.flag(), bools.flag());
     if has_data {
@@ -139,7 +140,7 @@ fn segments(bools: &mut Bools<'_>) -> Option<[u8; 3]> {
     has_map.then(|| [branch(), branch(), branch()])
 }
 
-/// A frame as it is read.
+/// The state of reading a frame.
 struct Frame {
     header: Header,
     row: Vec<Macroblock>,
@@ -148,8 +149,8 @@ struct Frame {
 }
 
 impl Frame {
-    /// Reads all rows, with the processor's instructions for shifting and counting bits: that halves
-    /// the time.
+    /// Reads all rows, if possible with the processor's instructions for shifting and counting
+    /// bits, which halves the time.
     fn rows(
         &mut self,
         view: &mut View<'_>,
@@ -159,7 +160,8 @@ impl Frame {
     ) -> Result<(), Fault> {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("lzcnt") {
-            // SAFETY: the processor has what the function is compiled for, as it was just asked.
+            // SAFETY: `is_x86_feature_detected!` has just found BMI2 and LZCNT, the features for
+            // which `rows_bmi` is compiled; it has no other requirements.
             return unsafe { self.rows_bmi(view, rows, modes, tokens) };
         }
         self.rows_anywhere(view, rows, modes, tokens)
@@ -222,7 +224,7 @@ impl Frame {
 }
 
 impl Header {
-    /// Reads the modes of a macroblock, those beside it being known.
+    /// Reads the modes of a macroblock, whose neighbours are known.
     #[inline(always)]
     fn modes(&self, bools: &mut Bools<'_>, above: &mut [u8], left: &mut [u8; 4]) -> Macroblock {
         if let Some([half, low, high]) = self.segments {

@@ -1,4 +1,4 @@
-//! WebP: a RIFF of a few chunks, each known.
+//! WebP: RIFF with a few known chunks.
 //!
 //! *WebP Container Specification*; RFC 9649.
 
@@ -18,14 +18,14 @@ use crate::view::{Extent, View};
 
 use picture::{begins_as_picture, read_picture};
 
-/// WebP. There is no checksum: the validator checks the chain of chunks, and that each picture,
-/// decoded, ends where its chunk does.
+/// WebP. It has no checksum: the validator checks the chain of chunks, and that each picture, when
+/// decoded, ends with its chunk.
 pub struct Webp;
 
 const WEBP: Kind = Kind::new("webp");
 const FIRST_CHUNK: u64 = 12;
 
-/// The error of a picture, and the place in the file where it shows.
+/// An error in a picture, and its place in the file.
 #[derive(Debug, Clone, Copy)]
 struct Fault {
     at: u64,
@@ -62,7 +62,7 @@ impl Format for Webp {
                     _ => Verdict::broken(view, WEBP, sure, at + 8, "not a chunk"),
                 };
             };
-            // Some forget the padding of the last chunk, or to count it.
+            // Some writers omit the padding of the last chunk, or do not count it.
             if chunk.end(at) > length {
                 return Verdict::broken(view, WEBP, sure, at + 8, "a chunk beyond the end");
             }
@@ -97,7 +97,7 @@ impl Format for Webp {
 }
 
 impl Rest for Webp {
-    /// As the header says: who mends has it decoded in the end.
+    /// Trusts the header: the mended file is decoded at the end.
     fn check(&self, view: &mut View<'_>) -> Option<u64> {
         let length = 8 + u64::from(view.u32_le(4)?);
         (length <= view.length()).then_some(length)

@@ -1,4 +1,4 @@
-//! The chunks of WebP that hold pictures, or parts of them.
+//! The chunks of WebP with pictures or parts of them.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use super::super::riff::{Chunk, HEADER_BYTES};
 use super::{Fault, lossless, lossy};
 use crate::view::View;
 
-/// The header of an animation's frame, before its chunks.
+/// The header of an animation frame, before its chunks.
 const FRAME_BYTES: u64 = 16;
 
-/// Whether the chunk at `at` begins as those of its name do.
+/// Whether the chunk at `at` begins as chunks of its name do.
 pub(super) fn begins_as_picture(view: &mut View<'_>, at: u64, chunk: &Chunk) -> bool {
     let data = at + HEADER_BYTES;
     match &chunk.name {
@@ -30,7 +30,7 @@ pub(super) fn begins_as_picture(view: &mut View<'_>, at: u64, chunk: &Chunk) -> 
 }
 
 /// Reads the chunk at `at` if it is a picture; returns whether it is. `canvas` is the size of all
-/// pictures, in pixels, according to a chunk.
+/// pictures in pixels, if a chunk states it.
 pub(super) fn read_picture(
     view: &mut View<'_>,
     at: u64,
@@ -51,13 +51,13 @@ pub(super) fn read_picture(
     }
 }
 
-/// A width and a height, each of three bytes and less one.
+/// Reads a width and a height, each of three bytes and reduced by one.
 fn size(view: &mut View<'_>, at: u64) -> Result<(u32, u32), Fault> {
     let [a, b, c, d, e, f] = view.array::<6>(at).ok_or(Fault::new(at, "truncated"))?;
     Ok((u32::from_le_bytes([a, b, c, 0]) + 1, u32::from_le_bytes([d, e, f, 0]) + 1))
 }
 
-/// Reads how opaque the pixels of a picture are.
+/// Reads the alpha channel of a picture.
 fn alpha(view: &mut View<'_>, data: Range<u64>, (width, height): (u32, u32)) -> Result<(), Fault> {
     let start = data.start;
     let head = view.byte(start).ok_or(Fault::new(start, "truncated"))?;
@@ -71,7 +71,7 @@ fn alpha(view: &mut View<'_>, data: Range<u64>, (width, height): (u32, u32)) -> 
     }
 }
 
-/// Reads a frame of an animation.
+/// Reads an animation frame.
 fn frame(view: &mut View<'_>, data: Range<u64>) -> Result<bool, Fault> {
     let mut canvas = size(view, data.start + 6)?;
     let mut at = data.start + FRAME_BYTES;

@@ -1,23 +1,23 @@
-//! Prefix codes of lossless WebP, and the bits that they are read from: RFC 9649, section 3.7.
+//! Prefix codes of lossless WebP, and the bits from which they are read: RFC 9649, section 3.7.
 
 use super::Fault;
 use crate::view::View;
 
 const BUFFER_BYTES: usize = 16 << 10;
-/// Bytes that old encoders leave at the end, at most; of them all were zero.
+/// The most bytes that old encoders leave at the end; all that were seen are zero.
 const END_BYTES: u64 = 4;
 /// The longest code.
 const LENGTH_MAX: usize = 15;
-/// Codes of up to this many bits are looked up.
+/// Codes of up to this many bits are decoded by table lookup.
 const LOOK_BITS: usize = 8;
-/// The order in which lengths of the code for lengths are stored.
+/// The order of code lengths in the stream.
 const LENGTHS_ORDER: [usize; 19] =
     [17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Bits of some bytes of a file, the lowest of each byte first; after them it reads zeros.
+/// Reads bits of a range of a file, the lowest of each byte first; after the end it reads zeros.
 pub(super) struct Bits<'v, 's> {
     pub(super) view: &'v mut View<'s>,
-    /// The place in the file of the bytes after the buffer.
+    /// The offset in the file of the bytes after the buffer.
     next: u64,
     end: u64,
     buffer: Vec<u8>,
@@ -27,12 +27,12 @@ pub(super) struct Bits<'v, 's> {
 }
 
 impl<'v, 's> Bits<'v, 's> {
-    /// The bits of the bytes from `start` to `end`.
+    /// Reads bits of the bytes from `start` to `end`.
     pub(super) fn new(view: &'v mut View<'s>, start: u64, end: u64) -> Self {
         Bits { view, next: start, end, buffer: Vec::new(), at: 0, value: 0, count: 0 }
     }
 
-    /// Brings at least 56 bits to hand.
+    /// Fills the buffer to at least 56 bits.
     #[inline(always)]
     fn refill(&mut self) {
         if let Some(next) = self.buffer.get(self.at..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -69,7 +69,7 @@ impl<'v, 's> Bits<'v, 's> {
         }
     }
 
-    /// The next `count` bits as a number, up to 24.
+    /// Reads a number of `count` bits, up to 24.
     #[inline]
     pub(super) fn read(&mut self, count: u32) -> u32 {
         if self.count < count {
@@ -86,24 +86,24 @@ impl<'v, 's> Bits<'v, 's> {
         self.count -= count;
     }
 
-    /// Where in the file the byte of the last bit ends; beyond the end where there was none.
+    /// Returns the end of the byte with the last bit in the file; beyond the end after an overrun.
     pub(super) fn place(&self) -> u64 {
         self.next - self.buffer.len() as u64 + self.at as u64 - u64::from(self.count / 8)
     }
 
-    /// Whether bits were read that are not there.
+    /// Whether bits beyond the last one were read.
     pub(super) fn is_overrun(&self) -> bool {
         self.place() > self.end
     }
 
-    /// Whether the bits end with the last byte, or nearly, and the rest is zero.
+    /// Whether the bits end in about the last byte, and the rest is zero.
     pub(super) fn is_used_up(&mut self) -> bool {
         let Some(bytes) = self.end.checked_sub(self.place()) else { return false };
         let rest = self.count % 8;
         bytes <= END_BYTES && self.read(rest) == 0 && (0..bytes).all(|_| self.read(8) == 0)
     }
 
-    /// The error at this place.
+    /// Makes an error at this place.
     pub(super) fn fault(&self, reason: &'static str) -> Fault {
         Fault::new(self.place(), reason)
     }
@@ -111,13 +111,13 @@ impl<'v, 's> Bits<'v, 's> {
 
 /// A prefix code.
 pub(super) struct Code {
-    /// By the next bits: the symbol, and in the lower four bits its length; 0 for longer codes.
+    /// By the next bits: the symbol, and its length in the lower four bits; 0 for longer codes.
     look: Box<[u16]>,
     /// The number of bits that index `look`.
     look_bits: u32,
     /// The number of codes of each length.
     counts: [u16; LENGTH_MAX + 1],
-    /// By length, then in order.
+    /// Sorted by length, then by value.
     symbols: Box<[u16]>,
 }
 
@@ -143,7 +143,7 @@ impl Code {
         Code::new(&lengths).ok_or_else(|| bits.fault("no prefix code"))
     }
 
-    /// Reads the lengths of another code.
+    /// Reads the code lengths of another code.
     fn read_lengths(&self, bits: &mut Bits<'_, '_>, lengths: &mut [u8]) -> Result<(), Fault> {
         let mut symbols_max = lengths.len();
         if bits.read(1) == 1 {
@@ -174,7 +174,7 @@ impl Code {
         Ok(())
     }
 
-    /// The code with these lengths of its symbols; `None` if no symbol has a code.
+    /// Makes the code with these lengths of symbols; `None` if no symbol has a code.
     fn new(lengths: &[u8]) -> Option<Code> {
         let mut counts = [0u16; LENGTH_MAX + 1];
         lengths.iter().for_each(|length| counts[usize::from(*length)] += 1);
@@ -215,7 +215,7 @@ impl Code {
         Some(Code { look, look_bits: look_bits as u32, counts, symbols })
     }
 
-    /// The next symbol.
+    /// Reads a symbol.
     #[inline(always)]
     pub(super) fn symbol(&self, bits: &mut Bits<'_, '_>) -> u32 {
         if bits.count < LENGTH_MAX as u32 {
@@ -247,7 +247,7 @@ impl Code {
         0
     }
 
-    /// Whether it has but one symbol, for which it takes no bits.
+    /// Whether it has only one symbol, which takes no bits.
     pub(super) fn is_silent(&self) -> bool {
         self.look_bits == 0
     }

@@ -1,6 +1,6 @@
-//! Numbers that VP8 begins with: RFC 6386, sections 11.5, 13.4 and 13.5.
+//! Default values of VP8: RFC 6386, sections 11.5, 13.4 and 13.5.
 
-/// How likely the branches of a token are: by kind of block, band, and context, eleven each.
+/// The probabilities of a token's branches: by kind of block, band, and context, eleven each.
 pub(super) static COEFFICIENTS: [u8; 1056] = [
     128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
     128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 253, 136, 254, 255, 228,
@@ -59,7 +59,7 @@ pub(super) static COEFFICIENTS: [u8; 1056] = [
     128, 128, 128, 128, 128, 238, 1, 255, 128, 128, 128, 128, 128, 128, 128, 128,
 ];
 
-/// How likely it is that a frame keeps each of them: of 256.
+/// The probability, of 256, that a frame keeps each of them.
 pub(super) static UPDATES: [u8; 1056] = [
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 176, 246, 255, 255, 255,
@@ -119,7 +119,8 @@ pub(super) static UPDATES: [u8; 1056] = [
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
 ];
 
-/// How likely the branches of a mode of 4×4 pixels are: by the mode above, and the mode to the left.
+/// The probabilities of the branches of 4×4 pixels' modes: by the mode above and the mode to the
+/// left.
 pub(super) static BLOCK_MODES: [u8; 900] = [
     231, 120, 48, 89, 115, 113, 120, 152, 112, 152, 179, 64, 126, 170, 118, 46, 70, 95, 175, 69,
     143, 80, 85, 82, 72, 155, 103, 56, 58, 10, 171, 218, 189, 17, 13, 152, 144, 71, 10, 38, 171,

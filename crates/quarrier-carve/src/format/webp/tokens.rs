@@ -6,13 +6,14 @@ use super::tables::{COEFFICIENTS, UPDATES};
 /// Probabilities of one context, padded for quick indexing.
 type Branches = [u8; 16];
 
-/// How likely the branches of tokens are: by kind of block, place of the number, and context.
+/// The probabilities of tokens' branches: by kind of block, position of the coefficient, and
+/// context.
 pub(super) struct Likelihoods([[[Branches; 3]; 17]; 4]);
 
-/// Which band each of the 16 numbers is of; one more, which is never read.
+/// The band of each of the 16 coefficients; one more, which is never read.
 const BANDS: [usize; 17] = [0, 1, 2, 3, 6, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7, 0];
 
-/// Further bits of the largest numbers.
+/// Additional bits of the largest values.
 const LARGE: [&[u8]; 4] = [
     &[173, 148, 140],
     &[176, 155, 140, 135],
@@ -25,7 +26,7 @@ const DC: usize = 1;
 const CHROMA: usize = 2;
 const LUMA: usize = 3;
 
-/// Whether the blocks next to a macroblock's edge had any numbers: 4 of luma, 2 and 2 of chroma,
+/// Whether the blocks at a macroblock's edge had any coefficients: 4 of luma, 2 and 2 of chroma,
 /// and that of DC.
 pub(super) type Edge = [u8; 9];
 
@@ -50,7 +51,7 @@ impl Likelihoods {
         all
     }
 
-    /// Reads the numbers of a macroblock.
+    /// Reads the coefficients of a macroblock.
     #[inline(always)]
     pub(super) fn macroblock(
         &self,
@@ -78,10 +79,10 @@ impl Likelihoods {
         }
     }
 
-    /// Reads the numbers of a block from `first`; 1 if there were any, 0 if not.
+    /// Reads the coefficients of a block from `first` on; returns 1 if there are any, else 0.
     #[inline(always)]
     fn block(&self, outer: &mut Bools<'_>, kind: usize, first: usize, context: u8) -> u8 {
-        // A copy of one's own stays in registers.
+        // A local copy stays in registers.
         let mut bools = *outer;
         let some = self.numbers(&mut bools, kind, first, context);
         *outer = bools;
@@ -118,7 +119,7 @@ impl Likelihoods {
     }
 }
 
-/// Reads what follows of a number above 1.
+/// Reads the rest of a value above 1.
 #[inline(always)]
 fn large(bools: &mut Bools<'_>, branches: &Branches) {
     if !bools.read(branches[3]) {

@@ -1,18 +1,19 @@
-//! XML, from its declaration to after the root's end.
+//! XML, from its declaration to the end of the root.
 //!
-//! *Extensible Markup Language (XML) 1.0*, as far as elements go.
+//! *Extensible Markup Language (XML) 1.0*, as far as elements are concerned.
 
 use super::markup::{Tag, tag};
 use super::text::{after_space, may_begin, no_text};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Has few marks of its own. Verified: nothing but text, all elements closed in order.
+/// XML. It has few marks of its own. The validator checks that it is text, and that all elements
+/// are closed in order.
 pub struct Xml;
 
 const XML: Kind = Kind::new("xml");
 const PLIST: Kind = Kind { name: "plist", extension: "plist" };
-/// Bytes of the names of all elements that are open.
+/// The most bytes of the names of all open elements.
 const NAMES_BYTES_MAX: usize = 1 << 20;
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
@@ -47,13 +48,14 @@ impl Format for Xml {
     }
 }
 
-/// The length of the file whose declaration is at `at`; `kind` is the type according to its root.
+/// Returns the length of the file whose declaration is at `at`; sets `kind` to the type of its
+/// root.
 fn read(
     view: &mut View<'_>,
     mut at: u64,
     kind: &mut Option<Kind>,
 ) -> Result<u64, (u64, &'static str)> {
-    // Names of open elements, one after the other, and where each begins.
+    // The names of open elements, one after the other, and the start of each.
     let mut names: Vec<u8> = Vec::new();
     let mut starts: Vec<u32> = Vec::new();
     loop {
@@ -98,7 +100,7 @@ fn read(
     }
 }
 
-/// The type of a root's name. Pictures and pages are formats of their own.
+/// Returns the type by the root's name. Pictures and pages are separate formats.
 fn kind_of(root: &[u8]) -> Option<Kind> {
     match root {
         b"plist" => Some(PLIST),
@@ -107,7 +109,7 @@ fn kind_of(root: &[u8]) -> Option<Kind> {
     }
 }
 
-/// The end of the file, `at` being after its root: white space and comments may follow.
+/// Returns the end of the file, whose root ends at `at`: white space and comments may follow.
 fn behind_root(view: &mut View<'_>, at: u64) -> u64 {
     let mut at = after_space(view, at);
     while view.is_at(at, b"<!--") || (view.is_at(at, b"<?") && !view.is_at(at, b"<?xml ")) {

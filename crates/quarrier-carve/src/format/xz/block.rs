@@ -1,4 +1,4 @@
-//! Blocks of a stream, unpacked.
+//! Decompresses the blocks of a stream.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -25,10 +25,10 @@ struct Header {
     properties: Vec<u8>,
 }
 
-/// Unpacks the block at `at`, whose check is of the type `check`. `place` gets the progress.
+/// Decompresses the block at `at`, whose check has the type `check`. `place` gets the progress.
 ///
 /// # Errors
-/// If it is wrong, or cannot be read here.
+/// It is invalid, or cannot be read here.
 pub(super) fn read(
     view: &mut View<'_>,
     at: u64,
@@ -62,7 +62,7 @@ pub(super) fn read(
     ending(view, data.end, running, check)
 }
 
-/// Reads the bytes after the packed data: up to four zeros, and the check.
+/// Reads the bytes after the compressed data: up to four zeros, and the check.
 fn ending(view: &mut View<'_>, at: u64, running: Check, check: u8) -> Result<(), Failed> {
     let filling = at.next_multiple_of(4) - at;
     let zeros = view.take(at, filling as usize);
@@ -114,7 +114,7 @@ fn header(view: &mut View<'_>, at: u64) -> Result<Header, Failed> {
     }
 }
 
-/// Takes a number off the front: seven bits a byte, the lowest first.
+/// Reads a number: seven bits per byte, the lowest first.
 fn number(fields: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..63).step_by(7) {

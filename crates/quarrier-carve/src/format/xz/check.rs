@@ -1,22 +1,22 @@
-//! The checks that the blocks of a stream end with.
+//! The checks at the end of blocks.
 
 use crc_fast::{CrcAlgorithm, Digest};
 use sha2::{Digest as _, Sha256};
 
 use crate::crc32::Crc32;
 
-/// The check of a block, over the unpacked bytes so far.
+/// The check of a block over its uncompressed bytes so far.
 pub(super) enum Check {
     None,
     Crc32(Crc32),
     Crc64(Digest),
     Sha256(Sha256),
-    /// A type that no program has yet: its length is known, and nothing else.
+    /// A type that no program uses yet: only its length is known.
     Unknown,
 }
 
 impl Check {
-    /// That of the type that a stream's header names.
+    /// Makes the check of the type in a stream's header.
     pub(super) fn of_type(number: u8) -> Check {
         match number {
             0 => Check::None,

@@ -4,19 +4,19 @@ use super::HEADER_BYTES;
 use crate::crc32;
 use crate::view::View;
 
-/// Blocks of a stream at most; xz makes one for some MiB.
+/// The most blocks of a stream; xz makes one for several MiB.
 const BLOCKS_MAX: u64 = 1 << 20;
 
-/// A block as the index has it.
+/// A block in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Header, packed data and check, without what fills them up to four bytes.
+    /// The size of header, compressed data and check, without padding to four bytes.
     pub(super) bytes: u64,
     pub(super) unpacked: u64,
 }
 
-/// The blocks of the stream that begins at `start`, if the footer whose last four bytes are at `place`
-/// ends it: its index lists the blocks there.
+/// Returns the blocks of the stream that begins at `start`, if the footer that ends with the four
+/// bytes at `place` ends it: the blocks are where its index lists them.
 pub(super) fn read(view: &mut View<'_>, start: u64, place: u64) -> Option<Vec<Record>> {
     let footer = place.checked_sub(8)?;
     let told = view.u32_le(footer)?;
@@ -50,14 +50,14 @@ pub(super) fn read(view: &mut View<'_>, start: u64, place: u64) -> Option<Vec<Re
     (block == index && at <= footer - 4 && footer - 4 - at < 4 && is_filled).then_some(records)
 }
 
-/// Whether a block's header stands at `at`.
+/// Whether there is a block header at `at`.
 fn is_block(view: &mut View<'_>, at: u64) -> bool {
     let Some(size) = view.byte(at).filter(|size| *size > 0) else { return false };
     let end = at + u64::from(size) * 4;
     view.u32_le(end).is_some_and(|told| crc32::of_range(view, at..end) == Some(told))
 }
 
-/// The number at `at`: seven bits a byte, the lowest first.
+/// Reads the number at `at`: seven bits per byte, the lowest first.
 fn number(view: &mut View<'_>, at: &mut u64) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..63).step_by(7) {

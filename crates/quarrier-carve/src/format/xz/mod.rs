@@ -1,8 +1,8 @@
-//! xz: blocks, an index of them, and a footer that says how long the index is.
+//! xz: blocks, an index of them, and a footer with the length of the index.
 //!
 //! Lasse Collin, *The .xz File Format*, 1.2.1. Headers, index and footer have checksums, and the
-//! index says how long each block is. Only where all of that fits are the blocks unpacked: LZMA gives
-//! some 100 MB/s.
+//! index states the length of each block. The blocks are decompressed only if all of that is
+//! consistent: LZMA yields some 100 MB/s.
 
 mod block;
 mod check;
@@ -16,20 +16,20 @@ use crate::unpack::Failed;
 use crate::view::View;
 use index::Record;
 
-/// xz. Unpacked, which verifies the check of every block where it has one.
+/// xz. The validator decompresses the file, which verifies the check of every block that has one.
 pub struct Xz;
 
 const XZ: Kind = Kind::new("xz");
 const HEADER_BYTES: u64 = 12;
-/// As far as a footer is looked for, in bytes.
+/// How far to look for a footer, in bytes.
 const SEARCH_BYTES_MAX: u64 = 256 << 20;
-/// The bytes searched at once.
+/// Bytes per step of the search.
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// A stream with a known end.
 struct Stream {
     end: u64,
-    /// The unread part; empty for none.
+    /// The part that was not read, or empty.
     not_read: &'static str,
 }
 
@@ -50,7 +50,7 @@ impl Format for Xz {
             Ok(stream) => stream,
             Err((at, reason)) => return Verdict::broken(view, XZ, HEADER_BYTES, at, reason),
         };
-        // A further stream that follows belongs to the file.
+        // A stream that follows directly belongs to the file.
         while header(view, end).is_some() {
             let Ok(next) = stream(view, end) else { break };
             end = next.end;
@@ -60,7 +60,7 @@ impl Format for Xz {
     }
 }
 
-/// The flags of the stream whose header is at `at`, if there is one.
+/// Returns the flags of the stream whose header is at `at`, if there is one.
 fn header(view: &mut View<'_>, at: u64) -> Option<[u8; 2]> {
     let bytes = view.array::<{ HEADER_BYTES as usize }>(at)?;
     let is_header = bytes[..7] == *b"\xFD7zXZ\0\0"
@@ -69,7 +69,7 @@ fn header(view: &mut View<'_>, at: u64) -> Option<[u8; 2]> {
     is_header.then_some([bytes[6], bytes[7]])
 }
 
-/// The stream that begins at `start`, or where it breaks and why.
+/// Reads the stream that begins at `start`, or returns the place where it breaks, and why.
 fn stream(view: &mut View<'_>, start: u64) -> Result<Stream, (u64, &'static str)> {
     let no_footer = |view: &View<'_>| (view.length(), "no footer fits");
     let Some([_, check]) = header(view, start) else { return Err((start, "header")) };
@@ -88,7 +88,7 @@ fn stream(view: &mut View<'_>, start: u64) -> Result<Stream, (u64, &'static str)
     Ok(Stream { end, not_read })
 }
 
-/// Where the stream that begins at `start` ends, and its blocks.
+/// Returns the end of the stream that begins at `start`, and its blocks.
 fn framed(view: &mut View<'_>, start: u64) -> Option<(u64, Vec<Record>)> {
     let [zero, check] = header(view, start)?;
     let footer = [zero, check, b'Y', b'Z'];
@@ -104,7 +104,7 @@ fn framed(view: &mut View<'_>, start: u64) -> Option<(u64, Vec<Record>)> {
                 return Some((place + 4, records));
             }
         }
-        // A mark across the border of a piece is found in the next one.
+        // The next step finds a footer across the border of two steps.
         at += (most as u64).saturating_sub(3).max(1);
     }
     None

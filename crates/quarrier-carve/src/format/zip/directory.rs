@@ -1,4 +1,4 @@
-//! The central directory, and what ends the archive.
+//! The central directory, and the end record.
 
 use super::local::wide_sizes;
 use crate::view::View;
@@ -16,11 +16,11 @@ pub(super) struct Entry {
     pub(super) crc: u32,
     pub(super) packed: u64,
     pub(super) unpacked: u64,
-    /// Where its local header stands in the file.
+    /// The offset of its local header in the file.
     pub(super) offset: u64,
     pub(super) name_at: u64,
     pub(super) name_bytes: u16,
-    /// Where the next entry begins.
+    /// The start of the next entry.
     pub(super) end: u64,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct End {
     pub(super) entries: u64,
     /// The length of the directory in bytes.
     pub(super) size: u64,
-    /// Where the directory begins in the file.
+    /// The offset of the directory in the file.
     pub(super) offset: u64,
     /// The end of the archive: after its comment.
     pub(super) end: u64,

@@ -1,4 +1,4 @@
-//! The type of an archive (docx, jar, …), detected by its entries.
+//! Detects the type of an archive (docx, jar, …) by its entries.
 
 use crate::format::Kind;
 use crate::view::View;
@@ -16,7 +16,7 @@ const APK: Kind = Kind::new("apk");
 
 pub(super) static KINDS: [Kind; 10] = [ZIP, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, JAR, APK];
 
-/// The type that the member `mimetype` of an archive names.
+/// Types by the contents of the member `mimetype`.
 const BY_MIMETYPE: [(&[u8], Kind); 4] = [
     (b"application/vnd.oasis.opendocument.text", ODT),
     (b"application/vnd.oasis.opendocument.spreadsheet", ODS),
@@ -24,7 +24,7 @@ const BY_MIMETYPE: [(&[u8], Kind); 4] = [
     (b"application/epub+zip", EPUB),
 ];
 
-/// Marks of a type, collected from the names of the members seen so far.
+/// Marks of types in the names of the members so far.
 #[derive(Debug, Default)]
 pub(super) struct MemberNameInfo {
     by_mimetype: Option<Kind>,
@@ -35,7 +35,7 @@ pub(super) struct MemberNameInfo {
 }
 
 impl MemberNameInfo {
-    /// Looks at a member: its name stands at `name_at`, its data at `data_at`.
+    /// Examines a member, whose name is at `name_at` and whose data are at `data_at`.
     pub(super) fn see(&mut self, view: &mut View<'_>, name_at: u64, name_bytes: u16, data_at: u64) {
         let Some(name) = view.take(name_at, name_bytes.into()) else { return };
         match name {

@@ -9,24 +9,24 @@ use crate::view::View;
 /// A member of an archive.
 #[derive(Debug)]
 pub(crate) struct Listed<'n> {
-    /// As the directory has it.
+    /// Its name in the directory.
     pub(crate) name: &'n [u8],
-    /// The place of its packed bytes in the file.
+    /// The range of its compressed bytes in the file.
     pub(crate) data: Range<u64>,
     pub(crate) packing: Packing,
 }
 
-/// How a member is packed.
+/// The compression of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
     Stored,
     Deflated,
-    /// In a way that is not read here, or encrypted.
+    /// A method that is not supported here, or encrypted.
     Other,
 }
 
-/// Calls `take` with each member of the archive that `view` shows, in the order of its directory,
-/// until that says to stop.
+/// Calls `take` with each member of the archive in `view`, in the order of its directory, until
+/// `take` stops it.
 pub(crate) fn members(
     view: &mut View<'_>,
     take: &mut dyn FnMut(&mut View<'_>, &Listed<'_>) -> bool,
@@ -53,7 +53,7 @@ pub(crate) fn members(
     }
 }
 
-/// Where the directory begins in the archive that ends where `view` does.
+/// Returns the start of the directory in the archive that ends with `view`.
 fn directory_at(view: &mut View<'_>) -> Option<u64> {
     let length = view.length();
     let mut at = length.checked_sub(super::directory::END_BYTES)?;

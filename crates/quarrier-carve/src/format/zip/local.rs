@@ -4,7 +4,7 @@ use crate::view::View;
 
 /// Flags of a member.
 pub(super) const ENCRYPTED: u16 = 1;
-/// Sizes and checksum follow the member.
+/// Sizes and checksum follow the member's data.
 pub(super) const DESCRIBED_BEHIND: u16 = 8;
 
 pub(super) const STORED: u16 = 0;
@@ -13,7 +13,7 @@ pub(super) const DEFLATED: u16 = 8;
 /// The fixed part of a local header, in bytes.
 pub(super) const HEADER_BYTES: u64 = 30;
 
-/// A name longer than this is not believed.
+/// The longest plausible name.
 const NAME_BYTES_MAX: u16 = 4096;
 
 /// The contents of a local header.
@@ -25,12 +25,12 @@ pub(super) struct Local {
     pub(super) packed: u64,
     pub(super) unpacked: u64,
     pub(super) name_bytes: u16,
-    /// Where the data begin in the file.
+    /// The offset of the data in the file.
     pub(super) data_at: u64,
 }
 
 impl Local {
-    /// Reads the header at `at`, if one that can be believed stands there.
+    /// Reads the header at `at`, if there is a plausible one.
     pub(super) fn read(view: &mut View<'_>, at: u64) -> Option<Local> {
         let header = view.array::<{ HEADER_BYTES as usize }>(at)?;
         let u16_at = |place: usize| u16::from_le_bytes([header[place], header[place + 1]]);
@@ -66,7 +66,7 @@ impl Local {
         Some(local)
     }
 
-    /// Whether only the descriptor after the member has its length.
+    /// Whether only the descriptor after the member states its length.
     pub(super) fn is_open(&self) -> bool {
         self.flags & DESCRIBED_BEHIND != 0 && self.packed == 0
     }
@@ -77,12 +77,13 @@ impl Local {
     }
 }
 
-/// Methods that were ever given out.
+/// Whether this method was ever assigned.
 fn is_method(method: u16) -> bool {
     matches!(method, 0..=10 | 12 | 14 | 16 | 18..=20 | 93..=99)
 }
 
-/// The sizes in the extra field for archives beyond 4 GiB, in place of those that do not fit.
+/// Returns the sizes from the extra field for archives beyond 4 GiB, in place of those that do not
+/// fit.
 pub(super) fn wide_sizes(extra: &[u8], unpacked: u64, packed: u64) -> Option<(u64, u64)> {
     let mut values = extra_field(extra, 1)?.chunks_exact(8);
     let mut wide = |narrow: u64| match narrow {
@@ -94,7 +95,7 @@ pub(super) fn wide_sizes(extra: &[u8], unpacked: u64, packed: u64) -> Option<(u6
     Some((wide(unpacked)?, wide(packed)?))
 }
 
-/// The content of the extra field with this number.
+/// Returns the content of the extra field with this number.
 pub(super) fn extra_field(mut extra: &[u8], wanted: u16) -> Option<&[u8]> {
     while let [id_0, id_1, length_0, length_1, rest @ ..] = extra {
         let length = usize::from(u16::from_le_bytes([*length_0, *length_1]));

@@ -1,4 +1,4 @@
-//! Members: read to their end, and verified.
+//! Reads members to their end and verifies them.
 
 use super::local::{DEFLATED, DESCRIBED_BEHIND, ENCRYPTED, Local, STORED};
 use crate::crc32::Crc32;
@@ -8,30 +8,30 @@ use crate::view::View;
 
 /// The reason for a member that would take too long.
 const TOO_LONG: &str = "members that unpack to a hundred times their size were not read";
-/// A member that unpacks to more than this many bytes, and [`RATIO_MAX`] times its packed size, is not
-/// read: its lengths are trusted.
+/// A member with more uncompressed bytes than this, and more than [`RATIO_MAX`] times its
+/// compressed size, is not read: its lengths are trusted.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 const RATIO_MAX: u64 = 100;
-/// Deflate does not pack better.
+/// Deflate does not compress better.
 const DEFLATE_RATIO_MAX: u64 = 1032;
-/// As far as the end of a member is looked for that cannot be read.
+/// How far to look for the end of a member that cannot be read.
 const SEARCH_BYTES_MAX: u64 = 64 << 20;
 
-/// A member as it was found.
+/// A member that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Member {
-    /// Where its header begins in the file.
+    /// The offset of its header in the file.
     pub(super) at: u64,
-    /// Where the next one begins.
+    /// The start of the next member.
     pub(super) end: u64,
     pub(super) crc: u32,
     pub(super) packed: u64,
     pub(super) unpacked: u64,
-    /// The unread part, or `None` if its checksum was verified.
+    /// The part that was not read, or `None` if its checksum was verified.
     pub(super) not_read: Option<&'static str>,
 }
 
-/// Where a member breaks, and why.
+/// The place where a member breaks, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) at: u64,
@@ -85,7 +85,7 @@ pub(super) fn read(
     }
 }
 
-/// Why a member is not read, if it is not.
+/// Returns why a member is not read.
 fn why_not(local: &Local) -> &'static str {
     match local.flags & ENCRYPTED != 0 {
         true => NOT_DECRYPTED,
@@ -94,7 +94,7 @@ fn why_not(local: &Local) -> &'static str {
     }
 }
 
-/// A member whose bytes are skipped.
+/// Skips the bytes of a member.
 fn skipped(
     view: &mut View<'_>,
     local: &Local,
@@ -148,7 +148,7 @@ fn inflated(
     Ok(Member { end: at, crc: crc.value(), packed, unpacked, not_read: None, ..member })
 }
 
-/// A member that only its descriptor ends, and that cannot be read for its end.
+/// Finds the end of a member that only its descriptor marks, and that cannot be read.
 fn searched(view: &mut View<'_>, local: &Local, member: Member) -> Result<Member, Wrong> {
     let from = member.end;
     let until = view.length().min(from.saturating_add(SEARCH_BYTES_MAX));
@@ -179,7 +179,7 @@ fn searched(view: &mut View<'_>, local: &Local, member: Member) -> Result<Member
     wrong(at.min(view.length()), "a member without an end")
 }
 
-/// The member with the descriptor after it: with or without a signature, sizes of 4 or 8 bytes.
+/// Reads the descriptor after a member: with or without a signature, with sizes of 4 or 8 bytes.
 fn behind_descriptor(view: &mut View<'_>, member: Member) -> Result<Member, Wrong> {
     let at = member.end;
     let signed = view.is_at(at, b"PK\x07\x08");

@@ -1,8 +1,8 @@
 //! Zip archives, and the documents and programs that are zip archives.
 //!
 //! PKWARE, *APPNOTE.TXT – .ZIP File Format Specification*, 6.3.10. Members follow one another, each
-//! after a local header; then the central directory names each with its place, and the end record has
-//! the place of the directory.
+//! after a local header. The central directory lists each of them with its place, and the end
+//! record has the place of the directory.
 
 mod directory;
 mod kinds;
@@ -24,16 +24,16 @@ pub(crate) use listing::{Packing, members};
 use local::{HEADER_BYTES, Local};
 use member::Member;
 
-/// More members than this are not followed; 24 MiB of memory.
+/// The most members to follow: 24 MiB of memory.
 const MEMBERS_MAX: usize = 1 << 20;
-/// As far as a header is looked for before a candidate, in bytes.
+/// How far before a candidate to look for a header, in bytes.
 const BEFORE_BYTES: u64 = 32 << 10;
-/// The cost of that in bytes of fuel: much less than to decode as many.
+/// The cost of that in bytes of fuel: much less than that of decoding as many bytes.
 const BEFORE_FUEL: u64 = BEFORE_BYTES / 8;
 
-/// Zip and its kin. Every member is read and its checksum verified if it is stored or deflated
-/// and not encrypted; with others the archive was not read in part. The directory must say what the
-/// members do.
+/// Zip and formats based on it. Every member that is stored or deflated and not encrypted is read,
+/// and its checksum verified; with other members the verdict says that they were not read. The
+/// directory must agree with the members.
 pub struct Zip;
 
 impl Format for Zip {
@@ -86,14 +86,14 @@ impl Format for Zip {
 /// The members found from the first one on.
 #[derive(Default)]
 struct Walk {
-    /// Place, end and checksum, in order.
+    /// The place, end and checksum of each, in order.
     members: Vec<(u64, u64, u32)>,
     names: MemberNameInfo,
-    /// Everything before this byte was verified.
+    /// All bytes before this one were verified.
     sure: u64,
-    /// Where the members end.
+    /// The end of the members.
     at: u64,
-    /// What the validator could not read of the first member that it could not read whole.
+    /// For the first member that could not be read completely: what was not read.
     not_read: Option<&'static str>,
     wrong: Option<member::Wrong>,
 }
@@ -172,14 +172,14 @@ impl Walk {
     }
 }
 
-/// Where the block of signatures ends that Android's packages have before their directory.
+/// Returns the end of the signing block that Android packages have before their directory.
 fn behind_signing_block(view: &mut View<'_>, at: u64) -> Option<u64> {
     let bytes = view.u64_le(at)?;
     let end = at.checked_add(8)?.checked_add(bytes)?;
     view.is_at(end.checked_sub(16)?, b"APK Sig Block 42").then_some(end)
 }
 
-/// Whether a member ends where the candidate begins: then it is in the middle of an archive.
+/// Whether a member ends where the candidate begins, which is then in the middle of an archive.
 fn is_behind_a_member(view: &View<'_>) -> bool {
     let Some(offset) = view.offset_of(0) else { return false };
     let from = offset.saturating_sub(BEFORE_BYTES);

@@ -1,7 +1,7 @@
 //! Zstandard: frames of blocks, each with its length.
 //!
-//! RFC 8878. The chain of blocks says where a frame ends; then it is unpacked, which verifies its
-//! checksum.
+//! RFC 8878. The chain of blocks shows the end of a frame; then the frame is decompressed, which
+//! verifies its checksum.
 
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
@@ -9,31 +9,31 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::unpack::Failed;
 use crate::view::View;
 
-/// Zstandard. Frames are unpacked, and their checksum verified where they have one; those that need
-/// a dictionary or much memory, or give very much, are not read.
+/// Zstandard. Frames are decompressed, and their checksum is verified if they have one. Frames that
+/// need a dictionary or much memory, or that yield very much, are not read.
 pub struct Zst;
 
 const ZST: Kind = Kind::new("zst");
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
-/// Frames that need more memory are not unpacked. 8 MiB is what every program must support.
+/// Frames that need more memory are not decompressed. Every program must support 8 MiB.
 const WINDOW_LOG_MAX: u32 = 23;
 const OUTPUT_BYTES: usize = 128 << 10;
-/// A frame that unpacks to more than this many bytes, and [`RATIO_MAX`] times its packed size, is not
-/// unpacked further.
+/// Decompression of a frame ends after this many bytes, if that is more than [`RATIO_MAX`] times
+/// its compressed size.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 const RATIO_MAX: u64 = 100;
-/// The unread part, and why.
+/// The part that was not read, and why.
 const WITH_DICTIONARY: &str = "data packed with a dictionary were not read";
 const TOO_WIDE: &str = "data that take more than 8 MiB to unpack were not read";
 const TOO_LONG: &str = "data that unpack to a hundred times their size were not read";
 const WRONG: Failed = Failed::Wrong("packed data");
 /// The cost of a decompressor in bytes of fuel.
 const SETUP_FUEL: u64 = 8 << 10;
-/// Bytes that are unpacked for a byte of fuel.
+/// Decompressed bytes per byte of fuel.
 const OUTPUT_PER_FUEL: u64 = 8;
 
-/// A frame as its header and its blocks have it.
+/// A frame by its header and its blocks.
 struct Frame {
     end: u64,
     is_readable: bool,
@@ -51,7 +51,7 @@ impl Format for Zst {
     fn validate(&self, view: &mut View<'_>) -> Verdict {
         let first = match frame(view, 0) {
             Ok(frame) => frame,
-            // Random bytes begin like a block, too.
+            // Random bytes may look like the start of a block, too.
             Err((at, _)) if at < 1024 && !view.is_starved() => return Verdict::Not,
             Err((at, reason)) => return Verdict::broken(view, ZST, 0, at, reason),
         };
@@ -61,7 +61,7 @@ impl Format for Zst {
             Err(Failed::NotRead(what)) => what,
             Err(Failed::Wrong(why)) => return Verdict::broken(view, ZST, 0, end, why),
         };
-        // A further frame that follows belongs to the file.
+        // A frame that follows directly belongs to the file.
         while view.is_at(end, &MAGIC) {
             let Ok(next) = frame(view, end) else { break };
             match unpacked(view, end, &next) {
@@ -75,7 +75,7 @@ impl Format for Zst {
     }
 }
 
-/// The frame at `at`, or where it breaks and why.
+/// Reads the frame at `at`, or returns the place where it breaks, and why.
 fn frame(view: &mut View<'_>, at: u64) -> Result<Frame, (u64, &'static str)> {
     let truncated = (view.length(), "truncated");
     let flags = view.byte(at + 4).ok_or(truncated)?;
@@ -108,7 +108,7 @@ fn frame(view: &mut View<'_>, at: u64) -> Result<Frame, (u64, &'static str)> {
     Ok(Frame { end, is_readable: dictionary_bytes == 0 })
 }
 
-/// Unpacks the frame at `at`.
+/// Decompresses the frame at `at`.
 fn unpacked(view: &mut View<'_>, at: u64, frame: &Frame) -> Result<(), Failed> {
     if !frame.is_readable {
         return Err(Failed::NotRead(WITH_DICTIONARY));
@@ -122,7 +122,7 @@ fn unpacked(view: &mut View<'_>, at: u64, frame: &Frame) -> Result<(), Failed> {
         return Err(Failed::NotRead(TOO_WIDE));
     }
     let mut output = vec![0; OUTPUT_BYTES];
-    // The library is written in C, and the bytes may be of a file that somebody writes to.
+    // The library is written in C, and somebody may write to the file of these bytes meanwhile.
     let mut copy = Vec::new();
     let (mut next, mut unpacked) = (at, 0u64);
     while next < frame.end {
@@ -157,7 +157,7 @@ fn unpacked(view: &mut View<'_>, at: u64, frame: &Frame) -> Result<(), Failed> {
     Err(WRONG)
 }
 
-/// The logarithm of the memory that the frame at `at` needs, rounded up, in bytes.
+/// Returns the binary logarithm of the bytes of memory that the frame at `at` needs, rounded up.
 fn window_log(view: &mut View<'_>, at: u64) -> Option<u32> {
     let flags = view.byte(at + 4)?;
     if flags & 0x20 == 0 {

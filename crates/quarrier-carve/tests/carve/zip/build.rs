@@ -5,18 +5,18 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-/// How a member is packed.
+/// The compression of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Stored,
     Deflated,
-    /// Deflated, sizes and checksum behind it.
+    /// Deflated, with sizes and checksum after it.
     Streamed,
-    /// Stored, sizes and checksum behind it.
+    /// Stored, with sizes and checksum after it.
     StoredStreamed,
 }
 
-/// An archive in the making.
+/// An archive under construction.
 #[derive(Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,

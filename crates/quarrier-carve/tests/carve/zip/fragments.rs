@@ -7,7 +7,7 @@ use quarrier_carve::format::zip::Zip;
 use super::{Archive, Way};
 use crate::sample::{carved, fixed_cases, noise, scattered, valid};
 
-/// An archive of members of many lengths, each packed in one of the ways.
+/// An archive of members of many lengths, each compressed in one of the ways.
 fn archive(seed: u32, members: usize, ways: &[Way]) -> Vec<u8> {
     let mut archive = Archive::default();
     for index in 0..members {
@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// An archive, and an image with it in three fragments.
+/// Makes an archive, and an image with it in three fragments.
 fn in_three(
     seed: u32,
     members: usize,
@@ -74,7 +74,7 @@ fn in_three(
     (zip, image)
 }
 
-/// Not all: of a fragment that holds nothing but a part of the directory, nothing can be told.
+/// Not all: nothing locates a fragment that holds only a part of the directory.
 #[test]
 fn most_archives_in_three_fragments_are_put_together() {
     let mut whole = 0;

@@ -1,4 +1,5 @@
-//! Finds where in a member one fragment ends and the next one begins, by the member's checksum.
+//! Finds the place in a member at which one fragment ends and the next begins, by the member's
+//! checksum.
 
 use super::super::directory::Entry;
 use super::super::local::{DEFLATED, ENCRYPTED, HEADER_BYTES, STORED};
@@ -7,14 +8,14 @@ use super::{Hop, Sight, stored};
 use crate::crc32::Crc32;
 use crate::inflate::{Copyable, InflateStep};
 
-/// The bytes read first from a place that may be wrong; later reads grow.
+/// Bytes of the first read from a place that may be wrong; later reads grow.
 const FIRST_BYTES: u64 = 512;
 const MOST_BYTES: u64 = 64 << 10;
 
 /// The data of a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Data {
-    /// Behind the name in the local header.
+    /// The end of the name in the local header.
     named_at: u64,
     pub(super) at: u64,
     pub(super) end: u64,
@@ -23,8 +24,8 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// The data of the member of `entry` that begin at byte `at` of the file, if they can be
-    /// read.
+    /// Makes the data of the member of `entry`, which begin at byte `at` of the file, if they can
+    /// be read.
     pub(super) fn of(entry: &Entry, at: u64) -> Option<Data> {
         let is_deflated = entry.method == DEFLATED;
         let is_readable = is_deflated || entry.method == STORED;
@@ -35,7 +36,7 @@ impl Data {
     }
 }
 
-/// A member that is being read.
+/// The state of reading a member.
 #[derive(Clone)]
 struct Going {
     inflater: Copyable,
@@ -43,13 +44,13 @@ struct Going {
     at: u64,
 }
 
-/// How far reading a member came.
+/// The result of reading a part of a member.
 enum ReadOutcome {
-    /// To the requested byte.
+    /// The requested byte was reached.
     There,
-    /// To the end of the member, with the right checksum.
+    /// The member ended with the right checksum.
     Whole,
-    /// To bytes that do not belong to the member.
+    /// Some bytes do not belong to the member.
     Astray,
 }
 
@@ -64,7 +65,7 @@ impl Going {
         self.at = other.at;
     }
 
-    /// Reads on to byte `to` of the file, in the fragment with this shift.
+    /// Reads up to byte `to` of the file, in the fragment with this shift.
     fn on(&mut self, sight: &mut Sight<'_, '_>, data: &Data, shift: i64, to: u64) -> ReadOutcome {
         let mut stride = FIRST_BYTES;
         while self.at < to {
@@ -99,7 +100,7 @@ pub(super) fn is_right(sight: &mut Sight<'_, '_>, data: &Data, shift: i64) -> bo
     sight.crc(data.at..data.end, shift) == Some(data.crc)
 }
 
-/// The hops, at most `hops_max`, by which the data continue from one shift to another.
+/// Finds the hops, at most `hops_max`, by which the data get from one shift to another.
 pub(super) fn find(
     sight: &mut Sight<'_, '_>,
     data: &Data,
@@ -107,7 +108,7 @@ pub(super) fn find(
     to: i64,
     hops_max: usize,
 ) -> Option<Vec<Hop>> {
-    // Any border between the name and the data is equally good.
+    // All borders between the name and the data are equally good.
     if let Some(at) = borders(data.named_at, data.at, sight.block_bytes).first()
         && is_right(sight, data, to)
     {
@@ -124,7 +125,7 @@ pub(super) fn find(
     })
 }
 
-/// One hop after the place of `start`.
+/// Finds one hop after the place of `start`.
 fn one_hop(
     sight: &mut Sight<'_, '_>,
     data: &Data,
@@ -148,7 +149,7 @@ fn one_hop(
     None
 }
 
-/// Two hops, with a fragment between them that holds nothing but these data.
+/// Finds two hops, with a fragment of only these data between them.
 fn two_hops(
     sight: &mut Sight<'_, '_>,
     data: &Data,
@@ -164,7 +165,7 @@ fn two_hops(
         }
         for shift in between(from, to, sight.block_bytes) {
             middle.copy_from(&going);
-            // A whole block must be right before it is worth looking for another border.
+            // A whole block must be right before another border is searched for.
             let next = (at + sight.block_bytes).min(data.end);
             if let ReadOutcome::There = middle.on(sight, data, shift, next) {
                 middle.copy_from(&going);

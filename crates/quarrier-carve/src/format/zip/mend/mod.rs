@@ -1,8 +1,8 @@
-//! Archives in fragments.
+//! Mends archives in fragments.
 //!
-//! The end record has the length of the archive, so the place of the record shows how wide the gaps are
-//! together; and the directory has the place of each local header in the file, so the actual place of
-//! the header shows its fragment. Only the members across a border are read, to find the border by
+//! The end record states the length of the archive, so that its place shows the total length of the
+//! gaps. The directory states the place of each local header in the file, so that the header's
+//! actual place shows its fragment. Only members across a border are read, to find the border by
 //! their checksum.
 
 mod border;
@@ -20,35 +20,36 @@ use super::directory::END_BYTES;
 use super::local::Local;
 use plan::Plan;
 
-/// How far after the beginning an end record is searched for, as a multiple of the widest gap.
+/// How far after the beginning to search for an end record, as a multiple of the longest gap.
 const REACH_GAPS: u64 = 4;
-/// End records that are looked into.
+/// The most end records to read.
 const ENDS_MAX: usize = 16;
 const SECTOR_BYTES: u64 = 512;
 
-/// A point where a file continues: its bytes from `at` on lie `shift` bytes further than without gaps.
+/// A place at which a file continues: its bytes from `at` on lie `shift` bytes later than without
+/// gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hop {
     at: u64,
     shift: i64,
 }
 
-/// The source as a whole, seen from where a file begins.
+/// The whole source, with offsets from the beginning of a file.
 struct Sight<'v, 's> {
     raw: View<'s>,
-    /// Where the file begins in the source.
+    /// The offset of the file in the source.
     origin: u64,
     block_bytes: u64,
     context: &'v MendContext<'v>,
 }
 
 impl Sight<'_, '_> {
-    /// The offset in the source of byte `at` of the file, in the fragment with this shift.
+    /// Returns the offset in the source of byte `at` of the file, in the fragment with this shift.
     fn place(&self, at: u64, shift: i64) -> Option<u64> {
         self.origin.checked_add(at)?.checked_add_signed(shift)
     }
 
-    /// The checksum of these bytes of the file, in the fragment with this shift.
+    /// Returns the checksum of these bytes of the file, in the fragment with this shift.
     fn crc(&mut self, range: Range<u64>, shift: i64) -> Option<u32> {
         let (from, to) = (self.place(range.start, shift)?, self.place(range.end, shift)?);
         crc32::of_range(&mut self.raw, from..to)
@@ -59,8 +60,8 @@ impl Sight<'_, '_> {
     }
 }
 
-/// Finds the extents of the archive that begins where `view` does. Where it is not in blocks as
-/// the other files are, it may be in sectors.
+/// Finds the extents of the archive that begins with `view`. If it is not aligned to blocks as the
+/// other files are, it may be aligned to sectors.
 pub(super) fn mend(
     view: &View<'_>,
     broken: &Broken,
@@ -108,7 +109,7 @@ fn mend_in_blocks(
     None
 }
 
-/// The extents of a file of `length` bytes that is left and taken up at `hops`.
+/// Returns the extents of a file of `length` bytes that continues at `hops`.
 fn extents(
     view: &View<'_>,
     context: &MendContext<'_>,

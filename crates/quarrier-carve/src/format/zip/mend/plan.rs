@@ -8,16 +8,16 @@ use super::border::{self, Data};
 use super::{END_BYTES, Hop, Sight};
 use crate::view::{Extent, View};
 
-/// More members than this are not placed.
+/// The most members to place.
 const MEMBERS_MAX: usize = 1 << 16;
-/// The number of members whose header is searched for in fragments between the first and the last one.
+/// The most members whose header is searched for in fragments between the first and the last one.
 const SEARCHES_MAX: usize = 64;
 
-/// A member as the directory has it.
+/// A member in the directory.
 #[derive(Debug, Clone, Copy)]
 struct Planned {
     entry: Entry,
-    /// The place of its name in the source, in the directory.
+    /// The place of its name in the source, within the directory.
     name_place: u64,
 }
 
@@ -28,13 +28,13 @@ pub(super) struct Plan {
     shift: i64,
     /// In the order of the file.
     members: Vec<Planned>,
-    /// Where the fragment of the directory's end begins, if that is in the directory itself.
+    /// The border of the directory's last fragment, if it is within the directory.
     border_in_directory: Option<u64>,
 }
 
 impl Plan {
-    /// The plan of the archive whose end record is at `place`, if that may be the archive that begins
-    /// with `first`.
+    /// Makes the plan of the archive whose end record is at `place`, if that can be the archive
+    /// that begins with `first`.
     pub(super) fn of_end(sight: &mut Sight<'_, '_>, place: u64, first: &Local) -> Option<Plan> {
         if sight.context.claims.holds(place) {
             return None;
@@ -75,7 +75,8 @@ impl Plan {
         self.end.end
     }
 
-    /// Reads the directory, which changes fragments at `border`. Whether it is all there.
+    /// Reads the directory, which continues in another fragment at `border`. Returns whether all of
+    /// it is there.
     fn read(&mut self, sight: &mut Sight<'_, '_>, border: Option<u64>) -> bool {
         self.members.clear();
         self.border_in_directory = border;
@@ -92,7 +93,7 @@ impl Plan {
         at == self.end.size && self.members.len() as u64 & 0xFFFF == self.end.entries & 0xFFFF
     }
 
-    /// Where the file is left and taken up.
+    /// Returns the places at which the file continues.
     pub(super) fn hops(&self, sight: &mut Sight<'_, '_>) -> Option<Vec<Hop>> {
         if let Some(at) = self.border_in_directory {
             return Some(vec![Hop { at, shift: self.shift }]);
@@ -100,7 +101,7 @@ impl Plan {
         let shifts = self.shifts(sight);
         let mut hops = Vec::new();
         let (mut from, mut shift) = (0, 0);
-        // Anchors: members whose header was found, and after them the directory.
+        // Anchors: members whose header was found, and finally the directory.
         let anchors = shifts.iter().enumerate().filter_map(|(k, s)| Some((k, (*s)?)));
         for (to, found) in anchors.chain([(self.members.len(), self.shift)]) {
             if found != shift {
@@ -111,7 +112,7 @@ impl Plan {
         Some(hops)
     }
 
-    /// The fragment of each member's header, by the fragment's shift.
+    /// Returns the shift of the fragment with each member's header.
     fn shifts(&self, sight: &mut Sight<'_, '_>) -> Vec<Option<i64>> {
         let count = self.members.len();
         let mut shifts = vec![None; count];
@@ -139,8 +140,8 @@ impl Plan {
         shifts
     }
 
-    /// The way from the header of the first member of `range`, in the fragment with shift `from`,
-    /// to what follows the last one, in the one with shift `to`.
+    /// Finds the hops from the header of the first member of `range`, in the fragment with shift
+    /// `from`, to the end of the last one, in the fragment with shift `to`.
     fn cross(
         &self,
         sight: &mut Sight<'_, '_>,
@@ -161,7 +162,7 @@ impl Plan {
                 if let Some(hops) = border::find(sight, &data, from, to, hops_max) {
                     return Some(hops);
                 }
-                // All of it is before the border; data after it may not be.
+                // All of it may be before the border, with data after it.
                 if data.end > next || !border::is_right(sight, &data, from) {
                     return None;
                 }
@@ -191,7 +192,7 @@ impl Plan {
     }
 }
 
-/// A view of two parts of the file, each in the fragment with its shift.
+/// Makes a view of two parts of the file, each in the fragment with its shift.
 fn two<'s>(
     sight: &Sight<'_, 's>,
     first: Range<u64>,
@@ -209,7 +210,7 @@ fn two<'s>(
     view
 }
 
-/// Whether the local header of `member` stands where it would in the fragment with this shift.
+/// Whether the local header of `member` is at its place in the fragment with this shift.
 fn is_header(sight: &mut Sight<'_, '_>, member: &Planned, shift: i64) -> bool {
     let Some(place) = sight.place(member.entry.offset, shift) else { return false };
     if !sight.raw.is_at(place, b"PK\x03\x04") {
@@ -223,12 +224,12 @@ fn is_header(sight: &mut Sight<'_, '_>, member: &Planned, shift: i64) -> bool {
         && name.as_deref() == sight.raw.take(member.name_place, bytes)
 }
 
-/// The multiples of `block` from `from` to `to`, both possible.
+/// Returns the multiples of `block` from `from` to `to`, both included.
 pub(super) fn borders(from: u64, to: u64, block: u64) -> Vec<u64> {
     (from.div_ceil(block)..=to / block).map(|count| count * block).collect()
 }
 
-/// The shifts between two others, nearest to the first one first.
+/// Returns the shifts between two others, the nearest to the first one first.
 pub(super) fn between(from: i64, to: i64, block: u64) -> impl Iterator<Item = i64> {
     let block = i64::try_from(block).unwrap_or(i64::MAX);
     let step = if to < from { -block } else { block };

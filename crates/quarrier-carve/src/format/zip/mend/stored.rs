@@ -1,18 +1,19 @@
-//! Finds borders in members that are stored unpacked.
+//! Finds borders in stored members.
 //!
-//! Nothing shows where such a member goes astray. But the checksum of bytes put end to end follows
-//! from the checksums of the parts, so that all borders are tried without reading much twice.
+//! No byte shows where such a member continues wrongly. But the checksum of concatenated bytes
+//! follows from the checksums of the parts, so that all borders can be tried without reading much
+//! twice.
 
 use super::border::Data;
 use super::plan::{between, borders};
 use super::{Hop, Sight};
 use crate::crc32::Appended;
 
-/// Pairs of borders that are tried, for all places of the fragment between them: more would find
-/// one by chance.
+/// The most pairs of borders to try, for all places of the fragment between them: with more, one
+/// would match by chance.
 const PAIRS_MAX: u64 = 1 << 18;
 
-/// The hops, at most `hops_max`, by which the data continue from one shift to another.
+/// Finds the hops, at most `hops_max`, by which the data get from one shift to another.
 pub(super) fn find(
     sight: &mut Sight<'_, '_>,
     data: &Data,
@@ -53,8 +54,8 @@ pub(super) fn find(
     None
 }
 
-/// The checksum of all before each border, in the fragment with this shift; `None` where the
-/// source has no such bytes.
+/// Returns the checksum of all bytes before each border, in the fragment with this shift; `None` if
+/// the source has no such bytes.
 fn before(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -> Vec<Option<u32>> {
     let (mut crc, mut start) = (Some(0), data.at);
     let mut all = Vec::with_capacity(borders.len());
@@ -66,8 +67,8 @@ fn before(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -
     all
 }
 
-/// The checksum of all bytes after each border, in the fragment with this shift; `None` if the source
-/// has no such bytes.
+/// Returns the checksum of all bytes after each border, in the fragment with this shift; `None` if
+/// the source has no such bytes.
 fn behind(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -> Vec<Option<u32>> {
     let (mut crc, mut end) = (Some(0), data.end);
     let mut all = vec![None; borders.len()];
