@@ -57,7 +57,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Returns the number of positions skipped because they lie in holes.
+    /// Positions passed over because they lie in holes.
     pub(super) fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
@@ -67,7 +67,7 @@ impl<'a> Pieces<'a> {
         self.next_index
     }
 
-    /// Returns the next piece, or `None` at the end of the range.
+    /// The next piece, or `None` at the end of the range.
     pub(super) fn next(&mut self) -> Result<Option<Piece>> {
         if self.at >= self.stretch.0.end && !self.next_stretch()? {
             return Ok(None);

@@ -156,8 +156,8 @@ impl<'a> Pipeline<'a> {
         self
     }
 
-    /// Sets the measured rates of the source. A run that has to read its bytes uses the best of
-    /// these combinations, unless readers, buffers or sizes are set.
+    /// The measured rates of the source. A run that must fetch its bytes uses the best of these
+    /// combinations, unless readers, buffers or sizes are set.
     #[must_use]
     pub fn rates(mut self, rates: Rates) -> Self {
         self.rates = Some(rates);
@@ -257,7 +257,7 @@ impl<'a> Pipeline<'a> {
         Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason, by })
     }
 
-    /// Whether the run may show windows of the source, if the source has any.
+    /// Whether windows of the source may be shown, if it has any.
     fn may_show(&self) -> bool {
         let first = || self.source.window(0..self.source.length().min(1));
         let is_changing = || matches!(first(), Some(Ok(Region::Changing(_) | Region::Window(_))));

@@ -6,7 +6,7 @@ use super::watch::{Free, Watch};
 use super::{BoundedRegex, TooLong};
 use crate::finding::Finding;
 
-/// Corrects the matches at the seams between chunks, in order, and watches for matches that are too
+/// Mends the matches at the seams between chunks, in order, and watches for those that are too
 /// long.
 pub(crate) struct Stitcher {
     seams: Vec<Seam>,
@@ -16,7 +16,7 @@ pub(crate) struct Stitcher {
 /// The state of one regex at a seam.
 #[derive(Clone)]
 struct Seam {
-    /// The end of its last match, as an offset in the source.
+    /// Where its last match ended in the source.
     resume: u64,
     /// All its matches that begin before this offset are known.
     known_until: u64,
@@ -42,10 +42,10 @@ impl Stitcher {
         Stitcher { seams: vec![seam; regexes.len()], watches }
     }
 
-    /// Replaces `matches`, the provisional ones of regex number `index` that begin in the chunk
-    /// before `complete_until`, by the final ones, given the end of the match before them.
-    /// `too_long` is the provisional match, after all of them, that is too long. If a match proved
-    /// too long, returns the offset before which findings count.
+    /// Replaces `matches`, the provisional ones of regex number `index` that begin in the chunk before
+    /// `complete_until`, by the final ones, given the end of the match before them. `too_long` is the
+    /// provisional match that is too long, after them all. If a match proved to be too long, returns
+    /// the offset before which findings count.
     pub(crate) fn mend(
         &mut self,
         index: usize,
@@ -65,20 +65,20 @@ impl Stitcher {
         Some(counts_until)
     }
 
-    /// Follows the attempts of regex number `index` that began before a match that proved too long.
-    /// Returns false once they are decided.
+    /// Follows what regex number `index` may still match from before a match that proved to be
+    /// too long. False where that is decided.
     pub(crate) fn follow(&mut self, index: usize, chunk: &Chunk<'_>, complete_until: u64) -> bool {
         let Some(watch) = &mut self.watches[index] else { return false };
         watch.follow_until(chunk, complete_until);
         watch.is_open()
     }
 
-    /// Returns the start of the match of regex number `index` that is too long.
+    /// Where the match of regex number `index` begins that is too long.
     pub(crate) fn too_long(&self, index: usize) -> Option<u64> {
         self.watches[index].as_ref()?.too_long()
     }
 
-    /// Whether an earlier match of regex number `index` may still prove too long.
+    /// Whether an earlier match of regex number `index` may still prove to be too long.
     pub(crate) fn is_open(&self, index: usize) -> bool {
         self.watches[index].as_ref().is_some_and(Watch::is_open)
     }
@@ -106,8 +106,7 @@ impl Seam {
             let guessed_too_long = too_long.take();
             let end = complete_until.saturating_sub(chunk.offset) as usize;
             let mut from = (self.resume.max(self.known_until) - chunk.offset) as usize;
-            // Search from the end of the last match until a final match agrees with a provisional
-            // one.
+            // Search on from where the last match ended until a guess is met again.
             while from < end {
                 match regex.next(chunk.data, from) {
                     Some(Ok(range)) if range.start < end => {

@@ -34,7 +34,7 @@ pub(super) fn open(source: &dyn Source) -> Result<(SchemaRef, Batches<'_>), Arro
     Ok((schema, Box::new(until_error(batches))))
 }
 
-/// Yields the batches up to the first error, and the error.
+/// The batches up to the first error, which is the last.
 fn until_error<T>(
     batches: impl Iterator<Item = Result<T, ArrowError>>,
 ) -> impl Iterator<Item = Result<T, ArrowError>> {
