@@ -5,9 +5,10 @@
 //!     one memory triad threads=1 bytes=268435456 stores=ordinary
 //!     one disk 'random write' path=/var/tmp file_bytes=1073741824 -- fio --filename=FILE …
 //!
-//! What stands behind `--` is run when the disk was measured, with the same file for the word that
-//! ends in `FILE`; its output comes behind the reading. Then the disk is measured once more: a device
-//! that gets faster by itself, as its caches learn the file, favours neither side so.
+//! After the measurement of a disk it runs the command after `--`, with the same file in place of
+//! the word that ends in `FILE`, and prints its output after the reading. Then it measures the disk
+//! once more, so that a disk that gets faster by itself, as its caches learn the file, favours
+//! neither side.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 

@@ -28,7 +28,7 @@ pub enum Error {
     },
     /// There is less memory or disk space than the measurement needs.
     NoRoom {
-        /// What the room is for, and where.
+        /// The purpose of the room, and its place.
         subject: String,
         /// The room needed, in bytes.
         asked_bytes: u64,
@@ -39,7 +39,7 @@ pub enum Error {
     Peer {
         /// Its address.
         address: String,
-        /// What it did, or its message.
+        /// Its misbehaviour, or its message.
         reason: String,
     },
     /// A size, count or name that is not supported.

@@ -14,7 +14,7 @@ pub(crate) struct Schedule<'a> {
     due: Option<(Instant, Duration)>,
 }
 
-/// What to do next.
+/// The next step of a thread.
 pub(crate) enum Turn {
     /// Make a request; its time runs from then.
     Go(Instant),

@@ -13,7 +13,7 @@ pub struct Packing {
     pub claim_bytes: u64,
     /// The size of distinct strings at which a worker's column gives up its dictionary.
     pub dictionary_bytes: usize,
-    /// So many bytes of strings may always replace codes; of 0, they never do.
+    /// This many bytes of strings may always replace codes; with 0, they never do.
     pub spelled_bytes: usize,
 }
 

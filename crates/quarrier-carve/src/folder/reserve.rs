@@ -29,7 +29,7 @@ impl Reserve {
         self.needed_bytes += bytes;
         if self.needed_bytes > self.held_bytes {
             let wanted = self.needed_bytes + STEP_BYTES;
-            // The disk may not have room for the whole step, but for what is needed.
+            // The disk may have room for the bytes needed, if not for the whole step.
             hold(&self.file, wanted)
                 .map(|()| self.held_bytes = wanted)
                 .or_else(|_| hold(&self.file, self.needed_bytes))?;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
-/// So many consecutive sectors of text or noise do not belong to a picture.
+/// This many consecutive sectors of text or noise do not belong to a picture.
 const SECTORS: u32 = 2;
 /// How many sectors must be rougher, and how many must precede them.
 const ROUGH_SECTORS: u32 = 4;

@@ -14,7 +14,7 @@ const STRIDE_BYTES: u64 = 16 << 20;
 /// and 1 GiB for longer ones, and 512 MiB for the second look. In addition, the whole source may be
 /// read once.
 const COST_PER_STRIDE: u64 = 2304 << 20;
-/// The greatest length of images with what is planted in them.
+/// The greatest length of an image with its planted files.
 const IMAGE_BYTES_MAX: usize = 40 << 20;
 
 /// An image, and its files: their places and lengths.

@@ -13,7 +13,7 @@ use crate::threads;
 pub struct Rates {
     /// The rate of each measured combination of request size and queue depth.
     pub asked: Vec<AccessRate>,
-    /// Where the rates were measured, as plans name it.
+    /// The place where the rates were measured, as plans name it.
     pub of: String,
 }
 

@@ -55,7 +55,7 @@ pub struct SharedFeed {
 pub struct Slot {
     /// The number of the slot; its first byte lies at `slot * stride_bytes` in the region.
     pub slot: usize,
-    /// Where the chunk begins in the source.
+    /// The chunk's offset in the source.
     pub offset: u64,
     /// Positions that the chunk owns, from its first byte on.
     pub owned_bytes: usize,

@@ -69,7 +69,7 @@ pub struct StageLoad {
     pub waiting: Duration,
 }
 
-/// What each agent did, over the whole run.
+/// The activities of all agents over the whole run.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     /// A list of spans per thread, in order of time, with the thread's name.

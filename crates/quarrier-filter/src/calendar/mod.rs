@@ -20,15 +20,15 @@ const LAST_DAY: i64 = 2_932_896;
 pub enum Part {
     /// The year.
     Year,
-    /// Of a year, from 1; of an interval, 0 to 11.
+    /// The month of a year, from 1; in intervals, 0 to 11.
     Month,
-    /// Of a month, from 1; of an interval, all of its days.
+    /// The day of a month, from 1; in intervals, all days.
     Day,
-    /// Of a day, 0 to 23.
+    /// The hour of a day, 0 to 23.
     Hour,
-    /// Of an hour, 0 to 59.
+    /// The minute of an hour, 0 to 59.
     Minute,
-    /// Of a minute, including the fraction.
+    /// The second of a minute, including the fraction.
     Second,
 }
 

@@ -69,13 +69,13 @@ pub(crate) enum Values<'a> {
 /// Which lanes are selected.
 #[derive(Debug)]
 pub(crate) enum Wanted<'a> {
-    /// Those within a range, or outside it.
+    /// Lanes within a range, or outside it.
     One(Range<u64>, bool),
-    /// Those within one of some ranges, or outside all of them.
+    /// Lanes within one of some ranges, or outside all of them.
     Several(Vec<Range<u64>>, bool),
-    /// Those whose bit is set; lane 0 has this index.
+    /// Lanes whose bit is set; lane 0 has this index.
     Table(&'a [u32], u32),
-    /// Those within one of many ranges, by binary search.
+    /// Lanes within one of many ranges, found by binary search.
     Search(Vec<Range<u64>>),
 }
 

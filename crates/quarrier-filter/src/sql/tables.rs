@@ -72,7 +72,7 @@ enum Place {
     Outputs,
     /// After DISTINCT, which also occurs in `IS DISTINCT FROM`.
     Distinct,
-    /// Where a table's name is expected.
+    /// A table's name is expected.
     Table,
     /// After a table.
     Tables,

@@ -26,7 +26,7 @@ const SHEET_BYTES: usize = 1 << 20;
 /// A hasty check compares one stamp in each block of this size.
 const HASTY_BYTES: usize = 4096;
 
-/// What a sector holds: the number of the write, modulo 256, and the sector of the sheet.
+/// The contents of a sector: the number of the write, modulo 256, and the sector of the sheet.
 struct Written {
     generation: u8,
     sheet_sector: u32,

@@ -1,4 +1,4 @@
-//! What the kernel knows of a file: its file system, and its share in the page cache.
+//! Asks the kernel for a file's file system, and for its share in the page cache.
 
 use std::fs::File;
 use std::io;

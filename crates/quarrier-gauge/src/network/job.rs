@@ -19,7 +19,7 @@ pub enum Protocol {
     Udp,
 }
 
-/// What a job measures.
+/// The quantity that a job measures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Course {
     /// Messages in one direction, as fast as possible; those that arrive count.
@@ -36,7 +36,7 @@ pub enum Course {
 pub struct Job {
     /// The protocol.
     pub protocol: Protocol,
-    /// What to measure.
+    /// The quantity to measure.
     pub course: Course,
     /// Bytes of a message's payload. For a datagram at most 65,507.
     pub message_bytes: usize,

@@ -12,12 +12,12 @@ use crate::statistics::{median, median_interval};
 /// How often patience is doubled before fewer runs than requested have to do.
 const PATIENCE_MOST: u32 = 3;
 
-/// What the threads of a trial need.
+/// The needs of a trial's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// Their CPU: a trial without it is meaningless and dropped.
     Cpu,
-    /// Answers from elsewhere: the threads wait for them, and that is what is measured.
+    /// Answers from elsewhere, whose time the trial measures.
     Answers,
 }
 

@@ -33,7 +33,7 @@ pub enum Data {
     Scaled {
         /// At most 18.
         exponent: u8,
-        /// Of magnitude less than 2^51.
+        /// Less than 2^51 in magnitude.
         packed: Packed,
     },
     /// Mantissas that do not all fit 64 bits, but whose differences do: each is the sum of `shift`

@@ -93,7 +93,7 @@ impl Files {
     /// system allows it, into recycled memory.
     ///
     /// # Errors
-    /// Those of the system; [`io::ErrorKind::InvalidData`] if the bytes differ from those written.
+    /// The operating system's error; [`io::ErrorKind::InvalidData`] if the bytes differ from those written.
     pub(super) fn messages(&self, place: &Place) -> io::Result<Messages> {
         let start = place.offset.saturating_sub(u64::from(place.extension_bytes));
         let end = place.offset + u64::from(place.bytes);

@@ -54,7 +54,7 @@ impl Known {
 /// Writes the file. All batches are durable, and nothing in the log is damaged.
 ///
 /// # Errors
-/// Those of the disk. The file before is still there then.
+/// The disk's error. The earlier file remains then.
 pub(super) fn write(
     (disk, logs): (&dyn Disk, &dyn Disk),
     index: &Index,

@@ -127,7 +127,7 @@ impl Keyed {
     /// Applies the rest of these batches, of which it has the first ones.
     ///
     /// # Errors
-    /// Those of reading them. It then has applied only whole steps.
+    /// The batches cannot be read. It then has applied only whole steps.
     pub(super) fn advance(&mut self, making: &Making<'_>, extents: &[Extent]) -> Result<()> {
         while let Some(rest) = extents.get(self.batches..).filter(|rest| !rest.is_empty()) {
             let mut bytes = 0;
@@ -154,7 +154,7 @@ impl Keyed {
     /// Applies the next batches, as long as marks do not exceed `until`.
     ///
     /// # Errors
-    /// Those of reading them. Nothing is applied then.
+    /// The batches cannot be read. Nothing is applied then.
     pub(super) fn take(
         &mut self,
         making: &Making<'_>,

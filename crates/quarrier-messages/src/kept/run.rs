@@ -60,7 +60,7 @@ impl Alive {
     /// Selects the messages with these numbers in the batch.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// The batch cannot be read.
     pub(super) fn of(
         files: &Files,
         extent: &Extent,

@@ -18,7 +18,7 @@ impl OneSegment {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let disk = RealDisk::open(folder.unwrap_or(Path::new(".")))?;

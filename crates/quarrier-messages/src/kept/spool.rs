@@ -32,7 +32,7 @@ impl Spool {
     /// Appends bytes.
     ///
     /// # Errors
-    /// Those of the system, such as a full disk.
+    /// The operating system's error, such as a full disk.
     pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len() as u64;
         if self.file.is_none() && !self.is_in_memory(bytes.len()) {
@@ -68,7 +68,7 @@ impl Spool {
     /// Reads `count` bytes from an offset on.
     ///
     /// # Errors
-    /// Those of the system; [`io::ErrorKind::UnexpectedEof`] if there are fewer.
+    /// The operating system's error; [`io::ErrorKind::UnexpectedEof`] if there are fewer.
     pub(super) fn bytes(&self, offset: u64, count: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; count];
         let mut filled = 0;

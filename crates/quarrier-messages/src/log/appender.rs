@@ -26,7 +26,7 @@ const RESERVED_BYTES: u64 = 4096;
 /// Only a damaged or forged header gets this far.
 const MARK_MAX: u64 = 1 << 63;
 
-/// Where a log ends, for the writer that resumes there.
+/// The end of a log, for the writer that resumes there.
 pub(super) struct End {
     pub(super) last: Option<Last>,
     pub(super) next_mark: u64,
@@ -52,7 +52,7 @@ struct Current {
     file: Box<dyn DiskFile>,
     name: String,
     head: Head,
-    /// Where the next group begins: everything before it is durable.
+    /// The start of the next group: everything before it is durable.
     end: u64,
 }
 

@@ -99,7 +99,7 @@ pub struct Publication {
     /// Rises with each batch of the publisher. A batch whose sequence does not exceed the last one is a
     /// duplicate.
     pub sequence: u64,
-    /// Where the next batch begins in the publisher's source, in bytes.
+    /// The start of the next batch in the publisher's source, in bytes.
     pub source_offset: u64,
 }
 

@@ -35,7 +35,7 @@ pub enum Error {
     /// A write or sync failed, so the log takes no more writes until it is opened again. Only then does it
     /// turn out whether the failed group is on disk.
     Stopped {
-        /// What failed.
+        /// The operation that failed, and why.
         reason: String,
     },
     /// The log was closed.

@@ -40,7 +40,7 @@ pub(super) struct Horizon {
 pub(super) struct Last {
     pub(super) name: String,
     pub(super) head: Option<Head>,
-    /// Where the log ends in it; None if not even its salt is known.
+    /// The end of the log in it; None if not even its salt is known.
     pub(super) before: Option<Before>,
     /// Whether only zeros follow.
     pub(super) is_clean: bool,

@@ -17,7 +17,7 @@ impl Table {
     /// Writes the table.
     ///
     /// # Errors
-    /// Those of the sink.
+    /// The error of the sink.
     pub(crate) fn write_to(&self, sink: &mut dyn Write) -> io::Result<()> {
         let mut out = Output::new(sink);
         let rows = |segment| self.segment_rows(segment) as u32;
@@ -41,7 +41,7 @@ impl Table {
     /// Reads a table that [`write_to`](Self::write_to) wrote, exactly `bytes` bytes.
     ///
     /// # Errors
-    /// Those of the source; [`io::ErrorKind::InvalidData`] if the bytes are not a table.
+    /// The error of the source; [`io::ErrorKind::InvalidData`] if the bytes are not a table.
     pub(crate) fn read_from(source: &mut dyn Read, bytes: u64) -> io::Result<Table> {
         let mut input = Input::new(source, bytes);
         let rows: Vec<u32> = input.list()?;

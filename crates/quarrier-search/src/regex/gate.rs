@@ -45,7 +45,7 @@ pub(crate) struct Gate {
     pub(crate) reach: usize,
 }
 
-/// Where a gated regex may begin, and the time wasted on it in this block.
+/// The next possible start of a gated regex, and the time wasted on it in this block.
 #[derive(Clone, Copy)]
 struct Start {
     from: usize,

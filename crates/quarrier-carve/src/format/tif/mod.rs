@@ -86,7 +86,7 @@ impl Rest for Tif {
     }
 }
 
-/// What the directories read so far say about the file.
+/// Information from the directories read so far.
 #[derive(Default)]
 struct DirectoryInfo {
     /// Directories with a picture.

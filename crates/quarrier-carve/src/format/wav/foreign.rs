@@ -11,7 +11,7 @@ use crate::view::View;
 const BLOCK_BYTES: u64 = 4096;
 /// With fewer samples, noise may be chance.
 const NOISE_SAMPLES: usize = 128;
-/// So many consecutive sectors of noise are not chance.
+/// This many consecutive sectors of noise are not chance.
 const NOISE_SECTORS: u32 = 2;
 /// The size of two samples of 16 bits, or one of each channel.
 const SAMPLES_BYTES: usize = 4;

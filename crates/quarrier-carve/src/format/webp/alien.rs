@@ -6,7 +6,7 @@ use super::Fault;
 use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
-/// So many zeros occur by chance, or because an encoder pads.
+/// This many zeros occur by chance, or because an encoder pads.
 const ZEROS_BYTES: u64 = 2 * SECTOR_BYTES;
 /// An empty macroblock takes 25 almost certain symbols of 1/177 bit each, so that 56 macroblocks
 /// take a byte. One zero byte can thus stand for this many of them.

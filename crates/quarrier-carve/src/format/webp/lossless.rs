@@ -16,7 +16,7 @@ const MAP_PIXELS_MAX: u64 = 1 << 20;
 /// Symbols of the green alphabet from here on are lengths and distances.
 const LENGTHS: u32 = 256;
 const CACHED: u32 = LENGTHS + 24;
-/// So many pixels that take no bits cost a byte of fuel.
+/// This many pixels without bits cost a byte of fuel.
 const PIXELS_OF_FUEL: u64 = 16;
 
 /// The nearest pixels by code: rows above, and 8 minus the columns to the left.
@@ -141,7 +141,7 @@ struct Picture {
     count: u64,
     groups: Vec<Group>,
     map: Option<Map>,
-    /// Of a map: the pixels so far, and the colour cache.
+    /// For a map: the pixels so far, and the colour cache.
     kept: Option<(Vec<u32>, Cache)>,
 }
 

@@ -93,7 +93,7 @@ fn guessed(sample: &[u8]) -> u8 {
         let share = alike * 1_000 / counts.len().max(1);
         if columns < 2 { (0, 0) } else { (share, columns) }
     };
-    // Of those that fit equally well, take the likeliest.
+    // If several fit equally well, take the likeliest.
     let best = DELIMITERS.into_iter().rev().max_by_key(|&delimiter| score(delimiter));
     best.unwrap_or(b',')
 }

@@ -15,8 +15,8 @@
 //! The parser knows XML's own entities and character references. It ignores entities that a
 //! document defines or refers to, internal or external, and rejects messages that use them. An
 //! element without an end tag includes everything after it, up to the maximum length of a message.
-//! Of an element that is longer than that, the beginning is rejected, and elements in the rest are
-//! read as if they stood alone.
+//! The beginning of a longer element is rejected, and elements in its rest are read as if they stood
+//! alone.
 
 mod extent;
 mod message;

@@ -24,7 +24,7 @@ pub trait Disk: Send + Sync {
     /// Lists the names in the folder, in no order.
     ///
     /// # Errors
-    /// Those of the system, as for all methods here.
+    /// The operating system's error, as for all methods here.
     fn names(&self) -> io::Result<Vec<String>>;
 
     /// Creates a file of `bytes` zeros with its disk space allocated, replaces any file of this name, and
@@ -43,19 +43,19 @@ pub trait Disk: Send + Sync {
     /// Renames a file and replaces any file of the new name.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Makes changes of names durable: files created, renamed and removed.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     fn sync_folder(&self) -> io::Result<()>;
 
     /// Returns the path of the file with this name, for display.
@@ -76,7 +76,7 @@ pub trait DiskFile: Send + Sync {
     /// Returns its length in bytes.
     ///
     /// # Errors
-    /// Those of the system, as for all methods here.
+    /// The operating system's error, as for all methods here.
     fn length(&self) -> io::Result<u64>;
 
     /// Returns the smallest unit that the device writes, a power of two of 512 to 4,096 bytes. Writes begin
@@ -86,13 +86,13 @@ pub trait DiskFile: Send + Sync {
     /// Reads at `offset`, perhaps less than requested; 0 at the end of the file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Writes at `offset`, perhaps less than given.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
 
     /// Extends the file to `bytes`, with zeros whose space is allocated.
@@ -104,7 +104,7 @@ pub trait DiskFile: Send + Sync {
     /// Truncates the file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     fn truncate(&self, bytes: u64) -> io::Result<()>;
 
     /// Makes the written data and the file's length durable.

@@ -24,7 +24,7 @@ impl RealDisk {
     /// Opens `folder`, and creates it durably if it does not exist.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     pub fn open_or_create(folder: &Path) -> io::Result<Self> {
         if !folder.is_dir() {
             create_durably(folder)?;
@@ -35,7 +35,7 @@ impl RealDisk {
     /// Opens `folder`, which must exist.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The operating system's error.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = File::from(rustix::fs::open(folder, flags, Mode::empty())?);
