@@ -46,11 +46,11 @@ MEMORY_BYTES = 1 << 30
 # Threads reserve more than they use.
 ADDRESS_SPACE_BYTES = 8 << 30
 SEED_BYTES_MAX = 1 << 20
-# A VHDX of nothing has a log and a table of 1 MiB each.
+# An empty VHDX has a log and a table of 1 MiB each.
 IMAGE_BYTES_MAX = 16 << 20
 
-# A mutant stands in the place of FILE. To start a program costs more than most mutants, so commands that
-# take several files get BATCH of them at once, and one by one where that ends badly.
+# A mutant replaces FILE. Starting a program takes longer than reading most mutants, so commands that accept
+# several files get BATCH of them at once, and each of them alone if that fails.
 BATCH = 16
 SEARCHES = [
     ["search", "-q", "-e", "invoice", "-e", "price", "-E", "[a-z]{3,9}[0-9]+", "--format", "json", "FILE"],
@@ -214,7 +214,7 @@ def file_seeds() -> dict[str, bytes]:
     }
 
 
-# How a file system is made in a file of so many KiB, and how it gets the files of a folder.
+# For each file system, the size of its file in KiB, and the commands that make it and copy a folder to it.
 FILE_SYSTEMS = {
     "fat": (256, ["mkfs.vfat DISK", "mcopy -s -i DISK FROM/a ::"]),
     "exfat": (2048, ["mkfs.exfat -c 512 -b 4k DISK"]),
@@ -222,7 +222,7 @@ FILE_SYSTEMS = {
     "ext": (512, ["mke2fs -q -F -t ext4 -b 1024 -N 64 -d FROM DISK"]),
     "iso": (0, ["genisoimage -quiet -J -R -o DISK FROM"]),
 }
-# How an image is made of a disk.
+# The commands that make an image of a disk.
 IMAGES = {
     "qcow2": "qemu-img convert -f raw -O qcow2 -c -o cluster_size=4k DISK IMAGE",
     "vmdk": "qemu-img convert -f raw -O vmdk -o subformat=streamOptimized DISK IMAGE",
@@ -436,7 +436,7 @@ class Campaign:
 
     def complaint(self, arguments: list[str], files: int = 1) -> str | None:
         """What is wrong with how the command ended, which may say a line of each of so many files."""
-        # No preexec_fn, with which Python forks all of itself: the limits are this process's own.
+        # Without preexec_fn, which makes Python fork its whole process: the limits apply to this process.
         run = subprocess.Popen(
             [self.program, *arguments],
             stdin=subprocess.DEVNULL,

@@ -62,7 +62,7 @@ def table(r):
     return rows
 
 
-# Trees: (ours, duck, lite); None where the engine cannot say it, or says it otherwise.
+# Trees: (ours, duck, lite); None if the engine lacks the expression or gives it another meaning.
 
 
 def lit(text, duck="", lite=""):

@@ -55,11 +55,11 @@ HOME = pathlib.Path(__file__).resolve().parents[2]
 GENERATOR = HOME.parent / "shared" / "tools" / "make_image.py"
 SCENARIOS = HOME.parent / "shared" / "tools" / "make_dfrws2006_image.py"
 SCALPEL_CONF = HOME / "benchmarks" / "rivals" / "scalpel.conf"
-# A rival that fills the disk is stopped when this is left.
+# A rival that fills the disk is stopped when only this much space is left.
 DISK_LEFT_BYTES = 4 << 30
 
-# Packages that hold files of many types. A newer version may hold others: a figure goes with the
-# hash of its image.
+# Packages with files of many types. A newer version may have others, so each figure is recorded with
+# the hash of its image.
 SDISTS = [
     "imageio==2.38.1",
     "mutagen==1.48.1",
@@ -83,7 +83,7 @@ DEBIAN = [
     "solfege",
     "tuxpaint-data",
 ]
-# Further documents of OLE, and archives, for the scenarios.
+# Further OLE documents, and archives, for the scenarios.
 SCENARIO_SDISTS = [
     "oletools==0.60.2",
     "pyexcel-xls==0.7.1",
@@ -171,7 +171,7 @@ def run(contender: Contender, image: pathlib.Path, truth: Truth, work: pathlib.P
     command = contender.command(str(image), str(folder / "out"))
     if shutil.which(command[0]) is None:
         raise UnavailableError(f"there is no {command[0]}")
-    # Whatever was written before must not be on its way to the disk any more.
+    # Earlier writes must have reached the disk.
     os.sync()
     begun = time.perf_counter()
     with (folder / "said.txt").open("wb") as said:
@@ -224,8 +224,8 @@ def compare(options: argparse.Namespace) -> int:
     if image.stat().st_size != truth.image_bytes:
         sys.exit(f"carving.py: {image} is not the image that {options.truth} tells of")
     left = [one for one in contenders(str(pathlib.Path(options.quarrier).resolve())) if options.only in one.name]
-    # Gone when all have run: ext4 goes through what was deleted in the last seconds whenever a file is
-    # made, which was a fifth of the time of who came next.
+    # Removed only after all runs: when ext4 creates a file, it goes through the files deleted in the last
+    # seconds, which took a fifth of the time of the next contender.
     with tempfile.TemporaryDirectory(dir=options.work) as made:
         runs = take_turns(left, options.rounds, (image, truth), pathlib.Path(made))
     if options.figures:
@@ -356,7 +356,7 @@ def unpack_sdist(name: str, folder: pathlib.Path) -> None:
     fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     with tempfile.TemporaryDirectory(dir=folder) as made:
         for package in fetched([*fetch, "--no-binary", ":all:", "--dest", made, name], made):
-            # The archive is a real file itself.
+            # The archive itself is also a real file.
             safely = {} if package.suffix == ".zip" else {"filter": "data"}
             shutil.unpack_archive(package, folder / "pypi", **safely)
             shutil.copy(package, folder / "pypi")

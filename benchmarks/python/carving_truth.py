@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 MODES = ("contig", "sector", "unaligned", "frag2", "frag3", "ooo", "trunc")
-# What lies around the carved files in the folders of the rivals, and is none of them.
+# Files in the rivals' folders that are not carved files.
 ACCOUNTS = {"audit.txt", "case.json", "report.xml", "report.dfxml", "report.jsonl", "report.html"}
 
 Extents = list[tuple[int, int]]
@@ -119,7 +119,7 @@ class Score(NamedTuple):
     exact: set[str]
     files: int
     bytes: int
-    # Files that were written again with the same content, and files that were not planted.
+    # Files written again with the same content, and files that were not planted.
     twice: int
     spurious: int
 

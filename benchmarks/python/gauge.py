@@ -37,7 +37,7 @@ RIVALS = HOME / "benchmarks" / "rivals"
 ARRAY_BYTES = 128 << 20
 FILE_BYTES = 1 << 30
 HUGE_PAGE_BYTES = 2 << 20
-# So many undisturbed rounds say more than all.
+# This many undisturbed rounds are better evidence than all rounds.
 QUIET_ROUNDS = 3
 
 
@@ -50,7 +50,7 @@ class Pair(NamedTuple):
     unit: str
     least: float | None = 0.95
     most: float | None = 1.10
-    # What the older system's own benchmark gave, and beside it the reference tool of its day.
+    # The result of the older system's own benchmark, and that of the reference tool of its day.
     older: str = ""
 
 
@@ -206,7 +206,7 @@ def run(
     return done.stdout
 
 
-# Copy, scale, add, triad: plain C with OpenMP, its threads bound as ours are.
+# Copy, scale, add, triad: plain C with OpenMP, with threads bound as ours are.
 
 
 def stream(operation: str, threads: int, pages: str) -> Callable[[Tools], dict]:
@@ -217,7 +217,7 @@ def stream(operation: str, threads: int, pages: str) -> Callable[[Tools], dict]:
     return reference
 
 
-# Past the caches less moves for the same count: shown, not bounded.
+# Stores past the caches move fewer bytes for the same count: their ratio is shown, not bounded.
 STORES = {"ordinary": (0.95, 1.10), "streaming": (None, None)}
 
 
@@ -252,7 +252,7 @@ def latency_pairs() -> list[Pair]:
     return pairs
 
 
-# Matrix product: OpenBLAS, told which kernels to take.
+# Matrix product: OpenBLAS, with its kernels selected.
 
 
 def core_type() -> str:
@@ -303,14 +303,14 @@ def theoretical(_: Tools) -> dict:
     raise NotImplementedError
 
 
-# Disk: fio, on the file that ours has just measured: where a file lies changes its rate up to twofold.
-# Ours is first, for it knows what it wrote, and once more behind fio: what is read again comes faster
-# from some disks, by a quarter on one. Both stand beside fio's.
+# Disk: fio, on the file that ours has just measured, since a file's place changes its rate up to twofold.
+# Ours runs first, since it knows what it wrote, and once more after fio, since some disks repeat reads
+# faster, one of them by a quarter. Both results are shown beside fio's.
 #
-# Our buffers lie on huge pages, so that a large request is of one piece; fio's do so only where they are
-# told to and the kernel has set some aside. So large requests are measured twice: on huge pages for both,
-# and with none for either side. Then it is chance, by process and on both sides, how many pieces a request
-# has: a disk that takes 254 of them has it in one go or in two, at twice or half the rate.
+# Our buffers lie on huge pages, so that a large request is one piece; fio's do so only if fio is told to
+# and the kernel has set some aside. So large requests are measured twice: with huge pages on both sides,
+# and with none on either. Without them, the number of pieces of a request depends on chance in each
+# process: a disk that accepts 254 pieces handles the request in one go or in two, at twice or half the rate.
 
 
 def on_small_pages() -> None:
@@ -357,7 +357,7 @@ class OnTheSameFile(NamedTuple):
         command += ["--ioengine=io_uring", "--direct=1", "--overwrite=1", "--time_based", "--runtime=2"]
         command += ["--output-format=json"]
         if self.is_huge:
-            # Two more, as fio aligns what it takes.
+            # Two more, since fio aligns its buffers.
             with huge_pages_set_aside(self.block_bytes * self.depth + 2 * HUGE_PAGE_BYTES):
                 printed = tools.ours_raw((*words, "--", *command, "--mem=shmhuge"), None)
         else:
@@ -393,9 +393,9 @@ def disk_pairs() -> list[Pair]:
     return pairs
 
 
-# Network: iperf3 over the loopback, with the same congestion control; what was received counts. On
-# both sides who sends has one CPU and who receives another: left to the system, a rate is also
-# one of where it happens to put the two ends.
+# Network: iperf3 over the loopback, with the same congestion control; received bytes count. On both
+# sides the sender has one CPU and the receiver another: otherwise the rate would also depend on where
+# the system happens to put the two ends.
 
 
 def ends() -> tuple[int, int]:
@@ -470,7 +470,7 @@ def network_pairs() -> list[Pair]:
             name = f"TCP, {streams} streams, 128 KiB, {congestion}, iperf3"
             reference = iperf3("tcp", streams, 128 << 10, congestion)
             pairs.append(Pair(name, words, reference, "B/s", older="15 GB/s (iperf 36)"))
-    # The longest datagram of IPv4, 28 bytes less than 64 KiB.
+    # The longest IPv4 datagram, 28 bytes less than 64 KiB.
     words = ("network", "throughput", "protocol=udp", "message_bytes=65507", "streams=1")
     reference = iperf3("udp", 1, 65_507, "")
     pairs.append(Pair("UDP, 1 stream, 64 KiB, iperf3", words, reference, "B/s", 1.0, None, "21 GB/s (iperf 42.5)"))
@@ -536,7 +536,7 @@ def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, S
         else:
             readings, reference = measured(pair.ours)[:1], pair.reference(tools)
         if pair.ours[0] == "network":
-            # iperf3 gives the mean over its time.
+            # iperf3 reports the mean over its time.
             readings = [reading | {"value": reading["mean"]} for reading in readings]
         ours += readings
         theirs.append(reference)

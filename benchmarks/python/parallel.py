@@ -28,7 +28,7 @@ import numpy as np
 from parallel_ways import WAYS
 
 WORKERS = 2
-# What is measured, and how often in a round.
+# The measurements, and how often each runs in a round.
 FIGURES = {"k1 cold": 3, "k1 warm": 3, "k2 cold": 1}
 STARTS = 21
 MB = 10**6
@@ -91,7 +91,7 @@ class Session:
             if not folder.name.isdigit():
                 continue
             with contextlib.suppress(OSError, ValueError, IndexError):
-                # Behind the name, which may hold anything: state, parent, group, session.
+                # After the name, which may contain anything: state, parent, group, session.
                 after = (folder / "stat").read_text().rpartition(")")[2].split()
                 if int(after[3]) == self.process.pid:
                     held[folder.name] = pss_of(folder)
@@ -136,9 +136,9 @@ def contenders(rust: str, parmap: str | None) -> Iterator[Contender]:
     script = str(pathlib.Path(__file__).with_name("parallel_ways.py"))
     for name in WAYS:
         if name == "quarrier, threads":
-            # That kernel gives the interpreter's lock back for the time of a block only.
+            # That kernel releases the interpreter's lock only for the time of a block.
             yield Contender("quarrier, 1 worker", [sys.executable, script, "quarrier"], 1)
-        # Whole arrays between take minutes, and are no rival.
+        # With whole arrays as intermediate results it takes minutes, and is no rival.
         rounds = 3 if name == "numpy" else None
         yield Contender(name, [sys.executable, script, name], rounds=rounds)
     yield Contender("Rust, parallel::map", [rust, "map"])
@@ -179,12 +179,12 @@ def measure(ways: list[Contender], inputs: list[str], count: int, rounds: int) -
                 continue
             session = Session(way, inputs, count)
             if number == 0:
-                # Before there is an output that is kept.
+                # Before any output is kept.
                 works = [what for what in way.figures if what.endswith("cold")]
                 record["peak_bytes"] = session.peak_bytes(works * 3)
                 check(session, way, known)
             else:
-                # The first call pays for what comes up once.
+                # The first call pays the one-time costs.
                 session.ask(way.figures[0])
                 for what in way.figures:
                     calls = [session.seconds(what) for _ in range(FIGURES[what])]

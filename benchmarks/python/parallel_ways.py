@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from multiprocessing.shared_memory import SharedMemory
 
 HALO = 5
-# What numpy works on at once: the best of 16 to 256 KiB, for what is between is to stay in the
-# cache, and the allocator gives what is larger back to the system each time.
+# The block of numpy: the best of 16 to 256 KiB. Intermediate results should stay in the cache, and the
+# allocator returns larger ones to the system each time.
 BLOCKS = {"k1": 64 * 1024, "k2": 32 * 1024}
-# What a process of a pool is given at once.
+# The bytes of one task for a process of a pool.
 TASK = 4 << 20
 
 Array = npt.NDArray[np.uint8]
@@ -211,7 +211,7 @@ class Numba(Way):
         return out
 
 
-# What the processes of a pool see of the caller: the inputs, by fork.
+# The inputs, which the processes of a pool get by fork.
 INPUTS: list[Array] = []
 
 
@@ -244,7 +244,7 @@ class Pool(Way):
         from multiprocessing import resource_tracker
 
         INPUTS[:] = [a, b]
-        # Otherwise each process of the pool starts one of its own.
+        # Otherwise each process of the pool would start its own.
         resource_tracker.ensure_running()
         self.pool = multiprocessing.get_context("fork").Pool(workers)
 
@@ -551,7 +551,7 @@ def main() -> None:
     def read(path: str) -> Array:
         return np.fromfile(path, np.uint8, int(count))
 
-    # No variable holds the inputs: a way may have them elsewhere.
+    # No variable keeps the inputs: a contender may store them elsewhere.
     serve(WAYS[name](read(first), read(second), int(workers)))
 
 

@@ -2,8 +2,8 @@
  *
  *   chase BYTES small|huge
  *
- * Every line of 64 bytes holds the address of another, in one ring through all of them, made by
- * Sattolo's shuffle. Prints the median time of a load, in seconds.
+ * Every line of 64 bytes holds the address of another one, in a single ring through all of them, which
+ * Sattolo's shuffle makes. Prints the median time of a load, in seconds.
  */
 #include "trials.h"
 

@@ -2,7 +2,7 @@
  *
  *   OPENBLAS_NUM_THREADS=1 OPENBLAS_CORETYPE=SkylakeX gemm f32|f64 ORDER THREADS
  *
- * THREADS products of their own are computed, one in each thread, as the gauge does. Without
+ * Each of THREADS threads computes a product of its own, as the gauge does. Without
  * OPENBLAS_CORETYPE a virtual machine may get the kernels of a much older processor.
  */
 #include "trials.h"

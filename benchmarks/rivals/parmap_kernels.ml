@@ -13,7 +13,7 @@ let read path bytes =
   close_in channel;
   input
 
-(* A mapping that the workers share, of a file without a name. *)
+(* A mapping of a nameless file, which the workers share. *)
 let shared bytes : output =
   let path = Filename.temp_file ~temp_dir:"/dev/shm" "quarrier" ".parmap" in
   let file = Unix.openfile path [ Unix.O_RDWR ] 0o600 in
@@ -29,7 +29,7 @@ let mean_of_two a b (out : output) first last =
     Bigarray.Array1.unsafe_set out index (Char.unsafe_chr ((at a index + at b index) lsr 1))
   done
 
-(* Running sums; beyond the ends are zeros. *)
+(* Running sums; values beyond the ends are zero. *)
 let window_means a b (out : output) first last =
   let length = Bytes.length a in
   let value bytes index = if index < 0 || index >= length then 0 else at bytes index in

@@ -2,8 +2,8 @@
  *
  *   stream OPERATION BYTES THREADS small|huge
  *
- * BYTES is the size of each of the arrays. Bytes are counted as they are named in the loop: two
- * arrays for copy and scale, three for add and triad. Build with -O3 -march=native -fopenmp, and
+ * BYTES is the size of each array. Bytes count as the loop names them: two arrays for copy and scale,
+ * three for add and triad. Build with -O3 -march=native -fopenmp, and
  * -fno-tree-loop-distribute-patterns, or the copy becomes a call that may pass the caches.
  */
 #include "trials.h"
@@ -59,7 +59,7 @@ int main(int count, char **words) {
     size_t bytes = strtoul(words[2], NULL, 10);
     int threads = atoi(words[3]), huge = words[4][0] == 'h';
     omp_set_num_threads(threads);
-    /* One array after the other in memory, as static arrays are; a page and a bit between them. */
+    /* One array after the other in memory, like static arrays, at a distance of a page and a bit. */
     size_t place = bytes + 4096 + 1024;
     char *memory = pages(3 * place, huge);
     struct arrays arrays = {

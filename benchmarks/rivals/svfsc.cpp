@@ -1,4 +1,4 @@
-// The calls on sparse files that are measured, as svfsc makes them; see src/sparse_cases.rs.
+// The measured calls on sparse files, with svfsc; see src/sparse_cases.rs.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

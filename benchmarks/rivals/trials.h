@@ -1,6 +1,6 @@
-/* Repeats of a trial for the references of the gauge, dropped by the gauge's own rules: a trial whose
- * threads did not get 98.5 % of their CPUs says nothing, nor one below 93 % of the best. The median of
- * the others is printed. */
+/* Repeats a trial for the references of the gauge, and drops trials by the gauge's own rules: those
+ * whose threads did not get 98.5 % of their CPUs, and those below 93 % of the best. Prints the median
+ * of the others. */
 #ifndef QUARRIER_TRIALS_H
 #define QUARRIER_TRIALS_H
 
@@ -27,7 +27,7 @@ static int ascending(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* Memory on pages of one kind, from a border of 2 MiB on. */
+/* Memory on pages of one kind, aligned to 2 MiB. */
 static void *pages(size_t bytes, int huge) {
     size_t large = (size_t)2 << 20;
     char *memory = mmap(NULL, bytes + large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -39,8 +39,8 @@ static void *pages(size_t bytes, int huge) {
     return memory + (large - (size_t)memory % large) % large;
 }
 
-/* Runs `once(state)`, which returns how many units it did, as often as takes TRIAL_SECONDS, again and
- * again. Prints a line of JSON with the median rate, or the median time of a unit. */
+/* Repeats trials of about TRIAL_SECONDS, each of several calls of `once(state)`, which returns the units
+ * that it did. Prints a line of JSON with the median rate, or the median time of a unit. */
 static void trials(double (*once)(void *), void *state, int threads, int of_seconds) {
     double rates[TRIALS_MAX], begin, start = now(CLOCK_MONOTONIC);
     int had_cpu = 0, made = 0, kept = 0, starved = 0, times = 0;
@@ -67,7 +67,7 @@ static void trials(double (*once)(void *), void *state, int threads, int of_seco
         if (since > 3 * PATIENCE_SECONDS && had_cpu >= TRIALS_MIN) break;
         if (since > 3 * PATIENCE_SECONDS) starved = 1;
     }
-    /* The kept ones are the last; for want of enough, the best of the others are taken, too. */
+    /* The kept ones are the last; if there are too few, the best of the others count, too. */
     int used = kept < TRIALS_MIN ? TRIALS_MIN : kept, dropped = made - kept;
     double median = rates[had_cpu - 1 - used / 2], best = rates[had_cpu - 1];
     printf("{\"value\": %.6e, \"best\": %.6e, \"runs\": %d, \"dropped\": %d, \"disturbed\": %s}\n",

@@ -2,11 +2,11 @@
  *
  *   vectorscan PATTERNS.hex FILE THREADS    counts every occurrence of every pattern
  *   vectorscan --regexes REGEXES FILE THREADS
- *       counts the regexes, one a line, that match anywhere. (It reports every end of a match: their
- *       number is nobody else's.) A match of more than 4 KiB may be missed between two pieces.
+ *       counts the regexes, one per line, that match anywhere. (It reports every end of a match, and
+ *       other programs do not.) A match of more than 4 KiB may be missed between two pieces.
  *   vectorscan --version
  *
- * PATTERNS.hex holds one pattern a line, as hexadecimal digits. The answer is one JSON
+ * PATTERNS.hex holds one pattern per line, as hexadecimal digits. The answer is one JSON
  * object: found, compile_seconds (reading and compiling the patterns), scan_seconds (from
  * then until the last thread ended: mapping, faults and threads are in it).
  *
@@ -59,7 +59,7 @@ static void *grow(void *memory, size_t bytes)
     return memory;
 }
 
-/* The patterns, in the arrays that hs_compile_lit_multi wants. */
+/* The patterns, in the arrays for hs_compile_lit_multi. */
 struct patterns {
     const char **bytes;
     size_t *lengths;
@@ -120,7 +120,7 @@ static struct patterns read_patterns(const char *path)
     return p;
 }
 
-/* One regex a line, in the same arrays. */
+/* One regex per line, in the same arrays. */
 static struct patterns read_regexes(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -156,7 +156,7 @@ static struct patterns read_regexes(const char *path)
     return p;
 }
 
-/* What all threads share. */
+/* State that all threads share. */
 static hs_database_t *database;
 static const char *image;
 static size_t image_bytes, overlap_bytes;
@@ -169,8 +169,8 @@ struct counter {
     unsigned long long after, found;
 };
 
-/* A match belongs to the piece in which it ends: whoever ends in the overlap was counted
- * by the piece before. */
+/* A match belongs to the piece in which it ends: the piece before has counted matches that end in the
+ * overlap. */
 static int count_match(unsigned id, unsigned long long from, unsigned long long to,
                        unsigned flags, void *context)
 {

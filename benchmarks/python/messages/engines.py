@@ -92,7 +92,7 @@ class ClickHouse(Engine):
         text = re.sub(r"\b(FROM|JOIN) ([mj])\b", r"\1 d.\2", statement)
         answer = self.session.query(f"{text} SETTINGS max_threads = {self.threads}", "JSONCompactEachRow")
         rows = [json.loads(line) for line in answer.bytes().splitlines()]
-        # 64 bits come as text.
+        # It returns 64-bit integers as text.
         return [[int(cell) if isinstance(cell, str) and cell.isdigit() else cell for cell in row] for row in rows]
 
 
@@ -132,7 +132,7 @@ class DataFusion(Engine):
         self.context.register_record_batches("m", [batches[at : at + step] for at in range(0, len(batches), step)])
 
     def load_json(self, path: str) -> int:
-        link = Path(path).with_suffix(".json")  # the ending by which it knows the kind
+        link = Path(path).with_suffix(".json")  # it tells the kind by the ending
         if not link.exists():
             link.symlink_to(Path(path).resolve())
         self.context.deregister_table("j")
@@ -254,7 +254,7 @@ def serve(engine: Engine) -> None:
 
 
 if __name__ == "__main__":
-    # What engines print must not come between answers.
+    # The output of engines must not mix with answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sys.stdout = answers

@@ -58,7 +58,7 @@ class Contender:
         self.process.wait()
 
 
-# What the engine that quarrier follows reported of its own machine, for 100 million messages.
+# The figures that the predecessor of quarrier reported on its own machine, for 100 million messages.
 OLDER = (
     "the older engine, 32 threads: one query 250 M matches/s, twenty 466 M matches/s, reindex 45.6 M messages/s"
 )

@@ -90,8 +90,8 @@ def grouped(top: conditions.Top) -> dict[str, tuple[str, bool]]:
             f"WHERE a.symbol = '{symbol}' AND a.qty > 4000 AND b.status = 'EXPIRED' AND b.qty > 4000",
             True,
         ),
-        # A little more than 1.1: where a mean has two digits, a price is equal to 1.1 of it, and
-        # how an engine rounds would tell.
+        # A little more than 1.1: if a mean has two digits, a price may equal 1.1 times it, and the result
+        # would depend on how an engine rounds.
         "join with groups": (
             "SELECT count(*) AS n FROM m JOIN (SELECT symbol, avg(price) AS p FROM m GROUP BY symbol) AS s "
             "ON m.symbol = s.symbol WHERE m.price > 1.1 * s.p + 0.0000001",

@@ -67,7 +67,7 @@ class Statements(Draw):
             how = self.r.choice(joins)
             self.features[how.lower()] += 1
             if how == "CROSS JOIN":
-                # Not more rows than can be looked at.
+                # Not more rows than can be inspected.
                 sql = form("{} CROSS JOIN (SELECT * FROM {} WHERE {}) AS " + (name := self.alias()), sql,
                            other, form("{} < 4", self.some_id(columns)))  # fmt: skip
                 columns = [(f"{name}.{column.split('.', 1)[1]}", kind) for column, kind in columns]
@@ -140,7 +140,7 @@ class Statements(Draw):
     def where(self, scope: Sequence[Column], depth: int) -> Sql:
         if self.chance(0.4):
             return same("")
-        # What one condition leaves, the next may not: few of them, so that rows are left to compare.
+        # Each condition removes rows: use few of them, so that rows are left to compare.
         deep = self.r.choice([0, 0, 1, 2])
         return form(" WHERE {}", self.condition(scope, deep, lambda: self.subquery(scope)))
 
@@ -198,7 +198,7 @@ class Statements(Draw):
         for _ in range(self.r.choice([0, 1, 1, 1, 2])):
             kind = self.kind(scope, "iittab")
             key = self.column(scope, kind) if self.chance(0.7) else self.value(scope, kind, 1)
-            # A constant is no key: DuckDB takes whole numbers for places in the list.
+            # A constant cannot be a key: DuckDB treats integers as positions in the list.
             if key and "." in key[0]:
                 keys.append((key, kind))
         room = max(1, len(names) - len(keys))
@@ -224,7 +224,7 @@ class Statements(Draw):
     def windowed(self, depth: int, names: list[str]) -> Query:
         self.features["window"] += 1
         sql, scope = self.source(min(depth, 1))
-        # Of all rows, each in its place: the order of the ids of all tables.
+        # A total order of the rows: by the ids of all tables.
         order = [name for name, kind in scope if kind != "float"] or [name for name, _ in scope]
         total = ", ".join(f"{name} NULLS LAST" for name in order)
         values: list[tuple[Sql, str]] = [(self.value(scope, kind := self.kind(scope), 1), kind)]
@@ -265,7 +265,7 @@ class Statements(Draw):
         frame = f"ROWS BETWEEN {self.r.randint(0, 3)} PRECEDING AND {self.r.randint(0, 2)} FOLLOWING"
         return form(aggregate + "({}) OVER ({} " + frame + ")", value, ordered), its
 
-    # The whole.
+    # Whole statements.
 
     def statement(self, number: int) -> Statement:
         self.features.clear()
@@ -282,7 +282,7 @@ class Statements(Draw):
         if self.chance(0.35):
             is_ordered = True
             self.features["order by"] += 1
-            # By all columns: rows that are equal in all of them cannot be told apart.
+            # By all columns: rows that are equal in all of them cannot be distinguished.
             keys = [f"{name}{self.r.choice(['', ' DESC'])} NULLS {self.r.choice(['FIRST', 'LAST'])}"
                     for name, _ in query.columns]  # fmt: skip
             sql = form("{} ORDER BY " + ", ".join(keys), sql)

@@ -103,7 +103,7 @@ def as_text(cell: Any, kind: str) -> str:
     if kind == "dec":
         return f"{cell:.2f}"
     if kind == "float":
-        return f"{cell}e0"  # a number with an exponent is a floating one
+        return f"{cell}e0"  # a number with an exponent is a float
     if kind == "bool":
         return "true" if cell else "false"
     return str(cell)
@@ -115,7 +115,7 @@ def write(table: Table, drawn: list[list[Any]], folder: Path) -> None:
         path.write_text("".join(json_line(table, row) for row in drawn))
     elif table.ending == "csv":
         with path.open("w", newline="") as file:
-            # An empty field is NULL; empty text stands in quotes.
+            # An empty field is NULL; empty text is in quotes.
             file.write(",".join(name for name, _ in table.columns) + "\n")
             for row in drawn:
                 cells = (csv_cell(cell, kind) for cell, (_, kind) in zip(row, table.columns))

@@ -26,7 +26,7 @@ class Program:
     def __init__(self, program: str, tables: dict[str, Path], *options: str) -> None:
         named = [f"--table={name}={path}" for name, path in tables.items()]
         written = tempfile.NamedTemporaryFile("ab")  # noqa: SIM115 (closed below)
-        # A place of its own in the file: the program writes while it is read.
+        # It needs its own position in the file, since the program writes meanwhile.
         self.complaints: IO[bytes] = open(written.name, "rb")  # noqa: SIM115 (closed with it)
         self.process = subprocess.Popen(
             [program, "--format", "json", *named, *options],
@@ -66,7 +66,7 @@ class Program:
         """What was said on standard error since the last time."""
         self.complaints.seek(self.told)
         text = self.complaints.read()
-        # The time of the last mark may be half written.
+        # The time of the last mark may be incomplete.
         text = text[: text.rfind(b"\n") + 1]
         self.told += len(text)
         lines = text.decode(errors="replace").splitlines()

@@ -28,7 +28,7 @@ from program import Program, Refused
 
 HERE = Path(__file__).parent
 THREADS = 2
-# Means of decimals have four digits more behind the point than what they are of.
+# Means of decimals have four more digits after the point than their arguments.
 answers.RELATIVE = 1e-6
 
 
@@ -70,7 +70,7 @@ class DuckDB:
         """The kinds of the columns of an answer, for comparing."""
         names = {"VARCHAR": "text", "DATE": "date", "BOOLEAN": "bool", "TIMESTAMP": "ts"}
         described = self.base.execute(f"DESCRIBE {query}").fetchall()
-        # Sums and quotients are rounded where the engines like.
+        # Engines round sums and quotients at different places.
         return [names.get(kind, "float") for _, kind, *_ in described]
 
 
@@ -121,7 +121,7 @@ def compare(number: int, query: str, engines: list[Any], rival: DuckDB) -> bool:
     for engine in engines:
         try:
             found = normal(engine.ask(query)[1], kinds)
-            # The queries order by what may be equal: rows are compared as a multiset.
+            # The queries order by columns with equal values: rows are compared as a multiset.
             if are_same(found, expected, kinds, is_ordered=False):
                 continue
             reason = f"{len(found)} rows: {found[:2]}, expected {len(expected)}: {expected[:2]}"

@@ -52,7 +52,7 @@ def main() -> None:
         connection.execute(f"COPY {table} TO '{path}.parquet' (FORMAT parquet, COMPRESSION zstd)")
         connection.execute(f"COPY {table} TO '{path}.ndjson' (FORMAT json)")
     queries = connection.execute(f"SELECT query FROM {name}_queries() ORDER BY query_nr").fetchall()
-    # Written last: what is there is whole.
+    # Written last: if it exists, the data are complete.
     done.write_text(json.dumps([query.strip().rstrip(";") for (query,) in queries]))
 
 

@@ -1,20 +1,20 @@
-/* Which rows of packed columns conditions select: many conditions at once, over columns that lie
- * in the device's memory. A work item takes 32 rows at a time, the bits of a word. Conditions are
- * one graph of nodes, operands first; each node comes to a word, and each condition is a node.
+/* Selects rows of packed columns by conditions: by many conditions at once, over columns in the
+ * device's memory. A work item handles 32 rows at a time, as the bits of a word. The conditions form
+ * one graph of nodes, operands first; each node yields a word, and each condition is a node.
  *
- * `data` holds lanes (what values are more than the least of their segment) and validity (a bit a
- * row) of all columns of all segments. A segment has SEGMENT_WORDS words, of which the last ones
- * may have no rows. What differs by segment is laid out segment by segment.
+ * `data` holds lanes (differences of values to the least one of their segment) and validity (a bit
+ * per row) of all columns of all segments. A segment has SEGMENT_WORDS words, the last of which may
+ * have no rows. Data that differ by segment are laid out segment by segment.
  */
 
 #define NOWHERE 0xFFFFFFFFu
-/* Kinds of lanes. From bytes on, 32 of them take 1 << (kind - 1) vectors. */
+/* Kinds of lanes. From bytes on, 32 lanes take 1 << (kind - 1) vectors. */
 #define LANES_NONE 0u
 #define LANES_BITS 1u
 #define LANES_8 2u
 #define LANES_16 3u
 #define LANES_32 4u
-/* What a test says beside its ranges. */
+/* Flags of a test besides its ranges. */
 #define TAKES_NULLS 1u
 #define TAKES_OTHERS 2u
 #define NODE_NOTHING 0u
@@ -22,17 +22,17 @@
 #define NODE_TEST 2u
 #define NODE_AND 3u
 #define NODE_OR 4u
-/* Ranges up to which each is compared with every lane; more are searched by halves. */
+/* Up to this many ranges, each is compared with every lane; more are searched by bisection. */
 #define RANGES_COMPARED 8u
 
-/* `span`: how much the last of a range is more than the first, `low`. */
+/* `span`: the difference between the last value of a range and the first, `low`. */
 #define IN(lane, at) ((u32)((lane) - low <= span) << (at))
 #define BYTES(word, at)                                                                           \
     (IN((word) & 255u, at) | IN((word) >> 8 & 255u, (at) + 1u) | IN((word) >> 16 & 255u, (at) + 2u)\
      | IN((word) >> 24, (at) + 3u))
 #define SHORTS(word, at) (IN((word) & 65535u, at) | IN((word) >> 16, (at) + 1u))
 
-/* The lanes of 32 rows, from `at` on, that are in a range. */
+/* Which of the lanes of 32 rows, from `at` on, are in a range. */
 FN u32 in_range(GLOBAL const u32x4 *data, u32 at, u32 kind, u32x4 range)
 {
     const u32 low = range.x, span = range.z - range.x;
@@ -80,7 +80,7 @@ FN u64 lane_of(GLOBAL const u32x4 *data, u32 at, u32 kind, u32 row)
     return (u64)words[2u * row + 1u] << 32 | words[2u * row];
 }
 
-/* Whether a lane is in one of `count` ranges, which rise. */
+/* Whether a lane is in one of `count` ascending ranges. */
 FN u32 in_one_of(GLOBAL const u32x4 *ranges, u32 count, u64 lane)
 {
     u32 from = 0, to = count;
@@ -100,7 +100,7 @@ FN u32 in_one_of(GLOBAL const u32x4 *ranges, u32 count, u64 lane)
     return ((u64)range.y << 32 | range.x) <= lane;
 }
 
-/* The rows with a value that a test takes. test: first range, ranges, flags; place: lanes, kind. */
+/* The rows whose value passes a test. test: first range, ranges, flags; place: lanes, kind. */
 FN u32 taken(GLOBAL const u32x4 *data, GLOBAL const u32x4 *ranges, u32x4 test, u32x4 place, u32 word)
 {
     u32 is = 0;
@@ -147,7 +147,7 @@ KERNEL(filter)
             const u32 left = rows - 32u * word;
             const u32 all = left < 32u ? (1u << left) - 1u : 0xFFFFFFFFu;
             for (u32 i = 0; i < node_count; i++) {
-                /* what; its test, or its first operand, and how many */
+                /* kind; its test, or its first operand and their number */
                 const u32x4 node = nodes[i];
                 u32 here = node.x == NODE_ALL || node.x == NODE_AND ? all : 0u;
                 if (node.x == NODE_TEST) {

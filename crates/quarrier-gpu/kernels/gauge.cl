@@ -1,5 +1,5 @@
-/* What the gauge measures with. Results are written where somebody could look, so that no
- * compiler leaves the work out. */
+/* The kernels of the gauge. They write their results to memory, so that no compiler removes the
+ * work. */
 
 KERNEL(nothing)
 {
@@ -8,7 +8,7 @@ KERNEL(nothing)
     }
 }
 
-/* 64 multiplications with an addition a round, in 8 chains that do not wait for each other. */
+/* 64 multiplications with an addition per round, in 8 independent chains. */
 #define CHAINS(type, one, two, step)                                                              \
     type a = (type)(LID + 1u), b = a + two, c = b + two, d = c + two;                             \
     type e = d + two, f = e + two, g = f + two, h = g + two;                                      \
@@ -41,7 +41,8 @@ KERNEL(multiply_i32)
     out[GID * LSZ + LID] = sum;
 }
 
-/* Each group takes a stretch of its own: neighbours read neighbours, and a CPU reads on. */
+/* Each group has a contiguous stretch: neighbouring items read neighbouring vectors, and a CPU reads
+ * sequentially. */
 #define STRETCH                                                                                   \
     const u32 share = (vectors + GSZ - 1u) / GSZ;                                                 \
     const u32 begin = GID * share < vectors ? GID * share : vectors;                              \

@@ -1,4 +1,4 @@
-/* One work item a group; the group's number and count belong to the thread. */
+/* One work item per group; the group's number and count belong to the thread. */
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;

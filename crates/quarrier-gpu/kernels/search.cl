@@ -1,15 +1,15 @@
-/* Finds needles in a chunk: a window of four bytes (or three, or two: a class each) begins at
- * every position, is hashed and looked up in a bitmap that the group keeps in local memory. What
- * passes is looked up in a table of anchors and compared, value under mask. Findings are appended
- * in any order; past `capacity` they are only counted, and past FLOOD not even that.
+/* Finds needles in a chunk. The window of four bytes (or three, or two: a class each) at every
+ * position is hashed and looked up in a bitmap that the group keeps in local memory. Windows that
+ * pass are looked up in a table of anchors and compared, value under mask. Findings are appended in
+ * any order; beyond `capacity` they are only counted, and beyond FLOOD not even that.
  *
- * A work item takes 16 bytes at a time. Bytes behind the text (64 of them can be read) are seen by
- * windows, but nothing that reaches into them is found.
+ * A work item handles 16 bytes at a time. Windows may include bytes after the text, of which 64 are
+ * readable, but no finding extends into them.
  */
 
 #define HASH 0x9E3779B1u
-/* Its top bits choose the second bit of a word: they depend on the whole window, as lower bits of
- * the first product would not. */
+/* Its top bits choose the second bit of a word. They depend on the whole window; lower bits of the
+ * first product would not. */
 #define HASH_SECOND 0x85EBCA6Bu
 #define NOWHERE 0xFFFFFFFFu
 
@@ -18,7 +18,7 @@
     (((words)[(hash) >> (32u - (bits))] >> (((hash) >> (27u - (bits))) & 31u))                    \
      & ((words)[(hash) >> (32u - (bits))] >> (((key) * HASH_SECOND) >> 27)) & 1u)
 
-/* Four bytes from any place on. */
+/* Four bytes from any offset on. */
 FN u32 bytes_at(GLOBAL const u32 *words, u32 at)
 {
     u32 shift = (at & 3u) * 8u;
@@ -26,7 +26,7 @@ FN u32 bytes_at(GLOBAL const u32 *words, u32 at)
     return shift ? low | (words[(at >> 2) + 1u] << (32u - shift)) : low;
 }
 
-/* Whether the needle whose bytes begin at `value_at` stands at `start`. */
+/* Whether the needle whose bytes begin at `value_at` is at `start`. */
 FN u32 stands(GLOBAL const u8 *text, GLOBAL const u8 *values, GLOBAL const u8 *masks, u32 start,
               u32 value_at, u32 length)
 {
@@ -84,7 +84,7 @@ KERNEL(search)
                         if ((low & bytes.y) != bytes.x || (high & bytes.w) != bytes.z) {
                             continue;
                         }
-                        /* needle, anchor's offset in it, length, where its bytes are */
+                        /* needle, anchor's offset in it, length, place of its bytes */
                         const u32x4 needle = entries[2u * entry + 1u];
                         const u32 start = position - needle.y;
                         if (position < needle.y || start < own_start || start >= own_end

@@ -18,7 +18,8 @@ pub(super) unsafe fn run(operation: Operation, _stores: Stores, arrays: Arrays) 
         unsafe { slice::from_raw_parts(arrays.left, numbers) }
     };
     let right = || {
-        // SAFETY: as for `left`.
+        // SAFETY: the caller promises that `right` is valid for `bytes` bytes, aligned to 64 bytes, and
+        // that nobody writes to it; any bits are an `f64`.
         unsafe { slice::from_raw_parts(arrays.right, numbers) }
     };
     let target = || {
