@@ -64,7 +64,7 @@ impl SharedRegion {
         self.region.backing().name()
     }
 
-    /// Why this process has no huge pages; `None` if it has some, or has not asked for any yet.
+    /// Why this process has no huge pages; `None` if it has, or where none were asked for yet.
     #[staticmethod]
     fn huge_pages_refused() -> Option<&'static str> {
         region::SharedRegion::huge_pages_refused()
@@ -84,7 +84,7 @@ impl SharedRegion {
         Ok(())
     }
 
-    /// Populates the pages of a range now, so that no access has to fault them in one by one.
+    /// Takes the pages of a range now, rather than one by one when they are touched.
     fn populate(&self, py: Python<'_>, offset: usize, length: usize) {
         py.detach(|| self.region.populate(offset, length));
     }

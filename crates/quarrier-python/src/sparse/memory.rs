@@ -21,7 +21,7 @@ static KEPT: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
 /// As many as there are threads that give up arrays and take them again.
 const KEPT_ARRAYS_MAX: usize = 4;
 
-/// The memory of an array, which Python sees through the buffer protocol.
+/// The memory of an array, shown by the buffer protocol.
 #[pyclass(frozen, module = "quarrier._native", name = "_Memory")]
 pub(crate) struct Memory {
     numbers: Vec<u64>,
