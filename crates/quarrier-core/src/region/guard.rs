@@ -11,7 +11,7 @@
 
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use super::PAGE_BYTES;
 
@@ -19,6 +19,9 @@ use super::PAGE_BYTES;
 const SLOTS: usize = 256;
 
 struct Slot {
+    /// Rises when the slot is about to change, and again when it has: odd in between. So the handler
+    /// never takes the start of one window and the end of another.
+    version: AtomicUsize,
     /// Address of the first byte; 0 while the slot is free, 1 while it is being filled.
     start: AtomicUsize,
     end: AtomicUsize,
@@ -26,7 +29,12 @@ struct Slot {
 }
 
 static WATCHED: [Slot; SLOTS] = [const {
-    Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), torn: AtomicBool::new(false) }
+    Slot {
+        version: AtomicUsize::new(0),
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        torn: AtomicBool::new(false),
+    }
 }; SLOTS];
 
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
@@ -43,13 +51,35 @@ pub(super) fn watch(start: usize, bytes: usize) -> Option<Guarded> {
     install()?;
     for (index, slot) in WATCHED.iter().enumerate() {
         if slot.start.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            slot.torn.store(false, Ordering::Relaxed);
-            slot.end.store(start + bytes, Ordering::Relaxed);
-            slot.start.store(start, Ordering::Release);
+            slot.fill(start, start + bytes);
             return Some(Guarded { slot: index });
         }
     }
     None
+}
+
+impl Slot {
+    /// Takes another range; only the thread that took the free slot calls it.
+    fn fill(&self, start: usize, end: usize) {
+        self.version.fetch_add(1, Ordering::Relaxed);
+        // A handler that sees one of the stores below sees the odd version, too.
+        fence(Ordering::Release);
+        self.torn.store(false, Ordering::Relaxed);
+        self.end.store(end, Ordering::Relaxed);
+        self.start.store(start, Ordering::Relaxed);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns start and end of the slot's window; None if it is free or changes now. The slot of a
+    /// window that is being read does not change.
+    fn window(&self) -> Option<(usize, usize)> {
+        let version = self.version.load(Ordering::Acquire);
+        let start = self.start.load(Ordering::Relaxed);
+        let end = self.end.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let is_stable = version % 2 == 0 && self.version.load(Ordering::Relaxed) == version;
+        (is_stable && start > 1).then_some((start, end))
+    }
 }
 
 impl Guarded {
@@ -106,9 +136,8 @@ extern "C" fn on_sigbus(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
 /// Maps zero pages from `address` to the end of its window. Returns false if no window has it.
 fn replace_page(address: usize) -> bool {
     for slot in &WATCHED {
-        let start = slot.start.load(Ordering::Acquire);
-        let end = slot.end.load(Ordering::Relaxed);
-        if start <= 1 || address < start || address >= end {
+        let Some((start, end)) = slot.window() else { continue };
+        if !(start..end).contains(&address) {
             continue;
         }
         slot.torn.store(true, Ordering::Release);
@@ -135,4 +164,38 @@ fn replace_page(address: usize) -> bool {
         return mapped != libc::MAP_FAILED;
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
+
+    use super::*;
+
+    /// Two kinds of windows come and go in one slot: nobody sees the start of one with the end of the other.
+    #[test]
+    fn a_window_is_seen_whole_or_not_at_all() {
+        let slot = Slot {
+            version: AtomicUsize::new(0),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            torn: AtomicBool::new(false),
+        };
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..200_000 {
+                    let start = if round % 2 == 0 { 0x1000 } else { 0x9000 };
+                    slot.fill(start, start + 0x1000);
+                    slot.start.store(0, Ordering::Release);
+                }
+                over.store(true, Ordering::Release);
+            });
+            while !over.load(Ordering::Acquire) {
+                if let Some((start, end)) = slot.window() {
+                    assert_eq!(end - start, 0x1000, "{start:#x}..{end:#x}");
+                }
+            }
+        });
+    }
 }
