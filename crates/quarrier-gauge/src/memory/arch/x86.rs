@@ -69,9 +69,8 @@ macro_rules! storing_loop {
         unsafe fn $name(arrays: Arrays) {
             // SAFETY: every step divides `bytes`, a multiple of 512 that is not 0, so that all
             // accesses lie in the arrays, which the caller promises to be valid and aligned to 64
-            // bytes. The asm declares all registers whose low halves it writes; `vzeroupper` also
-            // clears the upper halves of the others, which hold nothing, since this function is not
-            // inlined and has no vectors of its own. It does not touch the stack.
+            // bytes. The asm declares every register that `vzeroupper` changes, which are all of
+            // 0 to 15, and does not touch the stack.
             unsafe {
                 asm!(
                     // Some operations read only one array, or none.
@@ -96,7 +95,10 @@ macro_rules! storing_loop {
                     right = in(reg) arrays.right,
                     bytes = in(reg) arrays.bytes,
                     i = out(reg) _,
-                    out("xmm0") _, out("xmm1") _, out("xmm15") _,
+                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+                    out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
+                    out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _,
+                    out("xmm14") _, out("xmm15") _,
                     options(nostack),
                 );
             }
