@@ -38,10 +38,10 @@ pub(crate) unsafe fn run(
 #[cold]
 unsafe fn hand_out(failure: Failure, error: *mut *mut Error) -> Status {
     let status = failure.status();
-    // SAFETY: the caller promises that `error` is NULL or writable; being a `*mut *mut Error` of C,
-    // it is aligned, and nobody else uses it during the call.
-    if let Some(place) = unsafe { error.as_mut() } {
-        *place = Box::into_raw(Box::new(failure.into_error()));
+    if !error.is_null() {
+        // SAFETY: the caller promises that `error` is writable where it is not NULL; being a
+        // `*mut *mut Error` of C, it is aligned. Its old value, if it has one, needs no drop.
+        unsafe { error.write(Box::into_raw(Box::new(failure.into_error()))) };
     }
     status
 }

@@ -95,11 +95,12 @@ pub unsafe extern "C" fn quarrier_error_message(error: *const Error) -> *const c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_span(error: *const Error, span: *mut Span) -> bool {
     // SAFETY: the header requires that `error` is NULL or an error that is not freed yet, which
-    // nothing changes, and that `span` is NULL or writable and used by this call alone.
-    let (error, span) = unsafe { (error.as_ref(), span.as_mut()) };
+    // nothing changes.
+    let error = unsafe { error.as_ref() };
     let Some(about) = error.and_then(|error| error.details.span) else { return false };
-    if let Some(span) = span {
-        *span = about;
+    if !span.is_null() {
+        // SAFETY: the header requires that `span` is writable where it is not NULL.
+        unsafe { span.write(about) };
     }
     true
 }
@@ -112,15 +113,15 @@ pub unsafe extern "C" fn quarrier_error_values(
     given: *mut u8,
 ) -> bool {
     // SAFETY: the header requires that `error` is NULL or an error that is not freed yet, which
-    // nothing changes, and that `held` and `given` are NULL or writable and used by this call
-    // alone.
-    let (error, held, given) = unsafe { (error.as_ref(), held.as_mut(), given.as_mut()) };
+    // nothing changes.
+    let error = unsafe { error.as_ref() };
     let Some(values) = error.and_then(|error| error.details.values) else { return false };
-    if let Some(held) = held {
-        *held = values.0;
-    }
-    if let Some(given) = given {
-        *given = values.1;
+    for (place, value) in [(held, values.0), (given, values.1)] {
+        if !place.is_null() {
+            // SAFETY: the header requires that the places are writable where they are not NULL;
+            // they may be the same.
+            unsafe { place.write(value) };
+        }
     }
     true
 }
