@@ -155,10 +155,9 @@ impl OpenCl {
             device: self.facts.name.clone(),
             what: format!("cannot allocate {bytes} bytes"),
         };
-        let size = bytes.next_multiple_of(PAGE_BYTES);
+        let size = bytes.max(1).next_multiple_of(PAGE_BYTES);
         let layout = Layout::from_size_align(size, PAGE_BYTES).map_err(|_| out())?;
-        // SAFETY: the layout's size is not 0: `Device::pinned` asks for padding too, so it is at
-        // least a page.
+        // SAFETY: the layout's size is not 0: it is at least a page.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(out)?;
         let flags = CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR;
         let free = |error| {
@@ -405,16 +404,18 @@ unsafe impl Driver for OpenCl {
         let known = lock(&self.pinned).remove(&pinned);
         // SAFETY: `pin` mapped the memory at `start`, jobs map it again at their end, and the
         // caller vouches that nobody uses it. `finish` waits for the unmapping, so the buffer is
-        // released before its memory. `known.layout` is the layout with which `pin_shared`
+        // released before its memory; where it fails, the device may still use the memory, which
+        // then stays allocated. `known.layout` is the layout with which `pin_shared`
         // allocated `start`.
         unsafe {
             let host: *mut c_void = start.as_ptr().cast();
             if let Ok(event) = enqueue_unmap_mem_object(self.queue, memory, host, 0, null()) {
                 events::release(event);
             }
-            let _ = finish(self.queue);
+            let finished = finish(self.queue);
             let _ = release_mem_object(memory);
-            if let Some(layout) = known.and_then(|pinned| pinned.layout) {
+            let layout = known.and_then(|pinned| pinned.layout);
+            if let (Ok(()), Some(layout)) = (finished, layout) {
                 dealloc(start.as_ptr(), layout);
             }
         }
