@@ -8,6 +8,9 @@
 //! Runs of one process agree better with each other than with those of the next, so a difference
 //! below [`EQUAL_WITHIN`] is never called one.
 
+use quarrier_report::number::counted;
+
+use crate::conditions::Machine;
 use crate::reading::Reading;
 use crate::report::Report;
 use crate::statistics::{mann_whitney, median};
@@ -79,6 +82,8 @@ pub struct Comparison<'r> {
     pub only_after: Vec<&'r Reading>,
     /// Whether the reports are of one machine, as far as they show.
     pub is_same_machine: bool,
+    /// Where the process might use more or less of the machine: its limits in words, then and now.
+    pub limits: Option<(String, String)>,
 }
 
 impl Comparison<'_> {
@@ -94,8 +99,8 @@ pub fn compare<'r>(before: &'r Report, after: &'r Report) -> Comparison<'r> {
     let mut left: Vec<Option<&Reading>> = before.readings.iter().map(Some).collect();
     let mut comparison = Comparison {
         is_same_machine: before.machine.name == after.machine.name
-            && before.machine.cpu_model == after.machine.cpu_model
-            && before.machine.cpus == after.machine.cpus,
+            && before.machine.cpu_model == after.machine.cpu_model,
+        limits: limits(&before.machine, &after.machine),
         ..Comparison::default()
     };
     for reading in &after.readings {
@@ -107,6 +112,15 @@ pub fn compare<'r>(before: &'r Report, after: &'r Report) -> Comparison<'r> {
     }
     comparison.only_before = left.into_iter().flatten().collect();
     comparison
+}
+
+fn limits(before: &Machine, after: &Machine) -> Option<(String, String)> {
+    let is_same = before.limits == after.limits && before.cpus == after.cpus;
+    let words = |machine: &Machine| match machine.limits.is_none() {
+        true => counted(machine.cpus.into(), "CPU"),
+        false => machine.limits.in_words(),
+    };
+    (!is_same).then(|| (words(before), words(after)))
 }
 
 fn is_same(a: &Reading, b: &Reading) -> bool {
@@ -136,7 +150,7 @@ pub fn change<'r>(before: &'r Reading, after: &'r Reading) -> Change<'r> {
     if ratios.is_empty() || !change.ratio.is_finite() {
         change.reason = Some("there are no runs to compare");
     } else if before.is_disturbed_itself() || after.is_disturbed_itself() {
-        change.reason = Some("others used the machine meanwhile");
+        change.reason = Some("others used the machine meanwhile, or a limit held it back");
     } else if is_near(low) && is_near(high) {
         change.verdict = Verdict::Equal;
     } else if !is_near(change.ratio) && differs(&change, &old, &new) {

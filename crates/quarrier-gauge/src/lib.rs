@@ -73,7 +73,7 @@ pub use report::{FORMAT, Report};
 pub use trial::Progress;
 pub use wanted::{Network, Wanted};
 
-use conditions::{Conditions, Snapshot};
+use conditions::{Conditions, Limits, Snapshot};
 use trial::Session;
 
 /// How often each subject is visited, where a reading has more than one run.
@@ -114,7 +114,9 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
     }
     let clock_after_hertz = cpu::clock_hertz(&session.team).ok();
     let machine = session.machine.clone();
-    let readings = session.readings();
+    let mut readings = session.readings();
+    mark_limited(&mut readings, &machine.limits);
+    let limited_by = (!machine.limits.is_none()).then(|| machine.limits.in_words());
     let during = before.since();
     Ok(Report {
         format: FORMAT,
@@ -122,17 +124,35 @@ pub fn measure(wanted: &Wanted, progress: &mut dyn Progress, stop: &AtomicBool) 
         when,
         seconds: before.seconds(),
         machine,
+        limited_by,
         conditions: Conditions {
             load_before: before.load(),
             load_after: Snapshot::take().load(),
             steal: during.steal,
             others: during.others,
+            throttled_periods: during.throttled_periods,
+            throttled_seconds: during.throttled_seconds,
+            pressure: during.pressure,
             clock_before_hertz,
             clock_after_hertz,
             disturbed: readings.iter().filter(|reading| reading.disturbed).count() as u32,
         },
         readings,
     })
+}
+
+/// Marks readings whose threads want more CPU time than a quota allows: they show the moments in which the
+/// threads had it.
+fn mark_limited(readings: &mut [Reading], limits: &Limits) {
+    let (Some(cpus), Some(words)) = (limits.quota_cpus, limits.quota_in_words()) else { return };
+    let is_of_cpus = |reading: &&mut Reading| matches!(reading.area, Area::Cpu | Area::Memory);
+    for reading in readings.iter_mut().filter(is_of_cpus) {
+        let threads = reading.parameters.integer("threads").unwrap_or(1);
+        if threads as f64 > cpus {
+            reading.notes.push(format!("limited by: {words}"));
+            (reading.disturbed, reading.conditions.disturbed) = (true, true);
+        }
+    }
 }
 
 /// Visits arithmetic and memory once more if other users slowed them, and starts nothing after `until`.

@@ -193,6 +193,30 @@ fn what_became_slower_is_found_and_what_did_not_is_equal() {
 }
 
 #[test]
+fn limits_are_named_in_the_text_and_kept_in_json() {
+    let lab = Lab::new();
+    let of = |cpus: u64, limits: &str| {
+        let machine = format!("\"cpus\":{cpus},\"limits\":{limits}");
+        let kept = report(50e9, "host");
+        let (first, rest) = kept.split_once("\"cpus\":2").unwrap();
+        format!("{first}{machine}{rest}")
+    };
+    let quota = "{\"quota_cpus\":1.5,\"memory_bytes\":536870912}";
+    lab.put("quota.json", of(1, quota));
+    lab.put("bound.json", of(1, "{\"affinity_cpus\":1,\"affinity_of_cpus\":2}"));
+    let args = ["--from", "quota.json", "--compare", "bound.json", "--json", "again.json"];
+    let ran = gauge(&lab, &args);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    let lines = ran.lines();
+    assert!(lines.contains(&"limited by: quota 1.5 CPUs, memory 512 MiB"), "{ran:?}");
+    assert!(!ran.text().contains("different machines"), "{ran:?}");
+    let other = "other limits: affinity 1 of 2 CPUs before, quota 1.5 CPUs, memory 512 MiB now";
+    assert!(lines.contains(&other), "{ran:?}");
+    let again: Value = serde_json::from_slice(&fs::read(lab.path("again.json")).unwrap()).unwrap();
+    assert_eq!(again["machine"]["limits"]["quota_cpus"], 1.5);
+}
+
+#[test]
 fn what_a_report_carries_does_not_reach_the_terminal() {
     let lab = Lab::new();
     let evil = report(40e9, "host")

@@ -9,6 +9,7 @@ use quarrier_core::size::parse_size;
 use rustix::thread::CpuSet;
 use serde::{Deserialize, Serialize};
 
+use super::Limits;
 use crate::processor::Isa;
 
 /// One kind of cache.
@@ -39,8 +40,11 @@ pub struct Machine {
     pub architecture: String,
     /// Instruction sets that are measured, for example `AVX2`.
     pub instruction_sets: Vec<String>,
-    /// CPUs that this process may use.
+    /// Threads of this process that can have a CPU each, within its [`limits`](Machine::limits).
     pub cpus: u32,
+    /// What of the machine this process may not use.
+    #[serde(default, skip_serializing_if = "Limits::is_none")]
+    pub limits: Limits,
     /// Data and unified caches of one of them, the nearest first.
     pub caches: Vec<Cache>,
     /// Main memory in bytes.
@@ -63,15 +67,19 @@ impl Machine {
     /// Asks the system.
     pub fn detect() -> Machine {
         let uname = rustix::system::uname();
+        let allowed_cpus = allowed_cpus().map_or(1, |cpus| cpus.len().max(1));
+        let memory_bytes = meminfo::read_bytes("MemTotal").unwrap_or(0);
+        let limits = Limits::detect(allowed_cpus, memory_bytes);
         Machine {
             name: uname.nodename().to_string_lossy().into_owned(),
             cpu_model: processor_field("model name").unwrap_or_else(|| "unknown".to_owned()),
             cpu_signature: signature(),
             architecture: std::env::consts::ARCH.to_owned(),
             instruction_sets: Isa::available().map(|isa| isa.name().to_owned()).collect(),
-            cpus: allowed_cpus().map_or(1, |cpus| cpus.len().max(1) as u32),
+            cpus: limits.threads(allowed_cpus) as u32,
+            limits,
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
-            memory_bytes: meminfo::read_bytes("MemTotal").unwrap_or(0),
+            memory_bytes,
             page_bytes: rustix::param::page_size() as u64,
             huge_pages: huge_pages(),
             kernel: format!(
@@ -99,9 +107,10 @@ pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Bytes of memory that a new program could use without swapping.
+/// Bytes of memory that this process could still use without swapping, within the limits of its control
+/// groups.
 pub fn free_memory_bytes() -> u64 {
-    meminfo::read_bytes("MemAvailable").unwrap_or(0)
+    meminfo::usable_bytes().unwrap_or(0)
 }
 
 fn line(path: &str) -> Option<String> {

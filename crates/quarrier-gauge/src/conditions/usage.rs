@@ -3,15 +3,29 @@
 use std::fs;
 use std::time::Instant;
 
-use super::During;
+use super::groups::{Groups, Throttled};
+use super::pressure::Waited;
+use super::{During, allowed_cpus};
+
+/// The counters of the CPUs that this process may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Counters {
+    /// How many CPUs there are.
+    cpus: usize,
+    /// Ticks that they were busy, the stolen ones left out.
+    busy: f64,
+    /// Ticks that the host took.
+    stolen: f64,
+}
 
 /// The counters at one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     at: Instant,
     load: f64,
-    /// Ticks that all CPUs were busy, the stolen ones left out; and those that were stolen.
-    counters: Option<(f64, f64)>,
+    counters: Option<Counters>,
+    throttled: Throttled,
+    waited: Option<Waited>,
     /// CPU time of this process in seconds.
     own_seconds: f64,
 }
@@ -22,7 +36,11 @@ impl Snapshot {
         Snapshot {
             at: Instant::now(),
             load: load(),
-            counters: fs::read_to_string("/proc/stat").ok().and_then(|text| counters(&text)),
+            counters: fs::read_to_string("/proc/stat")
+                .ok()
+                .and_then(|text| counters(&text, &allowed_cpus().unwrap_or_default())),
+            throttled: Groups::of_process().throttled(),
+            waited: Waited::now(),
             own_seconds: own_seconds(),
         }
     }
@@ -43,14 +61,17 @@ impl Snapshot {
         let now = Snapshot::take();
         let mut during = During { load: self.load, cpu_share: 1.0, ..During::default() };
         let wall = now.at.duration_since(self.at).as_secs_f64();
-        let (Some(before), Some(after)) = (self.counters, now.counters) else { return during };
         if wall <= 0.0 {
             return during;
         }
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        during.throttled_periods = now.throttled.periods.saturating_sub(self.throttled.periods);
+        during.throttled_seconds = (now.throttled.seconds - self.throttled.seconds).max(0.0);
+        during.pressure = now.waited.zip(self.waited).map(|(now, before)| now.since(before, wall));
+        let (Some(before), Some(after)) = (self.counters, now.counters) else { return during };
+        let cpus = after.cpus as f64;
         let tick = 1.0 / rustix::param::clock_ticks_per_second() as f64;
-        let busy = (after.0 - before.0) * tick;
-        let stolen = (after.1 - before.1) * tick;
+        let busy = (after.busy - before.busy) * tick;
+        let stolen = (after.stolen - before.stolen) * tick;
         let own = now.own_seconds - self.own_seconds;
         let slack = 2.0 * tick * cpus;
         during.others = (busy - own - slack).max(0.0) / wall;
@@ -59,15 +80,32 @@ impl Snapshot {
     }
 }
 
-/// The first line of `/proc/stat`: user, nice, system, idle, waiting, two kinds of interrupts,
-/// stolen; guests are in user already.
-fn counters(stat: &str) -> Option<(f64, f64)> {
-    let line = stat.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<f64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    let &[user, nice, system, _, _, hard, soft, stolen, ..] = ticks.as_slice() else {
-        return None;
+/// The lines of `/proc/stat` of the `allowed` CPUs, in order: user, nice, system, idle, waiting, two kinds
+/// of interrupts, stolen; guests are in user already. Other CPUs are not looked at: on a host of many,
+/// somebody always uses one. Without such lines, the first one counts, which is of all CPUs.
+fn counters(stat: &str, allowed: &[usize]) -> Option<Counters> {
+    let of_line = |line: &str| -> Option<(Option<usize>, f64, f64)> {
+        let mut words = line.strip_prefix("cpu")?.split(' ').filter(|word| !word.is_empty());
+        let number = if line.starts_with("cpu ") { None } else { words.next()?.parse().ok() };
+        let ticks: Vec<f64> = words.map_while(|word| word.parse().ok()).collect();
+        let &[user, nice, system, _, _, hard, soft, stolen, ..] = ticks.as_slice() else {
+            return None;
+        };
+        Some((number, user + nice + system + hard + soft, stolen))
     };
-    Some((user + nice + system + hard + soft, stolen))
+    let lines: Vec<_> = stat.lines().map_while(of_line).collect();
+    let of_allowed = lines
+        .iter()
+        .filter(|(number, ..)| number.is_some_and(|number| allowed.binary_search(&number).is_ok()));
+    let none = Counters { cpus: 0, busy: 0.0, stolen: 0.0 };
+    let sum = of_allowed.fold(none, |sum, (_, busy, stolen)| Counters {
+        cpus: sum.cpus + 1,
+        busy: sum.busy + busy,
+        stolen: sum.stolen + stolen,
+    });
+    let &(_, busy, stolen) = lines.first()?;
+    let cpus = lines.len().saturating_sub(1).max(1);
+    Some(if sum.cpus > 0 { sum } else { Counters { cpus, busy, stolen } })
 }
 
 fn load() -> f64 {
@@ -83,13 +121,20 @@ fn own_seconds() -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::counters;
+    use super::{Counters, counters};
 
     #[test]
-    fn stolen_time_is_told_from_busy_time() {
-        let stat = "cpu  10 20 30 4000 500 6 7 80 9 0\ncpu0 1 2 3\n";
-        assert_eq!(counters(stat), Some((73.0, 80.0)));
-        assert_eq!(counters("cpu  1 2 3\n"), None);
-        assert_eq!(counters(""), None);
+    fn stolen_time_is_told_from_busy_time_on_the_cpus_that_may_be_used() {
+        let stat = "cpu  10 20 30 4000 500 6 7 80 9 0\n\
+                    cpu0 1 2 3 4 5 6 7 8 9 0\n\
+                    cpu1 10 20 30 40 50 60 70 80 90 0\n\
+                    intr 123\ncpu2 1 1 1 1 1 1 1 1\n";
+        let of = |cpus, busy, stolen| Some(Counters { cpus, busy, stolen });
+        assert_eq!(counters(stat, &[0]), of(1, 19.0, 8.0));
+        assert_eq!(counters(stat, &[0, 1]), of(2, 209.0, 88.0));
+        assert_eq!(counters(stat, &[7]), of(2, 73.0, 80.0));
+        assert_eq!(counters("cpu  10 20 30 4000 500 6 7 80\n", &[0]), of(1, 73.0, 80.0));
+        assert_eq!(counters("cpu  1 2 3\n", &[0]), None);
+        assert_eq!(counters("", &[0]), None);
     }
 }

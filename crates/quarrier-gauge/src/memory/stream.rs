@@ -210,6 +210,7 @@ pub fn measure(session: &mut Session<'_>, sweep: Sweep) -> Result<()> {
         Ok(trial)
     })?;
     runs.notes.extend(notes(&sweep, &parts));
+    runs.notes.extend(small_arrays(session, &sweep));
     session.push(runs);
     Ok(())
 }
@@ -229,6 +230,14 @@ fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {
         notes.push(format!("beyond the caches {} bytes move for {arrays} counted", arrays + 1));
     }
     notes
+}
+
+/// Why these arrays are no larger, if they should lie beyond the caches and memory does not suffice.
+fn small_arrays(session: &Session<'_>, sweep: &Sweep) -> Option<String> {
+    let is_small = session.beyond_caches_bytes < super::wanted_bytes(&session.machine);
+    (is_small && sweep.bytes == session.beyond_caches_bytes).then(|| {
+        "too little memory for arrays beyond the caches: these hold a part of them".to_owned()
+    })
 }
 
 /// How often a part is gone over in about `time`, when all threads do it.

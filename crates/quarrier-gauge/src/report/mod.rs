@@ -45,6 +45,9 @@ pub struct Report {
     pub seconds: f64,
     /// The machine.
     pub machine: Machine,
+    /// Its [`limits`](Machine::limits) in words, if there are any: `quota 1.5 CPUs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<String>,
     /// The conditions meanwhile.
     pub conditions: Conditions,
     /// In the order in which they were taken.

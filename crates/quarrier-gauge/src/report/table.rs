@@ -51,6 +51,9 @@ const VALUE: usize = 13;
 /// Values of a line that differ by more than this are drawn in equal ratios.
 const RATIO_OF_LINEAR: f64 = 40.0;
 
+/// Waiting for less of the time is not reported.
+const PRESSURE_LEAST: f64 = 0.01;
+
 /// Changes of one verdict that are printed.
 const CHANGES_MOST: usize = 30;
 
@@ -58,6 +61,10 @@ const CHANGES_MOST: usize = 30;
 pub fn table(report: &Report, columns: usize) -> Vec<Line> {
     let groups = groups(&report.readings);
     let mut lines = vec![machine(report)];
+    if !report.machine.limits.is_none() {
+        let text = format!("limited by: {}", report.machine.limits.in_words());
+        lines.push(vec![span(Role::Bad, text)]);
+    }
     let mut rows: Vec<(&Group<'_>, Row<'_>)> = Vec::new();
     for group in &groups {
         rows.extend(self::rows(group).into_iter().map(|row| (group, row)));
@@ -78,6 +85,8 @@ pub fn table(report: &Report, columns: usize) -> Vec<Line> {
     }
     lines.push(Vec::new());
     lines.push(trust(report));
+    lines.extend(held_back(report).map(|text| vec![span(Role::Bad, text)]));
+    lines.extend(waiting(report).map(|text| vec![span(Role::Soft, text)]));
     lines
 }
 
@@ -106,6 +115,27 @@ fn trust(report: &Report) -> Line {
             span(Role::Plain, ": others used the machine, or the runs disagree".to_string()),
         ],
     }
+}
+
+/// How often a CPU quota held the gauge back, if it did.
+fn held_back(report: &Report) -> Option<String> {
+    let held = &report.conditions;
+    (held.throttled_periods > 0).then(|| {
+        let periods = number::counted(held.throttled_periods, "period");
+        let seconds = quantity::value(held.throttled_seconds, Unit::Seconds);
+        format!("throttled in {periods} by a CPU quota: threads waited {seconds} in all")
+    })
+}
+
+/// How long threads of the machine waited, if they did.
+fn waiting(report: &Report) -> Option<String> {
+    let pressure = report.conditions.pressure?;
+    let all = [("CPUs", pressure.cpu), ("memory", pressure.memory), ("disks", pressure.io)];
+    let some = all.into_iter().filter(|(_, share)| *share >= PRESSURE_LEAST);
+    let some: Vec<String> =
+        some.map(|(what, share)| format!("{what} {}", number::percent(share))).collect();
+    (!some.is_empty())
+        .then(|| format!("pressure, time that threads waited for: {}", some.join(", ")))
 }
 
 /// A line's content.
@@ -225,6 +255,14 @@ pub fn changes(comparison: &Comparison<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
     if !comparison.is_same_machine {
         lines.push(vec![span(Role::Bad, "the reports are of different machines".to_string())]);
+    }
+    if let Some((before, now)) = &comparison.limits {
+        let text = format!("other limits: {before} before, {now} now");
+        lines.push(vec![span(Role::Bad, visible(&text).into_owned())]);
+    }
+    if comparison.changes.is_empty() {
+        let text = "the reports have no reading in common";
+        lines.push(vec![span(Role::Bad, text.to_string())]);
     }
     let told = |verdict: Verdict| comparison.changes.iter().filter(move |c| c.verdict == verdict);
     let loud = || told(Verdict::Slower).chain(told(Verdict::Faster)).chain(told(Verdict::TooNoisy));

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use super::{Effort, Needs, Progress, Series, Team, Trial, series};
 
-use crate::conditions::Machine;
+use crate::conditions::{Machine, free_memory_bytes};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::reading::{Reading, Subject};
 
 /// The runs so far, and everything that the next needs.
@@ -20,6 +21,9 @@ pub struct Session<'a> {
     pub effort: Effort,
     /// The machine.
     pub machine: Machine,
+    /// Bytes of an array beyond the caches, or as many as the memory left at the start allows: a size that
+    /// changed between the visits would make two readings of one.
+    pub(crate) beyond_caches_bytes: usize,
     /// Set by the caller to end it.
     pub stop: &'a AtomicBool,
     progress: &'a mut dyn Progress,
@@ -42,10 +46,12 @@ impl<'a> Session<'a> {
         progress: &'a mut dyn Progress,
         stop: &'a AtomicBool,
     ) -> Result<Session<'a>> {
+        let machine = Machine::detect();
         Ok(Session {
             team: Team::here()?,
             effort,
-            machine: Machine::detect(),
+            beyond_caches_bytes: memory::fitting_bytes(&machine, free_memory_bytes()),
+            machine,
             stop,
             progress,
             visit: 1,

@@ -11,7 +11,7 @@ use rustix::thread::CpuSet;
 
 use super::gate::Gate;
 use super::{Done, Trial};
-use crate::conditions::allowed_cpus;
+use crate::conditions::{Limits, allowed_cpus};
 use crate::error::{Error, Result};
 use crate::processor::{Core, core_now};
 
@@ -20,6 +20,8 @@ use crate::processor::{Core, core_now};
 #[derive(Debug)]
 pub struct Team {
     cpus: Vec<usize>,
+    /// How many threads can have one each: fewer than CPUs, where control groups give less time.
+    threads: usize,
     /// Which CPU the first thread gets.
     first: AtomicUsize,
     /// Fused multiply-adds per cycle: for each number of cores, the three best values that each core of
@@ -44,12 +46,13 @@ impl Team {
     pub fn here() -> Result<Team> {
         let cpus = allowed_cpus()
             .map_err(|error| Error::io("CPUs", "ask for the affinity mask", error))?;
-        Ok(Team { cpus, first: AtomicUsize::new(0), most_fused: Mutex::default() })
+        let threads = Limits::threads_of_process(cpus.len());
+        Ok(Team { cpus, threads, first: AtomicUsize::new(0), most_fused: Mutex::default() })
     }
 
-    /// How many CPUs there are.
+    /// How many threads can have a CPU each.
     pub fn cpus(&self) -> usize {
-        self.cpus.len().max(1)
+        self.threads
     }
 
     /// Lets the next trials begin on the next CPU, because this one is used by others.
@@ -95,7 +98,8 @@ impl Team {
         states: &mut [S],
         work: impl Fn(usize, &mut S) -> Result<Done> + Sync,
     ) -> Result<Trial> {
-        let cores = states.len().min(self.cpus());
+        // More threads than a quota allows still run on a core each, as long as there are enough.
+        let cores = states.len().min(self.cpus.len().max(1));
         let before = self.probe(cores)?;
         let trial = summed(
             &self.together(states, true, |cpu, index, state| timed(cpu, || work(index, state)))?,
@@ -191,7 +195,7 @@ impl Team {
 
     fn cpu_of(&self, thread: usize) -> usize {
         let first = self.first.load(Ordering::Relaxed);
-        self.cpus.get((first + thread) % self.cpus()).copied().unwrap_or(0)
+        self.cpus.get((first + thread) % self.cpus.len().max(1)).copied().unwrap_or(0)
     }
 }
 

@@ -4,7 +4,7 @@
 //! time, and consecutive runs agree well meanwhile. Only runs that lie well apart in time can show it.
 
 use super::{CORE_SHARE_MIN, Needs, Trial};
-use crate::conditions::During;
+use crate::conditions::{During, Pressure};
 use crate::latencies::Latencies;
 use crate::reading::{Area, Reading, Subject};
 use crate::statistics::{drift, mean, median, median_interval, stddev, two_modes};
@@ -280,13 +280,20 @@ impl Series {
             load: self.visits.first().map_or(0.0, |visit| visit.during.load),
             steal: mean(|during| during.steal),
             others: mean(|during| during.others),
+            throttled_periods: self.visits.iter().map(|v| v.during.throttled_periods).sum(),
+            throttled_seconds: self.visits.iter().map(|v| v.during.throttled_seconds).sum(),
+            pressure: self.visits.iter().all(|v| v.during.pressure.is_some()).then(|| Pressure {
+                cpu: mean(|during| during.pressure.unwrap_or_default().cpu),
+                memory: mean(|during| during.pressure.unwrap_or_default().memory),
+                io: mean(|during| during.pressure.unwrap_or_default().io),
+            }),
             cpu_share: 1.0,
             clock_hertz: None,
             disturbed: false,
         }
     }
 
-    /// Other users of the machine.
+    /// Other users of the machine, and limits.
     fn disturbances(&self, during: &During) -> Vec<String> {
         let mut notes = Vec::new();
         if self.missing() > 0 {
@@ -302,6 +309,12 @@ impl Series {
         }
         if during.steal > STEAL_MAX {
             notes.push(format!("the host took {:.1} % of the CPUs", during.steal * 100.0));
+        }
+        // Runs that need a CPU are dropped if a quota took it; those that wait for answers do not show it.
+        if self.needs == Needs::Answers && during.throttled_periods > 0 {
+            let (periods, seconds) = (during.throttled_periods, during.throttled_seconds);
+            notes
+                .push(format!("a CPU quota held it back in {periods} periods, for {seconds:.2} s"));
         }
         notes
     }
@@ -423,6 +436,24 @@ mod tests {
         // For want of another the dropped one counts.
         assert_eq!(runs.kept_of(&noted), [&"first", &"dropped", &"third"]);
         assert_eq!(Series { least: 2, ..runs }.kept_of(&noted), [&"first", &"third"]);
+    }
+
+    #[test]
+    fn what_a_quota_held_back_is_disturbed_where_runs_do_not_show_it() {
+        let mut all = series(&[1.0, 1.0], Duration::ZERO);
+        all.visits[0].during = During {
+            throttled_periods: 3,
+            throttled_seconds: 0.25,
+            pressure: Some(Pressure { cpu: 0.5, ..Pressure::default() }),
+            ..During::default()
+        };
+        let of_cpus = all.reading();
+        assert!(!of_cpus.disturbed, "{of_cpus:?}");
+        assert_eq!(of_cpus.conditions.throttled_periods, 3);
+        assert_eq!(of_cpus.conditions.pressure.unwrap().cpu, 0.5);
+        let answers = Series { needs: Needs::Answers, ..all }.reading();
+        assert!(answers.disturbed);
+        assert!(answers.notes[0].contains("in 3 periods, for 0.25 s"), "{:?}", answers.notes);
     }
 
     #[test]

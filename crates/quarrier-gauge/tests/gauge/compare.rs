@@ -82,6 +82,16 @@ fn readings_are_matched_by_all_their_parameters_in_any_order() {
     assert!(both.is_same_machine);
     assert!(both.changes.iter().all(|c| c.before.value == c.after.value && c.ratio == 1.0));
 
+    // Another affinity is no other machine, and is said.
+    assert_eq!(both.limits, None);
+    after.machine.cpus = 1;
+    after.machine.limits.affinity_cpus = Some(1);
+    after.machine.limits.affinity_of_cpus = Some(4);
+    let both = compare(&before, &after);
+    assert!(both.is_same_machine);
+    let words = ("4 CPUs".to_string(), "affinity 1 of 4 CPUs".to_string());
+    assert_eq!(both.limits, Some(words));
+
     after.readings[0].unit = Unit::OpPerSecond;
     after.machine.cpu_model.push('X');
     let both = compare(&before, &after);

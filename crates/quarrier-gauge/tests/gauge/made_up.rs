@@ -1,6 +1,6 @@
 //! Invented reports: plausible readings of such a machine.
 
-use quarrier_gauge::conditions::{Cache, Conditions, During, Machine};
+use quarrier_gauge::conditions::{Cache, Conditions, During, Limits, Machine};
 use quarrier_gauge::report::{FORMAT, Report};
 use quarrier_gauge::{Area, Parameters, Percentiles, Reading, Unit};
 
@@ -12,12 +12,21 @@ pub(crate) fn report(seed: u64) -> Report {
     memory(&mut readings, &mut noise);
     disk(&mut readings, &mut noise);
     network(&mut readings, &mut noise);
+    let mut report = Report { readings, ..empty() };
+    report.conditions.disturbed =
+        report.readings.iter().filter(|reading| reading.disturbed).count() as u32;
+    report
+}
+
+/// A report without readings.
+pub(crate) fn empty() -> Report {
     Report {
         format: FORMAT,
         quarrier: "0.1.0".to_owned(),
         when: 1_795_333_150,
         seconds: 431.5,
         machine: machine(),
+        limited_by: None,
         conditions: Conditions {
             load_before: 0.12,
             load_after: 2.04,
@@ -25,9 +34,9 @@ pub(crate) fn report(seed: u64) -> Report {
             others: 0.03,
             clock_before_hertz: Some(3.81e9),
             clock_after_hertz: Some(3.79e9),
-            disturbed: readings.iter().filter(|reading| reading.disturbed).count() as u32,
+            ..Conditions::default()
         },
-        readings,
+        readings: Vec::new(),
     }
 }
 
@@ -52,6 +61,7 @@ pub(crate) fn machine() -> Machine {
         kernel: "Linux 6.12.0".to_owned(),
         virtual_machine: Some("KVM".to_owned()),
         governor: None,
+        limits: Limits::default(),
     }
 }
 

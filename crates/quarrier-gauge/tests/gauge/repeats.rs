@@ -19,6 +19,7 @@ fn report(when: u64, values: &[(Area, f64, bool)]) -> Report {
         when,
         seconds: 1.0,
         machine: Default::default(),
+        limited_by: None,
         conditions: Default::default(),
         readings: readings.collect(),
     }

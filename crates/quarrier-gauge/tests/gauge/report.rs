@@ -221,3 +221,27 @@ fn the_table_fits_its_width_and_marks_what_was_disturbed() {
         .filter(|line| line.iter().any(|span| span.role == Role::Bad && span.text.contains('!')));
     assert!(marked.count() >= 2, "the row and the summary");
 }
+
+#[test]
+fn what_held_the_gauge_back_is_said() {
+    let mut report = made_up::report(1);
+    let text = |report: &Report| -> String {
+        let lines = table(report, 140);
+        lines.iter().flatten().map(|span| span.text.as_str()).collect::<Vec<_>>().join("|")
+    };
+    let quiet = text(&report);
+    assert!(!quiet.contains("throttled") && !quiet.contains("pressure"));
+    report.conditions.throttled_periods = 12;
+    report.conditions.throttled_seconds = 0.75;
+    report.conditions.pressure =
+        Some(quarrier_gauge::conditions::Pressure { cpu: 0.25, memory: 0.001, io: 0.0 });
+    let held = text(&report);
+    assert!(
+        held.contains("throttled in 12 periods by a CPU quota: threads waited 750 ms"),
+        "{held}"
+    );
+    assert!(held.contains("waited for: CPUs 25 %"), "{held}");
+    let page = html(&report, &[]);
+    check_page(&page);
+    assert!(page.contains("12, 750 ms in all") && page.contains("memory 0.1 %"));
+}

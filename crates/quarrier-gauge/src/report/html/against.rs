@@ -28,6 +28,9 @@ pub(super) fn section(report: &Report, against: &Against<'_>) -> Markup {
                 " " b.bad { "Another machine:" }
                 " " (earlier.machine.cpu_model) " on " (earlier.machine.name) "."
             }
+            @if let Some((then, now)) = &comparison.limits {
+                " " b.bad { "Other limits:" } " " (then) " then, " (now) " now."
+            }
         }
         (large(&counts))
         @for (missing, when) in missing.iter().filter(|(missing, _)| *missing > 0) {

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use quarrier_report::number::{count, exact_bytes, percent};
 use quarrier_report::page::{facts, section as card};
 
+use crate::conditions::Conditions;
 use crate::reading::Unit;
 use crate::report::{Report, quantity};
 
@@ -36,6 +37,13 @@ fn machine(report: &Report) -> Vec<(&'static str, String)> {
         ("architecture", machine.architecture.clone()),
         ("instruction sets", machine.instruction_sets.join(", ")),
         ("CPUs", count(machine.cpus.into())),
+        (
+            "limited by",
+            match machine.limits.is_none() {
+                true => "nothing but the machine".to_string(),
+                false => machine.limits.in_words(),
+            },
+        ),
         ("caches", caches.join(", ")),
         ("memory", size(machine.memory_bytes)),
         ("pages", size(machine.page_bytes)),
@@ -59,8 +67,29 @@ fn meanwhile(report: &Report) -> Vec<(&'static str, String)> {
         ("load", both(format!("{:.2}", held.load_before), format!("{:.2}", held.load_after))),
         ("taken by the host", percent(held.steal)),
         ("CPUs that others kept busy", format!("{:.2}", held.others)),
+        ("periods throttled by a CPU quota", throttled(held)),
+        ("time that threads waited", pressure(held)),
         ("clock, measured", clocks),
         ("disturbed readings", count(held.disturbed.into())),
         ("it took", quantity::value(report.seconds, Unit::Seconds)),
     ]
+}
+
+/// Empty where no quota held the gauge back.
+fn throttled(held: &Conditions) -> String {
+    match held.throttled_periods {
+        0 => String::new(),
+        periods => {
+            let seconds = quantity::value(held.throttled_seconds, Unit::Seconds);
+            format!("{}, {seconds} in all", count(periods))
+        }
+    }
+}
+
+/// Empty where the kernel does not count it.
+fn pressure(held: &Conditions) -> String {
+    held.pressure.map_or_else(String::new, |pressure| {
+        let [cpu, memory, io] = [pressure.cpu, pressure.memory, pressure.io].map(percent);
+        format!("CPUs {cpu}, memory {memory}, disks {io}")
+    })
 }

@@ -30,6 +30,9 @@ fn under(report: &Report) -> String {
         counted(machine.cpus.into(), "CPU"),
         format!("{} of memory", exact_bytes(machine.memory_bytes as f64)),
     ];
+    if !machine.limits.is_none() {
+        parts.push(format!("limited by: {}", machine.limits.in_words()));
+    }
     if let Some(host) = &machine.virtual_machine {
         parts.push(format!("virtual machine ({host})"));
     }

@@ -1,0 +1,178 @@
+//! The control groups of this process, in either version: its limits, and how often they held it back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders of the groups that a controller has this process in, the innermost first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Groups {
+    cpu: Vec<PathBuf>,
+    memory: Vec<PathBuf>,
+}
+
+/// How often and for how long groups held their processes back since they exist.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Throttled {
+    /// Periods at whose end the quota was used up.
+    pub(super) periods: u64,
+    /// Seconds without a CPU, of all CPUs together.
+    pub(super) seconds: f64,
+}
+
+impl Groups {
+    pub(super) fn of_process() -> Groups {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        Groups::of(&groups, Path::new("/sys/fs/cgroup"))
+    }
+
+    /// Those that `groups`, a `/proc/self/cgroup`, names below `root`.
+    pub(super) fn of(groups: &str, root: &Path) -> Groups {
+        Groups { cpu: folders(groups, root, "cpu"), memory: folders(groups, root, "memory") }
+    }
+
+    /// The least quota of these groups, in CPUs.
+    pub(super) fn quota_cpus(&self) -> Option<f64> {
+        self.cpu.iter().filter_map(|folder| quota(folder)).min_by(f64::total_cmp)
+    }
+
+    /// The least memory limit of these groups, in bytes.
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        let limit = |folder: &PathBuf| {
+            let limit = number(folder, "memory.max");
+            limit.or_else(|| number(folder, "memory.limit_in_bytes")).map(|bytes| bytes as u64)
+        };
+        self.memory.iter().filter_map(limit).min()
+    }
+
+    /// The sum over these groups: any of them may hold the process back.
+    pub(super) fn throttled(&self) -> Throttled {
+        let texts = self.cpu.iter().filter_map(|f| fs::read_to_string(f.join("cpu.stat")).ok());
+        texts.map(|text| throttled(&text)).fold(Throttled::default(), |sum, one| Throttled {
+            periods: sum.periods.saturating_add(one.periods),
+            seconds: sum.seconds + one.seconds,
+        })
+    }
+}
+
+/// The folder of a group and of those above it. `name` is the controller of version 1; version 2 has all
+/// controllers in one place.
+fn folders(groups: &str, root: &Path, name: &str) -> Vec<PathBuf> {
+    let folders = groups.lines().filter_map(|line| {
+        // hierarchy:controllers:path
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let top = match controllers.split(',').any(|controller| controller == name) {
+            true => root.join(name),
+            false if controllers.is_empty() => root.to_path_buf(),
+            false => return None,
+        };
+        let group = top.join(path.trim_start_matches('/'));
+        let above = group.ancestors().take_while(|above| above.starts_with(&top));
+        Some(above.map(Path::to_path_buf).collect::<Vec<_>>())
+    });
+    folders.flatten().collect()
+}
+
+fn number(folder: &Path, file: &str) -> Option<f64> {
+    fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+}
+
+/// The quota of one group, in CPUs.
+fn quota(folder: &Path) -> Option<f64> {
+    let (quota, period) = match fs::read_to_string(folder.join("cpu.max")) {
+        Ok(text) => {
+            let (quota, period) = text.trim().split_once(' ')?;
+            // "max" is no number, and no limit.
+            (quota.parse().ok()?, period.parse().ok()?)
+        }
+        Err(_) => (number(folder, "cpu.cfs_quota_us")?, number(folder, "cpu.cfs_period_us")?),
+    };
+    let cpus: f64 = quota / period;
+    (cpus > 0.0 && cpus.is_finite()).then_some(cpus)
+}
+
+/// The counters of a `cpu.stat`: version 2 has microseconds, version 1 nanoseconds.
+fn throttled(text: &str) -> Throttled {
+    let value = |name: &str| -> Option<f64> {
+        let of_name = |line: &str| line.strip_prefix(name)?.trim().parse().ok();
+        text.lines().find_map(of_name)
+    };
+    let seconds = value("throttled_usec ").map(|micros| micros * 1e-6);
+    Throttled {
+        periods: value("nr_throttled ").unwrap_or(0.0) as u64,
+        seconds: seconds.or_else(|| Some(value("throttled_time ")? * 1e-9)).unwrap_or(0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(all: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in all {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn the_tightest_group_of_version_2_counts() {
+        let root = files(&[
+            ("a/cpu.max", "150000 100000\n"),
+            ("a/cpu.stat", "usage_usec 9\nnr_periods 8\nnr_throttled 7\nthrottled_usec 1500000\n"),
+            ("a/b/cpu.max", "max 100000\n"),
+            ("a/b/cpu.stat", "usage_usec 9\nnr_throttled 1\nthrottled_usec 500000\n"),
+            ("a/b/memory.max", "314572800\n"),
+            ("a/memory.max", "max\n"),
+        ]);
+        let inner = Groups::of("0::/a/b\n", root.path());
+        assert_eq!(inner.quota_cpus(), Some(1.5));
+        assert_eq!(inner.memory_bytes(), Some(300 << 20));
+        assert_eq!(inner.throttled(), Throttled { periods: 8, seconds: 2.0 });
+        let top = Groups::of("0::/\n", root.path());
+        assert_eq!((top.quota_cpus(), top.memory_bytes()), (None, None));
+    }
+
+    #[test]
+    fn the_root_that_a_container_sees_is_its_own_group() {
+        let root = files(&[("cpu.max", "50000 100000\n"), ("memory.max", "1048576\n")]);
+        for groups in ["0::/\n", "0::/../elsewhere\n"] {
+            let groups = Groups::of(groups, root.path());
+            assert_eq!((groups.quota_cpus(), groups.memory_bytes()), (Some(0.5), Some(1 << 20)));
+        }
+    }
+
+    #[test]
+    fn groups_of_version_1_are_those_of_each_controller() {
+        let root = files(&[
+            ("cpu/x/cpu.cfs_quota_us", "50000"),
+            ("cpu/x/cpu.cfs_period_us", "100000"),
+            ("cpu/x/cpu.stat", "nr_periods 3\nnr_throttled 2\nthrottled_time 250000000\n"),
+            ("cpu/cpu.cfs_quota_us", "-1"),
+            ("cpu/cpu.cfs_period_us", "100000"),
+            ("memory/y/memory.limit_in_bytes", "536870912"),
+        ]);
+        let groups = Groups::of("4:memory:/y\n1:cpu,cpuacct:/x\n0::/\n", root.path());
+        assert_eq!(groups.quota_cpus(), Some(0.5));
+        assert_eq!(groups.memory_bytes(), Some(512 << 20));
+        assert_eq!(groups.throttled(), Throttled { periods: 2, seconds: 0.25 });
+        let unseen = Groups::of("1:cpu:/not/to/be/seen\n", root.path());
+        assert_eq!(unseen.quota_cpus(), None);
+    }
+
+    #[test]
+    fn files_that_hold_anything_limit_nothing() {
+        for text in ["", "max", "max max", "0 0", "-1 100000", "NaN 1", "1 0", "a b c"] {
+            let root = files(&[("cpu.max", text), ("memory.max", text), ("cpu.stat", text)]);
+            let groups = Groups::of("0::/\n", root.path());
+            assert_eq!(groups.quota_cpus(), None, "{text}");
+            assert_eq!(groups.throttled(), Throttled::default(), "{text}");
+            assert!(groups.memory_bytes().is_none(), "{text}");
+        }
+        let none = Groups::of("\n:\n::\nx\n", Path::new("/nowhere"));
+        assert_eq!((none.quota_cpus(), none.memory_bytes()), (None, None));
+    }
+}
