@@ -13,13 +13,13 @@ use quarrier_report::number::counted;
 use crate::conditions::Machine;
 use crate::reading::Reading;
 use crate::report::Report;
-use crate::statistics::{mann_whitney, median};
+use crate::statistics::{mann_whitney, median, t_test};
 
 /// Ratios this near to 1 are equal.
 pub const EQUAL_WITHIN: f64 = 0.05;
 
 /// The probability below which runs are taken to differ.
-const ALPHA: f64 = 0.01;
+pub(crate) const ALPHA: f64 = 0.01;
 /// 97.5 % of a normal distribution lie below this many standard deviations.
 const Z_95: f64 = 1.959_964;
 
@@ -69,6 +69,19 @@ pub struct Change<'r> {
     pub p: f64,
     /// Why it is too noisy, if it is.
     pub reason: Option<&'static str>,
+}
+
+impl Change<'_> {
+    /// Whether chance makes the runs differ so much with a probability of at most `alpha`: by their ranks,
+    /// or by their logarithms if so few ranks never get there.
+    pub(crate) fn is_no_chance(&self, alpha: f64) -> bool {
+        let (old, new) = (runs(self.before), runs(self.after));
+        if can_differ(old.len(), new.len(), alpha) {
+            return self.p <= alpha;
+        }
+        let logarithms = |runs: &[f64]| runs.iter().map(|run| run.ln()).collect::<Vec<_>>();
+        t_test(&logarithms(&old), &logarithms(&new)) <= alpha
+    }
 }
 
 /// Two reports, reading by reading.
@@ -155,7 +168,7 @@ pub fn change<'r>(before: &'r Reading, after: &'r Reading) -> Change<'r> {
         change.verdict = Verdict::Equal;
     } else if !is_near(change.ratio) && differs(&change, &old, &new) {
         change.verdict = if change.ratio > 1.0 { Verdict::Faster } else { Verdict::Slower };
-    } else if can_differ(old.len(), new.len()) {
+    } else if can_differ(old.len(), new.len(), ALPHA) {
         change.reason = Some("the runs spread too far");
     } else {
         change.reason = Some("too few runs for how far they spread");
@@ -193,16 +206,16 @@ fn interval(ratios: &[f64], n: usize, m: usize) -> (f64, f64) {
     inner.map_or((least, most), |(&low, &high)| (low, high))
 }
 
-/// Whether this many runs can differ at [`ALPHA`] at all: all of one above all of the other.
-fn can_differ(n: usize, m: usize) -> bool {
+/// Whether this many runs can differ at `alpha` at all: all of one above all of the other.
+fn can_differ(n: usize, m: usize, alpha: f64) -> bool {
     let orders = (1..=m.min(40)).fold(1.0, |ways, k| ways * (n + k) as f64 / k as f64);
-    2.0 / orders <= ALPHA
+    2.0 / orders <= alpha
 }
 
 /// Whether the difference exceeds chance. With too few runs for the test, they must be apart by more
 /// than the spread of either.
 fn differs(change: &Change<'_>, old: &[f64], new: &[f64]) -> bool {
-    if can_differ(old.len(), new.len()) {
+    if can_differ(old.len(), new.len(), ALPHA) {
         return change.p <= ALPHA;
     }
     let ends = |runs: &[f64]| {

@@ -33,6 +33,8 @@ pub mod report;
 
 pub mod compare;
 
+mod gate;
+
 pub mod profile;
 
 pub mod conditions;
@@ -67,6 +69,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use error::{Error, Result};
+pub use gate::{Gate, gate};
 pub use one::measure_one;
 pub use reading::{Area, Parameters, Percentiles, Reading, Subject, Unit, Value};
 pub use report::{FORMAT, Report};

@@ -17,6 +17,9 @@ pub(crate) struct Gauge {
     pub(crate) html: Option<PathBuf>,
     /// Earlier reports, the first named first.
     pub(crate) compare: Vec<PathBuf>,
+    /// By how many percent a reading may be slower than earlier.
+    pub(crate) gate: Option<f64>,
+    pub(crate) prometheus: Option<PathBuf>,
     pub(crate) format: Format,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
@@ -53,6 +56,8 @@ Examples:
   quarrier gauge disk --path /mnt/data --html disk.html
   quarrier gauge --json after.json --compare before.json
   quarrier gauge --from after.json --compare before.json --html compared.html
+  quarrier gauge memory --compare before.json --gate 10
+  quarrier gauge --quick --prometheus /var/lib/node_exporter/quarrier.prom
   quarrier gauge network --listen 0.0.0.0:7413    on one host, and on the other:
   quarrier gauge network --connect first-host:7413
 
@@ -69,7 +74,12 @@ updates the machine profile in the cache folder ($XDG_CACHE_HOME/quarrier or
 The disk is measured in a temporary file in FOLDER, which is always removed; a
 full measurement takes 1 GiB, a quick one 256 MiB.
 
-Exit status: 0 done, 2 wrong use or failure, 130 interrupted.";
+CPU quotas, cpusets and memory limits of control groups are named as limits, and
+threads and memory follow them. --gate fails if an undisturbed reading is slower
+by more than PERCENT than in an earlier report, and not by chance.
+
+Exit status: 0 done, 1 slower than the gate allows, 2 wrong use or failure, or
+nothing in common with an earlier report, 130 interrupted.";
 
 pub(super) fn command() -> Command {
     Command::new("gauge")
@@ -112,7 +122,9 @@ fn network_args() -> [Arg; 3] {
         Arg::new("listen")
             .long("listen")
             .value_name("ADDRESS")
-            .conflicts_with_all(["connect", "from", "quick", "runs", "json", "html", "compare"])
+            .conflicts_with_all([
+                "connect", "from", "quick", "runs", "json", "html", "compare", "prometheus",
+            ])
             .value_parser(parse_address)
             .help("Act as the other end of 'gauge network --connect', until Ctrl-C")
             .help_heading("Network"),
@@ -130,7 +142,7 @@ fn network_args() -> [Arg; 3] {
     ]
 }
 
-fn report_args() -> [Arg; 4] {
+fn report_args() -> [Arg; 6] {
     let file = |id: &'static str, name: &'static str, help: &'static str| {
         Arg::new(id)
             .long(id)
@@ -144,9 +156,29 @@ fn report_args() -> [Arg; 4] {
         file("html", "FILE.html", "Write the report as one page with plots"),
         file("compare", "FILE", "Compare with an earlier report of --json; repeatable")
             .action(ArgAction::Append),
+        Arg::new("gate")
+            .long("gate")
+            .value_name("PERCENT")
+            .requires("compare")
+            .value_parser(parse_percent)
+            .help("Exit with status 1 if a reading is slower by more than PERCENT, such as 5 or 5%")
+            .help_heading("Output"),
+        file(
+            "prometheus",
+            "FILE",
+            "Write the readings in Prometheus text format (names: quarrier_…)",
+        ),
         file("from", "FILE", "Show an earlier report of --json instead of measuring")
             .conflicts_with_all(["area", "quick", "runs"]),
     ]
+}
+
+/// A percentage above 0, with or without its sign.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
+    number
+        .filter(|percent: &f64| *percent > 0.0 && *percent < 100.0)
+        .ok_or_else(|| format!("'{text}' is not a percentage above 0 and below 100; write 5 or 5%"))
 }
 
 /// `HOST:PORT`, `HOST` or `PORT`, with numbers for the host.
@@ -196,6 +228,8 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Gauge, String> {
         json: file("json"),
         html: file("html"),
         compare: many("compare"),
+        gate: matches.get_one("gate").copied(),
+        prometheus: file("prometheus"),
         format: format_of(matches)?,
         quiet: matches.get_flag("quiet"),
         stats: file("stats"),

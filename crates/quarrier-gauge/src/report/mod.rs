@@ -12,6 +12,7 @@ mod day;
 mod figure;
 mod html;
 mod json;
+mod prometheus;
 mod quantity;
 mod table;
 mod words;
@@ -22,6 +23,7 @@ use crate::conditions::{Conditions, Machine};
 use crate::reading::Reading;
 
 pub use html::{Against, html};
+pub use prometheus::prometheus;
 pub use quantity::value;
 pub use table::{Line, Role, Span, changes, table};
 pub use words::{parameter, parameters};

@@ -4,9 +4,11 @@
 
 mod rank;
 mod shape;
+mod student;
 
 pub use rank::mann_whitney;
 pub use shape::{drift, two_modes};
+pub use student::t_test;
 
 /// The middle value, or the mean of the two in the middle; NaN for no samples.
 pub fn median(samples: &[f64]) -> f64 {

@@ -6,6 +6,7 @@ mod compare;
 mod cpu;
 mod disk;
 mod engine;
+mod gate;
 mod gpu;
 mod made_up;
 mod memory;

@@ -11,7 +11,9 @@ use std::sync::atomic::AtomicBool;
 use quarrier::Error;
 use quarrier::account::Stats;
 use quarrier::gauge::Gauged;
-use quarrier_gauge::report::{Report, html};
+use quarrier_gauge::Gate;
+use quarrier_gauge::report::{Report, html, prometheus};
+use quarrier_report::number::{count, counted};
 use quarrier_report::{Manner, on_terminal};
 use serde_json::json;
 
@@ -47,7 +49,7 @@ fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
     // Report impossible comparisons and outputs before minutes are spent.
     let earlier = gauge.compare.iter().map(|path| Earlier::read(path, stop));
     let earlier = earlier.collect::<Result<Vec<_>, _>>().map_err(Failure::Other)?;
-    for path in [&gauge.json, &gauge.html, &gauge.stats].into_iter().flatten() {
+    for path in [&gauge.json, &gauge.html, &gauge.prometheus, &gauge.stats].into_iter().flatten() {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             check_folder(path, folder).map_err(Failure::Other)?;
         }
@@ -68,7 +70,46 @@ fn outcome(gauge: &Gauge, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let written = write(gauge, &report, &earlier, profile.as_deref());
     let shown = show::show(gauge, &report, &earlier);
     written.map_err(Failure::Other)?;
-    Ok(shown)
+    let judged = judged(gauge, &report, &earlier);
+    Ok(if matches!(shown, Outcome::Found) { judged } else { shown.worse(judged) })
+}
+
+/// The outcome of the comparisons: whether there was anything to compare, and whether it passes the gate.
+fn judged(gauge: &Gauge, report: &Report, earlier: &[Earlier]) -> Outcome {
+    let mut outcome = Outcome::Found;
+    for (earlier, comparison) in earlier.iter().zip(earlier::comparisons(earlier, report)) {
+        let name = earlier.name();
+        if comparison.changes.is_empty() {
+            complain(&format!(
+                "{name}: no reading in common; measure the same areas in the same way"
+            ));
+            return Outcome::Failed;
+        }
+        let Some(percent) = gauge.gate else { continue };
+        let gate = quarrier_gauge::gate(&comparison, percent);
+        if !gate.slower.is_empty() {
+            outcome = Outcome::Nothing;
+        }
+        if !gauge.quiet || !gate.slower.is_empty() {
+            complain(&format!("{name}: {}", verdict(&gate, percent)));
+        }
+    }
+    outcome
+}
+
+/// The verdict of a gate in a line.
+fn verdict(gate: &Gate<'_>, percent: f64) -> String {
+    let number = |some: usize| count(some as u64);
+    let (slower, all) = (number(gate.slower.len()), counted(gate.compared as u64, "reading"));
+    let mut words = format!("{slower} of {all} slower by more than {percent} %");
+    if gate.undecided > 0 {
+        let open = number(gate.undecided);
+        words.push_str(&format!("; {open} undecided: more --runs on both sides decide"));
+    }
+    if gate.disturbed > 0 {
+        words.push_str(&format!("; {} disturbed, which fail no gate", number(gate.disturbed)));
+    }
+    words
 }
 
 fn check_folder(path: &Path, folder: &Path) -> Result<(), String> {
@@ -116,6 +157,9 @@ fn write(
     if let Some(path) = &gauge.html {
         let comparisons = earlier::comparisons(earlier, report);
         write(path, html(report, &earlier::against(earlier, &comparisons)).as_bytes());
+    }
+    if let Some(path) = &gauge.prometheus {
+        write(path, prometheus(report).as_bytes());
     }
     if let Some(path) = &gauge.stats {
         let disturbed = report.readings.iter().filter(|reading| reading.disturbed).count();

@@ -2,14 +2,21 @@
 //! be measured too.
 
 use std::io::IsTerminal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use quarrier_gauge::{Area, Parameters, Reading, report};
 use quarrier_report::visible;
 
+use crate::complain;
+
+/// The time between two lines of a log: in the first minute, and later.
+const LINES_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(30)];
+
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
+    /// When the last line was printed, or the measurement began, if standard error is no terminal.
+    printed: Option<Instant>,
     started: Instant,
     readings: usize,
     /// Which visit, and of how many.
@@ -20,14 +27,22 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(quiet: bool) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(ProgressBar::new_spinner);
+        let is_terminal = std::io::stderr().is_terminal();
+        let bar = (!quiet && is_terminal).then(ProgressBar::new_spinner);
         if let Some(bar) = &bar
             && let Ok(style) = ProgressStyle::with_template("{wide_msg}")
         {
             bar.set_style(style);
         }
         let place = "the start".to_string();
-        Progress { bar, started: Instant::now(), readings: 0, visit: (1, 1), place }
+        Progress {
+            bar,
+            printed: (!quiet && !is_terminal).then(Instant::now),
+            started: Instant::now(),
+            readings: 0,
+            visit: (1, 1),
+            place,
+        }
     }
 
     /// Removes the line from the terminal; returns the last measurement that began.
@@ -38,14 +53,26 @@ impl Progress {
         self.place
     }
 
+    /// Prints the current measurement in a line now and then, so that the reader of a log sees progress.
+    fn print(&mut self) {
+        let [first, later] = LINES_EVERY;
+        let every = if self.started.elapsed() < Duration::from_secs(60) { first } else { later };
+        if self.printed.is_some_and(|printed| printed.elapsed() >= every) {
+            self.printed = Some(Instant::now());
+            complain(&self.line());
+        }
+    }
+
+    fn line(&self) -> String {
+        let seconds = self.started.elapsed().as_secs();
+        let (readings, (visit, visits)) = (self.readings, self.visit);
+        let place = &self.place;
+        format!("{seconds:>4} s  visit {visit} of {visits}  {readings:>4} readings  {place}")
+    }
+
     fn show(&self) {
         if let Some(bar) = &self.bar {
-            let seconds = self.started.elapsed().as_secs();
-            let (readings, (visit, visits)) = (self.readings, self.visit);
-            bar.set_message(format!(
-                "{seconds:>4} s  visit {visit} of {visits}  {readings:>4} readings  {}",
-                self.place
-            ));
+            bar.set_message(self.line());
             bar.tick();
         }
     }
@@ -61,6 +88,7 @@ impl quarrier_gauge::Progress for Progress {
             parameters.iter().map(|(name, value)| report::parameter(name, value)).collect();
         let words = words.join(", ");
         self.place = visible(&format!("{}: {measurement} ({words})", area.name())).into_owned();
+        self.print();
         self.show();
     }
 
