@@ -51,7 +51,46 @@ impl<'r> Ceilings<'r> {
     /// The most floating-point operations a second with numbers of this kind, as chains of
     /// instructions reach them.
     pub(crate) fn arithmetic(self, kind: &str) -> Option<&'r Reading> {
-        self.chains(kind).max_by(|a, b| a.value.total_cmp(&b.value))
+        self.comparable(self.chains(kind))
+    }
+
+    /// The best of `readings` that have the number of threads of the other ceilings, or else of all.
+    fn comparable(self, readings: impl Iterator<Item = &'r Reading>) -> Option<&'r Reading> {
+        let all: Vec<&Reading> = readings.collect();
+        let cpus = u64::from(self.report.machine.cpus);
+        let threads = self.common_threads().unwrap_or(cpus);
+        let best = |readings: &mut dyn Iterator<Item = &'r Reading>| {
+            readings.max_by(|a, b| a.value.total_cmp(&b.value))
+        };
+        let mut same = all.iter().copied().filter(|r| count(r, "threads") == threads);
+        best(&mut same).or_else(|| best(&mut all.iter().copied()))
+    }
+
+    /// The most that the design allows with numbers of this kind at the measured clock, on so many threads.
+    pub(crate) fn theoretical(self, kind: &str, threads: u64) -> Option<&'r Reading> {
+        self.best(Area::Cpu, |r| {
+            r.measurement == "theoretical peak"
+                && r.parameters.text("type") == Some(kind)
+                && count(r, "threads") == threads
+        })
+    }
+
+    /// The number of threads at which both arithmetic and memory were measured, so that they can stand in one
+    /// drawing: the most that have a CPU each, or else the least.
+    pub(crate) fn common_threads(self) -> Option<u64> {
+        let reads = || self.all(Area::Memory, |r| is_sweep(r, "read"));
+        let both = |chain: &&Reading| {
+            reads().any(|read| count(read, "threads") == count(chain, "threads"))
+        };
+        let mut common: Vec<u64> = self
+            .all(Area::Cpu, is_chain)
+            .filter(both)
+            .map(|chain| count(chain, "threads"))
+            .collect();
+        common.sort_unstable();
+        let cpus = u64::from(self.report.machine.cpus);
+        let fitting = common.iter().rev().find(|threads| **threads <= cpus);
+        fitting.or(common.first()).copied()
     }
 
     /// Chains of instructions that multiply and add numbers of this kind.
@@ -61,9 +100,9 @@ impl<'r> Ceilings<'r> {
 
     /// The product of matrices of this kind.
     pub(crate) fn product(self, kind: &str) -> Option<&'r Reading> {
-        self.best(Area::Cpu, |r| {
+        self.comparable(self.all(Area::Cpu, move |r| {
             r.measurement == "matrix product" && r.parameters.text("type") == Some(kind)
-        })
+        }))
     }
 
     /// The number types whose arithmetic was measured.
@@ -89,7 +128,7 @@ impl<'r> Ceilings<'r> {
 
     /// The highest rate of `measurement` in main memory.
     pub(crate) fn memory(self, measurement: &str) -> Option<&'r Reading> {
-        self.main_memory(measurement).max_by(|a, b| a.value.total_cmp(&b.value))
+        self.comparable(self.main_memory(measurement))
     }
 
     /// Seconds for a load from main memory that waits for the one before: over the largest set,
@@ -101,14 +140,13 @@ impl<'r> Ceilings<'r> {
         some().filter(|r| bytes(r) == Some(largest)).max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
-    /// The rate of reading at each level of memory that was measured.
-    pub(crate) fn levels(self) -> Vec<Level<'r>> {
+    /// The rate at which so many threads read at each level of memory that was measured.
+    pub(crate) fn levels(self, threads: u64) -> Vec<Level<'r>> {
         let machine = &self.report.machine;
         let mut levels = Vec::new();
         let mut above = None;
         for cache in &machine.caches {
             let inside = |r: &Reading| {
-                let threads = count(r, "threads");
                 // Well inside the caches of this level that the threads have together, well
                 // outside of those of the level before.
                 let most = together(cache, threads, machine.cpus) / 4 * 3;
@@ -116,6 +154,7 @@ impl<'r> Ceilings<'r> {
                     together(above, threads, machine.cpus).saturating_mul(3) / 2
                 });
                 is_sweep(r, "read")
+                    && count(r, "threads") == threads
                     && r.parameters.integer("block_bytes").is_some_and(|b| b > least && b <= most)
             };
             if let Some(reading) = self.best(Area::Memory, inside) {
@@ -123,7 +162,8 @@ impl<'r> Ceilings<'r> {
             }
             above = Some(cache);
         }
-        if let Some(reading) = self.memory("read") {
+        let main = self.main_memory("read").filter(|r| count(r, "threads") == threads);
+        if let Some(reading) = main.max_by(|a, b| a.value.total_cmp(&b.value)) {
             levels.push(Level { name: "memory".to_string(), reading });
         }
         levels

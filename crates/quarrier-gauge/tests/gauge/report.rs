@@ -222,6 +222,90 @@ fn the_table_fits_its_width_and_marks_what_was_disturbed() {
     assert!(marked.count() >= 2, "the row and the summary");
 }
 
+/// The parts of `page` between `start` and the next `end`.
+fn parts<'p>(page: &'p str, start: &'p str, end: &'p str) -> impl Iterator<Item = &'p str> {
+    page.split(start).skip(1).filter_map(move |rest| Some(rest.split_once(end)?.0))
+}
+
+#[test]
+fn the_most_important_numbers_of_the_page_are_marked_if_they_were_disturbed() {
+    let mut report = made_up::report(1);
+    let quiet = html(&report, &[]);
+    let tiles = |page: &str| page.split("<section").next().unwrap().to_owned();
+    let roofline =
+        |page: &str| parts(page, "id=\"roofline\"", "</section>").next().unwrap().to_owned();
+    assert!(!tiles(&quiet).contains("class=\"bad\" title") && !roofline(&quiet).contains("hollow"));
+    for reading in &mut report.readings {
+        reading.disturbed = true;
+    }
+    let page = html(&report, &[]);
+    check_page(&page);
+    let values = tiles(&page).matches("class=\"large\"").count();
+    assert!(values >= 8, "{values}");
+    assert_eq!(tiles(&page).matches("<span class=\"bad\" title=\"disturbed").count(), values);
+    assert!(roofline(&page).contains("circle class=\"hollow\""));
+    assert!(roofline(&page).contains("key hollow"));
+}
+
+#[test]
+fn the_roofline_is_of_one_number_of_threads_and_shows_the_theoretical_peak() {
+    let mut report = made_up::report(1);
+    let peaks: Vec<_> = (report.readings.iter())
+        .filter(|reading| reading.measurement == "multiply-add")
+        .map(|chain| quarrier_gauge::Reading {
+            measurement: "theoretical peak".into(),
+            value: chain.value * 1.25,
+            ..chain.clone()
+        })
+        .collect();
+    report.readings.extend(peaks);
+    let page = html(&report, &[]);
+    check_page(&page);
+    let roofline = parts(&page, "id=\"roofline\"", "</section>").next().unwrap();
+    assert!(roofline.contains("What a kernel on 4 threads can reach"));
+    assert!(!["1 thread", "2 threads", "8 threads"].iter().any(|other| roofline.contains(other)));
+    assert_eq!(roofline.matches("theoretical peak").count(), 2, "f64 and f32");
+    assert!(roofline.contains("class=\"level\""));
+    let tiles = page.split("<section").next().unwrap();
+    assert_eq!(tiles.matches("80 % of the theoretical peak").count(), 2, "f64 and f32");
+    assert!(!tiles.contains("8 threads"), "{tiles}");
+}
+
+#[test]
+fn titles_of_drawings_say_what_was_measured() {
+    let page = html(&made_up::report(1), &[]);
+    let measurements = ["Multiply-add", "Read", "Write", "Copy", "Triad", "Block read", "Latency"];
+    let others = ["Matrix product", "Sequential read", "Sequential write", "Random read", "Sync"];
+    let network = ["Throughput", "Round trip"];
+    let all: Vec<_> = measurements.iter().chain(&others).chain(&network).collect();
+    for title in parts(&page, "<h4>", "</h4>") {
+        let is_named = all.iter().any(|name| title.starts_with(&format!("{name}: ")));
+        assert!(is_named, "{title}");
+    }
+}
+
+#[test]
+fn error_bars_end_within_their_drawing() {
+    let mut report = made_up::report(1);
+    for reading in &mut report.readings {
+        reading.stddev = reading.value * 0.8;
+    }
+    let page = html(&report, &[]);
+    let drawings: Vec<_> = parts(&page, "<svg role=\"img\"", "<g class=\"tips\">").collect();
+    let mut bars = 0;
+    for drawing in drawings {
+        for bar in parts(drawing, "<g class=\"spread", "</g>") {
+            let number =
+                |name: &str| -> f64 { parts(bar, name, "\"").next().unwrap().parse().unwrap() };
+            // The upper end is above the edge of the drawing, 0, by some room.
+            assert!(number(" y2=\"") > 0.5, "{bar}");
+            assert!(number(" y1=\"") > number(" y2=\""), "{bar}");
+            bars += 1;
+        }
+    }
+    assert!(bars > 100, "{bars}");
+}
+
 #[test]
 fn what_held_the_gauge_back_is_said() {
     let mut report = made_up::report(1);

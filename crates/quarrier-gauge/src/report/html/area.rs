@@ -6,7 +6,7 @@ use quarrier_report::chart::{Axis, Bar, Chart, Point, bars};
 use quarrier_report::number::{count, counted, exact_bytes, number, percent};
 use quarrier_report::page::{Key, cells, details, figure, legend, section as card, table as wide};
 
-use super::disturbance;
+use super::{disturbance, mark};
 use crate::reading::{Area, Percentiles, Reading, Unit};
 use crate::report::figure::{Figure, Group, Sweep};
 use crate::report::{Ceilings, Report, quantity, words};
@@ -113,7 +113,7 @@ fn sentence(words: &str) -> String {
 fn bar(name: String, under: String, reading: &Reading) -> Bar {
     let told = html! {
         (quantity::value(reading.value, reading.unit)) " " small { (spread(reading)) }
-        @if reading.disturbed { " " span.bad title=(disturbance(reading)) { "○" } }
+        (mark(reading))
     };
     Bar { name, under, value: reading.value, spread: reading.stddev, told, colour: Colour::BLUE }
 }
@@ -165,7 +165,7 @@ fn sweep(
     let over = format!("{} over {}", quantity::counted_in(group.unit), words::axis(figure.x));
     let caption = html! {
         @if is_alone { h3 { (sentence(group.measurement)) } }
-        @if !figure.panel.is_empty() { h4 { (figure.panel) } }
+        @if !figure.panel.is_empty() { h4 { (heading(group.measurement, &figure.panel)) } }
         p.under { (over) }
     };
     let caches = caches(report, group, figure);
@@ -177,9 +177,12 @@ fn sweep(
     } else {
         Axis::at(&places)
     };
-    let (least, most) = ends(lines.iter().flatten().map(|point| point.value));
+    let (least, most) = ends(lines.iter().flatten().flat_map(heights));
     let y = Axis::values(least, most, |value, most| quantity::tick(value, most, group.unit));
-    let name = format!("{}: {over}", group.measurement);
+    let name = match figure.panel.as_str() {
+        "" => format!("{}: {over}", group.measurement),
+        panel => format!("{}: {over}, {panel}", group.measurement),
+    };
     let mut chart = Chart::new(&name, SWEEP_PX, &x, &y);
     let marks: Vec<(f64, &str)> = caches.iter().map(|(at, name)| (*at, name.as_str())).collect();
     chart.marks(&marks);
@@ -188,6 +191,18 @@ fn sweep(
     }
     let drawing = html! { (keys(figure, &caches)) (chart) };
     self::figure(is_wide, &caption, drawing)
+}
+
+/// The title of one drawing of several: it says by itself what was measured.
+fn heading(measurement: &str, how: &str) -> String {
+    format!("{}: {how}", sentence(measurement))
+}
+
+/// The heights that a point takes, with its error bar: down to a tenth of its value, since an axis in equal
+/// ratios has no 0.
+fn heights(point: &Point) -> [f64; 3] {
+    let (low, high) = point.spread;
+    [low.max(point.value / 10.0), point.value, high]
 }
 
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -269,7 +284,7 @@ fn histograms(some: &[(&Reading, &Percentiles)]) -> Vec<Markup> {
 }
 
 fn histogram(x: &Axis, reading: &Reading, percentiles: &Percentiles, is_wide: bool) -> Markup {
-    let name = words::parameters(reading);
+    let name = heading(&reading.measurement, &words::parameters(reading));
     let time = |seconds: f64| quantity::value(seconds, Unit::Seconds);
     let Percentiles { p50, p99, p999, max, .. } = *percentiles;
     let caption = html! {

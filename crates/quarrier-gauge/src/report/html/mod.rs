@@ -17,7 +17,7 @@ mod held;
 mod page;
 mod roofs;
 
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 
 use super::Report;
 use super::figure::groups;
@@ -59,7 +59,7 @@ pub fn html(report: &Report, against: &[Against<'_>]) -> String {
 }
 
 /// Facts in large letters: a label, a value, and a line below it.
-fn large(facts: &[(&str, String, String)]) -> Markup {
+fn large<V: Render>(facts: &[(&str, V, String)]) -> Markup {
     html! {
         dl.facts {
             @for (label, value, under) in facts {
@@ -67,6 +67,11 @@ fn large(facts: &[(&str, String, String)]) -> Markup {
             }
         }
     }
+}
+
+/// The mark of a reading that is not to be relied on, with the reason; empty for others.
+fn mark(reading: &Reading) -> Markup {
+    html! { @if reading.disturbed { " " span.bad title=(disturbance(reading)) { "○" } } }
 }
 
 /// Why a reading is not to be relied on.

@@ -1,11 +1,11 @@
 //! The top of the page: header, the most important numbers, and whether to trust them.
 
 use maud::{Markup, html};
-use quarrier_report::number::{count, counted, exact_bytes};
+use quarrier_report::number::{count, counted, exact_bytes, percent};
 use quarrier_report::page::{self, note};
 
 use crate::reading::{Area, Reading};
-use crate::report::{Ceilings, Report, day, quantity, words};
+use crate::report::{Ceilings, Report, day, parameter_count, quantity, words};
 
 /// Machine, day, and links to the sections.
 pub(super) fn header(report: &Report, areas: &[Area], has_comparison: bool) -> Markup {
@@ -62,12 +62,29 @@ pub(super) fn headlines(report: &Report) -> Markup {
     let some: Vec<_> = all
         .into_iter()
         .filter_map(|(name, reading)| Some((name, reading?)))
-        .map(|(name, r)| (name, quantity::value(r.value, r.unit), words::parameters(r)))
+        .map(|(name, r)| {
+            let value = html! { (quantity::value(r.value, r.unit)) (super::mark(r)) };
+            (name, value, under_tile(ceilings, r))
+        })
         .collect();
     if some.is_empty() {
         html! {}
     } else {
         super::large(&some)
+    }
+}
+
+/// How the number was measured, and of arithmetic how near it came to what the design allows.
+fn under_tile(ceilings: Ceilings<'_>, reading: &Reading) -> String {
+    let words = words::parameters(reading);
+    let threads = parameter_count(reading, "threads");
+    let kind = reading.parameters.text("type").filter(|_| reading.measurement == "multiply-add");
+    match kind.and_then(|kind| ceilings.theoretical(kind, threads)) {
+        Some(peak) => {
+            let share = percent(reading.value / peak.value);
+            format!("{words} · {share} of the theoretical peak")
+        }
+        None => words,
     }
 }
 
@@ -80,8 +97,8 @@ pub(super) fn trust(report: &Report) -> Markup {
             b.good { "✓" } " None of " (all) " was disturbed by others."
         } @else {
             b.bad { "○" } " " (count(disturbed as u64)) " of " (all)
-            " disturbed: others used the machine meanwhile, or the runs disagree. They are drawn \
-             hollow; do not rely on them."
+            " disturbed: others used the machine meanwhile, a limit held it back, or the runs \
+             disagree. They are drawn hollow or marked ○; do not rely on them."
         }
         " Values are medians of runs on threads bound to a CPU, each with its result checked; \
          error bars are one standard deviation."

@@ -6,11 +6,12 @@
 use maud::{Markup, Render, html};
 use quarrier_report::Colour;
 use quarrier_report::chart::{Axis, Chart, Point, Side, Tick};
-use quarrier_report::number;
+use quarrier_report::number::{self, counted};
 use quarrier_report::page::{Key, legend, section as card};
 
+use super::{disturbance, mark};
 use crate::reading::{Reading, Unit};
-use crate::report::{Ceilings, Report, quantity, words};
+use crate::report::{Ceilings, Report, parameter_count as count, quantity, words};
 
 /// Height of the drawing in pixels, and of a label.
 const HEIGHT_PX: u32 = 380;
@@ -27,46 +28,72 @@ impl Rate<'_> {
     fn label(&self) -> String {
         format!("{}: {}", self.name, quantity::value(self.reading.value, self.reading.unit))
     }
+
+    /// The tooltip.
+    fn title(&self) -> String {
+        match self.reading.disturbed {
+            true => format!("{} · {}", self.label(), disturbance(self.reading)),
+            false => self.label(),
+        }
+    }
 }
 
-/// The section, where both memory and arithmetic were measured.
+/// The section, where both memory and arithmetic were measured with as many threads.
 pub(super) fn section(report: &Report) -> Markup {
     let ceilings = Ceilings::of(report);
-    let levels = ceilings.levels().into_iter().enumerate().map(|(place, level)| Rate {
+    let Some(threads) = ceilings.common_threads() else { return html! {} };
+    let levels = ceilings.levels(threads).into_iter().enumerate().map(|(place, level)| Rate {
         name: level.name,
         reading: level.reading,
         colour: Colour::series(place),
     });
     let slopes: Vec<Rate<'_>> = levels.collect();
-    let roofs = ceilings.kinds().into_iter().enumerate().filter_map(|(place, kind)| {
-        let reading = ceilings.arithmetic(kind)?;
+    let kinds = ceilings.kinds();
+    let roofs = kinds.iter().enumerate().filter_map(|(place, kind)| {
+        let chains = ceilings.chains(kind).filter(|chain| count(chain, "threads") == threads);
+        let reading = chains.max_by(|a, b| a.value.total_cmp(&b.value))?;
         let with = reading.parameters.text("isa").unwrap_or_default();
         let name = format!("{kind} {with}").trim_end().to_string();
         Some(Rate { name, reading, colour: Colour::series(slopes.len() + place) })
     });
     let roofs: Vec<Rate<'_>> = roofs.collect();
-    let Some(drawing) = roofline(&slopes, &roofs) else { return html! {} };
-    let key = |rate: &Rate<'_>, what: &str| {
-        let value = quantity::value(rate.reading.value, rate.reading.unit);
-        let words = words::parameters(rate.reading);
-        (Some(Key::Series(rate.colour)), html! { (what) " " (value) ", " (words) })
-    };
-    let keys = slopes.iter().map(|rate| key(rate, &rate.name));
-    let keys = keys.chain(roofs.iter().map(|rate| key(rate, "arithmetic")));
+    let peaks = kinds.iter().filter_map(|kind| ceilings.theoretical(kind, threads));
+    let peaks: Vec<&Reading> = peaks.collect();
+    let Some(drawing) = roofline(&slopes, &roofs, &peaks) else { return html! {} };
     let content = html! {
         p.under {
-            "What a kernel can reach at most, by how many operations it does on each byte: left of \
-             a knee memory limits it, right of it arithmetic."
+            "What a kernel on " (counted(threads, "thread")) " can reach, by how many operations it \
+             does on each byte: left of a knee memory limits it, right of it arithmetic. Lines are \
+             measured rates."
         }
-        (legend(&keys.collect::<Vec<_>>()))
+        (keys(&slopes, &roofs, &peaks))
         (drawing)
         p.under.across { "operations on each byte" }
     };
     card("roofline", "Roofline", &content)
 }
 
+/// The legend.
+fn keys(slopes: &[Rate<'_>], roofs: &[Rate<'_>], peaks: &[&Reading]) -> Markup {
+    let entry = |what: &str, reading: &Reading| {
+        let value = quantity::value(reading.value, reading.unit);
+        html! { (what) " " (value) ", " (words::parameters(reading)) (mark(reading)) }
+    };
+    let key =
+        |rate: &Rate<'_>, what: &str| (Some(Key::Series(rate.colour)), entry(what, rate.reading));
+    let mut keys: Vec<(Option<Key>, Markup)> =
+        slopes.iter().map(|rate| key(rate, &rate.name)).collect();
+    keys.extend(roofs.iter().map(|rate| key(rate, "arithmetic")));
+    let peak = |reading: &&Reading| (Some(Key::Dashes), entry("theoretical peak", reading));
+    keys.extend(peaks.iter().map(peak));
+    if slopes.iter().chain(roofs).any(|rate| rate.reading.disturbed) {
+        keys.push((Some(Key::Hollow), html! { "disturbed" }));
+    }
+    legend(&keys)
+}
+
 /// The drawing; `None` without a slope and a roof.
-fn roofline(slopes: &[Rate<'_>], roofs: &[Rate<'_>]) -> Option<Markup> {
+fn roofline(slopes: &[Rate<'_>], roofs: &[Rate<'_>], peaks: &[&Reading]) -> Option<Markup> {
     let ends = |rates: &[Rate<'_>]| {
         let values = rates.iter().map(|rate| rate.reading.value);
         values.fold((f64::INFINITY, 0.0f64), |(least, most), v| (least.min(v), most.max(v)))
@@ -83,9 +110,13 @@ fn roofline(slopes: &[Rate<'_>], roofs: &[Rate<'_>]) -> Option<Markup> {
     let ticks = powers.map(|power| Tick { value: 2f64.powi(power), label: fraction(power) });
     let x = Axis::logarithmic(2f64.powf(first), 2f64.powf(last), ticks.collect());
     let label = |value, most| quantity::tick(value, most, Unit::FlopPerSecond);
-    let y = Axis::decades(rates.0 * x.ends().0 / 2.0, tops.1 * 1.6, label);
+    let highest = peaks.iter().map(|peak| peak.value).fold(tops.1, f64::max);
+    let y = Axis::decades(rates.0 * x.ends().0 / 2.0, highest * 1.6, label);
     let name = "Roofline: operations a second over operations a byte";
     let mut chart = Chart::new(name, HEIGHT_PX, &x, &y);
+    for peak in peaks {
+        chart.level(peak.value);
+    }
     let mut steepest_first: Vec<&Rate<'_>> = slopes.iter().collect();
     steepest_first.sort_by(|a, b| b.reading.value.total_cmp(&a.reading.value));
     for (place, slope) in steepest_first.into_iter().enumerate() {
@@ -106,8 +137,8 @@ fn draw(chart: &mut Chart<'_>, rate: &Rate<'_>, ends: [(f64, f64); 2]) {
         at,
         value,
         spread: (value, value),
-        is_hollow: false,
-        title: rate.label(),
+        is_hollow: rate.reading.disturbed,
+        title: rate.title(),
     });
     chart.line(rate.colour, &points);
 }
