@@ -25,9 +25,12 @@ pub(super) struct Piece {
     pub(super) is_hole: bool,
 }
 
-/// Yields the pieces of a range of a source in order.
+/// Yields the pieces of ranges of a source in order.
 pub(super) struct Pieces<'a> {
     source: &'a dyn Source,
+    /// The ranges that come after the present one.
+    later: std::vec::IntoIter<Range<u64>>,
+    /// The range that pieces are cut from at present. Nothing outside of it is seen.
     range: Range<u64>,
     need: Need,
     piece_bytes: u64,
@@ -41,15 +44,16 @@ pub(super) struct Pieces<'a> {
 impl<'a> Pieces<'a> {
     pub(super) fn new(
         source: &'a dyn Source,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         need: Need,
         piece_bytes: usize,
     ) -> Self {
         Pieces {
             source,
-            at: range.start,
-            stretch: (range.start..range.start, false),
-            range,
+            at: 0,
+            stretch: (0..0, false),
+            range: 0..0,
+            later: ranges.into_iter(),
             need,
             piece_bytes: piece_bytes.max(1) as u64,
             next_index: 0,
@@ -67,10 +71,13 @@ impl<'a> Pieces<'a> {
         self.next_index
     }
 
-    /// The next piece, or `None` at the end of the range.
+    /// The next piece, or `None` at the end of the last range.
     pub(super) fn next(&mut self) -> Result<Option<Piece>> {
-        if self.at >= self.stretch.0.end && !self.next_stretch()? {
-            return Ok(None);
+        while self.at >= self.stretch.0.end && !self.next_stretch()? {
+            let Some(range) = self.later.next() else { return Ok(None) };
+            self.at = range.start;
+            self.stretch = (range.start..range.start, false);
+            self.range = range;
         }
         let (stretch, is_hole) = (self.stretch.0.clone(), self.stretch.1);
         // Pieces end at multiples of their size, so that windows align with large pages.
@@ -164,8 +171,34 @@ mod tests {
     }
 
     fn pieces(source: &Sparse, need: Need, size: usize) -> Vec<Piece> {
-        let mut cutter = Pieces::new(source, 0..source.0, need, size);
+        pieces_of(source, vec![0..source.0], need, size)
+    }
+
+    fn pieces_of(source: &Sparse, ranges: Vec<Range<u64>>, need: Need, size: usize) -> Vec<Piece> {
+        let mut cutter = Pieces::new(source, ranges, need, size);
         std::iter::from_fn(|| cutter.next().unwrap()).collect()
+    }
+
+    #[test]
+    fn each_of_several_ranges_is_cut_as_if_it_were_alone() {
+        let source = Sparse(100_000, vec![5_000..9_000, 60_000..70_001]);
+        let ranges = vec![0..3, 5_100..5_101, 6_000..65_000, 69_000..69_000, 70_000..100_000];
+        for skip_zeros in [false, true] {
+            for size in [1_000, 4_096, 1 << 20] {
+                let need = Need { before_bytes: 3, after_bytes: 10, skip_zeros };
+                let told = |piece: &Piece| {
+                    let Piece { own, read, at_start, at_end, is_hole, .. } = piece.clone();
+                    (own, read, at_start, at_end, is_hole)
+                };
+                let together = pieces_of(&source, ranges.clone(), need, size);
+                let alone = ranges
+                    .iter()
+                    .flat_map(|range| pieces_of(&source, vec![range.clone()], need, size));
+                let alone: Vec<_> = alone.map(|piece| told(&piece)).collect();
+                assert_eq!(together.iter().map(told).collect::<Vec<_>>(), alone);
+                assert!((0..).zip(&together).all(|(index, piece)| piece.index == index));
+            }
+        }
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub struct Pipeline<'a> {
     pub(super) access: Option<Access>,
     pub(super) promise: Option<AsData>,
     pub(super) range: Range<u64>,
+    pub(super) ranges: Option<&'a [Range<u64>]>,
     pub(super) rates: Option<Rates>,
     pub(super) stop: Option<&'a AtomicBool>,
     pub(super) memory: Option<Memory<'a>>,
@@ -99,6 +100,7 @@ impl<'a> Pipeline<'a> {
             access: None,
             promise: None,
             range: 0..source.length(),
+            ranges: None,
             rates: None,
             stop: None,
             memory: None,
@@ -156,6 +158,14 @@ impl<'a> Pipeline<'a> {
         self
     }
 
+    /// Searches each of `ranges`, which are in order and do not overlap, as if it were a whole source, and
+    /// nothing else. Results come in the order of the source.
+    #[must_use]
+    pub fn ranges(mut self, ranges: &'a [Range<u64>]) -> Self {
+        self.ranges = Some(ranges);
+        self
+    }
+
     /// The measured rates of the source. A run that must fetch its bytes uses the best of these
     /// combinations, unless readers, buffers or sizes are set.
     #[must_use]
@@ -188,7 +198,10 @@ impl<'a> Pipeline<'a> {
         if workers > 4096 {
             return Err(Error::BadPlan(format!("{workers} workers are too many; 4096 at most")));
         }
-        let length = self.range.end.saturating_sub(self.range.start);
+        let length = match self.ranges {
+            Some(ranges) => ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum(),
+            None => self.range.end.saturating_sub(self.range.start),
+        };
         let resident = self.source.is_resident();
         let (access, reason) = match self.access {
             Some(Access::Window) if !self.may_show() => (Access::Read, CHANGING),

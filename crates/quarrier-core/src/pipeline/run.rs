@@ -69,24 +69,16 @@ impl Pipeline<'_> {
     pub fn run<K: Kernel>(&self, kernel: &K, sink: &mut dyn Sink<K::Output>) -> Result<Run> {
         let need = kernel.need();
         let plan = self.plan(need)?;
-        let range = self.range.start..self.range.end.min(self.source.length());
-        if range.start > range.end {
-            return Err(Error::BadPlan(format!(
-                "{}: the range begins at byte {} but the source has {} bytes",
-                self.source.name(),
-                range.start,
-                self.source.length()
-            )));
-        }
-        let (range, lost) = apart(range, self.source, need);
+        let (ranges, lost) = self.worth_reading(need)?;
+        let start = ranges.first().or(lost.first()).map_or(0, |range| range.start);
         let epoch = Instant::now();
         let timeline = Mutex::new(Timeline::default());
         // Declared before the values that borrow from them, so dropped after them.
         let (permits, buffers) = pools(&plan, need, self.memory);
-        let turnstile = Turnstile::new(sink, range.start, Some(self.source));
+        let turnstile = Turnstile::new(sink, start, Some(self.source));
         let crew =
             Crew { source: Some(self.source), kernel, stop: self.stop, epoch, timeline: &timeline };
-        let cutter = Cutter::new(Pieces::new(self.source, range, need, plan.buffer_bytes));
+        let cutter = Cutter::new(Pieces::new(self.source, ranges, need, plan.buffer_bytes));
         let hole_bytes = match plan.access {
             Access::Window => {
                 let promise = self.promise;
@@ -115,7 +107,42 @@ impl Pipeline<'_> {
             }
         };
         let run = finish(plan, turnstile.into_end(), hole_bytes, epoch, timeline, self.stop)?;
-        Ok(run.without(lost))
+        Ok(lost.into_iter().fold(run, Run::without))
+    }
+
+    /// The ranges of the run in two lists: the parts that are worth reading, and those known to be
+    /// unreadable. The former has one at least, but for a run over no range at all.
+    fn worth_reading(&self, need: Need) -> Result<(Vec<Range<u64>>, Vec<Range<u64>>)> {
+        let length = self.source.length();
+        let Some(ranges) = self.ranges else {
+            let range = self.range.start..self.range.end.min(length);
+            if range.start > range.end {
+                return Err(Error::BadPlan(format!(
+                    "{}: the range begins at byte {} but the source has {length} bytes",
+                    self.source.name(),
+                    range.start,
+                )));
+            }
+            let (range, lost) = apart(range, self.source, need);
+            return Ok((vec![range], vec![lost]));
+        };
+        let mut at = 0;
+        let mut all = (Vec::with_capacity(ranges.len()), Vec::new());
+        for range in ranges {
+            if range.start < at || range.start > range.end {
+                let name = self.source.name();
+                let reason = format!("{name}: ranges are not in order at byte {}", range.start);
+                return Err(Error::BadPlan(reason));
+            }
+            at = range.end;
+            let (range, lost) =
+                apart(range.start.min(length)..range.end.min(length), self.source, need);
+            all.0.push(range);
+            all.1.push(lost);
+        }
+        all.0.retain(|range| !range.is_empty());
+        all.1.retain(|range| !range.is_empty());
+        Ok(all)
     }
 }
 

@@ -6,9 +6,9 @@ use std::ops::{ControlFlow, Range};
 use proptest::prelude::*;
 use quarrier_core::pipeline::{Access, Pipeline};
 use quarrier_core::source::{FileSource, Memory, Source, SplitSource};
-use quarrier_search::{EngineName, Finding};
+use quarrier_search::{EngineName, Finding, Options, Pattern};
 
-use super::oracle::{Cut, Meant, all, engines, run, searcher};
+use super::oracle::{Cut, Meant, all, engines, run, searcher, searcher_with};
 
 fn patterns() -> Vec<Meant> {
     [&b"abab"[..], b"b", b"\0\0\0\0", b"\0a", b"aaaaaaaaab", b"ab\0ab"]
@@ -82,6 +82,54 @@ proptest! {
             let searcher = searcher(&patterns, engine);
             let source = Memory::new("memory", &text[..]);
             prop_assert_eq!(&in_range(&searcher, &source, range.clone()), &expected);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn each_of_several_ranges_is_searched_as_if_it_were_the_whole(
+        text in text(30_000),
+        borders in prop::collection::btree_set(0u64..30_000, 0..40),
+        buffer_bytes in prop_oneof![1usize..40, 1000usize..9000],
+    ) {
+        let length = text.len() as u64;
+        let borders: Vec<u64> = borders.into_iter().map(|at| at.min(length)).collect();
+        let ranges: Vec<Range<u64>> = borders.chunks_exact(2).map(|two| two[0]..two[1]).collect();
+        let mut patterns: Vec<Pattern> = patterns().iter().map(Meant::pattern).collect();
+        for regex in ["^a", "b$", "a[ab]*b", r"\bab"] {
+            patterns.push(Pattern::regex(regex).unwrap());
+        }
+        let searcher = searcher_with(patterns, Options::default());
+        let file = file_of(&text);
+        let opened = FileSource::open(file.path()).unwrap();
+        let memory = Memory::new("memory", &text[..]);
+        let expected: Vec<Finding> = ranges
+            .iter()
+            .flat_map(|range| {
+                let all = searcher.find_all(&text[range.start as usize..range.end as usize]);
+                let at = |f: Finding| Finding { offset: f.offset + range.start, ..f };
+                all.unwrap().into_iter().map(at)
+            })
+            .collect();
+        let sources: [&dyn Source; 2] = [&memory, &opened];
+        for source in sources {
+            for access in [Access::Window, Access::Read, Access::Queue, Access::Uring] {
+                let mut found = Vec::new();
+                let mut sink = searcher.sink(|_, findings| {
+                    found.extend_from_slice(findings);
+                    ControlFlow::Continue(())
+                });
+                let pipeline = Pipeline::new(source).ranges(&ranges).access(access).workers(3);
+                let run = pipeline.buffer_bytes(buffer_bytes.max(text.len() / 300 + 1));
+                let run = run.run(&searcher, &mut sink).unwrap();
+                drop(sink);
+                prop_assert_eq!(&found, &expected, "{} {:?}", source.name(), access);
+                let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+                prop_assert_eq!(run.bytes, bytes);
+            }
         }
     }
 }
