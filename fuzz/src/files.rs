@@ -2,7 +2,7 @@
 //! and memory.
 
 use quarrier_core::source::Memory;
-use quarrier_files::{Entry, Piece, Places, find, read};
+use quarrier_files::{Entry, Piece, PlaceState, Places, find, read};
 
 use crate::volumes::{self, VOLUME_BYTES};
 use crate::{Target, Verdict};
@@ -67,7 +67,24 @@ pub fn run(bytes: &[u8], volume: fn() -> Vec<u8>) -> Verdict {
         }
     }
     if let Ok(places) = Places::read(&source, &stop) {
-        (0..VOLUME_BYTES as u64).step_by(509).for_each(|at| drop(places.at(at).state.to_string()));
+        let (unallocated, clusters) = (places.unallocated(), places.unallocated_clusters());
+        for ranges in [&unallocated, &clusters] {
+            assert!(ranges.iter().all(|range| range.start < range.end));
+            assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
+            assert!(ranges.last().is_none_or(|last| last.end <= VOLUME_BYTES as u64));
+        }
+        let has = |ranges: &[std::ops::Range<u64>], at: u64| {
+            let index = ranges.partition_point(|range| range.end <= at);
+            ranges.get(index).is_some_and(|range| range.start <= at)
+        };
+        for at in (0..VOLUME_BYTES as u64).step_by(509) {
+            let state = places.at(at).state;
+            assert!(has(&unallocated, at) == (state != PlaceState::Allocated), "{at} is {state}");
+            assert!(has(&unallocated, at) || !has(&clusters, at));
+        }
+        for file in places.in_pieces() {
+            assert!(file.len() > 1 && file.iter().all(|one| one.length > 0));
+        }
     }
     Verdict::Checked
 }

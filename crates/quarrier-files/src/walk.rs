@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::entry::{Entry, Run};
+use crate::entry::{Entry, Kind, Run, State};
 use crate::error::{Error, Result};
 use crate::part::Part;
 
@@ -79,6 +79,12 @@ impl<'w> Walk<'w> {
         if !entry.content.runs.iter().all(is_inside) {
             let beyond = "its bytes would lie beyond the end of the volume";
             entry.content.lost = entry.content.lost.or(Some(beyond));
+        }
+        if entry.kind == Kind::Folder
+            && entry.state == State::Allocated
+            && let Some(why) = entry.content.lost
+        {
+            self.damages.add(format!("{}: {why}", entry.path));
         }
         (self.take)(entry).map_err(Error::Taken)
     }

@@ -54,6 +54,7 @@ pub struct Carver<'a> {
     formats: Vec<&'a dyn Format>,
     workers: usize,
     range: Option<Vec<Range<u64>>>,
+    clusters: Option<Vec<Range<u64>>>,
     file_bytes_max: u64,
     effort: Effort,
     embedded: bool,
@@ -82,6 +83,7 @@ impl<'a> Carver<'a> {
             formats: format::ALL.to_vec(),
             workers: available_workers(),
             range: None,
+            clusters: None,
             file_bytes_max: u64::MAX,
             effort: Effort::NORMAL,
             embedded: false,
@@ -132,6 +134,15 @@ impl<'a> Carver<'a> {
     #[must_use]
     pub fn ranges(mut self, ranges: Vec<Range<u64>>) -> Self {
         self.range = Some(ranges);
+        self
+    }
+
+    /// The parts of the [`ranges`](Self::ranges) in which a file that begins in one of them continues, in
+    /// their order. A file that begins elsewhere, as in the slack of another, ends with its range. None:
+    /// a file continues from each range to the next.
+    #[must_use]
+    pub fn clusters(mut self, clusters: Option<Vec<Range<u64>>>) -> Self {
+        self.clusters = clusters;
         self
     }
 
@@ -242,8 +253,11 @@ impl<'a> Carver<'a> {
         let tried = source.readable_end().saturating_add(STRIDE_BYTES).min(length);
         let lost = wanted.iter().map(|r| r.start.max(tried)..r.end).filter(|r| !r.is_empty());
         let lost: Vec<Range<u64>> = lost.collect();
-        let ranges = wanted.iter().map(|r| r.start.min(tried)..r.end.min(tried)).collect();
-        let ranges = CarvedRanges::new(ranges, self.file_bytes_max);
+        let cut = |ranges: &[Range<u64>]| -> Vec<Range<u64>> {
+            ranges.iter().map(|r| r.start.min(tried)..r.end.min(tried)).collect()
+        };
+        let clusters = self.clusters.as_deref().map(cut);
+        let ranges = CarvedRanges::new(cut(&wanted), clusters, self.file_bytes_max);
         let started = Instant::now();
         let signatures = Signatures::new(&self.formats, Sample::default())?;
         let summary = Summary {

@@ -12,25 +12,23 @@ const EXTENTS_MAX: usize = 256;
 pub(super) struct CarvedRanges {
     /// In order, not touching each other, not empty.
     ranges: Vec<Range<u64>>,
+    /// Those of them in which files continue that begin there, in the same order; None: all.
+    clusters: Option<Vec<Range<u64>>>,
     file_bytes_max: u64,
 }
 
 impl CarvedRanges {
-    pub(super) fn new(mut ranges: Vec<Range<u64>>, file_bytes_max: u64) -> Self {
-        ranges.retain(|range| range.start < range.end);
-        ranges.sort_by_key(|range| range.start);
-        let mut joined: Vec<Range<u64>> = Vec::new();
-        for range in ranges {
-            match joined.last_mut() {
-                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-                _ => joined.push(range),
-            }
-        }
-        CarvedRanges { ranges: joined, file_bytes_max }
+    pub(super) fn new(
+        ranges: Vec<Range<u64>>,
+        clusters: Option<Vec<Range<u64>>>,
+        file_bytes_max: u64,
+    ) -> Self {
+        CarvedRanges { ranges: joined(ranges), clusters: clusters.map(joined), file_bytes_max }
     }
 
-    pub(super) fn as_slice(&self) -> &[Range<u64>] {
-        &self.ranges
+    /// The ranges in which files continue.
+    pub(super) fn clusters(&self) -> &[Range<u64>] {
+        self.clusters.as_ref().unwrap_or(&self.ranges)
     }
 
     /// How many bytes are carved.
@@ -57,14 +55,17 @@ impl CarvedRanges {
         self.ranges.get(index).map(|range| range.start.max(offset))
     }
 
-    /// The places of a file that begins at `offset` and skips only bytes outside of the carved ranges.
-    /// Empty if `offset` is outside.
+    /// The places of a file that begins at `offset` and skips only bytes outside of the clusters; of one
+    /// that begins outside of clusters, the rest of the range. Empty if `offset` is not carved.
     pub(super) fn extents_from(&self, offset: u64) -> Vec<Extent> {
-        let index = self.ranges.partition_point(|range| range.end <= offset);
+        let clusters = self.clusters();
+        let alone = around(&self.ranges, offset).filter(|_| around(clusters, offset).is_none());
+        let ranges = alone.map_or(clusters, std::slice::from_ref);
+        let index = ranges.partition_point(|range| range.end <= offset);
         let mut left = self.file_bytes_max;
         let mut extents = Vec::new();
         let mut from = offset;
-        for range in self.ranges[index..].iter().take(EXTENTS_MAX) {
+        for range in ranges[index..].iter().take(EXTENTS_MAX) {
             if extents.is_empty() && range.start > offset {
                 break;
             }
@@ -80,13 +81,33 @@ impl CarvedRanges {
     }
 }
 
+/// In order, joined where they touch.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| range.start < range.end);
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+/// The one of `ranges`, which are in order, that has the byte at `offset`.
+fn around(ranges: &[Range<u64>], offset: u64) -> Option<&Range<u64>> {
+    let index = ranges.partition_point(|range| range.end <= offset);
+    ranges.get(index).filter(|range| range.start <= offset)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_file_leaves_out_what_is_not_carved() {
-        let ranges = CarvedRanges::new(vec![100..200, 0..10, 150..300, 400..500], 230);
+        let ranges = CarvedRanges::new(vec![100..200, 0..10, 150..300, 400..500], None, 230);
         let extent = |offset, length| Extent { offset, length };
         assert_eq!(ranges.extents_from(180), [extent(180, 120), extent(400, 100)]);
         assert_eq!(ranges.extents_from(100), [extent(100, 200), extent(400, 30)]);
@@ -94,5 +115,19 @@ mod tests {
         assert_eq!(ranges.extents_from(600), []);
         assert_eq!(ranges.next(20), Some(100));
         assert_eq!(ranges.bytes(), 310);
+    }
+
+    #[test]
+    fn a_file_continues_in_clusters_and_not_in_slack() {
+        // Clusters of 100 bytes; slack at 150..200 and 370..400.
+        let carved = vec![0..100, 150..300, 370..400, 500..600];
+        let clusters = Some(vec![0..100, 200..300, 500..600]);
+        let ranges = CarvedRanges::new(carved, clusters, 1000);
+        let extent = |offset, length| Extent { offset, length };
+        assert_eq!(ranges.extents_from(20), [extent(20, 80), extent(200, 100), extent(500, 100)]);
+        assert_eq!(ranges.extents_from(160), [extent(160, 140)]);
+        assert_eq!(ranges.extents_from(380), [extent(380, 20)]);
+        assert_eq!(ranges.extents_from(110), []);
+        assert_eq!(ranges.bytes(), 380);
     }
 }

@@ -133,7 +133,7 @@ impl<'c> CarveRun<'c> {
             // Files of which most is found come first, so that no long one starts when all others are
             // done.
             waiting.sort_by_key(|index| std::cmp::Reverse(broken[*index].at));
-            let ranges = self.ranges.as_slice();
+            let ranges = self.ranges.clusters();
             let context = MendContext::new(block_bytes, &claims, effort, ranges, self.carver.stop);
             let found = self.each(&waiting, &self.times.work_ns, |index, view| {
                 self.mend(&broken[*index], view, &context)

@@ -135,7 +135,8 @@ fn what_args() -> Vec<Arg> {
             .help("Carve these offsets only, as if they were the whole source"),
         flag(
             "unallocated",
-            "Carve only the free space of its file systems (ext2 to ext4, FAT, exFAT, NTFS)",
+            "Leave out the bytes of allocated files (ext2 to ext4, FAT, exFAT, NTFS, ISO 9660): \
+             carve deleted files, free space, slack, and all that no file system has",
         ),
         flag("where", "Say which file each begins in, as file systems have it, deleted files too"),
         Arg::new("known")

@@ -72,6 +72,8 @@ pub(crate) struct Search {
     pub(crate) context_bytes: usize,
     /// Whether rows include the file of each finding.
     pub(crate) locates: bool,
+    /// Whether the bytes of allocated files are left out.
+    pub(crate) unallocated: bool,
     pub(crate) shown: Shown,
     pub(crate) words: bool,
     pub(crate) regex_length_bytes_max: usize,
@@ -163,7 +165,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
     if let Some(id) = out_of_place.iter().find(|id| is_given(id)) {
         return Err(format!(
             "--{id} is no option of search(…); there are -i, -w, --utf16, --utf16be, --encodings, --xor, \
-             --base64, --regex-max-length, --regex-memory, --range, --aligned and those of the machine and of remote sources (a LIMIT ends the search)"
+             --base64, --regex-max-length, --regex-memory, --range, --aligned, --unallocated and those of the machine and of remote sources (a LIMIT ends the search)"
         ));
     }
     read(&matches, Vec::new(), Vec::new())
@@ -206,6 +208,7 @@ fn read(
         aligned_bytes: matches.get_one("aligned").copied().unwrap_or(1),
         context_bytes: matches.get_one::<u64>("context").copied().unwrap_or(0) as usize,
         locates: matches.get_flag("where"),
+        unallocated: matches.get_flag("unallocated"),
         shown: shown(matches),
         words: matches.get_flag("word-regexp"),
         regex_length_bytes_max: matches
@@ -302,6 +305,7 @@ Examples:
   quarrier search --features email,card,iban --histogram disk.img
   zcat image.gz | quarrier search -i --utf16 -e password -
   quarrier search -f patterns.txt --where --format json disk.img
+  quarrier search -E '[0-9]{16}' --unallocated --where disk.img
   quarrier search -f patterns.txt --cache fetched https://example.org/disk.img
 
 A SOURCE is a file, a folder (all regular files below it, hidden ones too, in
@@ -466,6 +470,12 @@ fn scope_args() -> Vec<Arg> {
             "Say which file each finding lies in, as file systems have it, deleted ones too",
         )
         .conflicts_with_all(["count", "files-with-matches", "only-matching"]),
+        flag(
+            "unallocated",
+            "Leave out the bytes of allocated files (ext2 to ext4, FAT, exFAT, NTFS, ISO 9660): \
+             search deleted files, free space, slack, and all that no file system has",
+        )
+        .conflicts_with("line-number"),
     ]
 }
 

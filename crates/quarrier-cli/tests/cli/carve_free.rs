@@ -83,6 +83,7 @@ fn what_is_free_is_cut_to_the_range_and_told_in_the_report() {
     let offset = row["offset"].as_u64().unwrap();
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     assert!(page.contains("as ext at byte 0 says"));
+    // The tables before the first file are no file's, either.
     let before = format!("0..{offset}");
     let ran = carve(&lab, &["f", "--dry-run", "--unallocated", "--range", &before]);
     assert_eq!((ran.code, ran.text()), (Some(1), ""), "{}", ran.stderr);
@@ -99,7 +100,7 @@ fn where_no_file_system_says_what_is_free_carving_refuses() {
 }
 
 #[test]
-fn what_is_not_looked_at_is_listed_and_the_rest_carved() {
+fn what_no_file_system_that_is_read_has_is_listed_and_carved() {
     let lab = Lab::new();
     // Swap from sector 10, a partition of nobody knows what from sector 100, and a picture in each.
     let mut disk = vec![0; 400 * 512];
@@ -121,14 +122,15 @@ fn what_is_not_looked_at_is_listed_and_the_rest_carved() {
     assert_eq!(
         lines,
         [
-            "quarrier: f: bytes 5120..30720 were not looked at: a partition with swap",
-            "quarrier: f: bytes 51200..102400 were not looked at: a partition with an unknown \
+            "quarrier: f: bytes 5120..30720 count as unallocated: a partition with swap",
+            "quarrier: f: bytes 51200..102400 count as unallocated: a partition with an unknown \
              file system",
         ]
     );
     let mut found = tree(&lab.path("out"));
     found.retain(|name, _| name.starts_with("gif/"));
-    assert_eq!(found.into_values().collect::<Vec<_>>(), [gif("outside")]);
+    let all = ["in swap", "in a volume", "outside"].map(gif);
+    assert_eq!(found.into_values().collect::<Vec<_>>(), all);
     let page = std::fs::read_to_string(lab.path("page.html")).unwrap();
     assert!(page.contains("a partition with swap") && page.contains("outside of partitions"));
 }

@@ -48,5 +48,6 @@ mod sparse;
 mod surroundings;
 mod terminal;
 mod threads;
+mod unallocated;
 mod waiting;
 mod wrong_use;

@@ -214,6 +214,8 @@ impl Lister<'_, '_, '_> {
                 let bytes: u64 = content.runs.iter().map(|run| run.length).sum();
                 if !is_folder && bytes < size {
                     content.lost = Some("its chain of clusters ends before its last byte");
+                } else if is_folder && bytes == 0 && cluster != 0 {
+                    content.lost = Some("it begins in a cluster that cannot be");
                 }
                 Ok(content)
             }

@@ -52,6 +52,13 @@ pub struct Volume {
     pub free_bytes: u64,
 }
 
+impl Volume {
+    /// Its bytes in the source.
+    pub fn span(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.length)
+    }
+}
+
 impl Unallocated {
     /// Notices, a line each: skipped partitions, and damage.
     pub fn notices(&self) -> Vec<String> {

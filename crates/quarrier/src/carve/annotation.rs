@@ -4,36 +4,27 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use quarrier_carve::folder::{Annotate, Bytes, Row, RowPlace};
-use quarrier_core::source::Source;
 use quarrier_files::{Hasher, Known, Places, time_in_words};
 
 use super::Carve;
+use super::ground::Ground;
 use crate::{Error, Result};
 
 /// The data by which rows are completed.
 pub(super) struct Annotation {
-    places: Option<Places>,
+    places: Option<Arc<Places>>,
     known: Option<Arc<Known>>,
 }
 
 impl Annotation {
-    /// The annotations that `carve` requests, `None` for none, with notices about them.
-    pub(super) fn of(
-        carve: &Carve,
-        source: &dyn Source,
-        stop: &AtomicBool,
-    ) -> Result<(Option<Arc<Self>>, Vec<String>)> {
-        let places = match carve.locates {
-            true => Some(Places::read(source, stop)?),
-            false => None,
-        };
-        let notices = places.as_ref().map_or_else(Vec::new, |places| places.notices().to_vec());
+    /// The annotations that `carve` requests, `None` for none.
+    pub(super) fn of(carve: &Carve, ground: &Ground) -> Option<Arc<Self>> {
+        let places = ground.places.clone().filter(|_| carve.locates);
         let known = carve.known.clone();
         let has_any = places.is_some() || known.is_some();
-        Ok((has_any.then(|| Arc::new(Annotation { places, known })), notices))
+        has_any.then(|| Arc::new(Annotation { places, known }))
     }
 
     /// Whether a file with these bytes is known.

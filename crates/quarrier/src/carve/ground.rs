@@ -1,83 +1,83 @@
-//! The ranges to carve: a whole range, or its free parts according to the file systems.
+//! The ranges to carve, and what file systems know of them.
 
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use quarrier_carve::folder::fingerprint;
 use quarrier_core::source::Source;
-use quarrier_files::unallocated::{Unallocated, find};
+use quarrier_files::Places;
 
 use super::Carve;
-use crate::{Error, Result};
+use crate::Result;
+use crate::files::{Unallocated, within};
 
 /// The ranges that are carved.
 pub(super) struct Ground {
     pub(super) ranges: Vec<Range<u64>>,
-    /// Distinguishes these free ranges from others, if only free ranges are carved.
+    /// Those of them in which deleted files continue; None: all.
+    pub(super) clusters: Option<Vec<Range<u64>>>,
+    /// Distinguishes these unallocated ranges from others, if only such ranges are carved.
     pub(super) fingerprint: Option<String>,
     pub(super) free: Option<Free>,
+    /// The files of the source, if they are wanted or were read anyway.
+    pub(super) places: Option<Arc<Places>>,
     /// Ranges that were skipped and damage, a line each.
     pub(super) notices: Vec<String>,
 }
 
-/// Free space, and the file systems that declare it free.
+/// Unallocated space, and the file systems that say so.
 #[derive(Debug, Clone)]
 pub struct Free {
     /// Bytes of it.
     pub bytes: u64,
     /// How many ranges it has.
     pub ranges: usize,
-    /// `ext at byte 0 says`, or several of them.
+    /// `as ext at byte 0 says`, or several of them.
     pub told_by: String,
 }
 
 impl Ground {
-    pub(super) fn of(carve: &Carve, source: &dyn Source, range: Range<u64>) -> Result<Self> {
+    pub(super) fn of(
+        carve: &Carve,
+        source: &dyn Source,
+        range: Range<u64>,
+        stop: &AtomicBool,
+    ) -> Result<Self> {
         if !carve.unallocated {
-            let ranges = vec![range];
-            return Ok(Ground { ranges, fingerprint: None, free: None, notices: Vec::new() });
+            let places = match carve.locates {
+                true => Some(Arc::new(Places::read(source, stop)?)),
+                false => None,
+            };
+            return Ok(Ground {
+                ranges: vec![range],
+                clusters: None,
+                fingerprint: None,
+                free: None,
+                notices: places.as_ref().map_or_else(Vec::new, |places| places.notices()),
+                places,
+            });
         }
-        let found = find(source).map_err(with_advice)?;
-        let ranges = within(&found.ranges, &range);
+        let unallocated = Unallocated::of(source, stop)?;
+        let ranges = within(unallocated.ranges(), &range);
+        let places = Arc::clone(unallocated.places());
         let mut text = String::new();
         for range in &ranges {
             let _ = write!(text, "{}..{} ", range.start, range.end);
         }
+        let free = Free {
+            bytes: ranges.iter().map(|range| range.end - range.start).sum(),
+            ranges: ranges.len(),
+            told_by: unallocated.said_by(),
+        };
         Ok(Ground {
-            free: Some(free(&found, &ranges)),
-            notices: found.notices(),
+            clusters: Some(within(&places.unallocated_clusters(), &range)),
+            free: Some(free),
+            notices: unallocated.notices(),
             fingerprint: Some(fingerprint(text.as_bytes())),
             ranges,
+            places: Some(places),
         })
     }
-}
-
-/// An error of file systems, with the way to do without them.
-fn with_advice(error: quarrier_files::Error) -> Error {
-    match error {
-        quarrier_files::Error::FileSystem { source_name: name, offset, found } => {
-            let reason =
-                format!("{found}, at byte {offset}; carve all of it, without --unallocated");
-            Error::Unsupported { name, reason }
-        }
-        error => error.into(),
-    }
-}
-
-fn within(ranges: &[Range<u64>], span: &Range<u64>) -> Vec<Range<u64>> {
-    let cut = |range: &Range<u64>| range.start.max(span.start)..range.end.min(span.end);
-    ranges.iter().map(cut).filter(|range| !range.is_empty()).collect()
-}
-
-fn free(found: &Unallocated, ranges: &[Range<u64>]) -> Free {
-    let volumes = found.volumes.iter();
-    let volumes: Vec<_> =
-        volumes.map(|volume| format!("{} at byte {}", volume.kind, volume.offset)).collect();
-    let told_by = match volumes.len() {
-        0 => "outside of partitions".to_string(),
-        1 => format!("as {} says", volumes[0]),
-        _ => format!("as {} say", volumes.join(", ")),
-    };
-    let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-    Free { bytes, ranges: ranges.len(), told_by }
 }

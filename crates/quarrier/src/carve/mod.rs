@@ -183,7 +183,7 @@ impl Carve {
         self
     }
 
-    /// Only what file systems say is free.
+    /// Only the bytes that no allocated file has; see [`Unallocated`](crate::files::Unallocated).
     pub fn unallocated(mut self, unallocated: bool) -> Self {
         self.unallocated = unallocated;
         self

@@ -82,8 +82,8 @@ impl Carve {
         };
         let range = place.range(&self.range)?;
         place.announce(&range);
-        let ground = Ground::of(self, source, range.clone())?;
-        let (annotation, told) = Annotation::of(self, source, stop)?;
+        let ground = Ground::of(self, source, range.clone(), stop)?;
+        let annotation = Annotation::of(self, &ground);
         let annotate = || annotation.clone().map(|one| one as Arc<dyn Annotate>);
         let mut carver = self.carver(&ground, stop)?;
         let target = match &self.folder {
@@ -109,8 +109,7 @@ impl Carve {
         {
             carver = carver.rates(rates);
         }
-        let Ground { free, mut notices, fingerprint: ground_print, .. } = ground;
-        notices.extend(told);
+        let Ground { free, notices, fingerprint: ground_print, .. } = ground;
         let carve = self;
         let skipping = annotation.filter(|_| self.skips_known);
         let is_local = matches!(place, Place::Local(_));
@@ -140,6 +139,7 @@ impl Carve {
             .show_changing(promise)
             .embedded(self.embedded)
             .ranges(ground.ranges.clone())
+            .clusters(ground.clusters.clone())
             .keep_broken(self.keeps_broken)
             .memory_bytes_max(self.memory_bytes_max)
             .workers(self.workers)

@@ -7,10 +7,13 @@
 
 mod row;
 mod running;
+mod unallocated;
 mod wanted;
 
 pub use row::{COLUMNS, Row};
 pub use running::Listed;
+pub use unallocated::Unallocated;
+pub(crate) use unallocated::within;
 use wanted::Wanted;
 
 use std::path::PathBuf;

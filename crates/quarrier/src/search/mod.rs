@@ -69,6 +69,7 @@ pub struct Search {
     findings_max: u64,
     range: Range<u64>,
     starts: Range<u64>,
+    unallocated: bool,
     lists: MatchLists,
     planning: Planning,
 }
@@ -104,6 +105,7 @@ impl Search {
             findings_max: u64::MAX,
             range: 0..u64::MAX,
             starts: 0..u64::MAX,
+            unallocated: false,
             lists: MatchLists::default(),
             planning: Planning::default(),
         }
@@ -176,6 +178,13 @@ impl Search {
     /// makes a difference to regexes.
     pub fn starts(mut self, starts: Range<u64>) -> Self {
         self.starts = starts;
+        self
+    }
+
+    /// Only the bytes that no allocated file of the source has, each range of them as if it were the whole
+    /// source; see [`Unallocated`](crate::files::Unallocated).
+    pub fn unallocated(mut self, unallocated: bool) -> Self {
+        self.unallocated = unallocated;
         self
     }
 

@@ -12,6 +12,7 @@ use quarrier_search::{Choice, ChunkFindings, EngineName, Finding, Sample, Search
 
 use super::device::{self, OnDevices};
 use super::{Search, SmallFiles, features};
+use crate::files::{Unallocated, within};
 use crate::{Ceiling, Error, Machine, Place, Result};
 
 /// A compiled search; see [`Search::start`].
@@ -160,21 +161,47 @@ impl<'s> Running<'s> {
     ///
     /// # Errors
     /// When the source fails as a whole, the range begins past its end, or a regex matches more
-    /// bytes than it may. What could not be read in parts is no error: the run lists it.
+    /// bytes than it may; those of [`Unallocated::read`] if only unallocated bytes are searched. What
+    /// could not be read in parts is no error: the run lists it.
     pub fn search(
         &mut self,
         place: Place<'_>,
         stop: &AtomicBool,
         watch: &mut dyn Watch,
     ) -> Result<Searched> {
+        let unallocated = match self.search.unallocated {
+            true => Some(Unallocated::read(&place, stop)?),
+            false => None,
+        };
+        self.search_among(place, unallocated.as_ref(), stop, watch)
+    }
+
+    /// As [`search`](Self::search), with the unallocated bytes of the source if only those are searched.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn search_among(
+        &mut self,
+        place: Place<'_>,
+        unallocated: Option<&Unallocated>,
+        stop: &AtomicBool,
+        watch: &mut dyn Watch,
+    ) -> Result<Searched> {
         let name = place.name().to_string();
         let range = self.range_in(&place)?;
-        place.announce(&range);
+        let ranges = unallocated.map(|unallocated| within(unallocated.ranges(), &range));
+        // With gaps the source itself sees how much to fetch ahead.
+        if ranges.is_none() {
+            place.announce(&range);
+        }
         let on = self.on_devices.as_ref();
         let kernel = on.map_or(Agent::Cpu(&self.searcher), Agent::Devices);
         let memory = |bytes: usize| on.map(|on| on.searcher.buffer(bytes));
         let nothing = Memory::new("-", Vec::new());
-        let pipeline = self.pipeline(&place, &nothing, &range, stop).memory(&memory);
+        let mut pipeline = self.pipeline(&place, &nothing, &range, stop).memory(&memory);
+        if let Some(ranges) = &ranges {
+            pipeline = pipeline.ranges(ranges);
+        }
         watch.begin(&range);
         if watch.wants_plan()
             && let Ok(plan) = pipeline.plan(self.searcher.need())
@@ -193,7 +220,11 @@ impl<'s> Running<'s> {
         let too_long = sink.too_long();
         drop(sink);
         self.findings = findings;
-        let run = run?;
+        let mut run = run?;
+        if ranges.is_some() && !run.stopped {
+            // Allocated bytes may follow the last range.
+            run.position = run.position.max(range.end);
+        }
         match too_long {
             Some(error) if !self.is_full() => Err(Error::TooLong { name, error }),
             _ => Ok(Searched { range, run }),
@@ -208,7 +239,8 @@ impl<'s> Running<'s> {
         let is_planned = planning.access.is_some()
             || planning.direct
             || planning.readers + planning.buffers + planning.buffer_bytes > 0;
-        (is_whole && !is_planned && self.on_devices.is_none())
+        let is_of_files = self.search.unallocated;
+        (is_whole && !is_planned && !is_of_files && self.on_devices.is_none())
             .then(|| SmallFiles::new(Arc::clone(&self.searcher), planning.workers))
     }
 

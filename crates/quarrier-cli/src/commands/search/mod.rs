@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use quarrier::files::places;
+use quarrier::files::{Unallocated, places};
 use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
 use quarrier::{Error, Named, Opened, Opener, Sources, read_names};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
@@ -354,13 +354,23 @@ impl Session<'_> {
         rows: &mut (dyn Rows + 'static),
     ) -> Result<Searched, Ended> {
         let name = opened.name().to_string();
-        let places = match self.search.locates {
-            true => Some(places(&opened.place(), self.stop)?),
+        let unallocated = match self.search.unallocated {
+            true => Some(Unallocated::read(&opened.place(), self.stop)?),
             false => None,
         };
-        for notice in places.iter().flat_map(|places| places.notices()) {
+        let places = match (&unallocated, self.search.locates) {
+            (_, false) => None,
+            (Some(unallocated), true) => Some(Arc::clone(unallocated.places())),
+            (None, true) => Some(Arc::new(places(&opened.place(), self.stop)?)),
+        };
+        let notices = match (&unallocated, &places) {
+            (Some(unallocated), _) => unallocated.notices(),
+            (None, Some(places)) => places.notices(),
+            (None, None) => Vec::new(),
+        };
+        for notice in notices {
             match notice.starts_with(&*name) {
-                true => complain(notice),
+                true => complain(&notice),
                 false => complain(&format!("{name}: {notice}")),
             }
         }
@@ -387,7 +397,8 @@ impl Session<'_> {
                 error: None,
             },
         };
-        let searched = self.running.search(opened.place(), self.stop, &mut watch);
+        let (place, stop) = (opened.place(), self.stop);
+        let searched = self.running.search_among(place, unallocated.as_ref(), stop, &mut watch);
         watch.progress.clear();
         let OneSource { hits, output, .. } = watch;
         if let Some(error) = output.error {

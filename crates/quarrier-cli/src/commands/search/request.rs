@@ -46,6 +46,7 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
         .context(super::lines::context_bytes(search))
         .findings_max(search.max_count.unwrap_or(u64::MAX))
         .range(search.range.clone())
+        .unallocated(search.unallocated)
         .lists(lists(search, stop)?)
         .planning(planning))
 }

@@ -1,7 +1,9 @@
 //! The owners of bytes, in volumes with known files.
 
+use std::ops::Range;
+
 use quarrier_core::source::{Source, read_full_at};
-use quarrier_files::{Kind, PlaceState, Places, State};
+use quarrier_files::{Entry, Kind, PlaceState, Places, State};
 
 use super::lab::{Lab, entries, named, skip};
 
@@ -39,10 +41,108 @@ fn check(lab: &Lab) {
     for at in (0..source.length()).step_by(512) {
         states[places.at(at).state as usize] += 1;
     }
+    assert_eq!(places.unallocated(), twin(&entries, source.length()));
     let [allocated, _, _, free, metadata, outside] = states;
     assert!(allocated > 200 && free > 1000 && metadata > 0 && outside == 0, "{states:?}");
     let mut sector = [0; 512];
     read_full_at(&source, 0, &mut sector).unwrap();
+}
+
+/// The bytes that no allocated entry has, byte by byte. In a record, the file in it has its bytes.
+fn twin(entries: &[Entry], length: u64) -> Vec<Range<u64>> {
+    let mut is_taken = vec![false; length as usize];
+    let steps = [
+        (State::Allocated, false, true),
+        (State::Deleted, true, false),
+        (State::Allocated, true, true),
+    ];
+    for (state, is_in_record, taken) in steps {
+        let is_of_step =
+            |entry: &&Entry| entry.state == state && entry.content.inline.is_some() == is_in_record;
+        for extent in entries.iter().filter(is_of_step).flat_map(Entry::extents) {
+            is_taken[extent.offset as usize..][..extent.length as usize].fill(taken);
+        }
+    }
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for at in (0..length).filter(|at| !is_taken[*at as usize]) {
+        match ranges.last_mut() {
+            Some(last) if last.end == at => last.end = at + 1,
+            _ => ranges.push(at..at + 1),
+        }
+    }
+    ranges
+}
+
+#[test]
+fn unallocated_bytes_of_every_file_system_are_those_that_no_allocated_file_has() {
+    let compare = |lab: &Lab, kind: &str| {
+        let source = lab.source();
+        let all = entries(&source);
+        let places = Places::read(&source, &false.into()).unwrap();
+        assert_eq!(places.systems()[0].kind.to_string(), kind);
+        assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+        let unallocated = places.unallocated();
+        assert!(unallocated == twin(&all, source.length()), "{kind}");
+        let has = |at: u64| unallocated.iter().any(|range| range.contains(&at));
+        for range in places.unallocated_clusters() {
+            for at in [range.start, range.end - 1] {
+                let state = places.at(at).state;
+                let is_free = matches!(state, PlaceState::Free | PlaceState::Deleted);
+                assert!(has(at) && (is_free || kind == "ISO 9660"), "{kind} at {at}: {state}");
+            }
+        }
+    };
+    let lab = Lab::new(16);
+    if lab.does("mkntfs", &["-q", "-Q", "-F", "image"]) {
+        for name in ["a.txt", "random.bin"] {
+            assert!(lab.does("ntfscp", &["-q", "-f", "image", &format!("files/{name}"), name]));
+        }
+        compare(&lab, "NTFS");
+    } else {
+        skip("mkntfs does not run");
+    }
+    let lab = Lab::new(16);
+    match lab.does("mkfs.exfat", &["image"]) {
+        true => compare(&lab, "exFAT"),
+        false => skip("mkfs.exfat does not run"),
+    }
+    let lab = Lab::new(0);
+    match lab.does("genisoimage", &["-quiet", "-R", "-o", "image", "files"]) {
+        true => compare(&lab, "ISO 9660"),
+        false => skip("genisoimage does not run"),
+    }
+    let lab = Lab::new(16);
+    match lab.does("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", "-d", "files", "image"]) {
+        true => compare(&lab, "ext"),
+        false => skip("mke2fs does not run"),
+    }
+}
+
+#[test]
+fn what_a_damaged_folder_held_is_listed_and_counts_as_unallocated() {
+    let lab = Lab::new(16);
+    let mut is_made = lab.does("mkfs.vfat", &["-F", "16", "image"]);
+    for name in ["a.txt", "docs"] {
+        is_made =
+            is_made && lab.does("mcopy", &["-s", "-i", "image", &format!("files/{name}"), "::"]);
+    }
+    if !is_made {
+        return skip("mkfs.vfat or mcopy does not run");
+    }
+    let whole = entries(&lab.source());
+    let (root, docs) = (named(&whole, "/").extents()[0], named(&whole, "/docs"));
+    let slot = (root.offset + (docs.inode - 3) * 32) as usize;
+    let leaf = named(&whole, "/docs/deep/deeper/leaf.txt").extents()[0];
+    let mut image = std::fs::read(lab.path("image")).unwrap();
+    image[slot + 26..slot + 28].copy_from_slice(&[0xF0, 0xFF]);
+    std::fs::write(lab.path("image"), image).unwrap();
+    let places = Places::read(&lab.source(), &false.into()).unwrap();
+    let notices = places.unallocated_notices();
+    assert!(notices.len() == 1 && notices[0].contains("/docs: "), "{notices:?}");
+    let unallocated = places.unallocated();
+    let around = unallocated.iter().find(|range| range.contains(&leaf.offset)).unwrap();
+    assert!(around.end >= leaf.offset + leaf.length);
+    assert_eq!(places.at(leaf.offset).state, PlaceState::Metadata);
 }
 
 #[test]

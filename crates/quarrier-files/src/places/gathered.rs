@@ -1,0 +1,112 @@
+//! What is remembered of the entries of file systems.
+
+use std::io;
+use std::ops::Range;
+
+use super::{File, InPieces, Piece, Rank};
+use crate::entry::{Entry, Extent, Kind, State};
+
+/// Extents that are remembered; in 24 bytes each.
+const PIECES_MAX: usize = 1 << 24;
+/// Bytes of all paths that are remembered.
+const PATH_BYTES_MAX: usize = 2 << 30;
+/// Extents of files in pieces that are remembered; in 16 bytes each.
+const RUNS_MAX: usize = 1 << 22;
+/// The bytes of all files in pieces together, as a multiple of the source: deleted entries may name the
+/// same clusters again and again.
+const RUNS_SHARE: u64 = 2;
+
+pub(super) struct Gathered {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) files: Vec<File>,
+    pub(super) in_pieces: Vec<InPieces>,
+    path_bytes: usize,
+    runs: usize,
+    run_bytes_left: u64,
+}
+
+/// The file system that entries come from.
+pub(super) struct Origin<'o> {
+    /// What stands before its paths.
+    pub(super) prefix: &'o str,
+    /// Whether the records of files may hold their bytes, which are nowhere else then.
+    pub(super) has_records: bool,
+    /// Its bytes in the source.
+    pub(super) span: &'o Range<u64>,
+}
+
+impl Gathered {
+    pub(super) fn new(source_bytes: u64) -> Self {
+        Gathered {
+            pieces: Vec::new(),
+            files: Vec::new(),
+            in_pieces: Vec::new(),
+            path_bytes: 0,
+            runs: 0,
+            run_bytes_left: source_bytes.saturating_mul(RUNS_SHARE),
+        }
+    }
+
+    pub(super) fn add(&mut self, origin: &Origin<'_>, entry: Entry) -> io::Result<()> {
+        let file = u32::try_from(self.files.len()).map_err(io::Error::other)?;
+        let is_inline = origin.has_records && entry.content.inline.is_some();
+        let rank = match (entry.state, is_inline) {
+            (State::Allocated, true) => Rank::Inline,
+            (State::Deleted, true) => Rank::InlineDeleted,
+            (State::Allocated, false) => Rank::Allocated,
+            (State::Deleted, false) => Rank::Deleted,
+        };
+        let before = self.pieces.len();
+        let mut push = |extent: &Extent, rank: Rank| {
+            // A damaged entry has no bytes of other partitions.
+            let start = extent.offset.max(origin.span.start);
+            let end = extent.offset.saturating_add(extent.length).min(origin.span.end);
+            if start < end {
+                self.pieces.push(Piece { start, end, file, rank });
+            }
+        };
+        let extents = entry.extents();
+        extents.iter().for_each(|extent| push(extent, rank));
+        if rank == Rank::Allocated {
+            entry.slack().iter().for_each(|extent| push(extent, Rank::Slack));
+        }
+        if self.pieces.len() == before {
+            return Ok(());
+        }
+        self.path_bytes += origin.prefix.len() + entry.path.len();
+        if self.pieces.len() > PIECES_MAX || self.path_bytes > PATH_BYTES_MAX {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let path = format!("{}{}", origin.prefix, entry.path).into_boxed_str();
+        self.files.push(File { path, inode: entry.inode, modified: entry.times.modified });
+        if is_in_pieces(&entry, &extents) {
+            self.add_in_pieces(file, &entry, extents);
+        }
+        Ok(())
+    }
+
+    /// Remembers the runs of a file as long as there is room: they only help.
+    fn add_in_pieces(&mut self, file: u32, entry: &Entry, extents: Vec<Extent>) {
+        let left = self.run_bytes_left.checked_sub(entry.size);
+        if let Some(left) = left.filter(|_| self.runs + extents.len() <= RUNS_MAX) {
+            self.run_bytes_left = left;
+            self.runs += extents.len();
+            let (state, extents) = (entry.state, extents.into_boxed_slice());
+            self.in_pieces.push(InPieces { file, state, extents });
+        }
+    }
+}
+
+/// Whether `extents` are all bytes of a file, and more than one.
+fn is_in_pieces(entry: &Entry, extents: &[Extent]) -> bool {
+    let content = &entry.content;
+    let is_plain = content.lost.is_none() && content.packed_unit.is_none();
+    let is_written = content.written.is_none_or(|written| written >= entry.size);
+    let bytes = extents.iter().fold(0u64, |sum, extent| sum.saturating_add(extent.length));
+    entry.kind == Kind::File
+        && extents.len() > 1
+        && is_plain
+        && is_written
+        && bytes == entry.size
+        && !content.runs.iter().any(|run| run.place.is_none())
+}

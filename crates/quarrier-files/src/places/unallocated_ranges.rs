@@ -1,0 +1,135 @@
+//! The bytes that no allocated file has.
+//!
+//! ```text
+//!  all bytes ── minus those of allocated files ──→ unallocated: free clusters, slack, deleted files,
+//!      the file systems' own structures, bytes outside of file systems, and whatever could not be read
+//!         └── minus slack and structures ──→ clusters that new files would get, one after the other
+//! ```
+
+use std::ops::Range;
+
+use super::{Places, Rank};
+use crate::systems::PassedOver;
+
+impl Places {
+    /// The bytes that no allocated file has as its own, sorted, none touching the next: those that are
+    /// free, slack, of deleted files or of the file systems themselves, and those outside of file
+    /// systems or in parts of them that could not be read.
+    pub fn unallocated(&self) -> Vec<Range<u64>> {
+        let is_allocated = |rank: Rank| matches!(rank, Rank::Inline | Rank::Allocated);
+        let allocated = self.pieces.iter().filter(|piece| is_allocated(piece.rank));
+        complement(allocated.map(|piece| piece.start..piece.end), self.source_bytes)
+    }
+
+    /// Those of the [unallocated](Places::unallocated) bytes in which deleted files continue: clusters that
+    /// are free, and all where no file system says what is. Slack and the structures of file systems are
+    /// not among them.
+    pub fn unallocated_clusters(&self) -> Vec<Range<u64>> {
+        let unjudged = complement(self.judged.iter().cloned(), self.source_bytes);
+        let mut clusters: Vec<_> = self.free.iter().cloned().chain(unjudged).collect();
+        clusters.sort_unstable_by_key(|range| range.start);
+        shared(&joined(clusters), &self.unallocated())
+    }
+
+    /// What could not be read of the file systems and so counts as unallocated, a line each.
+    pub fn unallocated_notices(&self) -> Vec<String> {
+        let damages = self.damages.iter().map(|damage| {
+            format!("{damage}; the bytes of files that could not be listed count as unallocated")
+        });
+        let passed_over = self.passed_over.iter().map(|PassedOver { range, what }| {
+            let Range { start, end } = range;
+            format!("bytes {start}..{end} count as unallocated: a partition with {what}")
+        });
+        damages.chain(passed_over).collect()
+    }
+}
+
+/// The bytes of `0..length` outside of `ranges`, which are sorted and disjoint.
+fn complement(ranges: impl Iterator<Item = Range<u64>>, length: u64) -> Vec<Range<u64>> {
+    let mut outside = Vec::new();
+    let mut at = 0;
+    for range in ranges {
+        if at < range.start.min(length) {
+            outside.push(at..range.start.min(length));
+        }
+        at = at.max(range.end);
+    }
+    if at < length {
+        outside.push(at..length);
+    }
+    outside
+}
+
+/// Joins those of `ranges`, which are sorted, that touch or overlap.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        if touches {
+            last.end = last.end.max(next.end);
+        }
+        touches
+    });
+    ranges
+}
+
+/// The bytes in both lists, each of which is sorted and disjoint.
+fn shared(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut both = Vec::new();
+    let (mut at, mut beside) = (one.iter().peekable(), other.iter().peekable());
+    while let (Some(a), Some(b)) = (at.peek(), beside.peek()) {
+        let range = a.start.max(b.start)..a.end.min(b.end);
+        if !range.is_empty() {
+            both.push(range);
+        }
+        if a.end <= b.end {
+            at.next();
+        } else {
+            beside.next();
+        }
+    }
+    both
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use proptest::prelude::*;
+
+    use super::{complement, joined, shared};
+
+    fn ranges(pairs: &[(u64, u64)]) -> Vec<Range<u64>> {
+        let mut ranges: Vec<_> =
+            pairs.iter().map(|(start, length)| *start..start + length).collect();
+        ranges.retain(|range| !range.is_empty());
+        ranges.sort_unstable_by_key(|range| range.start);
+        joined(ranges)
+    }
+
+    fn has(ranges: &[Range<u64>], at: u64) -> bool {
+        ranges.iter().any(|range| range.contains(&at))
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_are_sets_of_bytes(
+            one in prop::collection::vec((0..60u64, 0..9u64), 0..12),
+            other in prop::collection::vec((0..60u64, 0..9u64), 0..12),
+        ) {
+            let (a, b) = (ranges(&one), ranges(&other));
+            let both = shared(&a, &b);
+            let outside = complement(a.iter().cloned(), 64);
+            for at in 0..64 {
+                let is_in = one.iter().any(|(start, length)| (*start..start + length).contains(&at));
+                prop_assert_eq!(has(&a, at), is_in);
+                prop_assert_eq!(has(&both, at), has(&a, at) && has(&b, at));
+                prop_assert_eq!(has(&outside, at), !has(&a, at));
+            }
+            for list in [&a, &both, &outside] {
+                prop_assert!(list.iter().all(|range| !range.is_empty()));
+                prop_assert!(list.windows(2).all(|pair| pair[0].end <= pair[1].start));
+            }
+            prop_assert!(outside.windows(2).all(|pair| pair[0].end < pair[1].start));
+        }
+    }
+}
