@@ -16,6 +16,8 @@ use crate::embedded::is_archive;
 use crate::format::{Format, Verdict};
 use crate::view::{Extent, View, cut};
 
+/// Fuel for each run of a file that a file system knows, beside its bytes.
+const JUMP_FUEL_BYTES: u64 = 64 << 10;
 /// The bytes kept of a candidate without fuel.
 const GIVEN_UP_BYTES: u64 = 512;
 
@@ -26,6 +28,8 @@ pub(super) struct Judged {
     pub(super) verdict: Verdict,
     /// The places of the bytes that the validator saw, cut to the length of a whole file.
     pub(super) extents: Vec<Extent>,
+    /// Whether a file system knows it with these extents.
+    pub(super) is_confirmed: bool,
 }
 
 /// The judgement of candidates.
@@ -59,6 +63,7 @@ pub(super) struct Attempt {
 pub(super) struct Judge<'c> {
     pub(super) formats: &'c [&'c dyn Format],
     pub(super) ranges: &'c super::ranges::CarvedRanges,
+    pub(super) in_pieces: &'c super::in_pieces::FilesInPieces<'c>,
     /// Whether files inside others are wanted, too.
     pub(super) embedded: bool,
     /// Whether every candidate is read to its end, whatever that costs.
@@ -170,6 +175,9 @@ impl Judge<'_> {
         left: &mut Allowance,
         cost_bytes: &mut u64,
     ) -> Result<Judged, Waiting> {
+        if let Some(judged) = self.in_pieces(view, candidate) {
+            return Ok(judged);
+        }
         let mut waiting = Waiting { candidate, fuel_bytes: 0 };
         for attempt in 0..FUEL_BYTES.len() {
             let fuel = left.of(attempt);
@@ -187,6 +195,32 @@ impl Judge<'_> {
         Err(waiting)
     }
 
+    /// Reads a candidate with the runs that a file system knows of a file that begins there. These have
+    /// fuel of their own, by their length, which the files of a source share: so nothing else is read less.
+    fn in_pieces(&self, view: &mut View<'_>, candidate: Candidate) -> Option<Judged> {
+        let format = self.formats[candidate.format as usize];
+        self.in_pieces.at(candidate.offset).find_map(|extents| {
+            let bytes = extents.iter().fold(0u64, |sum, one| sum.saturating_add(one.length));
+            let is_carved = bytes <= self.ranges.file_bytes_max() && self.ranges.hold_all(extents);
+            if !is_carved || self.is_stopped() {
+                return None;
+            }
+            let jumps = (extents.len() as u64).saturating_mul(JUMP_FUEL_BYTES);
+            view.look_at(extents, bytes.saturating_mul(2).saturating_add(jumps));
+            let verdict = format.validate(view);
+            let (length, ..) = verdict.end()?;
+            // A shorter file lies in the first run alone, or only seems to end.
+            let is_strong = matches!(verdict, Verdict::Whole { .. }) && !format.is_weak();
+            let is_it = length > extents[0].length && (length == bytes || is_strong);
+            (is_it && !view.is_starved()).then(|| Judged {
+                candidate,
+                extents: cut(view.extents(), length),
+                verdict,
+                is_confirmed: true,
+            })
+        })
+    }
+
     /// Reads a candidate with so much fuel.
     pub(super) fn attempt(
         &self,
@@ -196,7 +230,8 @@ impl Judge<'_> {
     ) -> Attempt {
         let extents = self.ranges.extents_from(candidate.offset);
         view.look_at(&extents, fuel_bytes);
-        let none = Judged { candidate, verdict: Verdict::Not, extents: Vec::new() };
+        let none =
+            Judged { candidate, verdict: Verdict::Not, extents: Vec::new(), is_confirmed: false };
         if view.length() == 0 {
             return Attempt { judged: Some(none), cost_bytes: 0 };
         }
@@ -220,6 +255,6 @@ impl Judge<'_> {
             at: GIVEN_UP_BYTES,
             reason: "too many candidates of its size here to read them all".to_string(),
         };
-        Judged { candidate, verdict, extents: Vec::new() }
+        Judged { candidate, verdict, extents: Vec::new(), is_confirmed: false }
     }
 }

@@ -7,6 +7,7 @@ mod bad;
 mod cached;
 mod candidates;
 mod enclosed;
+mod in_pieces;
 mod judge;
 mod places;
 mod ranges;
@@ -38,6 +39,7 @@ pub use account::{BrokenFile, Keep, Stride, Summary};
 pub use allowance::Allowance;
 use cached::CachedSource;
 use candidates::Signatures;
+use in_pieces::FilesInPieces;
 use ranges::CarvedRanges;
 pub use resume::{Alignment, Begun, Midway};
 use run::CarveRun;
@@ -55,6 +57,7 @@ pub struct Carver<'a> {
     workers: usize,
     range: Option<Vec<Range<u64>>>,
     clusters: Option<Vec<Range<u64>>>,
+    in_pieces: Vec<Box<[Extent]>>,
     file_bytes_max: u64,
     effort: Effort,
     embedded: bool,
@@ -84,6 +87,7 @@ impl<'a> Carver<'a> {
             workers: available_workers(),
             range: None,
             clusters: None,
+            in_pieces: Vec::new(),
             file_bytes_max: u64::MAX,
             effort: Effort::NORMAL,
             embedded: false,
@@ -143,6 +147,15 @@ impl<'a> Carver<'a> {
     #[must_use]
     pub fn clusters(mut self, clusters: Option<Vec<Range<u64>>>) -> Self {
         self.clusters = clusters;
+        self
+    }
+
+    /// Files that are in pieces, as a file system says: the extents of each, in the order of the file. A
+    /// candidate at the first byte of one is first read with these extents, and believed if its format
+    /// confirms them.
+    #[must_use]
+    pub fn files_in_pieces(mut self, files: Vec<Box<[Extent]>>) -> Self {
+        self.in_pieces = files;
         self
     }
 
@@ -258,6 +271,7 @@ impl<'a> Carver<'a> {
         };
         let clusters = self.clusters.as_deref().map(cut);
         let ranges = CarvedRanges::new(cut(&wanted), clusters, self.file_bytes_max);
+        let in_pieces = FilesInPieces::new(&self.in_pieces);
         let started = Instant::now();
         let signatures = Signatures::new(&self.formats, Sample::default())?;
         let summary = Summary {
@@ -270,7 +284,14 @@ impl<'a> Carver<'a> {
         };
         let cached = CachedSource::new(source, self.memory_bytes_max);
         let times = Times::default();
-        let run = CarveRun { carver: self, source: &cached, keep, ranges: &ranges, times };
+        let run = CarveRun {
+            carver: self,
+            source: &cached,
+            keep,
+            ranges: &ranges,
+            in_pieces: &in_pieces,
+            times,
+        };
         let mut summary = run.run(&signatures, summary)?;
         if !summary.stopped {
             lost.into_iter().for_each(|range| summary.lose(range));

@@ -31,6 +31,14 @@ impl CarvedRanges {
         self.clusters.as_ref().unwrap_or(&self.ranges)
     }
 
+    /// Whether all of `extents` are carved.
+    pub(super) fn hold_all(&self, extents: &[Extent]) -> bool {
+        extents.iter().all(|extent| {
+            let range = around(&self.ranges, extent.offset);
+            range.is_some_and(|range| extent.end() <= range.end)
+        })
+    }
+
     /// How many bytes are carved.
     pub(super) fn bytes(&self) -> u64 {
         self.ranges.iter().map(|range| range.end - range.start).sum()
@@ -115,6 +123,8 @@ mod tests {
         assert_eq!(ranges.extents_from(600), []);
         assert_eq!(ranges.next(20), Some(100));
         assert_eq!(ranges.bytes(), 310);
+        assert!(ranges.hold_all(&[extent(100, 200), extent(0, 10)]));
+        assert!(!ranges.hold_all(&[extent(290, 11)]) && !ranges.hold_all(&[extent(50, 1)]));
     }
 
     #[test]

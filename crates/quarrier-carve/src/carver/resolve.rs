@@ -166,7 +166,8 @@ impl<'r> Resolver<'r> {
                     // A weak file gives way to one that begins in a later stride.
                     let reaches_on = one.extents.iter().any(|extent| extent.end() > end);
                     let gives_way = room > 0 && reaches_on && self.is_weak(&one);
-                    if gives_way || self.is_perhaps_a_part(one.candidate.offset, room) {
+                    let is_open = gives_way || self.is_perhaps_a_part(one.candidate.offset, room);
+                    if is_open && !one.is_confirmed {
                         broken.push(self.undecided(&one, *kind, *length, *length));
                     } else {
                         whole.extend(self.accept(one));

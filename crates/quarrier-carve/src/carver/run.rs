@@ -12,6 +12,7 @@ use super::account::{BrokenFile, Keep, Summary, Times, add_since};
 use super::cached::CachedSource;
 use super::candidates::{Candidate, Signatures};
 use super::enclosed::is_enclosed;
+use super::in_pieces::FilesInPieces;
 use super::judge::Judged;
 use super::places::first_of_places;
 use super::ranges::CarvedRanges;
@@ -37,6 +38,7 @@ pub(super) struct CarveRun<'c> {
     pub(super) source: &'c CachedSource<'c>,
     pub(super) keep: &'c dyn Keep,
     pub(super) ranges: &'c CarvedRanges,
+    pub(super) in_pieces: &'c FilesInPieces<'c>,
     pub(super) times: Times,
 }
 
@@ -187,7 +189,7 @@ impl<'c> CarveRun<'c> {
             }
             let verdict = Verdict::ended(one.at, one.kind, &one.reason);
             let extents = extents_of(self.ranges, one.offset, one.at);
-            return Some(Judged { candidate, verdict, extents });
+            return Some(Judged { candidate, verdict, extents, is_confirmed: false });
         }
         view.look_at(&self.ranges.extents_from(one.offset), context.effort.fuel_bytes);
         let extents = format.mend(view, &Broken { sure: one.sure, at: one.at }, context)?;
@@ -199,7 +201,7 @@ impl<'c> CarveRun<'c> {
         if !is_it || length > self.ranges.file_bytes_max() {
             return None;
         }
-        Some(Judged { candidate, verdict, extents })
+        Some(Judged { candidate, verdict, extents, is_confirmed: false })
     }
 
     /// Keeps those of `files` that are wanted, in parallel, the longest first, and counts them.

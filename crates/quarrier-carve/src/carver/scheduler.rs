@@ -248,6 +248,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         let judge = Judge {
             formats: &self.run.carver.formats,
             ranges: self.run.ranges,
+            in_pieces: self.run.in_pieces,
             embedded: self.run.carver.embedded,
             reads_all: self.run.carver.reads_all,
             stop: self.run.carver.stop,

@@ -1,5 +1,5 @@
 //! `--unallocated` of `search` and `carve`: what belongs to allocated files is left out, and nothing
-//! else.
+//! else; deleted files in pieces are recovered from the runs that their file system still knows.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::carve::{carve, gif, tree};
 use crate::carve_free::does;
-use crate::harness::{Lab, places, run, skip};
+use crate::harness::{Lab, noise, places, run, skip};
 
 /// What is planted: pictures with these words, the first in an allocated file.
 const WORDS: [&str; 4] = ["live", "gone", "in slack", "in free space"];
@@ -34,6 +34,11 @@ fn extents(row: &Value) -> Vec<Range<usize>> {
     let number = |value: &Value| value.as_u64().unwrap() as usize;
     let pairs = row["extents"].as_array().unwrap().iter();
     pairs.map(|pair| number(&pair[0])..number(&pair[0]) + number(&pair[1])).collect()
+}
+
+/// The bytes of a file, as its row places them.
+fn bytes_of(image: &[u8], row: &Value) -> Vec<u8> {
+    extents(row).into_iter().flat_map(|range| image[range].to_vec()).collect()
 }
 
 /// An empty volume `f` of 4 MiB, and pictures to put into it.
@@ -246,4 +251,122 @@ fn only_the_bytes_of_allocated_files_are_left_out_of_exfat() {
         Some(lab) => check(&lab, "/gone.gif"),
         None => skip("mkfs.exfat does not run"),
     }
+}
+
+/// Files of which every other one is deleted again, so that a larger one is spread over the gaps, which
+/// `put` and `delete` do with names in `files`. That one is deleted, too.
+fn in_pieces(lab: &Lab, put: &dyn Fn(&str) -> bool, delete: &dyn Fn(&str) -> bool) -> Option<()> {
+    let count = 24;
+    for number in 0..count {
+        lab.put(format!("files/p{number}"), noise(3000, number));
+        put(&format!("p{number}")).then_some(())?;
+    }
+    for number in (0..count).step_by(2) {
+        assert!(delete(&format!("p{number}")));
+    }
+    lab.put("files/large.gif", gif(&"in pieces ".repeat(1500)));
+    assert!(put("large.gif") && delete("large.gif"));
+    Some(())
+}
+
+/// With the runs that the file system knows, `carve` recovers the large file, and all that it does
+/// without.
+fn check_in_pieces(lab: &Lab, path: &str) {
+    let rows = files(lab);
+    let large = row(&rows, path);
+    let picture = gif(&"in pieces ".repeat(1500));
+    assert_eq!(large["state"], "deleted");
+    assert!(extents(large).len() > 3, "{large}");
+    assert!(bytes_of(&std::fs::read(lab.path("f")).unwrap(), large) == picture);
+    let valid = |args: &[&str]| -> Vec<Value> {
+        let ran = carve(lab, &[&["f", "--dry-run", "--format", "json"], args].concat());
+        assert_eq!(ran.stderr, "");
+        let rows = ran.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        rows.filter(|row| row["status"] == "valid").collect()
+    };
+    let hashes = |rows: &[Value]| -> BTreeSet<String> {
+        rows.iter().map(|row| row["sha256"].as_str().unwrap().to_string()).collect()
+    };
+    let (without, with) = (valid(&[]), valid(&["--where"]));
+    let (without, all) = (hashes(&without), hashes(&with));
+    assert!(all.is_superset(&without) && all.len() > without.len(), "{without:?} {all:?}");
+    let extents = &large["extents"];
+    let found = with.iter().find(|row| row["extents"] == *extents).expect("its runs");
+    for (column, value) in [
+        ("file", &large["path"]),
+        ("inode", &large["inode"]),
+        ("state", &large["state"]),
+        ("modified", &large["modified"]),
+        ("length", &large["size"]),
+    ] {
+        assert_eq!(&found[column], value, "{column}");
+    }
+    assert!(hashes(&valid(&["--unallocated"])).contains(found["sha256"].as_str().unwrap()));
+}
+
+#[test]
+fn deleted_files_in_pieces_of_ext_are_recovered_by_their_runs() {
+    for kind in ["ext2", "ext4"] {
+        let lab = lab();
+        if !does(&lab, "mke2fs", &["-q", "-F", "-t", kind, "-b", "1024", "f"]) {
+            return skip("mke2fs does not run");
+        }
+        let run = |command: String| does(&lab, "debugfs", &["-w", "-R", &command, "f"]);
+        let put = |name: &str| run(format!("write files/{name} {name}"));
+        let made = in_pieces(&lab, &put, &|name| run(format!("rm /{name}")));
+        match made {
+            Some(()) => check_in_pieces(&lab, "/large.gif"),
+            None => return skip("debugfs does not run"),
+        }
+    }
+}
+
+#[test]
+fn deleted_files_in_pieces_of_fat_are_recovered_by_their_runs() {
+    let lab = lab();
+    let put = |name: &str| does(&lab, "mcopy", &["-i", "f", &format!("files/{name}"), "::"]);
+    let delete = |name: &str| does(&lab, "mdel", &["-i", "f", &format!("::{name}")]);
+    let made = does(&lab, "mkfs.vfat", &["-F", "16", "-s", "1", "f"]);
+    match made.then(|| in_pieces(&lab, &put, &delete)).flatten() {
+        Some(()) => check_in_pieces(&lab, "/_arge.gif"),
+        None => skip("mkfs.vfat or mtools do not run"),
+    }
+}
+
+#[test]
+fn deleted_files_in_pieces_of_ntfs_are_recovered_by_their_runs() {
+    let lab = lab();
+    if !does(&lab, "mkntfs", &["-q", "-Q", "-F", "-c", "1024", "f"]) {
+        return skip("mkntfs does not run");
+    }
+    let put = |name: &str| does(&lab, "ntfscp", &["-q", "-f", "f", &format!("files/{name}"), name]);
+    // What is left is filled, so that the large file must take the gaps.
+    let mut fillers = 0;
+    let delete = |name: &str| {
+        delete_from_ntfs(&lab, &format!("/{name}"));
+        true
+    };
+    for number in 0..24 {
+        lab.put(format!("files/p{number}"), noise(3000, number));
+        if !put(&format!("p{number}")) {
+            return skip("ntfscp does not run");
+        }
+    }
+    for bytes in [512 << 10, 128 << 10, 32 << 10, 8 << 10, 2 << 10] {
+        loop {
+            let name = format!("filler{fillers}");
+            lab.put(format!("files/{name}"), noise(bytes, 99));
+            if fillers > 60 || !put(&name) {
+                break;
+            }
+            fillers += 1;
+        }
+    }
+    for number in (0..24).step_by(2) {
+        delete(&format!("p{number}"));
+    }
+    lab.put("files/large.gif", gif(&"in pieces ".repeat(1500)));
+    assert!(put("large.gif"));
+    delete("large.gif");
+    check_in_pieces(&lab, "/large.gif");
 }

@@ -39,7 +39,8 @@ impl Annotation {
 impl Annotate for Annotation {
     fn annotate(&self, row: &mut Row, bytes: &mut Bytes<'_>) {
         if let Some(places) = &self.places {
-            let place = places.at(row.offset);
+            let extents: Vec<_> = row.extents.iter().map(extent).collect();
+            let place = places.with_extents(&extents).unwrap_or_else(|| places.at(row.offset));
             row.place = Some(RowPlace {
                 file: place.file.map(str::to_string),
                 inode: place.inode,
@@ -49,6 +50,10 @@ impl Annotate for Annotation {
         }
         row.known = self.is_known(bytes);
     }
+}
+
+fn extent(one: &quarrier_carve::Extent) -> quarrier_files::Extent {
+    quarrier_files::Extent { offset: one.offset, length: one.length }
 }
 
 /// Reads sets of known files: `hashdeep`, and lists of MD5, SHA-1 and SHA-256.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use quarrier_carve::Extent;
 use quarrier_carve::folder::fingerprint;
 use quarrier_core::source::Source;
 use quarrier_files::Places;
@@ -79,5 +80,13 @@ impl Ground {
             ranges,
             places: Some(places),
         })
+    }
+
+    /// The extents of files in pieces, each in the order of the file.
+    pub(super) fn in_pieces(&self) -> Vec<Box<[Extent]>> {
+        let files = self.places.iter().flat_map(|places| places.in_pieces());
+        let extent =
+            |one: &quarrier_files::Extent| Extent { offset: one.offset, length: one.length };
+        files.map(|extents| extents.iter().map(extent).collect()).collect()
     }
 }

@@ -140,6 +140,7 @@ impl Carve {
             .embedded(self.embedded)
             .ranges(ground.ranges.clone())
             .clusters(ground.clusters.clone())
+            .files_in_pieces(ground.in_pieces())
             .keep_broken(self.keeps_broken)
             .memory_bytes_max(self.memory_bytes_max)
             .workers(self.workers)
