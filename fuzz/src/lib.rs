@@ -20,6 +20,7 @@ pub mod files;
 pub mod formats;
 pub mod images;
 pub mod journal;
+pub mod known;
 pub mod log;
 pub mod messages;
 pub mod oracle;
@@ -61,7 +62,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 35] = [
+pub const TARGETS: [Target; 36] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -88,6 +89,7 @@ pub const TARGETS: [Target; 35] = [
     files::NTFS,
     files::EXT,
     files::ISO,
+    known::TARGET,
     carve::TARGET,
     built::JPEG,
     built::PNG,

@@ -8,15 +8,58 @@ use sha2::{Digest, Sha256};
 /// Zeros that are hashed at once.
 const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
 
+/// Which hashes are computed beside SHA-256, which always is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HashKinds {
+    /// MD5.
+    pub md5: bool,
+    /// SHA-1.
+    pub sha1: bool,
+    /// BLAKE3.
+    pub blake3: bool,
+}
+
+impl HashKinds {
+    /// Those of either.
+    #[must_use]
+    pub fn or(self, other: HashKinds) -> HashKinds {
+        HashKinds {
+            md5: self.md5 || other.md5,
+            sha1: self.sha1 || other.sha1,
+            blake3: self.blake3 || other.blake3,
+        }
+    }
+
+    /// Adds one by its name: `md5`, `sha1`, `sha256` or `blake3`; false for any other.
+    pub fn add(&mut self, name: &str) -> bool {
+        match name {
+            "md5" => self.md5 = true,
+            "sha1" => self.sha1 = true,
+            "blake3" => self.blake3 = true,
+            "sha256" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// The names of those that are computed beside SHA-256, in the order of rows.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let all = [("md5", self.md5), ("sha1", self.sha1), ("blake3", self.blake3)];
+        all.into_iter().filter_map(|(name, is_chosen)| is_chosen.then_some(name))
+    }
+}
+
 /// The hashes of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digests {
-    /// MD5.
-    pub md5: [u8; 16],
-    /// SHA-1.
-    pub sha1: [u8; 20],
+    /// MD5, if it was computed.
+    pub md5: Option<[u8; 16]>,
+    /// SHA-1, if it was computed.
+    pub sha1: Option<[u8; 20]>,
     /// SHA-256.
     pub sha256: [u8; 32],
+    /// BLAKE3, if it was computed.
+    pub blake3: Option<[u8; 32]>,
 }
 
 impl Digests {
@@ -24,28 +67,60 @@ impl Digests {
     pub fn sha256_hex(&self) -> String {
         hex::encode(&self.sha256)
     }
+
+    /// Those of `kinds` that were computed, in hexadecimal, with their names.
+    pub fn named(&self, kinds: HashKinds) -> Vec<(&'static str, String)> {
+        let encoded = |name: &'static str| {
+            let bytes: &[u8] = match name {
+                "md5" => self.md5.as_ref()?,
+                "sha1" => self.sha1.as_ref()?,
+                _ => self.blake3.as_ref()?,
+            };
+            Some((name, hex::encode(bytes)))
+        };
+        kinds.names().filter_map(encoded).collect()
+    }
 }
 
-/// Hashes bytes piece by piece: always SHA-256, and on request MD5 and SHA-1.
+/// Hashes bytes piece by piece.
 pub struct Hasher {
-    old: Option<(Md5, Sha1)>,
+    md5: Option<Md5>,
+    sha1: Option<Sha1>,
     sha256: Sha256,
+    blake3: Option<Box<blake3::Hasher>>,
 }
 
 impl Hasher {
-    /// A hasher of nothing yet; with MD5 and SHA-1 where `with_old`.
-    pub fn new(with_old: bool) -> Self {
-        let old = with_old.then(|| (Md5::new(), Sha1::new()));
-        Hasher { old, sha256: Sha256::new() }
+    /// A hasher of nothing yet.
+    pub fn new(kinds: HashKinds) -> Self {
+        Hasher {
+            md5: kinds.md5.then(Md5::new),
+            sha1: kinds.sha1.then(Sha1::new),
+            sha256: Sha256::new(),
+            blake3: kinds.blake3.then(Box::default),
+        }
+    }
+
+    /// A hasher of nothing yet that computes SHA-256 alone.
+    pub fn sha256() -> Self {
+        Hasher::new(HashKinds::default())
     }
 
     /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
-        if let Some((md5, sha1)) = &mut self.old {
-            md5.update(bytes);
-            sha1.update(bytes);
+        // Each piece stays in the cache while all hashes take it.
+        for piece in bytes.chunks(ZEROS.len()) {
+            if let Some(md5) = &mut self.md5 {
+                md5.update(piece);
+            }
+            if let Some(sha1) = &mut self.sha1 {
+                sha1.update(piece);
+            }
+            if let Some(blake3) = &mut self.blake3 {
+                blake3.update(piece);
+            }
+            self.sha256.update(piece);
         }
-        self.sha256.update(bytes);
     }
 
     /// Adds zeros.
@@ -57,11 +132,44 @@ impl Hasher {
         }
     }
 
-    /// The hashes; those that were not wanted are zeros.
+    /// The hashes.
     pub fn finish(self) -> Digests {
-        let (md5, sha1) = self.old.map_or(([0; 16], [0; 20]), |(md5, sha1)| {
-            (md5.finalize().into(), sha1.finalize().into())
-        });
-        Digests { md5, sha1, sha256: self.sha256.finalize().into() }
+        Digests {
+            md5: self.md5.map(|md5| md5.finalize().into()),
+            sha1: self.sha1.map(|sha1| sha1.finalize().into()),
+            sha256: self.sha256.finalize().into(),
+            blake3: self.blake3.map(|blake3| blake3.finalize().into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HashKinds, Hasher};
+
+    #[test]
+    fn the_hashes_are_those_that_their_authors_publish() {
+        let mut kinds = HashKinds::default();
+        for name in ["blake3", "md5", "sha256", "sha1"] {
+            assert!(kinds.add(name));
+        }
+        assert!(!kinds.add("sha512"));
+        let mut hasher = Hasher::new(kinds);
+        hasher.update(b"ab");
+        hasher.update(b"c");
+        let abc = hasher.finish();
+        let named = [
+            ("md5", "900150983cd24fb0d6963f7d28e17f72"),
+            ("sha1", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+            ("blake3", "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"),
+        ];
+        assert_eq!(abc.named(kinds), named.map(|(name, hash)| (name, hash.to_string())));
+        assert_eq!(
+            abc.sha256_hex(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        let mut other = Hasher::sha256();
+        other.update(b"abc");
+        assert_eq!(other.finish().named(kinds), []);
     }
 }

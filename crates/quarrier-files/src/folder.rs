@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::bytes::{self, Piece};
-use crate::digests::{Digests, Hasher};
+use crate::digests::{Digests, HashKinds, Hasher};
 use crate::entry::{Entry, Times};
 use crate::error::{Error, Result};
 
@@ -80,8 +80,8 @@ impl Folder {
         self.kept_free = Some(name);
     }
 
-    /// Writes a file with the bytes, or a folder, below `top` if that is not empty. `with_old`:
-    /// with MD5 and SHA-1.
+    /// Writes a file with the bytes, or a folder, below `top` if that is not empty, and hashes
+    /// them.
     ///
     /// # Errors
     /// [`Error::Taken`] where the file cannot be written, and what [`read`](bytes::read) says;
@@ -91,7 +91,7 @@ impl Folder {
         source: &dyn Source,
         top: &str,
         entry: &Entry,
-        with_old: bool,
+        hashes: HashKinds,
     ) -> Result<Written> {
         let names = entry.path.split('/').filter(|name| !name.is_empty());
         let tops = (!top.is_empty()).then(|| top.to_string());
@@ -101,7 +101,7 @@ impl Folder {
             if self.timed.len() < TIMED_FOLDERS_MAX {
                 self.timed.push((place.clone(), entry.times));
             }
-            let digests = Hasher::new(with_old).finish();
+            let digests = Hasher::new(hashes).finish();
             return Ok(Written { path: place.join("/"), digests, unreadable: Vec::new() });
         }
         let mut name = names.pop().unwrap_or_else(|| harmless(""));
@@ -111,7 +111,7 @@ impl Folder {
         let mut place = self.folder(&names).map_err(Error::Taken)?;
         let folder = self.last.as_ref().map_or(self.root.as_fd(), |(_, folder)| folder.as_fd());
         let (name, mut file) = create(folder, &name, entry.inode).map_err(Error::Taken)?;
-        match fill(&mut file, source, entry, with_old) {
+        match fill(&mut file, source, entry, hashes) {
             Ok((digests, unreadable)) => {
                 place.push(name);
                 Ok(Written { path: place.join("/"), digests, unreadable })
@@ -198,9 +198,9 @@ fn fill(
     file: &mut File,
     source: &dyn Source,
     entry: &Entry,
-    with_old: bool,
+    hashes: HashKinds,
 ) -> Result<(Digests, Vec<Range<u64>>)> {
-    let mut hasher = Hasher::new(with_old);
+    let mut hasher = Hasher::new(hashes);
     let unreadable = bytes::read(source, entry, &mut |piece| match piece {
         Piece::Bytes(bytes) => {
             hasher.update(bytes);

@@ -32,7 +32,7 @@ pub mod unallocated;
 mod walk;
 
 pub use bytes::{Piece, read};
-pub use digests::{Digests, Hasher};
+pub use digests::{Digests, HashKinds, Hasher};
 pub use entry::{Content, Entry, Extent, Kind, Run, State, Times};
 pub use error::{Error, Result};
 pub use folder::{Folder, Written};

@@ -46,11 +46,11 @@ fn object(out: &mut dyn Write, row: &Row) -> io::Result<()> {
         )?;
         at += extent.length;
     }
-    writeln!(
-        out,
-        "</byte_runs><hashdigest type=\"sha256\">{}</hashdigest></fileobject>",
-        row.sha256
-    )
+    out.write_all(b"</byte_runs>")?;
+    for (name, hash) in row.hashes.iter().chain([("sha256", &*row.sha256)]) {
+        write!(out, "<hashdigest type=\"{name}\">{hash}</hashdigest>")?;
+    }
+    out.write_all(b"</fileobject>\n")
 }
 
 /// Text for XML: marks escaped, and what XML cannot hold left out.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use quarrier_core::hex;
 use sha2::{Digest, Sha256};
 
-use super::Row;
+use super::{Annotate, Annotating, Row, RowHashes};
 use crate::carved::{Carved, Status};
 use crate::format::Kind;
 use crate::view::View;
@@ -19,12 +19,13 @@ pub fn path_of(carved: &Carved) -> String {
     format!("{}/{:012x}.{}", carved.kind, carved.offset(), carved.extension)
 }
 
-/// Copies the first `length` bytes of `view` to `out`. Returns how many there were, and their
-/// SHA-256 in hexadecimal.
+/// Copies the first `length` bytes of `view` to `out`, and shows them to `annotating`. Returns how many
+/// there were, and their SHA-256 in hexadecimal.
 pub(super) fn copy(
     view: &mut View<'_>,
     length: u64,
     mut out: Option<&mut File>,
+    mut annotating: Option<&mut Box<dyn Annotating + '_>>,
 ) -> io::Result<(u64, String)> {
     let mut hash = Sha256::new();
     let mut at = 0;
@@ -35,6 +36,9 @@ pub(super) fn copy(
             break;
         }
         hash.update(piece);
+        if let Some(annotating) = &mut annotating {
+            annotating.update(piece);
+        }
         if let Some(out) = &mut out {
             out.write_all(piece)?;
         }
@@ -65,6 +69,7 @@ pub(super) fn row(
         container: None,
         place: None,
         known: None,
+        hashes: RowHashes::default(),
     };
     let lost: u64 = view.unreadable().iter().map(|range| lost_of(carved, range)).sum();
     if lost > 0 && row.status == Status::Valid {
@@ -87,8 +92,26 @@ fn lost_of(carved: &Carved, range: &std::ops::Range<u64>) -> u64 {
 /// # Errors
 /// None now; as [`Folder::write`](super::Folder::write).
 pub fn described(source_name: &str, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
-    let (length, sha256) = copy(view, carved.length(), None)?;
-    Ok(row(source_name, carved, view, length, sha256, path_of(carved)))
+    described_with(source_name, carved, view, None)
+}
+
+/// As [`described`], with what `annotate` knows of the file.
+///
+/// # Errors
+/// As [`Annotating::finish`].
+pub fn described_with(
+    source_name: &str,
+    carved: &Carved,
+    view: &mut View<'_>,
+    annotate: Option<&dyn Annotate>,
+) -> io::Result<Row> {
+    let mut annotating = annotate.map(|annotate| annotate.begin());
+    let (length, sha256) = copy(view, carved.length(), None, annotating.as_mut())?;
+    let mut row = row(source_name, carved, view, length, sha256, path_of(carved));
+    if let Some(annotating) = annotating {
+        annotating.finish(&mut row)?;
+    }
+    Ok(row)
 }
 
 /// The row of a file inside the archive `outer`: the `number`th there, from 1, of type `kind`;
@@ -116,6 +139,7 @@ pub fn described_inside(
         container: Some(format!("{}@{offset:#x}!{names}", outer.kind)),
         place: None,
         known: None,
+        hashes: RowHashes::default(),
     }
 }
 

@@ -29,12 +29,12 @@ use std::sync::{Arc, Mutex};
 
 use quarrier_core::sync::lock;
 
-pub use annotate::{Annotate, Bytes, annotated};
+pub use annotate::{Annotate, Annotating, annotated};
 pub use begin::Resumed;
-pub use file::{described, described_inside, fingerprint, path_of};
+pub use file::{described, described_inside, described_with, fingerprint, path_of};
 pub use inside::{Inside, Skipped};
 pub use place::write_new;
-pub use row::{Row, RowPlace};
+pub use row::{Row, RowHashes, RowPlace};
 
 use crate::carved::Carved;
 use crate::carver::{Keep, Stride};
@@ -81,11 +81,7 @@ impl Folder {
     pub fn write(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
         let path = file::path_of(carved);
         if !self.lock().index.claim(carved) {
-            let mut row = file::described(&self.source_name, carved, view)?;
-            if let Some(annotate) = &self.annotate {
-                annotated(&**annotate, &mut row, view);
-            }
-            return Ok(row);
+            return described_with(&self.source_name, carved, view, self.annotate.as_deref());
         }
         let is_same = |row: &Row| {
             row.extents == carved.extents
@@ -96,11 +92,16 @@ impl Folder {
             return Ok(row);
         }
         let (kind, name) = path.split_once('/').unwrap_or(("", &path));
-        let (length, sha256) =
-            self.place.write(kind, name, |out| file::copy(view, carved.length(), Some(out)))?;
+        let mut annotating = self.annotate.as_ref().map(|annotate| annotate.begin());
+        let (length, sha256) = self.place.write(kind, name, |out| {
+            file::copy(view, carved.length(), Some(out), annotating.as_mut())
+        })?;
         let mut row = file::row(&self.source_name, carved, view, length, sha256, path.clone());
-        if let Some(annotate) = &self.annotate {
-            annotated(&**annotate, &mut row, view);
+        if let Some(annotating) = annotating
+            && let Err(error) = annotating.finish(&mut row)
+        {
+            self.place.remove(kind, name);
+            return Err(error);
         }
         self.add(&row).map(|()| row)
     }
@@ -111,7 +112,11 @@ impl Folder {
     /// As [`write`](Folder::write).
     pub fn write_inside(&self, mut row: Row, bytes: &[u8]) -> io::Result<Row> {
         if let Some(annotate) = &self.annotate {
-            annotate.annotate(&mut row, &mut |take| take(bytes));
+            let mut annotating = annotate.begin();
+            if annotate.takes_bytes() {
+                annotating.update(bytes);
+            }
+            annotating.finish(&mut row)?;
         }
         if let Some(row) = self.already(&row.path, |before| *before == row)? {
             return Ok(row);

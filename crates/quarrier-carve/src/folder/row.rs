@@ -33,6 +33,27 @@ pub struct Row {
     pub place: Option<RowPlace>,
     /// Whether it is known by its hash, if known hashes were given.
     pub known: Option<bool>,
+    /// Other hashes of the bytes written, if they were wanted.
+    pub hashes: RowHashes,
+}
+
+/// Hashes beside SHA-256, in hexadecimal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RowHashes {
+    /// MD5.
+    pub md5: Option<String>,
+    /// SHA-1.
+    pub sha1: Option<String>,
+    /// BLAKE3.
+    pub blake3: Option<String>,
+}
+
+impl RowHashes {
+    /// Those that there are, with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [("md5", &self.md5), ("sha1", &self.sha1), ("blake3", &self.blake3)];
+        all.into_iter().filter_map(|(name, hash)| Some((name, hash.as_deref()?)))
+    }
 }
 
 /// The file system entry of a file's first byte.
@@ -81,6 +102,9 @@ impl Row {
         if let Some(known) = self.known {
             object["known"] = json!(known);
         }
+        for (name, hash) in self.hashes.iter() {
+            object[name] = json!(hash);
+        }
         object.to_string()
     }
 
@@ -106,6 +130,7 @@ impl Row {
                 modified: field("modified"),
             }),
             known: value.get("known").and_then(Value::as_bool),
+            hashes: RowHashes { md5: field("md5"), sha1: field("sha1"), blake3: field("blake3") },
         })
     }
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::{
-    auto_count, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
+    auto_count, color_arg, flag, format_arg, format_of, hash_arg, json_arg, quiet_arg, stats_arg,
+    workers_arg,
 };
 use crate::output::Format;
 use crate::quantity::{parse_range, size_in};
@@ -32,6 +33,7 @@ pub(crate) struct Carve {
     pub(crate) locates: bool,
     pub(crate) known: Vec<PathBuf>,
     pub(crate) skips_known: bool,
+    pub(crate) hashes: Vec<String>,
     pub(crate) verify: bool,
     pub(crate) workers: usize,
     pub(crate) format: Format,
@@ -50,6 +52,7 @@ Examples:
   quarrier carve disk.img -o deleted --unallocated
   quarrier carve image.E01 -o recovered --verify
   quarrier carve disk.img -o recovered --where --known nsrl.txt --skip-known
+  quarrier carve disk.img -o recovered --known RDS.db --hash md5,sha1,blake3
   quarrier carve image.001 --dry-run --format json | jq -r .path
   quarrier carve disk.img -o recovered --embedded --report recovered.html
   quarrier carve https://example.org/disk.img -o recovered --range 0..1G
@@ -144,8 +147,12 @@ fn what_args() -> Vec<Arg> {
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
             .action(ArgAction::Append)
-            .help("Mark files whose hash is in FILE: hashdeep, or MD5, SHA-1, SHA-256; repeatable"),
+            .help(
+                "Mark files whose hash is in FILE: hashdeep, lists of MD5, SHA-1 or SHA-256, the SQLite \
+                 of NSRL; repeatable",
+            ),
         flag("skip-known", "Do not write files that --known has").requires("known"),
+        hash_arg("Hashes of each file and of the source, in rows and case.json; SHA-256 always"),
         flag("verify", "First verify an EWF image against its stored MD5 and SHA-1"),
         flag("dry-run", "Write nothing; print a row for each file"),
         flag("resume", "Continue an interrupted run into the same folder"),
@@ -200,6 +207,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         locates: matches.get_flag("where"),
         known: matches.get_many("known").unwrap_or_default().cloned().collect(),
         skips_known: matches.get_flag("skip-known"),
+        hashes: matches.get_many("hash").unwrap_or_default().cloned().collect(),
         verify: matches.get_flag("verify"),
         workers: auto_count(matches, "workers"),
         format: format_of(matches)?,

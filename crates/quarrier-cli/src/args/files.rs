@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::{color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg};
+use super::{color_arg, flag, format_arg, format_of, hash_arg, json_arg, quiet_arg, stats_arg};
 use crate::output::Format;
 
 /// `quarrier files`.
@@ -17,6 +17,7 @@ pub(crate) struct Files {
     pub(crate) deleted: bool,
     /// Where the files are written, if they are.
     pub(crate) folder: Option<PathBuf>,
+    pub(crate) hashes: Vec<String>,
     pub(crate) bodyfile: bool,
     pub(crate) format: Format,
     pub(crate) quiet: bool,
@@ -78,6 +79,10 @@ pub(super) fn command() -> Command {
                 .help("Output folder of --extract; must be new or empty"),
         )
         .arg(
+            hash_arg("Hashes of each extracted file, in rows and case.json; SHA-256 always")
+                .requires("extract"),
+        )
+        .arg(
             flag("bodyfile", "Print a bodyfile, as mactime and timeline tools read it")
                 .conflicts_with("json")
                 .help_heading("Output"),
@@ -96,6 +101,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Files, String> {
         only: matches.get_one("only").cloned(),
         deleted: matches.get_flag("deleted"),
         folder: matches.get_one("output").cloned(),
+        hashes: matches.get_many("hash").unwrap_or_default().cloned().collect(),
         bodyfile,
         format,
         quiet: matches.get_flag("quiet"),

@@ -32,6 +32,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use quarrier_files::HashKinds;
 
 use crate::commands::print;
 use crate::output::Format;
@@ -230,6 +231,24 @@ fn color_arg() -> Arg {
 
 fn quiet_arg() -> Arg {
     flag("quiet", "No progress, no account").short('q').help_heading("Output")
+}
+
+fn hash_arg(help: &'static str) -> Arg {
+    Arg::new("hash")
+        .long("hash")
+        .value_name("HASH,…")
+        .value_delimiter(',')
+        .value_parser(["md5", "sha1", "sha256", "blake3"])
+        .help(help)
+}
+
+/// The hashes that `--hash` names, beside SHA-256.
+pub(crate) fn hash_kinds(names: &[String]) -> HashKinds {
+    let mut kinds = HashKinds::default();
+    names.iter().for_each(|name| {
+        kinds.add(name);
+    });
+    kinds
 }
 
 fn stats_arg() -> Arg {

@@ -147,3 +147,46 @@ fn carved_files_have_the_file_that_they_were() {
     let text = String::from_utf8(report.clone()).unwrap();
     assert!(text.contains("\"file\":\"/docs/gone picture.gif\""), "{text}");
 }
+
+#[test]
+fn the_hashes_that_are_wanted_are_in_rows_and_verified() {
+    let lab = lab();
+    use md5::Digest;
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let md5 = |bytes: &[u8]| hex(&md5::Md5::digest(bytes));
+    carve(&lab, &["f", "-o", "out", "--hash", "md5,sha1,sha256,blake3"]).is_clean();
+    let report = &tree(&lab.path("out"))["report.jsonl"];
+    let row: Value = serde_json::from_slice(report.split(|b| *b == b'\n').next().unwrap()).unwrap();
+    let first = gif("first");
+    assert_eq!(row["md5"], md5(&first));
+    assert_eq!(
+        (row["sha1"].as_str().unwrap().len(), row["blake3"].as_str().unwrap().len()),
+        (40, 64)
+    );
+    let folder = case(&lab, "out");
+    let source = std::fs::read(lab.path("f")).unwrap();
+    assert_eq!(folder["source"]["md5"], md5(&source));
+    for output in folder["outputs"].as_array().unwrap() {
+        let bytes = std::fs::read(lab.path("out").join(output["path"].as_str().unwrap())).unwrap();
+        assert_eq!(output["md5"], md5(&bytes));
+        assert!(output["sha1"].is_string() && output["blake3"].is_string());
+    }
+    assert!(
+        String::from_utf8_lossy(&tree(&lab.path("out"))["report.dfxml"])
+            .contains(&format!("<hashdigest type=\"md5\">{}</hashdigest>", md5(&first)))
+    );
+    quarrier(&lab, &["verify", "out"]).is_clean();
+    // A hash that is wrong is found, though SHA-256 is right; the seal is made anew.
+    let text = std::fs::read_to_string(lab.path("out/case.json")).unwrap();
+    let blake3 = row["blake3"].as_str().unwrap();
+    let wrong = text.replace(blake3, &"0".repeat(64));
+    let end = wrong.rfind("\n\"seal\": ").unwrap() + 1;
+    let seal = hex(&sha2::Sha256::digest(&wrong.as_bytes()[..end]));
+    let wrong = format!("{}\"seal\": \"{seal}\"{}", &wrong[..end], &wrong[end + 8 + 66..]);
+    std::fs::write(lab.path("out/case.json"), wrong).unwrap();
+    let ran = quarrier(&lab, &["verify", "out"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.text().contains("was changed: its BLAKE3 is "), "{}", ran.text());
+    assert_eq!(ran.lines().len(), 1, "{}", ran.text());
+    carve(&lab, &["f", "--dry-run", "--hash", "sha512"]).refuses(&["sha512"]);
+}

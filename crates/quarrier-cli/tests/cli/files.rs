@@ -105,3 +105,21 @@ fn what_holds_no_file_system_is_an_error_that_says_so() {
     let refused = files(&lab, &["f"]);
     refused.refuses(&["no file system that quarrier can read"]);
 }
+
+#[test]
+fn extracted_files_have_the_hashes_that_are_wanted() {
+    let Some(lab) = lab() else { return skip("mkfs.vfat or mtools do not run") };
+    use md5::Digest;
+    let args = ["f", "/a.txt", "--extract", "-o", "out", "--hash", "md5,blake3", "--format", "csv"];
+    let ran = files(&lab, &args);
+    let lines = ran.is_clean().lines();
+    assert!(lines[0].ends_with(",extents,md5,blake3"), "{}", lines[0]);
+    let md5: String =
+        md5::Md5::digest("alpha".repeat(1000)).iter().map(|b| format!("{b:02x}")).collect();
+    let fields: Vec<&str> = lines[1].rsplitn(3, ',').collect();
+    assert_eq!((fields[1], fields[0].len()), (&*md5, 64));
+    let text = std::fs::read_to_string(lab.path("out/case.json")).unwrap();
+    assert!(text.contains(&md5) && text.contains(fields[0]), "{text}");
+    run(lab.command(["verify", "out"]), b"").is_clean();
+    files(&lab, &["f", "--hash", "md5"]).refuses(&["--extract"]);
+}

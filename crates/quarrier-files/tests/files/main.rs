@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod known_sets;
 mod list;
 mod unallocated;
 

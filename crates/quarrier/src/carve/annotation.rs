@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quarrier_carve::folder::{Annotate, Bytes, Row, RowPlace};
-use quarrier_files::{Hasher, Known, Places, time_in_words};
+use quarrier_carve::folder::{Annotate, Annotating, Row, RowHashes, RowPlace};
+use quarrier_files::{Digests, HashKinds, Hasher, Known, Places, time_in_words};
 
 use super::Carve;
 use super::ground::Ground;
@@ -16,28 +16,34 @@ use crate::{Error, Result};
 pub(super) struct Annotation {
     places: Option<Arc<Places>>,
     known: Option<Arc<Known>>,
+    /// Those that rows have.
+    hashes: HashKinds,
 }
 
 impl Annotation {
     /// The annotations that `carve` requests, `None` for none.
     pub(super) fn of(carve: &Carve, ground: &Ground) -> Option<Arc<Self>> {
         let places = ground.places.clone().filter(|_| carve.locates);
-        let known = carve.known.clone();
-        let has_any = places.is_some() || known.is_some();
-        has_any.then(|| Arc::new(Annotation { places, known }))
+        let (known, hashes) = (carve.known.clone(), carve.hashes);
+        let has_any = places.is_some() || known.is_some() || hashes != HashKinds::default();
+        has_any.then(|| Arc::new(Annotation { places, known, hashes }))
     }
 
-    /// Whether a file with these bytes is known.
-    pub(super) fn is_known(&self, bytes: &mut Bytes<'_>) -> Option<bool> {
-        let known = self.known.as_ref()?;
-        let mut hasher = Hasher::new(known.needs_old());
+    /// Whether a file is known whose bytes `bytes` hands to what it is given; false without known hashes.
+    ///
+    /// # Errors
+    /// As [`Known::has`].
+    pub(super) fn is_known(
+        &self,
+        bytes: &mut dyn FnMut(&mut dyn FnMut(&[u8])),
+    ) -> io::Result<bool> {
+        let Some(known) = &self.known else { return Ok(false) };
+        let mut hasher = Hasher::new(known.needs());
         bytes(&mut |piece| hasher.update(piece));
-        Some(known.has(&hasher.finish()))
+        known.has(&hasher.finish())
     }
-}
 
-impl Annotate for Annotation {
-    fn annotate(&self, row: &mut Row, bytes: &mut Bytes<'_>) {
+    fn add_to(&self, row: &mut Row, digests: Option<&Digests>) -> io::Result<()> {
         if let Some(places) = &self.places {
             let extents: Vec<_> = row.extents.iter().map(extent).collect();
             let place = places.with_extents(&extents).unwrap_or_else(|| places.at(row.offset));
@@ -48,7 +54,30 @@ impl Annotate for Annotation {
                 modified: place.modified.map(time_in_words),
             });
         }
-        row.known = self.is_known(bytes);
+        let Some(digests) = digests else { return Ok(()) };
+        row.known = self.known.as_ref().map(|known| known.has(digests)).transpose()?;
+        for (name, hash) in digests.named(self.hashes) {
+            let RowHashes { md5, sha1, blake3 } = &mut row.hashes;
+            let place = match name {
+                "md5" => md5,
+                "sha1" => sha1,
+                _ => blake3,
+            };
+            *place = Some(hash);
+        }
+        Ok(())
+    }
+}
+
+impl Annotate for Annotation {
+    fn takes_bytes(&self) -> bool {
+        self.known.is_some() || self.hashes != HashKinds::default()
+    }
+
+    fn begin(&self) -> Box<dyn Annotating + '_> {
+        let of_known = self.known.as_ref().map_or_else(HashKinds::default, |known| known.needs());
+        let hasher = self.takes_bytes().then(|| Hasher::new(of_known.or(self.hashes)));
+        Box::new(OneFile { annotation: self, hasher })
     }
 }
 
@@ -56,10 +85,31 @@ fn extent(one: &quarrier_carve::Extent) -> quarrier_files::Extent {
     quarrier_files::Extent { offset: one.offset, length: one.length }
 }
 
-/// Reads sets of known files: `hashdeep`, and lists of MD5, SHA-1 and SHA-256.
+/// A file whose bytes come.
+struct OneFile<'a> {
+    annotation: &'a Annotation,
+    hasher: Option<Hasher>,
+}
+
+impl Annotating for OneFile<'_> {
+    fn update(&mut self, bytes: &[u8]) {
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(bytes);
+        }
+    }
+
+    fn finish(self: Box<Self>, row: &mut Row) -> io::Result<()> {
+        let digests = self.hasher.map(Hasher::finish);
+        self.annotation.add_to(row, digests.as_ref())
+    }
+}
+
+/// Reads sets of known files: `hashdeep`, lists of MD5, SHA-1 and SHA-256, and NSRL's databases of
+/// SQLite, which stay open.
 ///
 /// # Errors
-/// [`Error::Request`] for a file without hashes, [`Error::Source`] where one cannot be read.
+/// [`Error::Request`] for a file without hashes or a damaged database, [`Error::Source`] where one cannot
+/// be read.
 pub fn read_known(paths: &[PathBuf]) -> Result<Known> {
     let mut known = Known::default();
     for path in paths {
@@ -68,8 +118,7 @@ pub fn read_known(paths: &[PathBuf]) -> Result<Known> {
             io::ErrorKind::InvalidData => Error::Request(format!("{}: {error}", name())),
             _ => Error::Source(quarrier_core::Error::io(name(), "read", error)),
         };
-        let file = std::fs::File::open(path).map_err(failed)?;
-        known.read(file).map_err(failed)?;
+        known.add(path).map_err(failed)?;
     }
     known.sort();
     Ok(known)

@@ -47,12 +47,12 @@ impl Keeper<'_> {
     }
 
     /// Whether a file is known, and known ones are not wanted.
-    fn is_known(&self, carved: &Carved, view: &mut View<'_>) -> bool {
-        let Some(annotation) = self.skipping else { return false };
+    fn is_known(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<bool> {
+        let Some(annotation) = self.skipping else { return Ok(false) };
         let mut bytes = |take: &mut dyn FnMut(&[u8])| {
             view.each(0..carved.length(), |piece| take(piece));
         };
-        annotation.is_known(&mut bytes) == Some(true)
+        annotation.is_known(&mut bytes)
     }
 
     fn is_wanted(&self, carved: &Carved) -> bool {
@@ -70,7 +70,7 @@ pub(super) fn in_order(a: &Row, b: &Row) -> std::cmp::Ordering {
 impl Keep for Keeper<'_> {
     fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()> {
         let mut rows = Vec::new();
-        if self.is_wanted(carved) && !self.is_known(carved, view) {
+        if self.is_wanted(carved) && !self.is_known(carved, view)? {
             rows.push(self.target.take(carved, view)?);
         }
         let mut done = Ok(None);
@@ -82,13 +82,11 @@ impl Keep for Keeper<'_> {
             let source = self.target.source_name();
             let mut write = |mut row: Row, bytes: &[u8]| {
                 let is_known = |one: &Annotation| one.is_known(&mut |take| take(bytes));
-                match self.skipping.and_then(is_known) {
-                    Some(true) => {
-                        row.known = Some(true);
-                        Ok(row)
-                    }
-                    _ => self.target.take_inside(row, bytes),
+                if self.skipping.map_or(Ok(false), is_known)? {
+                    row.known = Some(true);
+                    return Ok(row);
                 }
+                self.target.take_inside(row, bytes)
             };
             done = inside.take(source, carved, view, &mut write, &mut rows);
             if self.skipping.is_some() {

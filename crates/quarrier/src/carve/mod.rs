@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use quarrier_carve::Status;
 use quarrier_carve::folder::Row;
-use quarrier_files::Known;
+use quarrier_files::{HashKinds, Known};
 
 use crate::case::Notes;
 
@@ -69,6 +69,7 @@ pub struct Carve {
     locates: bool,
     known: Option<Arc<Known>>,
     skips_known: bool,
+    hashes: HashKinds,
     notes: Notes,
     workers: usize,
     memory_bytes_max: u64,
@@ -109,6 +110,7 @@ impl Default for Carve {
             locates: false,
             known: None,
             skips_known: false,
+            hashes: HashKinds::default(),
             notes: Notes::default(),
             workers: 0,
             memory_bytes_max: 1 << 30,
@@ -210,6 +212,12 @@ impl Carve {
     /// Files that are known are not written, and have no row.
     pub fn skip_known(mut self, skip: bool) -> Self {
         self.skips_known = skip;
+        self
+    }
+
+    /// Hashes that rows and the case file have beside SHA-256.
+    pub fn hashes(mut self, hashes: HashKinds) -> Self {
+        self.hashes = hashes;
         self
     }
 

@@ -15,6 +15,7 @@ use quarrier_carve::mend::Effort;
 use quarrier_carve::{Carver, Summary};
 use quarrier_core::region::AsData;
 use quarrier_core::source::Source;
+use quarrier_files::HashKinds;
 use serde_json::{Value, json};
 
 use super::annotation::Annotation;
@@ -175,6 +176,7 @@ impl Carve {
             "where": self.locates,
             "known": self.known.as_ref().map(|known| known.fingerprint()),
             "skip-known": self.skips_known,
+            "hash": self.hashes.names().collect::<Vec<_>>(),
             "max-memory": self.memory_bytes_max,
         })
     }
@@ -239,7 +241,8 @@ impl Carving<'_> {
         let (source, carver) = (self.source, self.carver);
         let is_hashed = self.is_local && self.range == (0..source.length());
         let hashed = Some(source).filter(|_| is_hashed && carve.folder.is_some());
-        let (ran, source_sha256) = while_hashing(hashed, self.stop, || {
+        let hashes = carve.hashes;
+        let (ran, source_digests) = while_hashing(hashed, hashes, self.stop, || {
             carver.run(source, &keeper).and_then(|summary| {
                 keeper.flush(None).map_err(quarrier_carve::Error::Keep)?;
                 Ok(summary)
@@ -256,12 +259,14 @@ impl Carving<'_> {
                 options: self.settings,
                 source_name: source.name(),
                 source_bytes: source.length(),
-                source_sha256,
+                source_digests,
+                hashes,
                 range: self.range,
                 unreadable: &summary.unreadable,
                 started: begun,
             };
-            finished = outputs(folder).and_then(|outputs| case::write(folder, &facts, outputs));
+            finished =
+                outputs(folder, hashes).and_then(|outputs| case::write(folder, &facts, outputs));
         }
         let elapsed = started.elapsed();
         let kept = std::mem::take(&mut *keeper.lock());
@@ -283,17 +288,21 @@ impl Carving<'_> {
 }
 
 /// The files that a report in a folder lists, and the reports.
-fn outputs(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<Output>>> {
+fn outputs(
+    folder: &Path,
+    hashes: HashKinds,
+) -> io::Result<impl Iterator<Item = io::Result<Output>>> {
     let of_report = |name: &'static str| {
-        let (bytes, sha256) = case::of_file(File::open(folder.join(name))?)?;
-        Ok(Output { path: name.to_string(), bytes, sha256 })
+        let (bytes, digests) = case::of_file(File::open(folder.join(name))?, hashes)?;
+        Ok(Output::new(name.to_string(), bytes, &digests, hashes))
     };
     let reports = [of_report(REPORT), of_report(REPORT_DFXML)];
     let lines = BufReader::new(File::open(folder.join(REPORT))?).lines();
     let files = lines.map(|line| {
         let row = Row::from_json(&line?);
         let row = row.ok_or_else(|| io::Error::other("the report is damaged"))?;
-        Ok(Output { path: row.path, bytes: row.length, sha256: row.sha256 })
+        let more = row.hashes.iter().map(|(name, hash)| (name, hash.to_string())).collect();
+        Ok(Output { path: row.path, bytes: row.length, sha256: row.sha256, more })
     });
     Ok(reports.into_iter().chain(files))
 }

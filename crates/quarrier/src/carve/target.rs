@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use quarrier_carve::folder::{Annotate, Folder, Row, annotated, described, path_of};
+use quarrier_carve::folder::{
+    Annotate, Folder, Row, RowHashes, annotated, described_with, path_of,
+};
 use quarrier_carve::{Carved, Stride, View};
 
 pub(super) enum Target {
@@ -21,12 +23,12 @@ impl Target {
         match self {
             Target::Folder(folder) => folder.write(carved, view),
             Target::Rows { source_name, is_digested, annotation } => {
-                let mut row = match is_digested {
-                    true => described(source_name, carved, view)?,
-                    false => undigested(source_name, carved),
-                };
+                if *is_digested {
+                    return described_with(source_name, carved, view, annotation.as_deref());
+                }
+                let mut row = undigested(source_name, carved);
                 if let Some(annotation) = annotation {
-                    annotated(&**annotation, &mut row, view);
+                    annotated(&**annotation, &mut row, view)?;
                 }
                 Ok(row)
             }
@@ -38,7 +40,9 @@ impl Target {
             Target::Folder(folder) => folder.write_inside(row, bytes),
             Target::Rows { annotation, .. } => {
                 if let Some(annotation) = annotation {
-                    annotation.annotate(&mut row, &mut |take| take(bytes));
+                    let mut annotating = annotation.begin();
+                    annotating.update(bytes);
+                    annotating.finish(&mut row)?;
                 }
                 Ok(row)
             }
@@ -82,5 +86,6 @@ fn undigested(source_name: &str, carved: &Carved) -> Row {
         container: None,
         place: None,
         known: None,
+        hashes: RowHashes::default(),
     }
 }

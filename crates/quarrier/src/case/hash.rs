@@ -6,35 +6,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::threads::{in_scope, joined};
-use quarrier_files::Hasher;
+use quarrier_files::{Digests, HashKinds, Hasher};
 
 /// Bytes that are read at once.
 const STEP_BYTES: usize = 1 << 20;
 
 /// Does `work`, and hashes `source` beside it, if that is wanted: what one of them reads, the other
-/// finds in the page cache. The hash is in hexadecimal; `None` if it was stopped, or not all can be
-/// read.
+/// finds in the page cache. No hashes if it was stopped, or not all can be read.
 pub(crate) fn while_hashing<R>(
     source: Option<&dyn Source>,
+    kinds: HashKinds,
     stop: &AtomicBool,
     work: impl FnOnce() -> R,
-) -> (R, Option<String>) {
+) -> (R, Option<Digests>) {
     let Some(source) = source else { return (work(), None) };
     std::thread::scope(|scope| {
-        let hashing = in_scope(scope, "hash", || sha256_of(source, stop));
+        let hashing = in_scope(scope, "hash", || of_source(source, kinds, stop));
         let done = work();
         let hash = match hashing {
             Ok(hashing) => joined(hashing),
             // The system refuses a thread.
-            Err(_) => sha256_of(source, stop),
+            Err(_) => of_source(source, kinds, stop),
         };
         (done, hash)
     })
 }
 
-/// The SHA-256 of a source; `None` if it was stopped, or not all can be read.
-pub(super) fn sha256_of(source: &dyn Source, stop: &AtomicBool) -> Option<String> {
-    let mut hasher = Hasher::new(false);
+/// The hashes of a source; `None` if it was stopped, or not all can be read.
+pub(super) fn of_source(
+    source: &dyn Source,
+    kinds: HashKinds,
+    stop: &AtomicBool,
+) -> Option<Digests> {
+    let mut hasher = Hasher::new(kinds);
     let mut buffer = vec![0; STEP_BYTES];
     let mut at = 0;
     while at < source.length() {
@@ -49,20 +53,20 @@ pub(super) fn sha256_of(source: &dyn Source, stop: &AtomicBool) -> Option<String
         hasher.update(&buffer[..step]);
         at += step as u64;
     }
-    Some(hasher.finish().sha256_hex())
+    Some(hasher.finish())
 }
 
-/// Length and SHA-256 of a file.
+/// Length and hashes of a file.
 ///
 /// # Errors
 /// The system's error.
-pub(crate) fn of_file(mut file: File) -> io::Result<(u64, String)> {
-    let mut hasher = Hasher::new(false);
+pub(crate) fn of_file(mut file: File, kinds: HashKinds) -> io::Result<(u64, Digests)> {
+    let mut hasher = Hasher::new(kinds);
     let mut buffer = vec![0; STEP_BYTES];
     let mut length = 0;
     loop {
         match file.read(&mut buffer) {
-            Ok(0) => return Ok((length, hasher.finish().sha256_hex())),
+            Ok(0) => return Ok((length, hasher.finish())),
             Ok(bytes) => {
                 hasher.update(&buffer[..bytes]);
                 length += bytes as u64;

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quarrier_files::{Hasher, time_in_words};
+use quarrier_files::{Digests, HashKinds, Hasher, time_in_words};
 use serde_json::{Value, json};
 
 /// The name of the case file.
@@ -42,6 +42,14 @@ pub(crate) struct Output {
     pub(crate) bytes: u64,
     /// In hexadecimal.
     pub(crate) sha256: String,
+    /// Other hashes, with their names.
+    pub(crate) more: Vec<(&'static str, String)>,
+}
+
+impl Output {
+    pub(crate) fn new(path: String, bytes: u64, digests: &Digests, kinds: HashKinds) -> Self {
+        Output { path, bytes, sha256: digests.sha256_hex(), more: digests.named(kinds) }
+    }
 }
 
 /// The facts about a run.
@@ -51,8 +59,10 @@ pub(crate) struct Facts<'f> {
     pub(crate) options: Value,
     pub(crate) source_name: &'f str,
     pub(crate) source_bytes: u64,
-    /// The hash of the whole source, in hexadecimal, where all of it was read.
-    pub(crate) source_sha256: Option<String>,
+    /// The hashes of the whole source, where all of it was read.
+    pub(crate) source_digests: Option<Digests>,
+    /// Those that are written beside SHA-256.
+    pub(crate) hashes: HashKinds,
     /// The part that was read.
     pub(crate) range: Range<u64>,
     /// Ranges that could not be read.
@@ -70,25 +80,26 @@ pub(crate) fn write(
     outputs: impl Iterator<Item = io::Result<Output>>,
 ) -> io::Result<()> {
     quarrier_carve::folder::write_new(folder, CASE, |file| {
-        let mut out = Sealed { out: file, hasher: Hasher::new(false) };
+        let mut out = Sealed { out: file, hasher: Hasher::sha256() };
         let pairs = |ranges: &[Range<u64>]| -> Vec<[u64; 2]> {
             ranges.iter().map(|range| [range.start, range.end]).collect()
         };
+        let mut source = json!({
+            "name": facts.source_name,
+            "bytes": facts.source_bytes,
+            "sha256": facts.source_digests.as_ref().map(Digests::sha256_hex),
+        });
+        for (name, hash) in facts.source_digests.iter().flat_map(|all| all.named(facts.hashes)) {
+            source[name] = json!(hash);
+        }
+        source["range"] = json!([facts.range.start, facts.range.end]);
+        source["unreadable"] = json!(pairs(facts.unreadable));
         let head = [
             ("program", json!({"name": "quarrier", "version": env!("CARGO_PKG_VERSION")})),
             ("verb", json!(facts.verb)),
             ("command", json!(facts.notes.command)),
             ("options", facts.options.clone()),
-            (
-                "source",
-                json!({
-                    "name": facts.source_name,
-                    "bytes": facts.source_bytes,
-                    "sha256": facts.source_sha256,
-                    "range": [facts.range.start, facts.range.end],
-                    "unreadable": pairs(facts.unreadable),
-                }),
-            ),
+            ("source", source),
         ];
         out.write_all(b"{\n")?;
         for (name, value) in head {
@@ -96,9 +107,10 @@ pub(crate) fn write(
         }
         out.write_all(b"\"outputs\": [")?;
         for (number, output) in outputs.enumerate() {
-            let Output { path, bytes, sha256 } = output?;
+            let Output { path, bytes, sha256, more } = output?;
             let comma = if number > 0 { "," } else { "" };
-            let line = json!({"path": path, "bytes": bytes, "sha256": sha256});
+            let mut line = json!({"path": path, "bytes": bytes, "sha256": sha256});
+            more.into_iter().for_each(|(name, hash)| line[name] = json!(hash));
             write!(out, "{comma}\n{line}")?;
         }
         out.write_all(b"\n],\n")?;

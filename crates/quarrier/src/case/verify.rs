@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quarrier_core::source::Source;
 use serde_json::Value;
 
-use super::hash::{of_file, sha256_of};
+use super::hash::{of_file, of_source};
 use super::{CASE, SEAL};
 use crate::{Error, Result};
-use quarrier_files::Hasher;
+use quarrier_files::{Digests, HashKinds, Hasher};
 
 /// A larger case file is refused.
 const CASE_BYTES_MAX: u64 = 4 << 30;
@@ -75,17 +75,18 @@ pub fn verify(
         };
         known.insert(path.to_string());
         found.files += 1;
-        let expected = (output["bytes"].as_u64(), output["sha256"].as_str());
-        match open_inside(folder, path).and_then(of_file) {
+        let kinds = kinds_in(output);
+        match open_inside(folder, path).and_then(|file| of_file(file, kinds)) {
             Err(error) => found.add(format!("{path}: {error}")),
-            Ok((bytes, _)) if Some(bytes) != expected.0 => {
-                let before = expected.0.unwrap_or(0);
+            Ok((bytes, _)) if Some(bytes) != output["bytes"].as_u64() => {
+                let before = output["bytes"].as_u64().unwrap_or(0);
                 found.add(format!("{path}: has {bytes} bytes, and had {before}"));
             }
-            Ok((_, sha256)) if Some(&*sha256) != expected.1 => {
-                found.add(format!("{path}: was changed: its SHA-256 is {sha256}"));
+            Ok((_, digests)) => {
+                if let Some(hash) = difference(output, &digests, kinds) {
+                    found.add(format!("{path}: was changed: its {hash}"));
+                }
             }
-            Ok(_) => {}
         }
     }
     others(folder, &known, &mut found);
@@ -107,7 +108,7 @@ fn read(folder: &Path) -> Result<Case> {
         return Err(refused("is no case file of quarrier"));
     }
     let end = text.rfind(&format!("\n{SEAL}")).map_or(text.len(), |at| at + 1);
-    let mut hasher = Hasher::new(false);
+    let mut hasher = Hasher::sha256();
     hasher.update(&text.as_bytes()[..end]);
     let is_sealed = value["seal"].as_str() == Some(&hasher.finish().sha256_hex());
     Ok(Case { value, is_sealed })
@@ -166,15 +167,39 @@ fn source(
         let before = told["bytes"].as_u64().unwrap_or(0);
         return found.add(format!("{name}: has {} bytes, and had {before}", source.length()));
     }
-    let Some(expected) = told["sha256"].as_str() else {
+    if told["sha256"].as_str().is_none() {
         return found
             .left_out
             .push(format!("{name}: its hash was not made, so only its length is compared"));
-    };
-    match sha256_of(&*source, stop) {
-        Some(sha256) if sha256 == expected => {}
-        Some(sha256) => found.add(format!("{name}: was changed: its SHA-256 is {sha256}")),
+    }
+    let kinds = kinds_in(told);
+    match of_source(&*source, kinds, stop) {
+        Some(digests) => {
+            if let Some(hash) = difference(told, &digests, kinds) {
+                found.add(format!("{name}: was changed: its {hash}"));
+            }
+        }
         None if stop.load(Ordering::Relaxed) => found.stopped = true,
         None => found.left_out.push(format!("{name}: cannot be read as a whole")),
     }
+}
+
+/// The hashes that `told` has beside SHA-256.
+fn kinds_in(told: &Value) -> HashKinds {
+    let has = |name: &str| !told[name].is_null();
+    HashKinds { md5: has("md5"), sha1: has("sha1"), blake3: has("blake3") }
+}
+
+/// The first hash that is not as `told` has it, in words.
+fn difference(told: &Value, digests: &Digests, kinds: HashKinds) -> Option<String> {
+    let all = digests.named(kinds).into_iter().chain([("sha256", digests.sha256_hex())]);
+    let (name, hash) =
+        all.into_iter().find(|(name, hash)| told[*name].as_str() != Some(hash.as_str()))?;
+    let name = match name {
+        "md5" => "MD5",
+        "sha1" => "SHA-1",
+        "blake3" => "BLAKE3",
+        _ => "SHA-256",
+    };
+    Some(format!("{name} is {hash}"))
 }

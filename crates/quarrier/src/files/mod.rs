@@ -19,7 +19,7 @@ use wanted::Wanted;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use quarrier_files::Places;
+use quarrier_files::{HashKinds, Places};
 
 use crate::case::Notes;
 use crate::source::only_in_order;
@@ -42,6 +42,7 @@ pub struct Files {
     wanted: Wanted,
     deleted: bool,
     folder: Option<PathBuf>,
+    hashes: HashKinds,
     notes: Notes,
 }
 
@@ -82,6 +83,12 @@ impl Files {
     /// harmless and with their times.
     pub fn extract(mut self, folder: Option<PathBuf>) -> Self {
         self.folder = folder;
+        self
+    }
+
+    /// Hashes of written files that rows and the case file have beside SHA-256.
+    pub fn hashes(mut self, hashes: HashKinds) -> Self {
+        self.hashes = hashes;
         self
     }
 

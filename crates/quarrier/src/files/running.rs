@@ -88,17 +88,23 @@ impl Files {
             }
             Ok(())
         };
-        let (done, source_sha256) = while_hashing(local.filter(|_| is_hashed), stop, list);
+        let (hashes, local) = (self.hashes, local.filter(|_| is_hashed));
+        let (done, source_digests) = while_hashing(local, hashes, stop, list);
         done?;
         let Listing { folder, mut listed, outputs, .. } = listing;
         if let (Some(folder), Some(path)) = (folder, &self.folder) {
             let facts = Facts {
                 verb: "files",
                 notes: &self.notes,
-                options: json!({"only": self.wanted.text, "deleted": self.deleted}),
+                options: json!({
+                    "only": self.wanted.text,
+                    "deleted": self.deleted,
+                    "hash": hashes.names().collect::<Vec<_>>(),
+                }),
                 source_name: source.name(),
                 source_bytes: source.length(),
-                source_sha256,
+                source_digests,
+                hashes,
                 range: 0..source.length(),
                 unreadable: &listed.unreadable,
                 started: began,
@@ -176,13 +182,14 @@ impl Listing<'_> {
             return Ok(None);
         }
         let top = if self.are_several { format!("#{}", system.partition) } else { String::new() };
-        match folder.write(self.source, &top, entry, false) {
+        let hashes = self.files.hashes;
+        match folder.write(self.source, &top, entry, hashes) {
             Ok(written) => {
                 self.listed.written_bytes += entry.size;
                 self.listed.unreadable.extend(written.unreadable.iter().cloned());
                 if entry.kind != Kind::Folder {
-                    let (path, sha256) = (written.path.clone(), written.digests.sha256_hex());
-                    self.outputs.push(Output { path, bytes: entry.size, sha256 });
+                    let (path, bytes) = (written.path.clone(), entry.size);
+                    self.outputs.push(Output::new(path, bytes, &written.digests, hashes));
                 }
                 Ok(Some(written))
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier::Carve as Request;
 use quarrier::carve::{Signatures, read_known};
 
-use crate::args::Carve;
+use crate::args::{Carve, hash_kinds};
 use crate::host;
 
 /// The request that options make.
@@ -32,6 +32,7 @@ pub(super) fn request(carve: &Carve, stop: &AtomicBool) -> Result<Request, Strin
         .locate(carve.locates)
         .known(known)
         .skip_known(carve.skips_known)
+        .hashes(hash_kinds(&carve.hashes))
         .notes(host::notes(&carve.line))
         .thorough(carve.thorough)
         .workers(carve.workers)

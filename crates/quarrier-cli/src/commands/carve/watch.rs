@@ -39,10 +39,25 @@ const PLACE: &[Column] = &[
 /// With `--known`.
 const KNOWN: &[Column] = &[Column { name: "known", kind: Kind::Json }];
 
+/// With `--hash`, each of these that it names.
+const HASHES: [&[Column]; 3] = [
+    &[Column { name: "md5", kind: Kind::Text }],
+    &[Column { name: "sha1", kind: Kind::Text }],
+    &[Column { name: "blake3", kind: Kind::Text }],
+];
+
 /// The columns of a run.
 fn columns(carve: &Carve) -> &'static [Column] {
-    let wanted =
-        [(carve.embedded, CONTAINER), (carve.locates, PLACE), (!carve.known.is_empty(), KNOWN)];
+    let has = |hash: &[Column]| carve.hashes.iter().any(|name| name == hash[0].name);
+    let [md5, sha1, blake3] = HASHES.map(|hash| (has(hash), hash));
+    let wanted = [
+        (carve.embedded, CONTAINER),
+        (carve.locates, PLACE),
+        (!carve.known.is_empty(), KNOWN),
+        md5,
+        sha1,
+        blake3,
+    ];
     let more = wanted.iter().filter(|(is_wanted, _)| *is_wanted).flat_map(|(_, columns)| *columns);
     // Once a run.
     COLUMNS.iter().chain(more).copied().collect::<Vec<_>>().leak()
@@ -154,6 +169,11 @@ impl Inner {
                 }
                 "state" => text(place.map(|place| &place.state)),
                 "modified" => text(place.and_then(|place| place.modified.as_ref())),
+                // For people, one hash is long enough.
+                "md5" | "sha1" | "blake3" if format == Format::Text => Value::Missing,
+                "md5" => text(row.hashes.md5.as_ref()),
+                "sha1" => text(row.hashes.sha1.as_ref()),
+                "blake3" => text(row.hashes.blake3.as_ref()),
                 _ => match row.known {
                     Some(true) => Value::Json("true"),
                     Some(false) => Value::Json("false"),

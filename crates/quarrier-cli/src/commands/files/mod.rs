@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 use quarrier::account::{Stats, rate};
 use quarrier::files::{Listed, Row};
 use quarrier::{Error, Files as Request, OpenOptions, Opener, Sources};
+use quarrier_files::Kind as EntryKind;
 use quarrier_report::{Manner, number, visible};
 
 use super::search::summary::write_stats;
 use super::{broken_output, failed, is_closed_pipe};
-use crate::args::Files;
+use crate::args::{Files, hash_kinds};
 use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Rows, Value};
 use crate::{Outcome, StandardOutput, complain, host, interrupt};
 
@@ -46,6 +47,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     sources.refuse_overwriting(written).map_err(in_words)?;
     let request = Request::new().only(files.only.as_deref()).map_err(in_words)?;
     let request = request.deleted(files.deleted).extract(files.folder.clone());
+    let request = request.hashes(hash_kinds(&files.hashes));
     let request = request.notes(host::notes(&files.line));
     let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
     let mut opened =
@@ -117,16 +119,26 @@ fn report_problems(name: &str, files: &Files, listed: &Listed) -> Outcome {
     outcome
 }
 
+/// The columns of a run: with those of the hashes that `--hash` names.
+fn columns(files: &Files) -> &'static [Column] {
+    let hashes = ["md5", "sha1", "sha256", "blake3"];
+    let chosen = hashes.into_iter().filter(|name| files.hashes.iter().any(|one| one == name));
+    let chosen = chosen.map(|name| Column { name, kind: Kind::Text });
+    // Once a run.
+    COLUMNS.iter().copied().chain(chosen).collect::<Vec<_>>().leak()
+}
+
 /// Prints rows; nothing, not even a header, before there is one.
 struct Printer<'f> {
     files: &'f Files,
+    columns: &'static [Column],
     rows: Option<Box<dyn Rows>>,
     body: Option<Box<dyn Write>>,
 }
 
 impl<'f> Printer<'f> {
     fn new(files: &'f Files) -> Self {
-        Printer { files, rows: None, body: None }
+        Printer { files, columns: columns(files), rows: None, body: None }
     }
 
     fn row(&mut self, row: &Row) -> io::Result<()> {
@@ -139,7 +151,9 @@ impl<'f> Printer<'f> {
         }
         let rows = match &mut self.rows {
             Some(rows) => rows,
-            None => self.rows.insert(rows::to_stdout(self.files.format, Layout::Files, COLUMNS)?),
+            None => {
+                self.rows.insert(rows::to_stdout(self.files.format, Layout::Files, self.columns)?)
+            }
         };
         let (times, extents, entry) = (row.times(), row.extents_json(), &row.entry);
         let [modified, accessed, changed, created] =
@@ -158,6 +172,18 @@ impl<'f> Printer<'f> {
             created,
             Value::Json(&extents),
         ];
+        let digests = row.written.as_ref().filter(|_| entry.kind != EntryKind::Folder);
+        let digests = digests.map_or_else(Vec::new, |written| {
+            let sha256 = ("sha256", written.digests.sha256_hex());
+            let mut named = written.digests.named(hash_kinds(&self.files.hashes));
+            named.push(sha256);
+            named
+        });
+        let hashes = self.columns[COLUMNS.len()..].iter().map(|column| {
+            let found = digests.iter().find(|(name, _)| *name == column.name);
+            found.map_or(Value::Missing, |(_, hash)| Value::Text(hash))
+        });
+        let values: Vec<_> = values.into_iter().chain(hashes).collect();
         rows.row(&values, Excerpt::default())
     }
 

@@ -123,6 +123,7 @@ fn what_was_carved_is_mapped_counted_and_listed() {
         container: None,
         place: None,
         known: None,
+        hashes: Default::default(),
         sha256: "0123456789abcdef".repeat(4),
         path: format!("{kind}/{EVIL}"),
     };

@@ -2,42 +2,70 @@
 //!
 //! Reads lists of MD5, SHA-1 and SHA-256, one a line, with any text after them (`md5sum`, `sha256sum`,
 //! BSD's `MD5 (name) = …`), the files of `hashdeep` and the CSV of NSRL: every field with the digits of
-//! a hash is one.
+//! a hash is one. The [databases](database) of NSRL are not loaded, but asked.
 
+mod database;
+
+use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
-use crate::digests::{Digests, Hasher};
+use crate::digests::{Digests, HashKinds, Hasher};
+use database::Database;
 
 /// Bytes of a list that are read at once; no line with a hash is longer.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Hashes, sorted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Hashes, sorted, and databases of them.
+#[derive(Default)]
 pub struct Known {
     md5: Vec<[u8; 16]>,
     sha1: Vec<[u8; 20]>,
     sha256: Vec<[u8; 32]>,
+    databases: Vec<Database>,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Known")
+            .field("hashes", &self.len())
+            .field("databases", &self.databases.len())
+            .finish()
+    }
 }
 
 impl Known {
+    /// Adds the hashes of a file: a list, or a database of SQLite as NSRL publishes it (RDS v3), which stays
+    /// open. Call [`sort`](Known::sort) after the last.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] for a file without hashes, a damaged database, or one without an
+    /// index of its hashes; the system's error.
+    pub fn add(&mut self, path: &Path) -> io::Result<()> {
+        let mut file = File::open(path)?;
+        let mut head = Vec::new();
+        (&mut file).take(database::MAGIC.len() as u64).read_to_end(&mut head)?;
+        if head == database::MAGIC {
+            self.databases.push(Database::open(path)?);
+            return Ok(());
+        }
+        self.read((&head[..]).chain(file)).map(drop)
+    }
+
     /// Adds the hashes of a list, and returns how many it has. Call [`sort`](Known::sort) after the last.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if it contains no hash, and the reader's error.
     pub fn read(&mut self, mut list: impl Read) -> io::Result<u64> {
         let mut buffer = vec![0; STEP_BYTES];
-        let (mut filled, mut found, mut is_first) = (0, 0, true);
+        let (mut filled, mut found) = (0, 0);
         loop {
             let bytes = match list.read(&mut buffer[filled..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
             };
             let all = &buffer[..filled + bytes];
-            if std::mem::take(&mut is_first) && all.starts_with(b"SQLite format 3\0") {
-                let reason = "is an SQLite database; export its hashes as text first, as with \
-                              sqlite3 FILE 'SELECT sha256 FROM FILE'";
-                return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-            }
             // The last line may go on; one without end is taken in pieces.
             let newline = all.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
             let whole = match newline {
@@ -98,33 +126,48 @@ impl Known {
 
     /// Identifies this set, in hexadecimal.
     pub fn fingerprint(&self) -> String {
-        let mut hasher = Hasher::new(false);
+        let mut hasher = Hasher::sha256();
         self.md5.iter().for_each(|hash| hasher.update(hash));
         self.sha1.iter().for_each(|hash| hasher.update(hash));
         self.sha256.iter().for_each(|hash| hasher.update(hash));
+        self.databases.iter().for_each(|one| hasher.update(one.fingerprint()));
         hasher.finish().sha256_hex()
     }
 
-    /// How many there are.
+    /// How many hashes the lists have.
     pub fn len(&self) -> usize {
         self.md5.len() + self.sha1.len() + self.sha256.len()
     }
 
-    /// Whether the set is empty.
+    /// Whether there is neither a hash nor a database.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && self.databases.is_empty()
     }
 
-    /// Whether MD5 and SHA-1 are needed to know a file.
-    pub fn needs_old(&self) -> bool {
-        !self.md5.is_empty() || !self.sha1.is_empty()
+    /// The hashes that are needed to know a file, beside SHA-256.
+    pub fn needs(&self) -> HashKinds {
+        let of_lists =
+            HashKinds { md5: !self.md5.is_empty(), sha1: !self.sha1.is_empty(), blake3: false };
+        self.databases.iter().fold(of_lists, |all, one| all.or(one.needs()))
     }
 
     /// Whether a file with these hashes is known.
-    pub fn has(&self, digests: &Digests) -> bool {
-        self.sha256.binary_search(&digests.sha256).is_ok()
-            || (!self.sha1.is_empty() && self.sha1.binary_search(&digests.sha1).is_ok())
-            || (!self.md5.is_empty() && self.md5.binary_search(&digests.md5).is_ok())
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] where a database proves to be damaged.
+    pub fn has(&self, digests: &Digests) -> io::Result<bool> {
+        let is_listed = self.sha256.binary_search(&digests.sha256).is_ok()
+            || digests.sha1.is_some_and(|hash| self.sha1.binary_search(&hash).is_ok())
+            || digests.md5.is_some_and(|hash| self.md5.binary_search(&hash).is_ok());
+        if is_listed {
+            return Ok(true);
+        }
+        for database in &self.databases {
+            if database.has(digests)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -141,14 +184,15 @@ fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
 #[cfg(test)]
 mod tests {
     use super::Known;
-    use crate::digests::Hasher;
+    use crate::digests::{HashKinds, Hasher};
 
     #[test]
     fn hashes_are_found_in_lists_of_every_kind() {
-        let mut hasher = Hasher::new(true);
+        let kinds = HashKinds { md5: true, sha1: true, blake3: false };
+        let mut hasher = Hasher::new(kinds);
         hasher.update(b"abc");
         let abc = hasher.finish();
-        let mut hasher = Hasher::new(true);
+        let mut hasher = Hasher::new(kinds);
         hasher.zeros(100_000);
         let zeros = hasher.finish();
         for list in [
@@ -164,9 +208,9 @@ mod tests {
             let mut known = Known::default();
             assert!(known.read(list.as_bytes()).is_ok(), "{list}");
             known.sort();
-            assert!(known.has(&abc) && !known.has(&zeros), "{list}");
+            let has = |digests| known.has(digests).is_ok_and(|is_known| is_known);
+            assert!(has(&abc) && !has(&zeros), "{list}");
         }
         assert!(Known::default().read(&b"no hash\n"[..]).is_err());
-        assert!(Known::default().read(&b"SQLite format 3\0"[..]).is_err());
     }
 }
