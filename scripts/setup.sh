@@ -73,6 +73,7 @@ set_up_image() {
     have zstd || missing="$missing zstd"
     have mkntfs ntfscp || missing="$missing ntfs-3g"
     have mkfs.exfat || missing="$missing exfatprogs"
+    have mkfs.xfs xfs_db || missing="$missing xfsprogs"
     have genisoimage || missing="$missing genisoimage"
     have fls icat || missing="$missing sleuthkit"
     # shellcheck disable=SC2086 # a list of package names

@@ -21,6 +21,8 @@ pub const EXFAT: Target = Target { name: "exfat", run: |bytes| run(bytes, volume
 pub const NTFS: Target = Target { name: "ntfs", run: |bytes| run(bytes, volumes::ntfs), ..FAT };
 /// ext2, ext3 and ext4.
 pub const EXT: Target = Target { name: "ext", run: |bytes| run(bytes, volumes::ext), ..FAT };
+/// XFS.
+pub const XFS: Target = Target { name: "xfs", run: |bytes| run(bytes, volumes::xfs), ..FAT };
 /// ISO 9660.
 pub const ISO: Target = Target { name: "iso", run: |bytes| run(bytes, volumes::iso), ..FAT };
 

@@ -62,7 +62,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 36] = [
+pub const TARGETS: [Target; 37] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -88,6 +88,7 @@ pub const TARGETS: [Target; 36] = [
     files::EXFAT,
     files::NTFS,
     files::EXT,
+    files::XFS,
     files::ISO,
     known::TARGET,
     carve::TARGET,

@@ -231,6 +231,81 @@ pub fn ext() -> Vec<u8> {
     image
 }
 
+/// XFS with one group of 64 blocks of 2 KiB and inodes in the blocks from 8 on: the root, whose names are in
+/// it, a folder with a block, files with a list and with a tree of extents, links in both forms.
+pub fn xfs() -> Vec<u8> {
+    let mut image = vec![0; VOLUME_BYTES];
+    let be32 = |image: &mut Vec<u8>, at: usize, value: u32| put(image, at, &value.to_be_bytes());
+    put(&mut image, 0, b"XFSB");
+    for (at, value) in [(4, 2048), (84, 64), (88, 1), (216, 1)] {
+        be32(&mut image, at, value);
+    }
+    for (at, value) in [(8, 64u64), (56, 32)] {
+        put(&mut image, at, &value.to_be_bytes());
+    }
+    for (at, value) in [(100, 5u16), (102, 512), (104, 512)] {
+        put(&mut image, at, &value.to_be_bytes());
+    }
+    // 64 blocks in a group, four inodes in a block.
+    image[124] = 6;
+    put(&mut image, 512, b"XAGF");
+    be32(&mut image, 512 + 16, 4);
+    be32(&mut image, 512 + 28, 1);
+    let tree = 4 * 2048;
+    put(&mut image, tree, b"AB3B\0\0\0\x02");
+    for (at, value) in [(56, 30), (60, 4), (64, 40), (68, 24)] {
+        be32(&mut image, tree + at, value);
+    }
+    let inode =
+        |image: &mut Vec<u8>, number: usize, mode: u16, form: u8, size: u64, fork: &[u8]| {
+            let at = number * 512;
+            put(image, at, b"IN");
+            put(image, at + 2, &mode.to_be_bytes());
+            put(image, at + 4, &[3, form]);
+            put(image, at + 56, &size.to_be_bytes());
+            put(image, at + 76, &1u32.to_be_bytes());
+            put(image, at + 176, fork);
+        };
+    let extent = |from: u64, block: u64, blocks: u64| {
+        let (high, low) = (from << 9 | block >> 43, block << 21 | blocks);
+        [high.to_be_bytes(), low.to_be_bytes()].concat()
+    };
+    let mut names = vec![5, 0, 0, 0, 0, 32];
+    for (name, kind, number) in
+        [(b'd', 2, 33u8), (b'f', 1, 34), (b't', 1, 35), (b'l', 7, 36), (b'm', 7, 37)]
+    {
+        names.extend([1, 0, 0, name, kind, 0, 0, 0, number]);
+    }
+    inode(&mut image, 32, 0x41ED, 1, names.len() as u64, &names);
+    inode(&mut image, 33, 0x41ED, 2, 2048, &extent(0, 16, 1));
+    inode(&mut image, 34, 0x81A4, 2, 5000, &extent(1, 20, 2));
+    // The root of a tree: level, count, keys, and pointers after the room for all keys.
+    let mut root = vec![0; 336];
+    put(&mut root, 0, &[0, 1, 0, 1]);
+    put(&mut root, 4 + 20 * 8, &18u64.to_be_bytes());
+    inode(&mut image, 35, 0x81A4, 3, 4000, &root);
+    inode(&mut image, 36, 0xA1FF, 1, 3, b"d/g");
+    inode(&mut image, 37, 0xA1FF, 2, 600, &extent(0, 19, 1));
+    put(&mut image, 18 * 2048, b"BMA3\0\0\0\x02");
+    put(&mut image, 18 * 2048 + 72, &extent(0, 24, 1));
+    put(&mut image, 18 * 2048 + 88, &extent(1, 26, 1));
+    let block = 16 * 2048;
+    put(&mut image, block, b"XDB3");
+    let mut at = block + 64;
+    for (name, number) in [(&b"."[..], 33u64), (b"..", 32), (b"g", 34)] {
+        put(&mut image, at, &number.to_be_bytes());
+        image[at + 8] = name.len() as u8;
+        put(&mut image, at + 9, name);
+        at += (12 + name.len()).next_multiple_of(8);
+    }
+    put(&mut image, at, &[0xFF, 0xFF]);
+    let room = (block + 2048 - 32 - at) as u16;
+    put(&mut image, at + 2, &room.to_be_bytes());
+    // Three hashes, and their number.
+    image[block + 2048 - 5] = 3;
+    image
+}
+
 /// ISO 9660 with Rock Ridge: the root in sector 20, a folder in 21, a file in 22.
 pub fn iso() -> Vec<u8> {
     let mut image = vec![0; VOLUME_BYTES];

@@ -30,6 +30,7 @@ mod systems;
 mod time;
 pub mod unallocated;
 mod walk;
+mod xfs;
 
 pub use bytes::{Piece, read};
 pub use digests::{Digests, HashKinds, Hasher};

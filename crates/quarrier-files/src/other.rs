@@ -8,9 +8,8 @@ type Mark = (usize, &'static [u8], &'static str);
 
 /// Marks that are checked before any file system: remains of an earlier volume of another type may
 /// follow them.
-const FIRST: [Mark; 8] = [
+const FIRST: [Mark; 7] = [
     (0, b"LUKS\xBA\xBE", "LUKS"),
-    (0, b"XFSB", "XFS"),
     (3, b"-FVE-FS-", "BitLocker"),
     (3, b"ReFS\0\0\0\0", "ReFS"),
     (32, b"NXSB", "APFS"),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::part::{BOOT_BYTES, Part};
 use crate::partitions::{self, Partition, Table};
 use crate::walk::{Damages, Walk};
-use crate::{exfat, ext, fat, iso, ntfs, other};
+use crate::{exfat, ext, fat, iso, ntfs, other, xfs};
 
 /// Kinds of file systems that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum SystemKind {
     Ntfs,
     /// ext2, ext3 or ext4.
     Ext,
+    /// XFS.
+    Xfs,
     /// ISO 9660.
     Iso,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for SystemKind {
             SystemKind::ExFat => "exFAT",
             SystemKind::Ntfs => "NTFS",
             SystemKind::Ext => "ext",
+            SystemKind::Xfs => "XFS",
             SystemKind::Iso => "ISO 9660",
         })
     }
@@ -62,7 +65,7 @@ pub struct System {
 pub struct PassedOver {
     /// Its bytes in the source.
     pub range: Range<u64>,
-    /// Its contents: `"swap"`, `"XFS"`, `"an unknown file system"`, `"a FAT too short for its
+    /// Its contents: `"swap"`, `"Btrfs"`, `"an unknown file system"`, `"a FAT too short for its
     /// clusters"`.
     pub what: String,
 }
@@ -114,7 +117,7 @@ pub fn find(source: &dyn Source) -> Result<Systems> {
     if partitions.is_empty() {
         return Err(whole.refused(
             0,
-            "no file system that quarrier can read (ext2 to ext4, FAT, exFAT, NTFS, ISO 9660)",
+            "no file system that quarrier can read (ext2 to ext4, XFS, FAT, exFAT, NTFS, ISO 9660)",
         ));
     }
     let mut found = Systems { notice, ..Systems::default() };
@@ -147,6 +150,9 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
         }
         Some(_) => return Ok(None),
         None => {}
+    }
+    if xfs::layout(part, &boot)?.is_some() {
+        return Ok(Some(SystemKind::Xfs));
     }
     if ntfs::boot(part, &boot)?.is_some() {
         return Ok(Some(SystemKind::Ntfs));
@@ -193,6 +199,7 @@ impl System {
             SystemKind::ExFat => exfat::list(&part, &boot, &mut walk)?,
             SystemKind::Ntfs => ntfs::list(&part, &boot, &mut walk)?,
             SystemKind::Ext => ext::list(&part, &boot, &mut walk)?,
+            SystemKind::Xfs => xfs::list(&part, &boot, &mut walk)?,
             SystemKind::Iso => iso::list(&part, &mut walk)?,
         }
         Ok(damages)

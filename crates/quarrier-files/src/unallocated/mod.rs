@@ -14,6 +14,7 @@ mod ext;
 mod fat;
 mod free;
 mod ntfs;
+mod xfs;
 
 use std::ops::Range;
 
@@ -42,7 +43,7 @@ pub struct Unallocated {
 /// A file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// Its kind: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS` or `ext`.
+    /// Its kind: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS`, `ext` or `XFS`.
     pub kind: &'static str,
     /// Where it begins in the source, in bytes.
     pub offset: u64,
@@ -99,8 +100,10 @@ pub fn find(source: &dyn Source) -> Result<Unallocated> {
     }
     let Table { partitions, notice } = partitions::read(&whole)?;
     if partitions.is_empty() {
-        return Err(whole
-            .refused(0, "no file system that quarrier can read (ext2 to ext4, FAT, exFAT, NTFS)"));
+        return Err(whole.refused(
+            0,
+            "no file system that quarrier can read (ext2 to ext4, XFS, FAT, exFAT, NTFS)",
+        ));
     }
     let (mut volumes, mut passed_over) = (Vec::new(), Vec::new());
     let mut outside = 0;
@@ -168,7 +171,7 @@ fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
     if other::first(&boot) == Some("BitLocker") {
         return Err(part.refused(0, "a volume that BitLocker has encrypted"));
     }
-    for read in [ntfs::read, exfat::read, fat::read, ext::read] {
+    for read in [xfs::read, ntfs::read, exfat::read, fat::read, ext::read] {
         if let Some(kind) = read(part, &boot, free)? {
             return Ok(Some(kind));
         }

@@ -7,3 +7,4 @@ mod known;
 mod lab;
 mod ntfs;
 mod places;
+mod xfs;

@@ -197,7 +197,7 @@ fn what_holds_no_known_file_system_is_passed_over() {
     ];
     put_gpt(&mut disk, 512, &partitions);
     put(&mut disk, 100 * 512, &fat(&[2, 3]));
-    put(&mut disk, 200 * 512, b"XFSB");
+    put(&mut disk, 200 * 512 + 3, b"ReFS\0\0\0\0");
     put(&mut disk, 300 * 512, b"LUKS\xBA\xBE");
     put(&mut disk, 500 * 512 + 4086, b"SWAPSPACE2");
     put(&mut disk, 600 * 512 + 3, b"-FVE-FS-");
@@ -210,7 +210,7 @@ fn what_holds_no_known_file_system_is_passed_over() {
     let expected = [
         ("BIOS boot", 10),
         ("Microsoft Reserved", 20),
-        ("XFS", 200),
+        ("ReFS", 200),
         ("LUKS", 300),
         ("LVM", 400),
         ("an unknown file system", 450),
@@ -224,7 +224,7 @@ fn what_holds_no_known_file_system_is_passed_over() {
     assert!(is_taken(&found, 10 * 512, 90 * 512) && is_taken(&found, 200 * 512, 600 * 512));
     assert!(is_free(&found, 800 * 512, 200 * 512));
     let line = found.notices().remove(2);
-    assert_eq!(line, "bytes 102400..153600 were not looked at: a partition with XFS");
+    assert_eq!(line, "bytes 102400..153600 were not looked at: a partition with ReFS");
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! The blocks of a file: a list of extents in its inode, or a tree of them.
+
+use super::inode::{Form, Inode};
+use super::layout::{Layout, be16, be64};
+use crate::entry::{Content, Extent, Kind};
+use crate::error::Result;
+use crate::part::Part;
+use crate::walk::Walk;
+
+const EXTENT_BYTES: usize = 16;
+const DEPTH_MAX: u16 = 12;
+const TREE_OLD: &[u8] = b"BMAP";
+const TREE_NEW: &[u8] = b"BMA3";
+const TREE_HEAD_BYTES_OLD: usize = 24;
+const TREE_HEAD_BYTES_NEW: usize = 72;
+/// The head of a block with the target of a link.
+const LINK_HEAD_BYTES: u64 = 56;
+const BEYOND: &str = "its blocks lie beyond the end of the volume";
+const DAMAGED: &str = "its tree of extents is damaged";
+
+/// The places of an inode's bytes.
+pub(super) fn content(
+    part: &Part<'_>,
+    layout: &Layout,
+    inode: &Inode,
+    walk: &mut Walk<'_>,
+) -> Result<Content> {
+    if inode.form == Form::Local {
+        let size = usize::try_from(inode.size).unwrap_or(usize::MAX);
+        let inline: Box<[u8]> = inode.fork.iter().copied().take(size).collect();
+        let lost = (inode.size > inline.len() as u64).then_some("a part of it is missing");
+        // The names of a folder in its inode are no bytes of its own.
+        let inline = (inode.kind() != Kind::Folder).then_some(inline);
+        return Ok(Content { inline, lost, ..Content::default() });
+    }
+    if inode.kind() == Kind::Other || inode.size == 0 {
+        return Ok(Content::default());
+    }
+    if inode.is_real_time && inode.kind() == Kind::File {
+        return Ok(Content::lost("it is on another device, for real-time data"));
+    }
+    let wanted = inode.size.div_ceil(layout.block_bytes);
+    let mut mapper =
+        Mapper { part, layout, content: Content::default(), next: 0, wanted, left: layout.blocks };
+    match inode.form {
+        Form::Extents => {
+            let count = usize::try_from(inode.extents).unwrap_or(usize::MAX);
+            if count > inode.fork.len() / EXTENT_BYTES {
+                mapper.content.lost = Some("its list of extents is damaged");
+            }
+            mapper.list(&inode.fork, count, walk)?;
+        }
+        Form::Tree => mapper.root(&inode.fork, walk)?,
+        Form::Local | Form::Other => mapper.content.lost = Some("its form is not known"),
+    }
+    mapper.skip_to(wanted);
+    match inode.kind() {
+        Kind::Link if layout.is_new => Ok(target(layout, mapper.content)),
+        _ => Ok(mapper.content),
+    }
+}
+
+/// The target of a link: each of its blocks has a head.
+fn target(layout: &Layout, content: Content) -> Content {
+    let mut target = Content { lost: content.lost, ..Content::default() };
+    for run in content.runs {
+        let Some(place) = run.place else { continue };
+        for block in (0..run.length).step_by(layout.block_bytes as usize) {
+            let at = place.saturating_add(block).saturating_add(LINK_HEAD_BYTES);
+            target.push(Some(at), layout.block_bytes - LINK_HEAD_BYTES);
+        }
+    }
+    target
+}
+
+struct Mapper<'m, 's> {
+    part: &'m Part<'s>,
+    layout: &'m Layout,
+    content: Content,
+    /// The block of the file that comes next.
+    next: u64,
+    /// Blocks of the file.
+    wanted: u64,
+    /// Blocks that a file may have, those of its tree among them.
+    left: u64,
+}
+
+impl Mapper<'_, '_> {
+    /// A hole up to a block of the file.
+    fn skip_to(&mut self, block: u64) {
+        if block > self.next {
+            let blocks = block - self.next;
+            self.content.push(None, blocks.saturating_mul(self.layout.block_bytes));
+            self.next = block;
+        }
+    }
+
+    /// Whether it has more blocks than the volume.
+    fn is_over(&mut self, more: u64) -> bool {
+        let left = self.left.checked_sub(more);
+        self.left = left.unwrap_or(0);
+        if left.is_none() {
+            self.content.lost = Some("it has more blocks than the volume");
+        }
+        left.is_none()
+    }
+
+    /// Extents, in order.
+    fn list(&mut self, list: &[u8], count: usize, walk: &mut Walk<'_>) -> Result<()> {
+        for extent in list.chunks_exact(EXTENT_BYTES).take(count) {
+            walk.step(self.part)?;
+            let (high, low) = (be64(extent, 0), be64(extent, 8));
+            let is_unwritten = high >> 63 != 0;
+            let from = high >> 9 & ((1 << 54) - 1);
+            let block = (high & 0x1FF) << 43 | low >> 21;
+            let blocks = low & ((1 << 21) - 1);
+            // The blocks of a folder that find names by their hashes come after its end, and so do
+            // blocks that were reserved for a file.
+            if from >= self.wanted {
+                break;
+            }
+            if from < self.next {
+                self.content.lost = Some("its extents overlap");
+                break;
+            }
+            if self.is_over(blocks) {
+                break;
+            }
+            self.skip_to(from);
+            self.add(block, blocks, is_unwritten);
+        }
+        Ok(())
+    }
+
+    /// Blocks of the volume, which are the next ones of the file and do not leave their group.
+    fn add(&mut self, block: u64, blocks: u64, is_unwritten: bool) {
+        let bytes = blocks * self.layout.block_bytes;
+        let last = blocks.checked_sub(1).and_then(|more| block.checked_add(more));
+        let place = self.layout.place(block);
+        let end = last.and_then(|last| self.layout.place(last));
+        let (Some(at), Some(end)) = (place, end) else {
+            self.content.lost = Some(BEYOND);
+            self.content.push(None, bytes);
+            self.next += blocks;
+            return;
+        };
+        let is_together = end.checked_sub(at) == Some(bytes - self.layout.block_bytes);
+        let offset = self.part.place(at);
+        match is_unwritten {
+            _ if !is_together => {
+                self.content.lost = Some(BEYOND);
+                self.content.push(None, bytes);
+            }
+            true => {
+                self.content.push(None, bytes);
+                self.content.reserved.push(Extent { offset, length: bytes });
+            }
+            false => self.content.push(Some(offset), bytes),
+        }
+        self.next += blocks;
+    }
+
+    /// The root of a tree, which an inode has: a head of four bytes.
+    fn root(&mut self, fork: &[u8], walk: &mut Walk<'_>) -> Result<()> {
+        let (level, count) = (be16(fork, 0), usize::from(be16(fork, 2)));
+        let room = fork.len().saturating_sub(4) / EXTENT_BYTES;
+        if level == 0 || level > DEPTH_MAX || count > room {
+            self.content.lost = Some(DAMAGED);
+            return Ok(());
+        }
+        let pointers = fork.get(4 + room * 8..).unwrap_or_default();
+        self.children(pointers, count, level - 1, walk)
+    }
+
+    fn children(
+        &mut self,
+        pointers: &[u8],
+        count: usize,
+        level: u16,
+        walk: &mut Walk<'_>,
+    ) -> Result<()> {
+        for pointer in pointers.chunks_exact(8).take(count) {
+            if self.content.lost.is_some() {
+                return Ok(());
+            }
+            self.block(be64(pointer, 0), level, walk)?;
+        }
+        Ok(())
+    }
+
+    /// A block of a tree, on its level.
+    fn block(&mut self, number: u64, level: u16, walk: &mut Walk<'_>) -> Result<()> {
+        walk.step(self.part)?;
+        if self.is_over(1) {
+            return Ok(());
+        }
+        let Some(at) = self.layout.place(number) else {
+            self.content.lost = Some(BEYOND);
+            return Ok(());
+        };
+        let mut block = vec![0; self.layout.block_bytes as usize];
+        self.part.read(at, &mut block, "where a file lies")?;
+        let (magic, head) = match self.layout.is_new {
+            true => (TREE_NEW, TREE_HEAD_BYTES_NEW),
+            false => (TREE_OLD, TREE_HEAD_BYTES_OLD),
+        };
+        let count = usize::from(be16(&block, 6));
+        let room = (block.len() - head) / EXTENT_BYTES;
+        if !block.starts_with(magic) || be16(&block, 4) != level || count > room {
+            self.content.lost = Some(DAMAGED);
+            return Ok(());
+        }
+        match level {
+            0 => self.list(&block[head..], count, walk),
+            _ => self.children(&block[head + room * 8..], count, level - 1, walk),
+        }
+    }
+}

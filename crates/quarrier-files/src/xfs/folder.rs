@@ -1,0 +1,79 @@
+//! Names in folders: in an inode, or in blocks.
+
+use super::layout::{Layout, be16, be32, be64};
+
+const BLOCK_OLD: &[u8] = b"XD2B";
+const BLOCK_NEW: &[u8] = b"XDB3";
+const DATA_OLD: &[u8] = b"XD2D";
+const DATA_NEW: &[u8] = b"XDD3";
+const HEAD_BYTES_OLD: usize = 16;
+const HEAD_BYTES_NEW: usize = 64;
+/// Marks bytes that no entry uses.
+const FREE: u16 = 0xFFFF;
+
+/// A name in a folder.
+pub(super) struct Name {
+    pub(super) inode: u64,
+    pub(super) name: Vec<u8>,
+}
+
+/// The names of a folder that stand in its inode; false where they are damaged.
+pub(super) fn of_inode(layout: &Layout, fork: &[u8], found: &mut Vec<Name>) -> bool {
+    let [count, wide, ..] = fork else { return false };
+    let number_bytes = if *wide > 0 { 8 } else { 4 };
+    let mut at = 2 + number_bytes;
+    for _ in 0..(*count).max(*wide) {
+        let Some(&name_bytes) = fork.get(at) else { return false };
+        let name_at = at + 3;
+        let number_at = name_at + usize::from(name_bytes) + usize::from(layout.has_types);
+        let Some(number) = fork.get(number_at..number_at + number_bytes) else { return false };
+        let inode = match number_bytes {
+            8 => be64(number, 0),
+            _ => be32(number, 0).into(),
+        };
+        let name = fork[name_at..name_at + usize::from(name_bytes)].to_vec();
+        found.push(Name { inode, name });
+        at = number_at + number_bytes;
+    }
+    true
+}
+
+/// The names of a block of a folder; false where it is damaged.
+pub(super) fn of_block(layout: &Layout, block: &[u8], found: &mut Vec<Name>) -> bool {
+    let (magic_block, magic_data, head) = match layout.is_new {
+        true => (BLOCK_NEW, DATA_NEW, HEAD_BYTES_NEW),
+        false => (BLOCK_OLD, DATA_OLD, HEAD_BYTES_OLD),
+    };
+    let end = if block.starts_with(magic_block) {
+        // A list of hashes and its length come last.
+        let hashes = be32(block, block.len() - 8) as usize;
+        match (block.len() - 8).checked_sub(hashes.saturating_mul(8)) {
+            Some(end) if end >= head => end,
+            _ => return false,
+        }
+    } else if block.starts_with(magic_data) {
+        block.len()
+    } else {
+        return false;
+    };
+    let mut at = head;
+    while at + 8 <= end {
+        let entry = &block[at..end];
+        if be16(entry, 0) == FREE {
+            match usize::from(be16(entry, 2)) {
+                bytes if bytes >= 8 && bytes.is_multiple_of(8) => at += bytes,
+                _ => return false,
+            }
+            continue;
+        }
+        let name_bytes = entry.get(8).map_or(0, |bytes| usize::from(*bytes));
+        let Some(name) = entry.get(9..9 + name_bytes).filter(|name| !name.is_empty()) else {
+            return false;
+        };
+        if name != b"." && name != b".." {
+            found.push(Name { inode: be64(entry, 0), name: name.to_vec() });
+        }
+        at += (8 + 1 + name_bytes + usize::from(layout.has_types) + 2).next_multiple_of(8);
+    }
+    true
+}

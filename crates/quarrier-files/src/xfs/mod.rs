@@ -1,0 +1,148 @@
+//! XFS: inodes in groups, and folders that name them.
+//!
+//! *XFS Algorithms & Data Structures*, 3rd edition. Names of deleted files are not listed: XFS clears
+//! the inodes of deleted files and the entries of folders.
+
+mod blocks;
+mod folder;
+mod inode;
+mod layout;
+
+use std::collections::HashSet;
+
+pub(crate) use layout::{Layout, be16, be32, layout};
+
+use blocks::content;
+use folder::{Name, of_block, of_inode};
+use inode::{Form, Inode, Inodes};
+
+use crate::entry::{Content, Entry, Kind, State};
+use crate::error::Result;
+use crate::part::{BOOT_BYTES, Part};
+use crate::walk::{Walk, joined, name_of_bytes};
+
+/// A folder to be listed.
+struct Folder {
+    path: String,
+    inode: Inode,
+    content: Content,
+}
+
+struct Lister<'v, 'p, 's> {
+    part: &'p Part<'s>,
+    layout: &'v Layout,
+    inodes: Inodes<'v, 'p, 's>,
+    /// Folders that were come to.
+    seen: HashSet<u64>,
+    folders: Vec<Folder>,
+}
+
+/// Lists the volume in `part`.
+///
+/// # Errors
+/// The entries that the walk finds. Damage goes to the list of the walk.
+pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
+    let Some(layout) = layout(part, boot)? else { return Ok(()) };
+    let mut lister = Lister {
+        part,
+        layout: &layout,
+        inodes: Inodes::new(part, &layout),
+        seen: HashSet::from([layout.root]),
+        folders: Vec::new(),
+    };
+    let root = lister.inodes.read(layout.root)?;
+    if root.kind() != Kind::Folder {
+        return Err(part.refused(0, "a volume of XFS without a root directory"));
+    }
+    lister.emit("/".to_string(), root, walk)?;
+    while let Some(folder) = lister.folders.pop() {
+        let at = lister.folders.len();
+        let listed = lister.folder(&folder, walk);
+        walk.tolerate(listed)?;
+        // The first folder of a folder comes next.
+        lister.folders[at..].reverse();
+    }
+    Ok(())
+}
+
+impl Lister<'_, '_, '_> {
+    /// Hands on an inode under a name, and keeps it to be listed if it is a folder.
+    fn emit(&mut self, path: String, inode: Inode, walk: &mut Walk<'_>) -> Result<()> {
+        let kind = inode.kind();
+        let content = content(self.part, self.layout, &inode, walk)?;
+        let entry = Entry {
+            path,
+            inode: inode.number,
+            kind,
+            state: State::Allocated,
+            size: if kind == Kind::Other { 0 } else { inode.size },
+            times: inode.times,
+            content,
+        };
+        if kind == Kind::Folder {
+            let path =
+                if inode.number == self.layout.root { String::new() } else { entry.path.clone() };
+            self.folders.push(Folder { path, inode, content: entry.content.clone() });
+        }
+        walk.emit(entry)
+    }
+
+    fn folder(&mut self, folder: &Folder, walk: &mut Walk<'_>) -> Result<()> {
+        let mut found = Vec::new();
+        if folder.inode.form == Form::Local {
+            if !of_inode(self.layout, &folder.inode.fork, &mut found) {
+                let at = self.layout.inode_at(folder.inode.number).unwrap_or(0);
+                walk.damaged(self.part, at, "a folder with damaged names");
+            }
+            return self.names(folder, found, walk);
+        }
+        let base = self.part.place(0);
+        let mut block = vec![0; self.layout.folder_block_bytes as usize];
+        let mut filled = 0;
+        for run in &folder.content.runs {
+            // Holes of a folder have no names, and are as long as blocks that belong together.
+            let Some(place) = run.place else { continue };
+            let mut done = 0;
+            while done < run.length {
+                let step = (block.len() - filled).min((run.length - done) as usize);
+                let at = place - base + done;
+                walk.step(self.part)?;
+                self.part.read(at, &mut block[filled..filled + step], "a folder")?;
+                done += step as u64;
+                filled += step;
+                if filled == block.len() {
+                    filled = 0;
+                    if !of_block(self.layout, &block, &mut found) {
+                        walk.damaged(self.part, at, "a folder with damaged names");
+                    }
+                    self.names(folder, std::mem::take(&mut found), walk)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&mut self, folder: &Folder, names: Vec<Name>, walk: &mut Walk<'_>) -> Result<()> {
+        for name in names {
+            walk.step(self.part)?;
+            let named = self.name(folder, &name, walk);
+            walk.tolerate(named)?;
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, folder: &Folder, name: &Name, walk: &mut Walk<'_>) -> Result<()> {
+        let Some(path) = joined(&folder.path, &name_of_bytes(&name.name)) else {
+            walk.damaged(self.part, 0, "folders nested without end");
+            return Ok(());
+        };
+        let inode = self.inodes.read(name.inode)?;
+        if !inode.is_used() {
+            let at = self.layout.inode_at(name.inode).unwrap_or(0);
+            walk.damaged(self.part, at, &format!("{path}: its inode is not in use"));
+            return Ok(());
+        }
+        let is_new = inode.kind() != Kind::Folder || self.seen.insert(inode.number);
+        if is_new { self.emit(path, inode, walk) } else { Ok(()) }
+    }
+}
