@@ -25,13 +25,22 @@ pub(super) struct Piece {
     pub(super) is_hole: bool,
 }
 
-/// Yields the pieces of ranges of a source in order.
+/// A range of the source that pieces may show, and the part of it whose positions they own.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub(super) seen: Range<u64>,
+    pub(super) owned: Range<u64>,
+}
+
+/// Yields the pieces of parts of a source in order.
 pub(super) struct Pieces<'a> {
     source: &'a dyn Source,
-    /// The ranges that come after the present one.
-    later: std::vec::IntoIter<Range<u64>>,
-    /// The range that pieces are cut from at present. Nothing outside of it is seen.
+    /// The parts that come after the present one.
+    later: std::vec::IntoIter<Part>,
+    /// The bytes that pieces of the present part may show.
     range: Range<u64>,
+    /// Where the positions end that pieces own.
+    owned_end: u64,
     need: Need,
     piece_bytes: u64,
     next_index: u64,
@@ -44,7 +53,7 @@ pub(super) struct Pieces<'a> {
 impl<'a> Pieces<'a> {
     pub(super) fn new(
         source: &'a dyn Source,
-        ranges: Vec<Range<u64>>,
+        parts: Vec<Part>,
         need: Need,
         piece_bytes: usize,
     ) -> Self {
@@ -52,8 +61,9 @@ impl<'a> Pieces<'a> {
             source,
             at: 0,
             stretch: (0..0, false),
+            owned_end: 0,
             range: 0..0,
-            later: ranges.into_iter(),
+            later: parts.into_iter(),
             need,
             piece_bytes: piece_bytes.max(1) as u64,
             next_index: 0,
@@ -71,13 +81,14 @@ impl<'a> Pieces<'a> {
         self.next_index
     }
 
-    /// The next piece, or `None` at the end of the last range.
+    /// The next piece, or `None` at the end of the last part.
     pub(super) fn next(&mut self) -> Result<Option<Piece>> {
         while self.at >= self.stretch.0.end && !self.next_stretch()? {
-            let Some(range) = self.later.next() else { return Ok(None) };
-            self.at = range.start;
-            self.stretch = (range.start..range.start, false);
-            self.range = range;
+            let Some(Part { seen, owned }) = self.later.next() else { return Ok(None) };
+            self.at = owned.start;
+            self.stretch = (owned.start..owned.start, false);
+            self.owned_end = owned.end;
+            self.range = seen;
         }
         let (stretch, is_hole) = (self.stretch.0.clone(), self.stretch.1);
         // Pieces end at multiples of their size, so that windows align with large pages.
@@ -102,7 +113,7 @@ impl<'a> Pieces<'a> {
     /// Moves on to the next stretch: data and the positions whose context reaches it, or a hole
     /// whose positions see no data. Returns false at the end.
     fn next_stretch(&mut self) -> Result<bool> {
-        let end = self.range.end;
+        let (seen_end, end) = (self.range.end, self.owned_end);
         if self.at >= end {
             return Ok(false);
         }
@@ -117,8 +128,8 @@ impl<'a> Pieces<'a> {
             .source
             .next_data(sight)
             .map_err(|error| Error::io(self.source.name(), "read the extents", error))?
-            .filter(|data| data.start < end);
-        let hole_end = data.as_ref().map_or(end, |data| data.start.saturating_sub(after));
+            .filter(|data| data.start < seen_end);
+        let hole_end = data.as_ref().map_or(end, |data| data.start.saturating_sub(after).min(end));
         if hole_end > self.at {
             let hole = self.at..hole_end;
             if !self.need.skip_zeros {
@@ -128,7 +139,7 @@ impl<'a> Pieces<'a> {
             self.skipped_bytes += hole.end - hole.start;
             self.at = hole.end;
         }
-        let Some(data) = data else { return Ok(false) };
+        let Some(data) = data.filter(|_| self.at < end) else { return Ok(false) };
         // Reads begin at the start of a page, so a skipped hole begins after the page.
         let data_end =
             if self.need.skip_zeros { data.end } else { data.end.next_multiple_of(PAGE) };
@@ -175,7 +186,9 @@ mod tests {
     }
 
     fn pieces_of(source: &Sparse, ranges: Vec<Range<u64>>, need: Need, size: usize) -> Vec<Piece> {
-        let mut cutter = Pieces::new(source, ranges, need, size);
+        let whole = |range: Range<u64>| Part { seen: range.clone(), owned: range };
+        let parts = ranges.into_iter().map(whole).collect();
+        let mut cutter = Pieces::new(source, parts, need, size);
         std::iter::from_fn(|| cutter.next().unwrap()).collect()
     }
 
@@ -224,6 +237,32 @@ mod tests {
                     at = piece.own.end;
                 }
                 assert!(skip_zeros || at == 100_000);
+            }
+        }
+    }
+
+    #[test]
+    fn parts_own_together_what_the_whole_owns_and_see_as_much() {
+        let source = Sparse(100_000, vec![5_000..9_000, 70_000..70_001]);
+        for skip_zeros in [false, true] {
+            let need = Need { before_bytes: 3, after_bytes: 10, skip_zeros };
+            for border in [0, 1, 4_990, 4_995, 5_000, 9_000, 9_003, 50_000, 69_995, 100_000] {
+                let mut at = 0;
+                for owned in [0..border, border..100_000] {
+                    let part = Part { seen: 0..100_000, owned: owned.clone() };
+                    let mut cutter = Pieces::new(&source, vec![part], need, 1_000);
+                    let mut owned_bytes = 0;
+                    while let Some(piece) = cutter.next().unwrap() {
+                        assert!(piece.own.start >= at && piece.own.end > piece.own.start);
+                        assert!(piece.own.start >= owned.start && piece.own.end <= owned.end);
+                        assert!(piece.read.start <= piece.own.start.saturating_sub(3));
+                        assert!(piece.read.end >= (piece.own.end + 10).min(100_000));
+                        assert_eq!(piece.at_end, piece.read.end == 100_000);
+                        owned_bytes += piece.own.end - piece.own.start;
+                        at = piece.own.end;
+                    }
+                    assert_eq!(owned_bytes + cutter.skipped_bytes(), owned.end - owned.start);
+                }
             }
         }
     }

@@ -50,6 +50,7 @@ pub struct Pipeline<'a> {
     pub(super) promise: Option<AsData>,
     pub(super) range: Range<u64>,
     pub(super) ranges: Option<&'a [Range<u64>]>,
+    pub(super) owned: Option<Range<u64>>,
     pub(super) rates: Option<Rates>,
     pub(super) stop: Option<&'a AtomicBool>,
     pub(super) memory: Option<Memory<'a>>,
@@ -101,6 +102,7 @@ impl<'a> Pipeline<'a> {
             promise: None,
             range: 0..source.length(),
             ranges: None,
+            owned: None,
             rates: None,
             stop: None,
             memory: None,
@@ -166,6 +168,14 @@ impl<'a> Pipeline<'a> {
         self
     }
 
+    /// Works on the positions in `owned` only. Kernel and sink still see the bytes around them, as far as
+    /// the searched range has them.
+    #[must_use]
+    pub fn owning(mut self, owned: Range<u64>) -> Self {
+        self.owned = Some(owned);
+        self
+    }
+
     /// The measured rates of the source. A run that must fetch its bytes uses the best of these
     /// combinations, unless readers, buffers or sizes are set.
     #[must_use]
@@ -198,9 +208,13 @@ impl<'a> Pipeline<'a> {
         if workers > 4096 {
             return Err(Error::BadPlan(format!("{workers} workers are too many; 4096 at most")));
         }
+        let owned_bytes = |range: &Range<u64>| {
+            let owned = self.owned_within(range);
+            owned.end.saturating_sub(owned.start)
+        };
         let length = match self.ranges {
-            Some(ranges) => ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum(),
-            None => self.range.end.saturating_sub(self.range.start),
+            Some(ranges) => ranges.iter().map(owned_bytes).sum(),
+            None => owned_bytes(&self.range),
         };
         let resident = self.source.is_resident();
         let (access, reason) = match self.access {
@@ -268,6 +282,17 @@ impl<'a> Pipeline<'a> {
             )));
         }
         Ok(Plan { access, readers, workers, buffers, buffer_bytes, reason, by })
+    }
+
+    /// The owned positions in a part of the range.
+    pub(super) fn owned_within(&self, part: &Range<u64>) -> Range<u64> {
+        match &self.owned {
+            None => part.clone(),
+            Some(owned) => {
+                let start = owned.start.max(part.start).min(part.end);
+                start..owned.end.min(part.end).max(start)
+            }
+        }
     }
 
     /// Whether windows of the source may be shown, if it has any.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::feed::{Cutter, Feed, QueueFeed, ReadFeed, Step, WindowFeed};
-use super::pieces::Pieces;
+use super::pieces::{Part, Pieces};
 use super::plan::Memory;
 use super::stream::StreamFeed;
 use super::timeline::{Recorder, Stage, Timeline};
@@ -69,8 +69,9 @@ impl Pipeline<'_> {
     pub fn run<K: Kernel>(&self, kernel: &K, sink: &mut dyn Sink<K::Output>) -> Result<Run> {
         let need = kernel.need();
         let plan = self.plan(need)?;
-        let (ranges, lost) = self.worth_reading(need)?;
-        let start = ranges.first().or(lost.first()).map_or(0, |range| range.start);
+        let (parts, lost) = self.worth_reading(need)?;
+        let first = parts.first().map(|part| &part.owned).or(lost.first());
+        let start = first.map_or(0, |range| range.start);
         let epoch = Instant::now();
         let timeline = Mutex::new(Timeline::default());
         // Declared before the values that borrow from them, so dropped after them.
@@ -78,7 +79,7 @@ impl Pipeline<'_> {
         let turnstile = Turnstile::new(sink, start, Some(self.source));
         let crew =
             Crew { source: Some(self.source), kernel, stop: self.stop, epoch, timeline: &timeline };
-        let cutter = Cutter::new(Pieces::new(self.source, ranges, need, plan.buffer_bytes));
+        let cutter = Cutter::new(Pieces::new(self.source, parts, need, plan.buffer_bytes));
         let hole_bytes = match plan.access {
             Access::Window => {
                 let promise = self.promise;
@@ -110,10 +111,15 @@ impl Pipeline<'_> {
         Ok(lost.into_iter().fold(run, Run::without))
     }
 
-    /// The ranges of the run in two lists: the parts that are worth reading, and those known to be
-    /// unreadable. The former has one at least, but for a run over no range at all.
-    fn worth_reading(&self, need: Need) -> Result<(Vec<Range<u64>>, Vec<Range<u64>>)> {
+    /// The run in two lists: the parts that are worth reading, and the ranges known to be unreadable.
+    /// The former has one at least, but for a run over no range at all.
+    fn worth_reading(&self, need: Need) -> Result<(Vec<Part>, Vec<Range<u64>>)> {
         let length = self.source.length();
+        let split = |range| {
+            let (seen, lost) = apart(range, self.source, need);
+            let owned = self.owned_within(&seen);
+            (Part { seen, owned }, self.owned_within(&lost))
+        };
         let Some(ranges) = self.ranges else {
             let range = self.range.start..self.range.end.min(length);
             if range.start > range.end {
@@ -123,8 +129,8 @@ impl Pipeline<'_> {
                     range.start,
                 )));
             }
-            let (range, lost) = apart(range, self.source, need);
-            return Ok((vec![range], vec![lost]));
+            let (part, lost) = split(range);
+            return Ok((vec![part], vec![lost]));
         };
         let mut at = 0;
         let mut all = (Vec::with_capacity(ranges.len()), Vec::new());
@@ -135,12 +141,11 @@ impl Pipeline<'_> {
                 return Err(Error::BadPlan(reason));
             }
             at = range.end;
-            let (range, lost) =
-                apart(range.start.min(length)..range.end.min(length), self.source, need);
-            all.0.push(range);
+            let (part, lost) = split(range.start.min(length)..range.end.min(length));
+            all.0.push(part);
             all.1.push(lost);
         }
-        all.0.retain(|range| !range.is_empty());
+        all.0.retain(|part| !part.owned.is_empty());
         all.1.retain(|range| !range.is_empty());
         Ok(all)
     }
