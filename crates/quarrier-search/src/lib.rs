@@ -53,7 +53,7 @@ pub use pattern::{
     Encodings, LENGTH_BYTES_MAX, Options, PATTERNS_MAX, Pattern, REGEX_MEMORY_BYTES, parse_file,
     parse_file_until,
 };
-pub use regex::TooLong;
+pub use regex::{RegexSeam, TooLong};
 pub use sample::Sample;
 pub use searcher::{Builder, ChunkFindings, FindingSink, RegexGate, Searcher};
 pub use strategy::{Choice, EngineName};

@@ -11,7 +11,7 @@ use crate::gpu::Rest;
 use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::pattern::{Needles, Options, PATTERNS_MAX, Pattern, too_many};
 use crate::regex::{
-    BoundedRegex, CONTEXT_BYTES, Cursor, Gate, Passage, Stitcher, TooLong, compile,
+    BoundedRegex, CONTEXT_BYTES, Cursor, Gate, Passage, RegexSeam, Stitcher, TooLong, compile,
 };
 use crate::sample::Sample;
 use crate::strategy::{Choice, EngineName, Literals, choose};
@@ -253,7 +253,16 @@ impl Searcher {
     where
         F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
     {
-        let stitcher = Stitcher::new(&self.regexes);
+        self.sink_after(&[], take)
+    }
+
+    /// As [`sink`](Self::sink), for a part of a source: `ends` has, by the index of its pattern, where the
+    /// last match of a regex before the part ended. No other match begins before that.
+    pub fn sink_after<F>(&self, ends: &[(u32, u64)], take: F) -> FindingSink<'_, F>
+    where
+        F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
+    {
+        let stitcher = Stitcher::after(&self.regexes, ends);
         FindingSink { searcher: self, stitcher, of_each: Vec::new(), take, ending: None }
     }
 
@@ -539,6 +548,11 @@ impl<F> FindingSink<'_, F> {
                 ),
             }
         })
+    }
+
+    /// What the regexes matched, one seam for each. Asked after the run over a part of a source.
+    pub fn seams(&self) -> Vec<RegexSeam> {
+        self.stitcher.seams(&self.searcher.regexes)
     }
 
     fn first_too_long(&self) -> Option<TooLong> {

@@ -29,6 +29,7 @@ mod watch;
 
 pub(crate) use cursor::Cursor;
 pub(crate) use gate::{Gate, Passage};
+pub use stitch::RegexSeam;
 pub(crate) use stitch::Stitcher;
 
 use std::ops::Range;

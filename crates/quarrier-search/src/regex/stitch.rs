@@ -1,10 +1,31 @@
-//! The seams between chunks.
+//! The seams between chunks, and those between parts of a source that are searched apart.
+
+use std::ops::Range;
 
 use quarrier_core::pipeline::Chunk;
 
 use super::watch::{Free, Watch};
 use super::{BoundedRegex, TooLong};
 use crate::finding::Finding;
+
+/// What a regex matched in a part of a source. It decides whether the matches of the next part, which was
+/// searched as if nothing extended into it, are right.
+///
+/// They are if `first` of the next part is not before the end of the last match up to there, and no part
+/// before it has an open attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegexSeam {
+    /// The pattern's index in the set.
+    pub pattern: u32,
+    /// Where the first match begins. Matches that do not count, since they are not aligned or touch
+    /// unreadable bytes, are included: they, too, keep others from beginning inside them.
+    pub first: Option<u64>,
+    /// The last match.
+    pub last: Option<Range<u64>>,
+    /// Whether a match that begins in the part may still prove to be longer than allowed, which bytes
+    /// after the part decide.
+    pub is_open: bool,
+}
 
 /// Mends the matches at the seams between chunks, in order, and watches for those that are too
 /// long.
@@ -16,6 +37,9 @@ pub(crate) struct Stitcher {
 /// The state of one regex at a seam.
 #[derive(Clone)]
 struct Seam {
+    /// Where its first match began, and where its last one lies.
+    first: Option<u64>,
+    last: Option<Range<u64>>,
     /// Where its last match ended in the source.
     resume: u64,
     /// All its matches that begin before this offset are known.
@@ -36,10 +60,26 @@ enum Guesses {
 }
 
 impl Stitcher {
-    pub(crate) fn new(regexes: &[BoundedRegex]) -> Self {
-        let seam = Seam { resume: 0, known_until: 0, chunk: None, guesses: Guesses::None };
+    /// A stitcher for a part of a source, given where the last match before it of some regexes ended, by
+    /// the index of the pattern.
+    pub(crate) fn after(regexes: &[BoundedRegex], ends: &[(u32, u64)]) -> Self {
+        let seam = |regex: &BoundedRegex| {
+            let end = ends.iter().find(|(pattern, _)| *pattern == regex.pattern);
+            let resume = end.map_or(0, |(_, end)| *end);
+            let guesses = Guesses::None;
+            Seam { first: None, last: None, resume, known_until: 0, chunk: None, guesses }
+        };
         let watches = regexes.iter().map(Watch::new).collect();
-        Stitcher { seams: vec![seam; regexes.len()], watches }
+        Stitcher { seams: regexes.iter().map(seam).collect(), watches }
+    }
+
+    /// What the regexes matched so far, one seam for each.
+    pub(crate) fn seams(&self, regexes: &[BoundedRegex]) -> Vec<RegexSeam> {
+        let seam = |(index, regex): (usize, &BoundedRegex)| {
+            let Seam { first, last, .. } = self.seams[index].clone();
+            RegexSeam { pattern: regex.pattern, first, last, is_open: self.is_open(index) }
+        };
+        regexes.iter().enumerate().map(seam).collect()
     }
 
     /// Replaces `matches`, the provisional ones of regex number `index` that begin in the chunk before
@@ -130,8 +170,10 @@ impl Seam {
                 }
             }
         }
-        if let Some(last) = matches.last() {
+        if let (Some(first), Some(last)) = (matches.first(), matches.last()) {
+            self.first.get_or_insert(first.offset);
             self.resume = last.offset + u64::from(last.length);
+            self.last = Some(last.offset..self.resume);
         }
         self.known_until = complete_until;
         too_long
