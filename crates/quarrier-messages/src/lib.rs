@@ -39,8 +39,8 @@ pub mod build;
 
 mod load;
 pub use load::{
-    ColumnReader, Columns, Format, FormatReader, Load, Loaded, MESSAGE_COLUMN, Opening, Reject,
-    decompressed, decompressed_stream, guarded, is_panic_caught,
+    ArrowFile, ColumnReader, Columns, Format, FormatReader, Load, Loaded, MESSAGE_COLUMN, Opening,
+    Reject, decompressed, decompressed_stream, guarded, is_panic_caught, open_arrow_file,
 };
 
 pub mod column;

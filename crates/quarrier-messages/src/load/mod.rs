@@ -22,7 +22,7 @@ mod stream;
 mod tell;
 mod times;
 
-pub use columnar::{ColumnReader, Columns, guarded, is_panic_caught};
+pub use columnar::{ArrowFile, ColumnReader, Columns, guarded, is_panic_caught, open_arrow_file};
 pub use compressed::{reader as decompressed, stream as decompressed_stream};
 pub use format::{Format, FormatReader, Opening};
 pub use keep::MESSAGE_COLUMN;

@@ -1,5 +1,6 @@
 //! Arrow IPC, as a file or as a stream of batches.
 
+use std::collections::HashMap;
 use std::io::BufReader;
 
 use arrow_ipc::reader::{FileReader, StreamReader};
@@ -21,17 +22,38 @@ pub(super) fn open(source: &dyn Source) -> Result<(SchemaRef, Batches<'_>), Arro
     let read = quarrier_core::source::read_full_at(source, 0, &mut head)?;
     let input = BufReader::with_capacity(BUFFER_BYTES, Input::new(source));
     if &head[..read] == MAGIC {
-        guarded(|| lengths::check_file(source))?;
-        let mut reader = guarded(|| FileReader::try_new(input, None))?;
-        let schema = reader.schema();
-        let batches = std::iter::from_fn(move || guarded(|| reader.next().transpose()).transpose());
-        return Ok((schema, Box::new(until_error(batches))));
+        let ArrowFile { schema, batches, .. } = open_arrow_file(source)?;
+        return Ok((schema, batches));
     }
     guarded(|| lengths::check_stream(source))?;
     let mut reader = guarded(|| StreamReader::try_new(input, None))?;
     let schema = reader.schema();
     let batches = std::iter::from_fn(move || guarded(|| reader.next().transpose()).transpose());
     Ok((schema, Box::new(until_error(batches))))
+}
+
+/// An Arrow IPC file.
+pub struct ArrowFile<'s> {
+    /// Its columns.
+    pub schema: SchemaRef,
+    /// The texts in its footer, by their keys.
+    pub metadata: HashMap<String, String>,
+    /// Its batches, in order. An error is the last.
+    pub batches: Batches<'s>,
+}
+
+/// Opens an Arrow IPC file. Damaged and hostile bytes are errors, and reserve no memory for lengths that the
+/// file does not have.
+///
+/// # Errors
+/// If the source cannot be read or is no such file.
+pub fn open_arrow_file(source: &dyn Source) -> Result<ArrowFile<'_>, ArrowError> {
+    let input = BufReader::with_capacity(BUFFER_BYTES, Input::new(source));
+    guarded(|| lengths::check_file(source))?;
+    let mut reader = guarded(|| FileReader::try_new(input, None))?;
+    let (schema, metadata) = (reader.schema(), reader.custom_metadata().clone());
+    let batches = std::iter::from_fn(move || guarded(|| reader.next().transpose()).transpose());
+    Ok(ArrowFile { schema, metadata, batches: Box::new(until_error(batches)) })
 }
 
 /// The batches up to the first error, which is the last.

@@ -9,6 +9,8 @@ mod arrow;
 mod input;
 mod lengths;
 
+pub use arrow::{ArrowFile, open_arrow_file};
+
 use std::cell::Cell;
 use std::fmt;
 use std::io::Read;
