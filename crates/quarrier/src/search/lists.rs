@@ -1,6 +1,6 @@
 //! Lists of matches: those to leave out, and those that alone matter.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -104,6 +104,16 @@ impl MatchLists {
     /// Whether findings are judged at all.
     pub(super) fn is_empty(&self) -> bool {
         self.stop.is_none() && self.alert.is_none()
+    }
+
+    /// All lines, the same for equal lists.
+    pub(super) fn canonical(&self) -> String {
+        let of_list = |list: &MatchList| {
+            let plain: BTreeSet<_> = list.plain.iter().collect();
+            let within: BTreeMap<_, _> = list.within.iter().collect();
+            format!("{plain:?} {within:?} {:?}", list.globs)
+        };
+        format!("{:?}", (self.stop.as_ref().map(of_list), self.alert.as_ref().map(of_list)))
     }
 
     pub(super) fn context_bytes(&self) -> usize {

@@ -7,10 +7,12 @@
 
 mod ahead;
 mod device;
+mod digest;
 mod features;
 mod histogram;
 mod lists;
 mod matched;
+mod part;
 mod running;
 
 pub use ahead::{Ahead, AheadLoad, SmallFiles};
@@ -18,6 +20,7 @@ pub use features::Feature;
 pub use histogram::{Frequency, HISTOGRAM_BYTES_MAX, Histogram};
 pub use lists::{MatchList, MatchLists, read_matches};
 pub use matched::{MATCH_BYTES_MAX, copy_match};
+pub use part::Part;
 pub use running::{Running, Searched, Watch};
 
 use std::ops::Range;

@@ -8,11 +8,12 @@ use std::sync::atomic::AtomicBool;
 use quarrier_core::pipeline::{Access, Chunk, Kernel, Pipeline, Plan, Run, Sink};
 use quarrier_core::region::AsData;
 use quarrier_core::source::Memory;
-use quarrier_search::{Choice, ChunkFindings, EngineName, Finding, Sample, Searcher};
+use quarrier_search::{Choice, ChunkFindings, EngineName, Finding, RegexSeam, Sample, Searcher};
 
 use super::device::{self, OnDevices};
-use super::{Search, SmallFiles, features};
+use super::{Part, Search, SmallFiles, features};
 use crate::files::{Unallocated, within};
+use crate::source::only_in_order;
 use crate::{Ceiling, Error, Machine, Place, Result};
 
 /// A compiled search; see [`Search::start`].
@@ -187,18 +188,53 @@ impl<'s> Running<'s> {
         stop: &AtomicBool,
         watch: &mut dyn Watch,
     ) -> Result<Searched> {
+        let within = (None, unallocated);
+        self.search_within(place, within, stop, watch).map(|(searched, _)| searched)
+    }
+
+    /// Searches one part of a source. Findings that are no matches of regexes are those of the whole source.
+    /// Matches are right if the seams before the part say so: see [`RegexSeam`].
+    ///
+    /// # Errors
+    /// As [`search`](Self::search), and [`Error::Unsupported`] for what can only be read in order.
+    pub fn search_part(
+        &mut self,
+        place: Place<'_>,
+        part: &Part,
+        stop: &AtomicBool,
+        watch: &mut dyn Watch,
+    ) -> Result<(Searched, Vec<RegexSeam>)> {
+        match place {
+            Place::Stream { name, .. } => Err(only_in_order(name.to_string())),
+            place => self.search_within(place, (Some(part), None), stop, watch),
+        }
+    }
+
+    fn search_within(
+        &mut self,
+        place: Place<'_>,
+        (part, unallocated): (Option<&Part>, Option<&Unallocated>),
+        stop: &AtomicBool,
+        watch: &mut dyn Watch,
+    ) -> Result<(Searched, Vec<RegexSeam>)> {
         let name = place.name().to_string();
-        let range = self.range_in(&place)?;
+        let (seen, range) = match part {
+            None => {
+                let range = self.range_in(&place)?;
+                (range.clone(), range)
+            }
+            Some(part) => self.ranges_of(part, &place)?,
+        };
         let ranges = unallocated.map(|unallocated| within(unallocated.ranges(), &range));
         // With gaps the source itself sees how much to fetch ahead.
         if ranges.is_none() {
-            place.announce(&range);
+            place.announce(&self.around(&range, &seen));
         }
         let on = self.on_devices.as_ref();
         let kernel = on.map_or(Agent::Cpu(&self.searcher), Agent::Devices);
         let memory = |bytes: usize| on.map(|on| on.searcher.buffer(bytes));
         let nothing = Memory::new("-", Vec::new());
-        let mut pipeline = self.pipeline(&place, &nothing, &range, stop).memory(&memory);
+        let mut pipeline = self.pipeline(&place, &nothing, (&seen, &range), stop).memory(&memory);
         if let Some(ranges) = &ranges {
             pipeline = pipeline.ranges(ranges);
         }
@@ -210,14 +246,15 @@ impl<'s> Running<'s> {
         }
         let (search, mut kept) = (self.search, Vec::new());
         let mut findings = self.findings;
-        let mut sink = self
-            .searcher
-            .sink(|chunk, found| search.hand_over(chunk, found, &mut kept, &mut findings, watch));
+        let ends = part.map_or(&[][..], |part| &part.ends);
+        let mut sink = self.searcher.sink_after(ends, |chunk, found| {
+            search.hand_over(chunk, found, &mut kept, &mut findings, watch)
+        });
         let run = match place {
             Place::Local(_) | Place::Remote(_) => kernel.run(&pipeline, &mut sink),
             Place::Stream { name, reader } => kernel.run_stream(&pipeline, name, reader, &mut sink),
         };
-        let too_long = sink.too_long();
+        let (too_long, seams) = (sink.too_long(), sink.seams());
         drop(sink);
         self.findings = findings;
         let mut run = run?;
@@ -227,7 +264,7 @@ impl<'s> Running<'s> {
         }
         match too_long {
             Some(error) if !self.is_full() => Err(Error::TooLong { name, error }),
-            _ => Ok(Searched { range, run }),
+            _ => Ok((Searched { range, run }, seams)),
         }
     }
 
@@ -267,12 +304,28 @@ impl<'s> Running<'s> {
         Ok(span.start.min(end)..end)
     }
 
-    /// The pipeline as requested, completed with the rates of source and machine.
+    /// The bytes that the search of a part may see, and those where its findings start.
+    fn ranges_of(&self, part: &Part, place: &Place<'_>) -> Result<(Range<u64>, Range<u64>)> {
+        let seen = place.range(&self.search.range)?;
+        let start = part.owned.start.clamp(seen.start, seen.end);
+        let owned = start..part.owned.end.min(seen.end).max(start);
+        Ok((seen, owned))
+    }
+
+    /// The bytes around `range` that a search of it reads, as far as `seen` has them.
+    fn around(&self, range: &Range<u64>, seen: &Range<u64>) -> Range<u64> {
+        let need = self.searcher.need();
+        let start = range.start.saturating_sub(need.before_bytes as u64).max(seen.start);
+        start..range.end.saturating_add(need.after_bytes as u64).min(seen.end).max(start)
+    }
+
+    /// The pipeline as requested, completed with the rates of source and machine. It works on `range`, and
+    /// shows bytes of `seen` around it.
     fn pipeline<'p, 'a: 'p>(
         &self,
         place: &Place<'a>,
         nothing: &'p Memory<Vec<u8>>,
-        range: &Range<u64>,
+        (seen, range): (&Range<u64>, &Range<u64>),
         stop: &'p AtomicBool,
     ) -> Pipeline<'p> {
         let planning = &self.search.planning;
@@ -292,7 +345,7 @@ impl<'s> Running<'s> {
             pipeline = pipeline.access(Access::Uring);
         }
         if !matches!(place, Place::Stream { .. }) {
-            pipeline = pipeline.range(range.clone());
+            pipeline = pipeline.range(seen.clone()).owning(range.clone());
         }
         if let (Place::Local(_), 0, Some(bytes)) =
             (place, planning.buffer_bytes, self.dense_buffer_bytes)

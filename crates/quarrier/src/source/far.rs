@@ -38,6 +38,11 @@ impl FarImage {
         all
     }
 
+    /// The objects that it reads.
+    pub(super) fn objects(&self) -> &[RemoteSource] {
+        &self.objects
+    }
+
     /// Its partition of this number.
     ///
     /// # Errors

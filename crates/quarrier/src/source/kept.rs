@@ -15,7 +15,13 @@ pub(super) fn opened(path: &Path) -> Result<Opened> {
     let mut runs = store.all_runs()?;
     let Some(run) = runs.pop() else {
         let source = Box::new(Memory::new(path.display().to_string(), Vec::<u8>::new()));
-        return Ok(Opened::Local { source, notice: None, format: None, damages });
+        return Ok(Opened::Local {
+            source,
+            notice: None,
+            format: None,
+            damages,
+            beside: Vec::new(),
+        });
     };
     if !runs.is_empty() {
         let tables: Vec<String> = store.tables()?.iter().map(|table| table.name.clone()).collect();
@@ -27,13 +33,15 @@ pub(super) fn opened(path: &Path) -> Result<Opened> {
         return Err(Error::Unsupported { name: path.display().to_string(), reason });
     }
     let format = Some(run.format().clone());
-    Ok(Opened::Local { source: Box::new(run), notice: None, format, damages })
+    let (source, beside) = (Box::new(run), Vec::new());
+    Ok(Opened::Local { source, notice: None, format, damages, beside })
 }
 
 /// Messages of a table.
 pub(super) fn opened_run(run: &Run) -> Opened {
     let format = Some(run.format().clone());
-    Opened::Local { source: Box::new(run.clone()), notice: None, format, damages: Vec::new() }
+    let (source, damages, beside) = (Box::new(run.clone()), Vec::new(), Vec::new());
+    Opened::Local { source, notice: None, format, damages, beside }
 }
 
 /// Damaged places, a line each, with the marks of the lost messages.

@@ -15,6 +15,7 @@ mod opener;
 mod partition;
 mod shared;
 mod stdin;
+mod version;
 mod written;
 
 pub(crate) use failing::Failing;
@@ -24,10 +25,12 @@ pub(crate) use named::is_part_of_image;
 pub use named::{Named, Sources};
 pub use opener::{OpenOptions, Opener};
 pub use stdin::standard_input;
+pub use version::Version;
 pub(crate) use written::refuse_folder_on_source;
 
 use std::io::Read;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use quarrier_core::source::Source;
 use quarrier_messages::Format;
@@ -57,6 +60,8 @@ pub enum Opened {
         format: Option<Format>,
         /// Damaged places, a line each: of a log, whose other messages are all there.
         damages: Vec<String>,
+        /// The files beside the one named that it reads: of an image in several.
+        beside: Vec<PathBuf>,
     },
     /// A remote object: each read costs requests.
     Remote(RemoteSource),

@@ -57,6 +57,21 @@ impl Named {
             .is_ok_and(|meta| meta.is_file() || meta.file_type().is_block_device())
     }
 
+    /// The name by which [`Sources::of`] finds it; None for what has no such name.
+    pub fn name(&self) -> Option<OsString> {
+        match self {
+            Named::Stdin => Some("-".into()),
+            Named::Path(path) => Some(path.clone().into_os_string()),
+            Named::Url(url) => Some(url.into()),
+            Named::Partition { of, number } => {
+                let mut name = of.name()?;
+                name.push(format!("#{number}"));
+                Some(name)
+            }
+            Named::Kept(_) | Named::Missing(_) | Named::Refused { .. } => None,
+        }
+    }
+
     /// The files that it reads, all parts of an image; empty if it is not a file.
     pub fn paths(&self) -> Vec<PathBuf> {
         match self {

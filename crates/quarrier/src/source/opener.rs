@@ -3,10 +3,11 @@
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use quarrier_core::source::{Polled, Source, open_in_order};
-use quarrier_images::{BesideFile, Content, Kind};
+use quarrier_core::sync::{into_inner, lock};
+use quarrier_images::{Beside, BesideFile, Content, Kind};
 use quarrier_messages::kept::is_log;
 use quarrier_remote::{CacheOptions, Options, Remote};
 
@@ -132,8 +133,8 @@ impl Opener {
 
     fn open_partition(&self, of: &Named, number: u32) -> Result<Opened> {
         match self.open_as(of, &[])? {
-            Opened::Local { source, notice, .. } => {
-                Ok(local(Box::new(PartitionSource::open(source, number)?), notice))
+            Opened::Local { source, notice, beside, .. } => {
+                Ok(local(Box::new(PartitionSource::open(source, number)?), notice, beside))
             }
             Opened::Remote(object) => {
                 let image = FarImage::plain(object, self.client()?).partition(number)?;
@@ -186,10 +187,12 @@ impl Opener {
             true => quarrier_core::source::open_direct(path)?,
             false => quarrier_core::source::open(path)?,
         };
-        let beside = BesideFile::new(path, direct);
+        let beside = Noted { beside: BesideFile::new(path, direct), opened: Mutex::default() };
         let image = quarrier_images::open(Arc::from(file), &beside, kinds_left, &self.stop)?;
         match image.content {
-            Content::Disk(disk) => Ok(local(Box::new(disk), image.notice)),
+            Content::Disk(disk) => {
+                Ok(local(Box::new(disk), image.notice, into_inner(beside.opened)))
+            }
             Content::Stream(reader) => {
                 Ok(Opened::Stream { name: path.display().to_string(), reader })
             }
@@ -214,8 +217,30 @@ fn only_files(name: String) -> Error {
     Error::Unsupported { name, reason: "only files and streams can be followed".to_string() }
 }
 
-fn local(source: Box<dyn Source>, notice: Option<String>) -> Opened {
-    Opened::Local { source, notice, format: None, damages: Vec::new() }
+fn local(source: Box<dyn Source>, notice: Option<String>, beside: Vec<PathBuf>) -> Opened {
+    Opened::Local { source, notice, format: None, damages: Vec::new(), beside }
+}
+
+/// The files beside an image, which remembers those that were opened.
+struct Noted {
+    beside: BesideFile,
+    opened: Mutex<Vec<PathBuf>>,
+}
+
+impl Beside for Noted {
+    fn open(&self, name: &str) -> quarrier_core::Result<Box<dyn Source>> {
+        let source = self.beside.open(name)?;
+        lock(&self.opened).push(PathBuf::from(source.name()));
+        Ok(source)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.beside.names()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.beside.path()
+    }
 }
 
 /// Opens what can only be read in order: a pipe (`<(zcat image.gz)`), or a file of the
