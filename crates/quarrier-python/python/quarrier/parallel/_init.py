@@ -92,7 +92,7 @@ def init(
         perform(
             job,
             options,
-            lambda index, value: None,
+            None,
             total=len(outs),
             rows=rows,
             together=together_of(outs, rows, job.chunks, workers),

@@ -107,7 +107,7 @@ def map(
         perform(
             job,
             options,
-            lambda index, value: None,
+            None,
             total=len(outs),
             rows=rows,
             together=together_of(outs, rows, job.chunks, workers),

@@ -18,7 +18,8 @@ from quarrier.parallel._system import Hold, signals_held
 if TYPE_CHECKING:
     from quarrier.parallel._threads import Chunk
 
-OnValue = Callable[[int, Any], None]
+# None where the chunks of a job have no values.
+OnValue = Callable[[int, Any], None] | None
 MakeRun = Callable[[Crew, Job, Board, Rules, Hold], Run]
 
 
@@ -59,7 +60,9 @@ def run_here(job: Job, chunks: Iterator[Chunk], rules: Rules, on_value: OnValue)
 
     tries = 2 if rules.on_error == "retry" else 1
     for done, (index, which) in enumerate(chunks, 1):
-        on_value(index, run_marked(job, index, which, tries))
+        value = run_marked(job, index, which, tries)
+        if on_value is not None:
+            on_value(index, value)
         if rules.progress:
             rules.progress.show(done)
     if rules.progress:
@@ -104,6 +107,7 @@ def _run_in_pool(run: Run, on_value: OnValue) -> None:
 
 
 def _run(run: Run, on_value: OnValue, inherit: bool) -> None:
-    run.on_value = on_value
+    if on_value is not None:
+        run.on_value = on_value
     run.crew.take(run.job, run.board, inherit)
     run.drive()

@@ -175,7 +175,7 @@ def stencil(
         perform(
             job,
             options,
-            lambda index, value: None,
+            None,
             total=values.size,
             rows=int(np.prod(tiles.sizes)),
         )

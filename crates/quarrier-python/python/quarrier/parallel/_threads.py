@@ -29,7 +29,7 @@ class Threads:
         chunks: Iterator[Chunk],
         count: int,
         rules: Rules,
-        on_value: Callable[[int, Any], None],
+        on_value: Callable[[int, Any], None] | None,
     ) -> None:
         self._job = job
         self._chunks = chunks
@@ -73,7 +73,8 @@ class Threads:
                     working -= 1
                 else:
                     done += 1
-                    self._on_value(*rest)
+                    if self._on_value is not None:
+                        self._on_value(*rest)
             self._check_times()
             if self._rules.progress:
                 self._rules.progress.show(done)
@@ -98,7 +99,9 @@ class Threads:
                 self._at[place] = (index, time.monotonic())
                 value = self._run(index, which)
                 self._at.pop(place, None)
-                self._said.put(("done", index, value))
+                # Each message wakes the caller, which takes the interpreter's lock for it.
+                if self._on_value is not None or self._rules.progress:
+                    self._said.put(("done", index, value))
         except BaseException as error:
             self._said.put(("error", error))
         self._said.put(("end",))
