@@ -22,13 +22,14 @@ impl Search {
             findings_max,
             range,
             starts,
+            unallocated,
             lists,
             planning: _,
         } = self;
         let options = Options { regex_memory_bytes_max: 0, ..*options };
         let are_judged: Vec<bool> = judges.iter().map(Option::is_some).collect();
         let mut digest = Sha256::new();
-        let scope = (options, aligned_bytes, findings_max, range, starts, are_judged);
+        let scope = (options, aligned_bytes, findings_max, range, starts, unallocated, are_judged);
         digest.update(format!("{scope:?}\n{}\n", lists.canonical()));
         for pattern in patterns {
             digest.update(format!("{pattern:?}\n"));
@@ -58,6 +59,7 @@ mod tests {
             of("a").aligned(2),
             of("a").range(0..7),
             of("a").findings_max(1),
+            of("a").unallocated(true),
             of("a").options(Options { utf16: true, ..Options::default() }),
             of("a").lists(words.clone()),
             regex,

@@ -206,6 +206,11 @@ impl<'s> Running<'s> {
     ) -> Result<(Searched, Vec<RegexSeam>)> {
         match place {
             Place::Stream { name, .. } => Err(only_in_order(name.to_string())),
+            // A part shows the bytes around it; unallocated bytes show none.
+            place if self.search.unallocated => {
+                let reason = "its unallocated bytes are searched as a whole, not part by part";
+                Err(Error::Unsupported { name: place.name().to_string(), reason: reason.into() })
+            }
             place => self.search_within(place, (Some(part), None), stop, watch),
         }
     }
