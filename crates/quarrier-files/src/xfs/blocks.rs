@@ -13,6 +13,7 @@ const TREE_OLD: &[u8] = b"BMAP";
 const TREE_NEW: &[u8] = b"BMA3";
 const TREE_HEAD_BYTES_OLD: usize = 24;
 const TREE_HEAD_BYTES_NEW: usize = 72;
+const LINK: &[u8; 4] = b"XSLM";
 /// The head of a block with the target of a link.
 const LINK_HEAD_BYTES: u64 = 56;
 const BEYOND: &str = "its blocks lie beyond the end of the volume";
@@ -55,22 +56,25 @@ pub(super) fn content(
     }
     mapper.skip_to(wanted);
     match inode.kind() {
-        Kind::Link if layout.is_new => Ok(target(layout, mapper.content)),
+        Kind::Link if layout.is_new => target(part, layout, mapper.content),
         _ => Ok(mapper.content),
     }
 }
 
-/// The target of a link: each of its blocks has a head.
-fn target(layout: &Layout, content: Content) -> Content {
+/// The target of a link: each of its blocks has a head, but for those of older mkfs.xfs.
+fn target(part: &Part<'_>, layout: &Layout, content: Content) -> Result<Content> {
     let mut target = Content { lost: content.lost, ..Content::default() };
     for run in content.runs {
         let Some(place) = run.place else { continue };
         for block in (0..run.length).step_by(layout.block_bytes as usize) {
-            let at = place.saturating_add(block).saturating_add(LINK_HEAD_BYTES);
-            target.push(Some(at), layout.block_bytes - LINK_HEAD_BYTES);
+            let at = place.saturating_add(block);
+            let mut magic = [0; 4];
+            part.read(at.saturating_sub(part.place(0)), &mut magic, "the target of a link")?;
+            let head = if &magic == LINK { LINK_HEAD_BYTES } else { 0 };
+            target.push(Some(at.saturating_add(head)), layout.block_bytes - head);
         }
     }
-    target
+    Ok(target)
 }
 
 struct Mapper<'m, 's> {
