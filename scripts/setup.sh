@@ -60,7 +60,7 @@ set_up_arm() {
 }
 
 # The tools that make disk images without root (ext4, FAT and other file systems, virtual disks, EWF, compressed
-# ones), and those that say what is in them.
+# ones), and those that say what is in them: sleuthkit files, yara rules.
 set_up_image() {
     missing=
     have mkfs.ext4 debugfs || missing="$missing e2fsprogs"
@@ -76,6 +76,7 @@ set_up_image() {
     have mkfs.xfs xfs_db || missing="$missing xfsprogs"
     have genisoimage || missing="$missing genisoimage"
     have fls icat || missing="$missing sleuthkit"
+    have yara || missing="$missing yara"
     # shellcheck disable=SC2086 # a list of package names
     [ -z "$missing" ] || install "making disk images" $missing
 }

@@ -1,0 +1,56 @@
+//! Errors.
+
+use std::fmt;
+
+use quarrier_core::panics::Panicked;
+
+/// Why rules cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A rule is wrong.
+    Rule {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1, in characters.
+        column: usize,
+        /// Why, and what to try.
+        reason: String,
+    },
+    /// A file of rules cannot be used, or all of them together.
+    File {
+        /// The file.
+        file: String,
+        /// Why, and what to try.
+        reason: String,
+    },
+    /// Nobody waits for the rules any more.
+    Stopped,
+    /// The system refused a thread.
+    Thread(String),
+    /// The rules' library failed.
+    Internal(Panicked),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Rule { file, line, column, reason } => {
+                write!(f, "{file}: line {line}, column {column}: {reason}")
+            }
+            Error::File { file, reason } => write!(f, "{file}: {reason}"),
+            Error::Stopped => f.write_str("interrupted while the rules were compiled"),
+            Error::Thread(reason) => write!(f, "the rules cannot be compiled: {reason}"),
+            Error::Internal(panicked) => {
+                write!(f, "the rules cannot be compiled: {panicked}; leave out the newest rules")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

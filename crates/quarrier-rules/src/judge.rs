@@ -1,0 +1,281 @@
+//! Rules judged by the bytes of a scope.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use boreal::Scanner;
+use boreal::scanner::{CallbackEvents, ScanCallbackResult, ScanError, ScanEvent, ScanParams};
+use quarrier_core::sync::lock;
+
+use crate::apart::{Left, apart};
+use crate::compile::compile;
+use crate::set::{Declared, Rules};
+
+/// The stack of a thread that judges: conditions nest no deeper than the compiler lets them.
+const STACK_BYTES: usize = 8 << 20;
+/// A scope from this length on is judged by its candidates alone, where these are few: compiling them takes
+/// about as long as judging it by all.
+const FEW_BYTES_MIN: usize = 256 << 10;
+/// Candidates are few where the set has so many times more.
+const FEW_FACTOR: usize = 4;
+/// Scanners of few rules that are kept.
+const SCANNERS_MAX: usize = 16;
+/// Time beyond the limit until the library is left behind, since it looks at the clock now and then only.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What rules may say of a scope by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScopeName {
+    /// The last part of the path, `filename`.
+    pub name: String,
+    /// The path, `filepath`.
+    pub path: String,
+}
+
+impl ScopeName {
+    /// That of a path.
+    #[must_use]
+    pub fn of(path: &str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        ScopeName { name: name.to_string(), path: path.to_string() }
+    }
+
+    /// The end of the name from its last dot on, in lower case; empty without one.
+    fn extension(&self) -> String {
+        let dot = self.name.rfind('.').filter(|dot| *dot > 0);
+        dot.map_or(String::new(), |dot| self.name[dot..].to_ascii_lowercase())
+    }
+}
+
+/// Why a scope was not judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unjudged {
+    /// It took longer than it may.
+    Late,
+    /// Nobody waits any more.
+    Stopped,
+    /// The library failed, or the system refused a thread: the reason.
+    Failed(String),
+}
+
+/// The rules that hold in a scope.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// In the order of their declaration.
+    pub held: Vec<Held>,
+    /// Strings with more matches than are counted: the rule, by its place, and its string.
+    pub overfull: Vec<(usize, String)>,
+}
+
+/// A rule that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The rule, by its place among all.
+    pub rule: usize,
+    /// The matches of its strings, but for private ones, string by string.
+    pub found: Vec<Found>,
+}
+
+/// A string found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its name, with the dollar before it.
+    pub string: Arc<str>,
+    /// Where it begins in the scope, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+/// Judges scopes, and keeps what it compiles for that.
+#[derive(Debug)]
+pub struct Judge {
+    rules: Rules,
+    limit: Duration,
+    places: Arc<HashMap<String, usize>>,
+    /// Scanners of few rules, the latest last.
+    few: Mutex<Vec<(Vec<u32>, Scanner)>>,
+}
+
+impl Judge {
+    /// A judge that takes at most `limit` for a scope.
+    #[must_use]
+    pub fn new(rules: &Rules, limit: Duration) -> Self {
+        let places = rules.rules().iter().enumerate();
+        let places = places.map(|(place, rule)| (rule.name.clone(), place)).collect();
+        Judge { rules: rules.clone(), limit, places: Arc::new(places), few: Mutex::default() }
+    }
+
+    /// The rules that hold for these bytes. Of `candidates` at least, which are in order; all others are
+    /// known to be false.
+    ///
+    /// # Errors
+    /// [`Unjudged::Late`] after the limit, [`Unjudged::Stopped`] soon after `stop` becomes true.
+    pub fn judge(
+        &self,
+        bytes: &Arc<Vec<u8>>,
+        name: &ScopeName,
+        candidates: &[u32],
+        stop: &AtomicBool,
+    ) -> Result<Judged, Unjudged> {
+        let scanner = self.scanner(bytes.len(), candidates);
+        self.judge_by(scanner, bytes, name, stop)
+    }
+
+    /// As [`judge`](Self::judge), by all rules.
+    ///
+    /// # Errors
+    /// As [`judge`](Self::judge).
+    pub fn judge_by_all(
+        &self,
+        bytes: &Arc<Vec<u8>>,
+        name: &ScopeName,
+        stop: &AtomicBool,
+    ) -> Result<Judged, Unjudged> {
+        self.judge_by(self.rules.inner.scanner.clone(), bytes, name, stop)
+    }
+
+    fn judge_by(
+        &self,
+        mut scanner: Scanner,
+        bytes: &Arc<Vec<u8>>,
+        name: &ScopeName,
+        stop: &AtomicBool,
+    ) -> Result<Judged, Unjudged> {
+        let matches_max = self.rules.inner.matches_max;
+        scanner.set_scan_params(
+            ScanParams::default()
+                .compute_full_matches(true)
+                .match_max_length(0)
+                .string_max_nb_matches(matches_max)
+                .timeout_duration(Some(self.limit))
+                .callback_events(
+                    CallbackEvents::RULE_MATCH | CallbackEvents::STRING_REACHED_MATCH_LIMIT,
+                ),
+        );
+        let extension = name.extension();
+        for (symbol, value) in
+            [("filename", &name.name), ("filepath", &name.path), ("extension", &extension)]
+        {
+            // They are defined in every scanner.
+            let _ = scanner.define_symbol(symbol, value.as_bytes().to_vec());
+        }
+        let (bytes, places) = (Arc::clone(bytes), Arc::clone(&self.places));
+        let scan = move || scanned(&scanner, &bytes, &places);
+        let within = self.limit.saturating_add(PATIENCE);
+        match apart(STACK_BYTES, within, stop, scan) {
+            Ok(judged) => judged,
+            Err(Left::Late) => Err(Unjudged::Late),
+            Err(Left::Stopped) => Err(Unjudged::Stopped),
+            Err(Left::Thread(reason)) => Err(Unjudged::Failed(reason)),
+            Err(Left::Panicked(panicked)) => Err(Unjudged::Failed(panicked.to_string())),
+        }
+    }
+
+    /// The scanner for a scope of `length` bytes.
+    fn scanner(&self, length: usize, candidates: &[u32]) -> Scanner {
+        let inner = &self.rules.inner;
+        let all = inner.scanner.clone();
+        if length < FEW_BYTES_MIN || candidates.len() * FEW_FACTOR > inner.rules.len() {
+            return all;
+        }
+        let needed = self.needed(candidates);
+        if needed.len() * FEW_FACTOR > inner.rules.len() {
+            return all;
+        }
+        let mut few = lock(&self.few);
+        if let Some(place) = few.iter().position(|(rules, _)| *rules == needed) {
+            let known = few.remove(place);
+            let scanner = known.1.clone();
+            few.push(known);
+            return scanner;
+        }
+        drop(few);
+        let Some(scanner) = self.compiled(&needed) else { return all };
+        let mut few = lock(&self.few);
+        if few.len() >= SCANNERS_MAX {
+            few.remove(0);
+        }
+        few.push((needed, scanner.clone()));
+        scanner
+    }
+
+    /// Candidates with all rules that decide about them.
+    fn needed(&self, candidates: &[u32]) -> Vec<u32> {
+        let inner = &self.rules.inner;
+        let globals = (0..).zip(&inner.rules).filter(|(_, rule)| rule.is_global);
+        let mut open: Vec<u32> = globals.map(|(place, _)| place).collect();
+        open.extend(candidates);
+        let mut needed = BTreeSet::new();
+        while let Some(rule) = open.pop() {
+            if needed.insert(rule) {
+                open.extend(&inner.needs[rule as usize]);
+            }
+        }
+        needed.into_iter().collect()
+    }
+
+    /// A scanner of these rules; `None` if they do not stand alone.
+    fn compiled(&self, needed: &[u32]) -> Option<Scanner> {
+        let inner = &self.rules.inner;
+        let mut texts = Vec::new();
+        for (statement, declared) in &inner.statements {
+            if let Declared::Rule(rule) = declared
+                && needed.binary_search(rule).is_ok()
+            {
+                texts.push(&*statement.text);
+            }
+        }
+        // A module that is imported is worked out for each scope.
+        let is_needed = |declared: &Declared| match declared {
+            Declared::Rule(rule) => needed.binary_search(rule).is_ok(),
+            Declared::Module(module) => texts.iter().any(|text| text.contains(&**module)),
+        };
+        let statements = inner.statements.iter().filter(|(_, declared)| is_needed(declared));
+        compile(statements.map(|(statement, _)| statement), &inner.files).ok()
+    }
+}
+
+/// Scans, and takes what is found out of the library's hands.
+fn scanned(
+    scanner: &Scanner,
+    bytes: &[u8],
+    places: &HashMap<String, usize>,
+) -> Result<Judged, Unjudged> {
+    let mut judged = Judged::default();
+    let taken = scanner.scan_mem_with_callback(bytes, |event| {
+        match event {
+            ScanEvent::RuleMatch(rule) => {
+                let Some(&place) = places.get(rule.name) else {
+                    return ScanCallbackResult::Continue;
+                };
+                let mut found = Vec::new();
+                for string in rule.matches {
+                    let name: Arc<str> = format!("${}", string.name).into();
+                    found.extend(string.matches.iter().map(|one| Found {
+                        string: Arc::clone(&name),
+                        offset: (one.base + one.offset) as u64,
+                        length: one.length as u64,
+                    }));
+                }
+                judged.held.push(Held { rule: place, found });
+            }
+            ScanEvent::StringReachedMatchLimit(string) => {
+                let name = format!("${}", string.string_name);
+                judged.overfull.extend(places.get(string.rule_name).map(|place| (*place, name)));
+            }
+            _ => {}
+        }
+        ScanCallbackResult::Continue
+    });
+    match taken {
+        Ok(()) => {
+            judged.held.sort_by_key(|held| held.rule);
+            Ok(judged)
+        }
+        Err(ScanError::Timeout) => Err(Unjudged::Late),
+        Err(error) => Err(Unjudged::Failed(error.to_string())),
+    }
+}

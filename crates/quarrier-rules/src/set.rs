@@ -1,0 +1,405 @@
+//! A compiled set of rules.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use boreal::Scanner;
+use boreal_parser::rule::VariableDeclaration;
+use quarrier_core::threads::in_scope_on_stack;
+use quarrier_search::{Options, Pattern};
+
+use crate::apart::{Left, apart};
+use crate::compile::compile;
+use crate::condition::{Facts, Logic, Names};
+use crate::error::{Error, Result};
+use crate::gate::Gate;
+use crate::text::{Include, RULE_BYTES_EACH_MAX, RuleFile, Said, Statement, Texts};
+
+/// Stack for each byte of a rule: what it takes to drop the deepest expression it can hold.
+const STACK_FACTOR: usize = 512;
+/// The stack of threads that parse and compile.
+pub(crate) const STACK_BYTES: usize = STACK_FACTOR * RULE_BYTES_EACH_MAX;
+/// Matches of all strings together that a scope may have, about.
+const MATCHES_MAX: usize = 8 << 20;
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Whether it is only for other rules to refer to, and never reported.
+    pub is_private: bool,
+    /// Whether all other rules depend on it.
+    pub is_global: bool,
+    /// Strings that patterns stand for, and all strings.
+    pub strings: (usize, usize),
+    /// Whether it asks how often strings are there, or where.
+    pub is_of_places: bool,
+    /// The strings, with the dollar before their names, that may match with a zero after each byte.
+    wide: Vec<String>,
+}
+
+impl Rule {
+    /// Appends a match of one of its strings, or its first bytes, to `out` as text: UTF-8 unchanged, a match
+    /// of a wide string without its zeros, every other byte as `\xNN`.
+    pub fn show_match(&self, string: &str, found: &[u8], out: &mut String) {
+        let is_wide = found.len().is_multiple_of(2)
+            && found.chunks_exact(2).all(|pair| pair[1] == 0)
+            && self.wide.iter().any(|wide| wide == string);
+        if is_wide {
+            return out.extend(found.chunks_exact(2).map(|pair| char::from(pair[0])));
+        }
+        for part in found.utf8_chunks() {
+            out.push_str(part.valid());
+            for byte in part.invalid() {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+}
+
+/// A compiled set of rules, cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) rules: Vec<Rule>,
+    logic: Vec<Logic>,
+    /// The rules without which each rule cannot be compiled.
+    pub(crate) needs: Vec<Vec<u32>>,
+    /// The rules that may hold because each rule does.
+    dependents: Vec<Vec<u32>>,
+    globals: Vec<u32>,
+    /// The first string of each rule among all strings, and their number at the end.
+    first_strings: Vec<u32>,
+    /// Strings without patterns, which are always taken to be there.
+    ungated: Vec<bool>,
+    /// The rules that can hold where no pattern is found, in order.
+    without: Vec<u32>,
+    gate: Gate,
+    pub(crate) statements: Vec<(Statement, Declared)>,
+    pub(crate) files: Vec<String>,
+    pub(crate) scanner: Scanner,
+    pub(crate) matches_max: u32,
+}
+
+/// What a statement declares.
+#[derive(Debug)]
+pub(crate) enum Declared {
+    Module(String),
+    Rule(u32),
+}
+
+/// The patterns found in a scope, by their place among those of [`Rules::patterns`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hits {
+    patterns: BTreeSet<u32>,
+    /// Whether any pattern may be there.
+    all: bool,
+}
+
+/// Distinct patterns that a scope remembers: with more, it is judged as if all were there.
+const HITS_MAX: usize = 4096;
+
+impl Hits {
+    /// As if all patterns were found.
+    #[must_use]
+    pub fn all() -> Self {
+        Hits { patterns: BTreeSet::new(), all: true }
+    }
+
+    /// Adds a pattern.
+    pub fn add(&mut self, pattern: u32) {
+        if !self.all && self.patterns.insert(pattern) && self.patterns.len() > HITS_MAX {
+            *self = Hits::all();
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.all && self.patterns.is_empty()
+    }
+}
+
+impl Rules {
+    /// Compiles the rules of `files`, all in one namespace as the program `yara` has them: a rule may refer
+    /// to those before it, and a global rule decides about all. `include` reads the files that they include.
+    ///
+    /// Conditions may use the modules `pe`, `elf`, `macho`, `dotnet`, `dex`, `hash`, `math`, `string`,
+    /// `time` and `console`, which prints nothing; and the names `filename`, `filepath` and `extension` of
+    /// what is judged.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] for the first rule that is wrong, [`Error::File`] where files are too long, or hold
+    /// no rules, [`Error::Stopped`] soon after `stop` becomes true.
+    pub fn compile(
+        files: &[RuleFile],
+        include: &mut Include<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Self> {
+        let texts = std::thread::scope(|scope| {
+            let read = move || Texts::read(files, include, stop);
+            let thread = in_scope_on_stack(scope, "rules", STACK_BYTES, read)
+                .map_err(|error| Error::Thread(error.to_string()))?;
+            thread.join().map_err(|_| Error::Internal(quarrier_core::panics::taken()))?
+        })?;
+        let compiled = apart(STACK_BYTES, Duration::MAX, stop, move || Inner::of(texts));
+        compiled
+            .map_err(|left| match left {
+                Left::Panicked(panicked) => Error::Internal(panicked),
+                Left::Thread(reason) => Error::Thread(reason),
+                Left::Late | Left::Stopped => Error::Stopped,
+            })?
+            .map(|inner| Rules { inner: Arc::new(inner) })
+    }
+
+    /// All rules, in the order of their declaration.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.inner.rules
+    }
+
+    /// The patterns that a search must look for, with [`pattern_options`](Self::pattern_options); none if no
+    /// rule needs one.
+    #[must_use]
+    pub fn patterns(&self) -> &[Pattern] {
+        self.inner.gate.patterns()
+    }
+
+    /// How the patterns are read.
+    #[must_use]
+    pub fn pattern_options(&self) -> Options {
+        Gate::options()
+    }
+
+    /// Whether a rule can hold where no pattern is found.
+    #[must_use]
+    pub fn holds_without(&self, rule: usize) -> bool {
+        self.inner.without.binary_search(&(rule as u32)).is_ok()
+    }
+
+    /// The most matches of a string that count in a scope.
+    #[must_use]
+    pub fn matches_max(&self) -> u32 {
+        self.inner.matches_max
+    }
+
+    /// The rules to judge in a scope of `length` bytes, in order, as far as its patterns and, if they are
+    /// known, its `bytes` tell: all others are false there. Private rules are left out.
+    #[must_use]
+    pub fn candidates(&self, hits: &Hits, length: u64, bytes: Option<&[u8]>) -> Vec<u32> {
+        self.inner.candidates(hits, &Facts { length: Some(length), bytes })
+    }
+}
+
+impl Inner {
+    fn of(texts: Texts) -> Result<Self> {
+        let Texts { files, statements, said, .. } = texts;
+        if !said.iter().any(|said| matches!(said, Said::Rule(_))) {
+            let file = files.first().cloned().unwrap_or_default();
+            return Err(Error::File { file, reason: "has no rules".to_string() });
+        }
+        // First the library: what it refuses need not be understood here.
+        let scanner = compile(statements.iter(), &files)?;
+        let mut set = Inner::empty(scanner, files);
+        let mut names = Names::default();
+        for (statement, said) in statements.into_iter().zip(said) {
+            let declared = match said {
+                Said::Import(module) => {
+                    names.modules.push(module.clone());
+                    Declared::Module(module)
+                }
+                Said::Rule(rule) => Declared::Rule(set.add(&rule, &statement.text, &mut names)),
+            };
+            set.statements.push((statement, declared));
+        }
+        set.dependents = vec![Vec::new(); set.rules.len()];
+        for (rule, logic) in (0..).zip(&set.logic) {
+            let dependents = &mut set.dependents;
+            logic.rules(&mut |need| dependents[need as usize].push(rule));
+        }
+        let strings = set.ungated.len().max(1);
+        set.matches_max = (MATCHES_MAX / strings).clamp(100, 1_000_000) as u32;
+        set.without = set.all_that_can();
+        Ok(set)
+    }
+
+    fn empty(scanner: Scanner, files: Vec<String>) -> Self {
+        Inner {
+            rules: Vec::new(),
+            logic: Vec::new(),
+            needs: Vec::new(),
+            dependents: Vec::new(),
+            globals: Vec::new(),
+            first_strings: vec![0],
+            ungated: Vec::new(),
+            without: Vec::new(),
+            gate: Gate::default(),
+            statements: Vec::new(),
+            files,
+            scanner,
+            matches_max: 0,
+        }
+    }
+
+    /// Adds a rule that the library accepted, with its statement.
+    fn add(&mut self, rule: &boreal_parser::rule::Rule, text: &str, names: &mut Names) -> u32 {
+        let place = self.rules.len() as u32;
+        let first = self.ungated.len();
+        for variable in &rule.variables {
+            let string = self.ungated.len() as u32;
+            let has_patterns = self.gate.add(string, variable);
+            self.ungated.push(!has_patterns);
+        }
+        let gated = self.ungated[first..].iter().filter(|ungated| !**ungated).count();
+        let condition = text.get(rule.condition.span.clone()).unwrap_or(text);
+        self.rules.push(Rule {
+            name: rule.name.clone(),
+            tags: rule.tags.iter().map(|tag| tag.tag.clone()).collect(),
+            is_private: rule.is_private,
+            is_global: rule.is_global,
+            strings: (gated, rule.variables.len()),
+            is_of_places: is_of_places(condition),
+            wide: wide(rule),
+        });
+        self.logic.push(Logic::of(rule, names));
+        self.needs.push(needs(condition, names));
+        self.first_strings.push(self.ungated.len() as u32);
+        if rule.is_global {
+            self.globals.push(place);
+        }
+        names.rules.insert(rule.name.clone(), place);
+        place
+    }
+
+    /// The rules that can hold where no pattern is found, whatever else is there.
+    fn all_that_can(&self) -> Vec<u32> {
+        let mut can: Vec<bool> = Vec::with_capacity(self.rules.len());
+        for rule in 0..self.rules.len() {
+            let first = self.first_strings[rule];
+            let is_there = |string: u32| self.ungated[(first + string) as usize];
+            let holds = |other: u32| can[other as usize];
+            let now = self.logic[rule].can(&Facts::default(), &is_there, &holds);
+            can.push(now);
+        }
+        (0..).zip(can).filter(|(_, can)| *can).map(|(rule, _)| rule).collect()
+    }
+
+    /// The rule of a string.
+    fn rule_of(&self, string: u32) -> u32 {
+        self.first_strings.partition_point(|first| *first <= string) as u32 - 1
+    }
+
+    fn candidates(&self, hits: &Hits, facts: &Facts<'_>) -> Vec<u32> {
+        let mut there = BTreeSet::new();
+        let mut affected: BTreeSet<u32> = BTreeSet::new();
+        if hits.all {
+            affected.extend(0..self.rules.len() as u32);
+        } else {
+            let strings = hits.patterns.iter().flat_map(|pattern| self.gate.strings(*pattern));
+            there.extend(strings.copied());
+            affected.extend(there.iter().map(|string| self.rule_of(*string)));
+        }
+        affected.extend(&self.without);
+        // Those that can hold, among the affected ones; the others cannot.
+        let mut can = BTreeSet::new();
+        while let Some(rule) = affected.pop_first() {
+            let first = self.first_strings[rule as usize];
+            let is_there = |string: u32| {
+                hits.all
+                    || self.ungated[(first + string) as usize]
+                    || there.contains(&(first + string))
+            };
+            if self.logic[rule as usize].can(facts, &is_there, &|other| can.contains(&other)) {
+                can.insert(rule);
+                // They come later: a rule refers to those before it.
+                affected.extend(&self.dependents[rule as usize]);
+            }
+        }
+        if self.globals.iter().any(|rule| !can.contains(rule)) {
+            return Vec::new();
+        }
+        can.into_iter().filter(|rule| !self.rules[*rule as usize].is_private).collect()
+    }
+}
+
+/// The strings of a rule that may match with a zero after each byte.
+fn wide(rule: &boreal_parser::rule::Rule) -> Vec<String> {
+    let is_wide = |string: &&VariableDeclaration| {
+        let modifiers = &string.modifiers;
+        modifiers.wide || modifiers.base64.as_ref().is_some_and(|base64| base64.wide)
+    };
+    let strings = rule.variables.iter().filter(is_wide);
+    strings.map(|string| format!("${}", string.name)).collect()
+}
+
+/// The words of a condition, each with what precedes and what follows it.
+fn words(condition: &str) -> impl Iterator<Item = (Option<char>, &str, Option<char>)> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut rest = 0;
+    std::iter::from_fn(move || {
+        let start = rest + condition[rest..].find(is_word)?;
+        let word = condition[start..].split(|c: char| !is_word(c)).next()?;
+        rest = start + word.len();
+        let before = condition[..start].chars().next_back();
+        Some((before, word, condition[rest..].trim_start().chars().next()))
+    })
+}
+
+/// The rules that a condition may name, among those declared so far.
+fn needs(condition: &str, names: &Names) -> Vec<u32> {
+    let mut needs = Vec::new();
+    for (before, word, after) in words(condition) {
+        if matches!(before, Some('$' | '#' | '@' | '!')) {
+            continue;
+        }
+        match after {
+            Some('*') => {
+                let all = names.rules.iter().filter(|(name, _)| name.starts_with(word));
+                needs.extend(all.map(|(_, rule)| *rule));
+            }
+            _ => needs.extend(names.rules.get(word)),
+        }
+    }
+    needs.sort_unstable();
+    needs.dedup();
+    needs
+}
+
+/// Whether a condition asks for more than whether strings are there: how often, or where.
+fn is_of_places(condition: &str) -> bool {
+    condition.contains(['#', '@', '!'])
+        || words(condition).any(|(_, word, _)| matches!(word, "at" | "in"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_needs_those_that_its_condition_names() {
+        let rules = [("a", 0), ("ab", 1), ("b", 2), ("filesize", 3)];
+        let rules = rules.map(|(name, rule)| (name.to_string(), rule)).into();
+        let names = Names { rules, modules: Vec::new() };
+        assert_eq!(needs("ab and not b", &names), [1, 2]);
+        assert_eq!(needs("any of (a *, b) or $b", &names), [0, 1, 2]);
+        assert_eq!(needs("#a*2 == 4 and \"é b\" == x", &names), [2]);
+        assert!(needs("$a and @ab[1] > 0", &names).is_empty());
+    }
+
+    #[test]
+    fn conditions_that_ask_where_strings_are() {
+        assert!(["#a > 1", "$a at 0", "$a in (0..1)", "@a[1] == 1"].into_iter().all(is_of_places));
+        assert!(!["$a and $b", "2 of them", "that"].into_iter().any(is_of_places));
+    }
+}

@@ -1,0 +1,115 @@
+//! Cuts a file of rules into its statements: imports, includes, rules.
+//!
+//! The parser and the compiler get one statement at a time, so that a limit on its length bounds how deep
+//! an expression can nest, and a few rules can be compiled without the others.
+
+use std::ops::Range;
+
+use memchr::{memchr, memmem};
+
+/// The statements of `text`, in order, each with the comments and blanks before it.
+///
+/// Every byte of the file lies in one, except for comments and blanks after the last. Where the text is
+/// no sound file, the cuts may lie anywhere between characters: the parser refuses such statements.
+pub(crate) fn statements(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let (mut start, mut at, mut depth, mut is_blank) = (0, 0, 0usize, true);
+    while let Some(&byte) = bytes.get(at) {
+        let next = bytes.get(at + 1);
+        let mut ends = false;
+        match byte {
+            b'/' if next == Some(&b'/') => {
+                at = line_end(bytes, at);
+                continue;
+            }
+            b'/' if next == Some(&b'*') => {
+                let end = memmem::find(&bytes[at + 2..], b"*/").map(|end| at + 2 + end + 2);
+                // A comment without an end is an error, and no blank.
+                is_blank &= end.is_some();
+                at = end.unwrap_or(bytes.len());
+                continue;
+            }
+            _ if byte.is_ascii_whitespace() => {
+                at += 1;
+                continue;
+            }
+            // The name of a module or of a file has no escapes.
+            b'"' if depth == 0 => {
+                at = memchr(b'"', &bytes[at + 1..]).map_or(bytes.len(), |end| at + 1 + end + 1);
+                ends = true;
+            }
+            b'"' => at = quoted_end(bytes, at + 1, b'"', false),
+            b'/' => at = quoted_end(bytes, at + 1, b'/', true),
+            b'{' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' => {
+                depth = depth.saturating_sub(1);
+                ends = depth == 0;
+                at += 1;
+            }
+            _ => at += 1,
+        }
+        is_blank = false;
+        if ends {
+            found.push(start..at);
+            (start, is_blank) = (at, true);
+        }
+    }
+    if !is_blank {
+        found.push(start..bytes.len());
+    }
+    found
+}
+
+fn line_end(bytes: &[u8], at: usize) -> usize {
+    memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end)
+}
+
+/// The end of what a quote closes that no backslash precedes; a regex also ends with its line.
+fn quoted_end(bytes: &[u8], mut at: usize, quote: u8, ends_with_line: bool) -> usize {
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'\\' => at = (at + 1).min(bytes.len()),
+            b'\n' if ends_with_line => return at,
+            _ if byte == quote => return at,
+            _ => {}
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str) -> Vec<&str> {
+        statements(text).into_iter().map(|range| text[range].trim()).collect()
+    }
+
+    #[test]
+    fn statements_end_where_their_braces_or_names_do() {
+        assert_eq!(
+            cut("import \"pe\" include \"a\\\"\nrule a { condition: true } // end\n"),
+            ["import \"pe\"", "include \"a\\\"", "rule a { condition: true }"],
+        );
+        let strings = r#"rule a { strings: $a = "}\"}" $b = { 4D /* } */ (5A | [2-3] 00) } $c = /[}\/"]{2}/ condition: 1 \ 2 == 0 }"#;
+        assert_eq!(cut(&format!("{strings}{strings}")), [strings, strings]);
+        assert_eq!(cut("/* rule { */ // }\nrule b { condition: true }").len(), 1);
+    }
+
+    #[test]
+    fn text_that_is_no_file_of_rules_is_cut_between_characters() {
+        for text in
+            ["}}", "rule", "rule a { \"é", "/é\\é", "/* x", "\"é", "{ /\\", "rule \\é\u{3000}}"]
+        {
+            let cuts = statements(text);
+            assert!(cuts.iter().all(|range| text.get(range.clone()).is_some()), "{text}");
+            assert!(!cuts.is_empty(), "{text}");
+        }
+        assert!(statements(" // nothing\n/* at all */").is_empty());
+    }
+}

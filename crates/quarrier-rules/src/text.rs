@@ -1,0 +1,282 @@
+//! Files of rules, with those that they include, as statements in order.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use boreal_parser::file::YaraFileComponent;
+use boreal_parser::rule::Rule;
+
+use crate::error::{Error, Result};
+use crate::split::statements;
+
+/// The most bytes of all files of rules together.
+pub const RULE_BYTES_MAX: usize = 64 << 20;
+/// The most bytes of one rule. A condition cannot nest deeper than it is long, and dropping one that is
+/// nested goes down to its end: this bounds the stack that takes.
+pub const RULE_BYTES_EACH_MAX: usize = 256 << 10;
+/// The most rules of a set.
+pub const RULES_MAX: usize = 200_000;
+/// The most files of a set.
+const FILES_MAX: usize = 10_000;
+/// Files that include each other, at most.
+const INCLUDE_DEPTH_MAX: usize = 16;
+
+/// A file of rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleFile {
+    /// Its name in errors; whoever reads includes finds the files beside it by this name.
+    pub name: String,
+    /// Its bytes, which must be UTF-8.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads a file that another one includes: gets the name of the file that includes it, and the path as it
+/// stands there.
+pub type Include<'i> = dyn FnMut(&str, &str) -> std::result::Result<RuleFile, String> + Send + 'i;
+
+/// A statement.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// The file, by its place.
+    pub(crate) file: usize,
+    /// The line at which its text begins, from 1.
+    line: usize,
+    /// Characters of that line before its text.
+    before: usize,
+    pub(crate) text: Box<str>,
+}
+
+impl Statement {
+    /// The error for the byte at `at` of the text.
+    pub(crate) fn wrong(&self, files: &[String], at: usize, reason: String) -> Error {
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        let (line, column) = match before.rfind('\n') {
+            None => (self.line, self.before + before.chars().count() + 1),
+            Some(end) => {
+                let lines = before.bytes().filter(|&byte| byte == b'\n').count();
+                (self.line + lines, before[end + 1..].chars().count() + 1)
+            }
+        };
+        let file = files.get(self.file).cloned().unwrap_or_default();
+        Error::Rule { file, line, column, reason }
+    }
+}
+
+/// What a statement says.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// The name of a module.
+    Import(String),
+    Rule(Box<Rule>),
+}
+
+/// All statements, in the order in which they count.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    pub(crate) files: Vec<String>,
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) said: Vec<Said>,
+    bytes: usize,
+    rules: usize,
+}
+
+impl Texts {
+    /// Reads files, in order, each with what it includes.
+    ///
+    /// # Errors
+    /// For the first that is wrong.
+    pub(crate) fn read(
+        files: &[RuleFile],
+        include: &mut Include<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Self> {
+        let mut texts = Texts::default();
+        for file in files {
+            texts.add(file, 0, include, stop)?;
+        }
+        Ok(texts)
+    }
+
+    fn add(
+        &mut self,
+        file: &RuleFile,
+        depth: usize,
+        include: &mut Include<'_>,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let text = self.checked(file)?;
+        let place = self.files.len();
+        self.files.push(file.name.clone());
+        let (mut line, mut before) = (1, 0);
+        for range in statements(text) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
+            let text = &text[range];
+            let statement = Statement { file: place, line, before, text: text.into() };
+            match text.rfind('\n') {
+                Some(end) => {
+                    line += text.bytes().filter(|&byte| byte == b'\n').count();
+                    before = text[end + 1..].chars().count();
+                }
+                None => before += text.chars().count(),
+            }
+            self.add_statement(statement, depth, include, stop)?;
+        }
+        Ok(())
+    }
+
+    /// The text of a file within the bounds of all.
+    fn checked<'f>(&mut self, file: &'f RuleFile) -> Result<&'f str> {
+        let refused = |reason: String| Error::File { file: file.name.clone(), reason };
+        self.bytes += file.bytes.len();
+        if self.bytes > RULE_BYTES_MAX {
+            return Err(refused(format!(
+                "the files of rules have more than {RULE_BYTES_MAX} bytes together; use them in several \
+                 runs"
+            )));
+        }
+        if self.files.len() >= FILES_MAX {
+            return Err(refused(format!("there are more than {FILES_MAX} files of rules")));
+        }
+        let bytes = file.bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&file.bytes);
+        std::str::from_utf8(bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+            refused(format!(
+                "line {line} is not UTF-8; 'iconv -f latin1 -t utf-8' converts it, and '\\xNN' in a \
+                 string is a byte"
+            ))
+        })
+    }
+
+    fn add_statement(
+        &mut self,
+        statement: Statement,
+        depth: usize,
+        include: &mut Include<'_>,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let text = &*statement.text;
+        let first = text.len() - text.trim_start().len();
+        if text.len() > RULE_BYTES_EACH_MAX {
+            let reason = format!(
+                "a rule of more than {RULE_BYTES_EACH_MAX} bytes; divide it, or close the brace, quote or \
+                 comment that is open"
+            );
+            return Err(statement.wrong(&self.files, first, reason));
+        }
+        let parsed = boreal_parser::parse(text).map_err(|error| {
+            let diagnostic = error.to_diagnostic();
+            let at = diagnostic.labels.first().map_or(first, |label| label.range.start);
+            statement.wrong(&self.files, at, said_of(&diagnostic.message, &statement.text, at))
+        })?;
+        for component in parsed.components {
+            match component {
+                YaraFileComponent::Include(included) => {
+                    let wrong = |reason: String| {
+                        let reason = format!("cannot include '{}': {reason}", included.path);
+                        statement.wrong(&self.files, included.span.start, reason)
+                    };
+                    if depth >= INCLUDE_DEPTH_MAX {
+                        let reason =
+                            format!("more than {INCLUDE_DEPTH_MAX} files include each other");
+                        return Err(wrong(reason));
+                    }
+                    let name = self.files.get(statement.file).cloned().unwrap_or_default();
+                    let file = include(&name, &included.path).map_err(wrong)?;
+                    self.add(&file, depth + 1, include, stop)?;
+                }
+                YaraFileComponent::Import(import) => {
+                    self.keep(&statement, Said::Import(import.name));
+                }
+                YaraFileComponent::Rule(rule) => {
+                    self.rules += 1;
+                    if self.rules > RULES_MAX {
+                        let reason =
+                            format!("more than {RULES_MAX} rules; use them in several runs");
+                        return Err(statement.wrong(&self.files, rule.name_span.start, reason));
+                    }
+                    self.keep(&statement, Said::Rule(rule));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, statement: &Statement, said: Said) {
+        let Statement { file, line, before, ref text } = *statement;
+        self.statements.push(Statement { file, line, before, text: text.clone() });
+        self.said.push(said);
+    }
+}
+
+/// The parser's words, with the text where it stopped: it says no more than that there is an error.
+fn said_of(message: &str, text: &str, at: usize) -> String {
+    let there: String = text.get(at..).unwrap_or_default().chars().take(24).collect();
+    match there.split_whitespace().next() {
+        Some(word) => format!("{message} at '{word}'"),
+        None => format!("{message}: the rule does not end"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, text: &str) -> RuleFile {
+        RuleFile { name: name.to_string(), bytes: text.as_bytes().to_vec() }
+    }
+
+    fn read(text: &str, included: &[(&str, &str)]) -> Result<Texts> {
+        let mut include = |_: &str, path: &str| {
+            let found = included.iter().find(|(name, _)| *name == path);
+            found.map(|(name, text)| file(name, text)).ok_or_else(|| "no such file".to_string())
+        };
+        Texts::read(&[file("a.yar", text)], &mut include, &AtomicBool::new(false))
+    }
+
+    fn names(texts: &Texts) -> Vec<&str> {
+        let mut names = Vec::new();
+        for said in &texts.said {
+            if let Said::Rule(rule) = said {
+                names.push(&*rule.name);
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn included_rules_count_where_they_are_included() {
+        let rule = |name: &str| format!("rule {name} {{ condition: true }}\n");
+        let text = format!("{}include \"b.yar\"\n{}", rule("a"), rule("c"));
+        let texts = read(&text, &[("b.yar", &rule("b"))]).unwrap();
+        assert_eq!(names(&texts), ["a", "b", "c"]);
+        assert_eq!(texts.files, ["a.yar", "b.yar"]);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_column() {
+        let place = |text: &str, included| match read(text, included) {
+            Err(Error::Rule { file, line, column, reason }) => (file, line, column, reason),
+            other => panic!("{other:?}"),
+        };
+        let (file, line, column, reason) =
+            place("rule a { condition: true }\n\nrule b { condition true }", &[]);
+        assert_eq!((&*file, line), ("a.yar", 3));
+        assert!(column > 1 && reason.contains("syntax error"), "{column} {reason}");
+        let (file, line, column, reason) = place("/* é */ include \"b\"", &[]);
+        assert_eq!((&*file, line, column), ("a.yar", 1, 9));
+        assert_eq!(reason, "cannot include 'b': no such file");
+        let (file, _, _, reason) = place("include \"b\"", &[("b", "include \"b\"")]);
+        assert!(file == "b" && reason.contains("include each other"), "{reason}");
+        let long = format!("rule a {{ condition: {} true }}", "not ".repeat(300_000));
+        assert!(place(&long, &[]).3.contains("more than 262144 bytes"));
+    }
+
+    #[test]
+    fn other_encodings_are_refused_with_their_line() {
+        let latin = RuleFile { name: "l".to_string(), bytes: b"// a\n// \xE9\n".to_vec() };
+        let read = Texts::read(&[latin], &mut |_, _| unreachable!(), &AtomicBool::new(false));
+        assert!(read.unwrap_err().to_string().starts_with("l: line 2 is not UTF-8"));
+    }
+}

@@ -1,0 +1,101 @@
+//! No rule that holds is lost by the gate, or by judging a few rules alone.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use quarrier_rules::{Hits, Judge, Judged, Rules, ScopeName};
+
+use crate::draw::{Draw, rules, scope};
+use crate::{Finder, compiled};
+
+const LIMIT: Duration = Duration::from_secs(600);
+/// Scopes that are longer are judged by few rules, if there are few.
+const LONG_BYTES: usize = 300 << 10;
+
+fn gated(
+    rules: &Rules,
+    finder: &Finder,
+    judge: &Judge,
+    bytes: &Arc<Vec<u8>>,
+    name: &ScopeName,
+) -> Judged {
+    let hits = finder.hits(bytes);
+    let roughly = rules.candidates(&hits, bytes.len() as u64, None);
+    let candidates = rules.candidates(&hits, bytes.len() as u64, Some(bytes));
+    assert!(candidates.iter().all(|rule| roughly.contains(rule)), "more is known");
+    if candidates.is_empty() {
+        return Judged::default();
+    }
+    judge.judge(bytes, name, &candidates, &AtomicBool::new(false)).unwrap()
+}
+
+fn check(seed: u64) {
+    let mut draw = Draw(seed);
+    let count = 1 + draw.below(16);
+    let text = rules(&mut draw, count);
+    let rules = compiled(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let (finder, judge) = (Finder::of(&rules), Judge::new(&rules, LIMIT));
+    for index in 0..4 {
+        let mut bytes = scope(&mut draw);
+        if draw.one_in(8) {
+            let filler = draw.below(2) as u8;
+            bytes.resize(LONG_BYTES, filler);
+        }
+        let (bytes, name) = (Arc::new(bytes), ScopeName::of(&format!("/f/scope{index}")));
+        let expected = judge.judge_by_all(&bytes, &name, &AtomicBool::new(false)).unwrap();
+        let found = gated(&rules, &finder, &judge, &bytes, &name);
+        assert_eq!(found.held, expected.held, "seed {seed}, scope {index}: {bytes:?}\n{text}");
+        // Whoever remembers no patterns takes them all to be there.
+        let all = rules.candidates(&Hits::all(), bytes.len() as u64, Some(&bytes));
+        assert!(expected.held.iter().all(|held| all.contains(&(held.rule as u32))));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_gate_loses_nothing(seed in any::<u64>()) {
+        check(seed);
+    }
+}
+
+#[test]
+fn rules_that_need_their_strings_are_no_candidates_without_them() {
+    let text = r#"
+        rule needs { strings: $a = "needle" condition: $a }
+        rule both { strings: $a = "needle" $b = "thread" condition: all of them }
+        private rule secret { strings: $a = "thread" condition: $a }
+        rule refers { condition: secret }
+        rule without { strings: $a = "ab" condition: $a }
+        rule size { condition: filesize == 6 }
+    "#;
+    let rules = compiled(text).unwrap();
+    let finder = Finder::of(&rules);
+    let names = |bytes: &[u8]| {
+        let candidates = rules.candidates(&finder.hits(bytes), bytes.len() as u64, Some(bytes));
+        let name = |rule: u32| rules.rules()[rule as usize].name.clone();
+        candidates.into_iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(b"nothing"), ["without"]);
+    assert_eq!(names(b"a needle"), ["needs", "without"]);
+    assert_eq!(names(b"thread"), ["refers", "without", "size"]);
+    assert_eq!(names(b"thread and needle"), ["needs", "both", "refers", "without"]);
+    let without: Vec<bool> = (0..6).map(|rule| rules.holds_without(rule)).collect();
+    assert_eq!(without, [false, false, false, false, true, true]);
+}
+
+#[test]
+fn a_global_rule_that_cannot_hold_leaves_no_candidates() {
+    let text = r#"
+        global rule all { strings: $a = "wanted" condition: $a }
+        rule any { condition: true }
+    "#;
+    let rules = compiled(text).unwrap();
+    let finder = Finder::of(&rules);
+    let candidates = |bytes: &[u8]| rules.candidates(&finder.hits(bytes), bytes.len() as u64, None);
+    assert!(candidates(b"nothing").is_empty());
+    assert_eq!(candidates(b"is wanted"), [0, 1]);
+}

@@ -1,0 +1,81 @@
+//! Rules that want to take all time, memory or stack.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use quarrier_rules::{Judge, RULE_BYTES_EACH_MAX, ScopeName, Unjudged};
+
+use crate::compiled;
+
+/// A rule with this condition.
+fn with(condition: &str) -> String {
+    format!("rule a {{ condition: {condition} }}")
+}
+
+#[test]
+fn expressions_that_nest_without_end_are_errors() {
+    let fill = |unit: &str, end: &str| {
+        let count = (RULE_BYTES_EACH_MAX - 100) / unit.len();
+        format!("{}{end}", unit.repeat(count))
+    };
+    let reasons = ["max depth", "syntax error", "too many imbricated"];
+    for (unit, end) in
+        [("1+", "1 == 1"), ("1+", "1 =="), ("(", "1"), ("not ", "true"), ("~", "1 == 1")]
+    {
+        let error = compiled(&with(&fill(unit, end))).unwrap_err().to_string();
+        assert!(reasons.iter().any(|reason| error.contains(reason)), "{unit}: {error}");
+        assert!(error.len() < 1000, "{unit}");
+    }
+    // A list nests no deeper for being long.
+    let list = compiled(&with(&fill("true and ", "true"))).map_err(|error| error.to_string());
+    assert!(list.is_ok(), "{:?}", list.err());
+}
+
+#[test]
+fn a_condition_that_never_ends_is_late() {
+    let rules = compiled(&with("for all i in (0..1000000000000) : ( i >= 0 )")).unwrap();
+    let judge = Judge::new(&rules, Duration::from_millis(50));
+    let judged =
+        judge.judge(&Arc::new(b"x".to_vec()), &ScopeName::default(), &[0], &AtomicBool::new(false));
+    assert_eq!(judged, Err(Unjudged::Late));
+}
+
+#[test]
+fn whoever_does_not_wait_gets_no_answer() {
+    let rules = compiled(&with("for all i in (0..1000000000000) : ( i >= 0 )")).unwrap();
+    let judge = Judge::new(&rules, Duration::from_secs(5));
+    let started = Instant::now();
+    let judged =
+        judge.judge(&Arc::new(Vec::new()), &ScopeName::default(), &[0], &AtomicBool::new(true));
+    assert_eq!(judged, Err(Unjudged::Stopped));
+    assert!(started.elapsed() < Duration::from_secs(5), "it waits for nobody");
+}
+
+#[test]
+fn strings_with_too_many_matches_are_named() {
+    let strings: String = (0..9000).map(|i| format!("$a{i} = \"x{i}y\"\n")).collect();
+    let rules =
+        compiled(&format!("rule a {{ strings: $many = \"ab\" {strings} condition: any of them }}"))
+            .unwrap();
+    let judge = Judge::new(&rules, Duration::from_secs(600));
+    let bytes = Arc::new(b"ab".repeat(5000));
+    let judged = judge.judge(&bytes, &ScopeName::default(), &[0], &AtomicBool::new(false)).unwrap();
+    assert_eq!(judged.overfull, [(0, "$many".to_string())]);
+    assert_eq!(judged.held[0].found.len() as u32, rules.matches_max());
+}
+
+#[test]
+fn numbers_that_overflow_end_nothing() {
+    // The library panics at the first of these where arithmetic is checked.
+    for condition in ["-(-9223372036854775807 - 1) == 1", "1 \\ 0 == 1", "(1 << 64) == 0"] {
+        let Ok(rules) = compiled(&with(condition)) else { continue };
+        let told = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let judge = Judge::new(&rules, Duration::from_secs(600));
+        let judged =
+            judge.judge(&Arc::new(vec![0]), &ScopeName::default(), &[0], &AtomicBool::new(false));
+        std::panic::set_hook(told);
+        assert!(matches!(judged, Ok(_) | Err(Unjudged::Failed(_))), "{condition}: {judged:?}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Rules, from outside: the gate loses nothing, and the answers are those of the program `yara`.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+mod draw;
+mod gate;
+mod hostile;
+mod yara;
+
+use std::sync::atomic::AtomicBool;
+
+use quarrier_rules::{Error, Hits, RuleFile, Rules};
+use quarrier_search::Searcher;
+
+/// Compiles one file of rules that includes nothing.
+fn compiled(text: &str) -> Result<Rules, Error> {
+    let file = RuleFile { name: "r.yar".to_string(), bytes: text.as_bytes().to_vec() };
+    let mut no_includes = |_: &str, _: &str| Err("none is read".to_string());
+    Rules::compile(&[file], &mut no_includes, &AtomicBool::new(false))
+}
+
+/// The patterns of rules that stand in `bytes`.
+struct Finder {
+    searcher: Option<Searcher>,
+}
+
+impl Finder {
+    fn of(rules: &Rules) -> Self {
+        let patterns = rules.patterns().to_vec();
+        let searcher = (!patterns.is_empty())
+            .then(|| Searcher::builder().options(rules.pattern_options()).build(patterns).unwrap());
+        Finder { searcher }
+    }
+
+    fn hits(&self, bytes: &[u8]) -> Hits {
+        let mut hits = Hits::default();
+        for finding in self.searcher.iter().flat_map(|searcher| searcher.find_all(bytes).unwrap()) {
+            hits.add(finding.pattern);
+        }
+        hits
+    }
+}
