@@ -1,0 +1,246 @@
+//! Joins units: passes on the rows of their objects, in order, as one plain search has them.
+//!
+//! Each unit was searched as if no match of a regex extended into it. Where one does, its rows may be wrong
+//! from its start on. They are right again from the first match that both have: the search as it was done, and
+//! the one that knows where the last match ended. Usually that is a few bytes on; so a first piece of the
+//! unit is searched in both ways, then a longer one.
+//!
+//! A match may prove to be longer than allowed only in a later unit. Then these units are searched as
+//! one.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use quarrier::search::Part;
+use quarrier_search::RegexSeam;
+
+use crate::error::{Error, Result};
+use crate::row::{HeldRows, Row, Take};
+use crate::run::{Ran, Stored, UnitSearch};
+use crate::source::SourceUnits;
+use crate::unit::Unit;
+
+/// The first piece of a unit that is searched anew, at most.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// The longest piece; beyond it, the whole unit is.
+const PIECE_BYTES_MAX: u64 = 64 << 20;
+
+/// What came of the units of a source.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Joined {
+    /// How many units were run.
+    pub run: u64,
+    /// How many objects were there already.
+    pub there: u64,
+    /// Ranges that could not be read, in order.
+    pub unreadable: Vec<Range<u64>>,
+}
+
+impl UnitSearch<'_> {
+    /// Passes on the rows of all units of a source: those of a plain search. Units without an object are run,
+    /// and their rows kept. Without a folder for objects, the source is searched as one.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store). Rows before the failure have been passed on.
+    pub fn join(&mut self, source: &mut SourceUnits, take: &mut Take<'_>) -> Result<Joined> {
+        let mut join =
+            Join { search: &mut *self, source, ends: BTreeMap::new(), joined: Joined::default() };
+        if join.search.results().is_none() {
+            let count = join.source.len();
+            if count > 0 {
+                join.together(0, count - 1, take)?;
+            }
+            return Ok(join.joined);
+        }
+        let mut number = 0;
+        while number < join.source.len() {
+            let unit = join.source.unit(number);
+            if join.search.is_stopped() {
+                let (name, offset) = (unit.source, unit.range.start);
+                return Err(quarrier::Error::Stopped { name, offset }.into());
+            }
+            number = join.unit(number, &unit, take)?;
+        }
+        let joined = join.joined;
+        if let Some(results) = self.results() {
+            results.clean(self.job());
+        }
+        Ok(joined)
+    }
+}
+
+/// A join under way.
+struct Join<'j, 's> {
+    search: &'j mut UnitSearch<'s>,
+    source: &'j mut SourceUnits,
+    /// Where the last match of each regex ended, by the index of its pattern.
+    ends: BTreeMap<u32, u64>,
+    joined: Joined,
+}
+
+/// What is right of the rows of a unit.
+enum Mended {
+    /// All of them.
+    Right,
+    /// Those from a border on; before it, these are. The seams, where they differ, too.
+    From(u64, HeldRows, Option<Vec<RegexSeam>>),
+    /// That is not known from the unit alone.
+    Unknown,
+}
+
+impl Join<'_, '_> {
+    /// Passes on the rows of a unit. Returns the number of the next one.
+    fn unit(&mut self, number: u64, unit: &Unit, take: &mut Take<'_>) -> Result<u64> {
+        let before = self.search.object(unit)?;
+        let object = match before {
+            Some(object) => {
+                self.joined.there += 1;
+                Some(object)
+            }
+            None => {
+                self.joined.run += 1;
+                match self.search.write(self.source, unit) {
+                    Ok((Stored::NotKept, _)) => None,
+                    Ok(_) => self.search.object(unit)?,
+                    Err(error) if is_too_long(&error) => None,
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let Some(object) = object else { return self.anew(number, take) };
+        let seams = object.meta().seams();
+        let (mended, labels) = (self.mend(number, unit, &seams)?, self.search.labels().clone());
+        let (from, seams) = match mended {
+            Mended::Unknown => return self.anew(number, take),
+            Mended::Right => (0, seams),
+            Mended::From(border, rows, others) => {
+                rows.hand_over(take).map_err(quarrier::Error::Output)?;
+                (border, others.unwrap_or(seams))
+            }
+        };
+        object.rows(&labels, from, take)?;
+        self.pass(&seams, object.meta().unreadable());
+        Ok(number + 1)
+    }
+
+    /// Finds out what is right of the rows of a unit, which was searched as if no match extended into it.
+    fn mend(&mut self, number: u64, unit: &Unit, seams: &[RegexSeam]) -> Result<Mended> {
+        let is_last = number + 1 == self.source.len();
+        let is_settled = |seams: &[RegexSeam]| is_last || seams.iter().all(|seam| !seam.is_open);
+        let end_of = |seam: &RegexSeam| self.ends.get(&seam.pattern).copied().unwrap_or(0);
+        let is_right = |seam: &RegexSeam| seam.first.is_none_or(|first| end_of(seam) <= first);
+        if !is_settled(seams) {
+            return Ok(Mended::Unknown);
+        }
+        if seams.iter().all(is_right) {
+            return Ok(Mended::Right);
+        }
+        let Range { start, end } = unit.range;
+        let mut piece = PIECE_BYTES.min(unit.bytes() / 16 + 1);
+        while piece <= PIECE_BYTES_MAX {
+            let border = start.saturating_add(piece).min(end);
+            let part = Part { owned: start..border, ends: self.ends() };
+            let Some((held, truth)) = self.held(&part)? else { return Ok(Mended::Unknown) };
+            if border == end {
+                return Ok(match is_settled(&truth.seams) {
+                    true => Mended::From(border, held, Some(truth.seams)),
+                    false => Mended::Unknown,
+                });
+            }
+            let alone = Part::alone(start..border);
+            let Some(guess) = self.run(&alone, &mut |_| Ok(()))? else {
+                return Ok(Mended::Unknown);
+            };
+            let has_met = |(truth, guess): (&RegexSeam, &RegexSeam)| {
+                let end = self.ends.get(&truth.pattern).copied().unwrap_or(0);
+                truth.last == guess.last && !truth.is_open && end <= border
+            };
+            if truth.seams.iter().zip(&guess.seams).all(has_met) {
+                return Ok(Mended::From(border, held, None));
+            }
+            piece *= 2;
+        }
+        Ok(Mended::Unknown)
+    }
+
+    /// Runs a part and holds its rows. `None` if there are too many, or a match is too long.
+    fn held(&mut self, part: &Part) -> Result<Option<(HeldRows, Ran)>> {
+        let (mut held, mut is_full) = (HeldRows::default(), false);
+        let ran = self.run(part, &mut |row: &Row<'_>| {
+            is_full = !held.push(row);
+            if is_full { Err(io::ErrorKind::OutOfMemory.into()) } else { Ok(()) }
+        });
+        match ran {
+            Err(_) if is_full => Ok(None),
+            ran => Ok(ran?.map(|ran| (held, ran))),
+        }
+    }
+
+    /// Runs a part; `None` if a match is too long.
+    fn run(&mut self, part: &Part, take: &mut Take<'_>) -> Result<Option<Ran>> {
+        match self.search.run(self.source, part, take) {
+            Err(error) if is_too_long(&error) => Ok(None),
+            ran => Ok(Some(ran?)),
+        }
+    }
+
+    /// Searches a unit knowing where the last matches ended, together with as many later ones as it takes until
+    /// none of its matches may still prove to be too long. Returns the number of the next unit.
+    fn anew(&mut self, number: u64, take: &mut Take<'_>) -> Result<u64> {
+        let (count, mut last, mut more) = (self.source.len(), number, 1);
+        while !self.search.is_exact_alone() {
+            let part = Part { owned: self.range(number, last), ends: self.ends() };
+            let Some(ran) = self.run(&part, &mut |_| Ok(()))? else {
+                // Which match is the first that is too long, bytes far away may decide.
+                last = count - 1;
+                break;
+            };
+            let is_open = ran.seams.iter().any(|seam| seam.is_open);
+            if !is_open || last + 1 >= count {
+                break;
+            }
+            last = last.saturating_add(more).min(count - 1);
+            more *= 2;
+        }
+        self.together(number, last, take)?;
+        Ok(last + 1)
+    }
+
+    /// Searches some units as one, and passes their rows on.
+    fn together(&mut self, first: u64, last: u64, take: &mut Take<'_>) -> Result<()> {
+        let part = Part { owned: self.range(first, last), ends: self.ends() };
+        let ran = self.search.run(self.source, &part, take)?;
+        self.source.check_version()?;
+        self.pass(&ran.seams, ran.unreadable);
+        Ok(())
+    }
+
+    fn range(&self, first: u64, last: u64) -> Range<u64> {
+        self.source.unit(first).range.start..self.source.unit(last).range.end
+    }
+
+    fn ends(&self) -> Vec<(u32, u64)> {
+        self.ends.iter().map(|(&pattern, &end)| (pattern, end)).collect()
+    }
+
+    /// Remembers where the last matches ended, and what could not be read.
+    fn pass(&mut self, seams: &[RegexSeam], unreadable: Vec<Range<u64>>) {
+        for seam in seams {
+            if let Some(last) = &seam.last {
+                self.ends.insert(seam.pattern, last.end);
+            }
+        }
+        for range in unreadable {
+            match self.joined.unreadable.last_mut() {
+                Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+                _ => self.joined.unreadable.push(range),
+            }
+        }
+    }
+}
+
+fn is_too_long(error: &Error) -> bool {
+    matches!(error, Error::Search(quarrier::Error::TooLong { .. }))
+}

@@ -1,0 +1,61 @@
+//! Patterns by the columns that rows have of them.
+
+use std::collections::HashMap;
+
+use quarrier_search::Pattern;
+
+/// Finds patterns by text and name, which are the columns of rows. Several may have the same.
+pub struct Labels<'p> {
+    patterns: &'p [Pattern],
+    /// The first pattern of each text and name.
+    first: HashMap<(&'p str, Option<&'p str>), u32>,
+    /// Of patterns whose text and name another one has, the first of them.
+    twins: HashMap<u32, u32>,
+}
+
+impl<'p> Labels<'p> {
+    /// The labels of a set.
+    #[must_use]
+    pub fn of(patterns: &'p [Pattern]) -> Self {
+        let (mut first, mut twins) = (HashMap::new(), HashMap::new());
+        for (index, pattern) in patterns.iter().enumerate() {
+            let index = index as u32;
+            let known = *first.entry((&*pattern.text, pattern.name.as_deref())).or_insert(index);
+            if known != index {
+                twins.insert(known, known);
+                twins.insert(index, known);
+            }
+        }
+        Labels { patterns, first, twins }
+    }
+
+    /// Text and name of a pattern.
+    pub(crate) fn label(&self, pattern: u32) -> Option<(&'p str, Option<&'p str>)> {
+        let pattern = self.patterns.get(pattern as usize)?;
+        Some((pattern.text.as_str(), pattern.name.as_deref()))
+    }
+
+    /// How many patterns there are.
+    pub(crate) fn len(&self) -> usize {
+        self.patterns.len()
+    }
+
+    /// Whether text and name do not tell which pattern this is.
+    pub(crate) fn has_twin(&self, pattern: u32) -> bool {
+        self.twins.contains_key(&pattern)
+    }
+
+    /// The pattern with this text and name. If there are several, `next_twin` says which.
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        name: Option<&str>,
+        next_twin: impl FnOnce() -> Option<u32>,
+    ) -> Option<u32> {
+        let first = *self.first.get(&(text, name))?;
+        if !self.has_twin(first) {
+            return Some(first);
+        }
+        next_twin().filter(|twin| self.twins.get(twin) == Some(&first))
+    }
+}

@@ -1,0 +1,65 @@
+//! Shards: which units one of several processes runs.
+
+use std::str::FromStr;
+
+/// One of `count` processes that share the units of a search: it runs each unit whose number, counted from 0
+/// over all sources, leaves the rest `index` when divided by `count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Which process, from 0.
+    pub index: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Shard {
+    /// Whether it runs the unit of this number.
+    #[must_use]
+    pub fn has(&self, number: u64) -> bool {
+        number % self.count.max(1) == self.index
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/');
+        let numbers = numbers.and_then(|(index, count)| {
+            Some((index.trim().parse().ok()?, count.trim().parse().ok()?))
+        });
+        match numbers {
+            Some((index, count)) if index < count => Ok(Shard { index, count }),
+            Some((index, count)) => Err(format!(
+                "there is no shard {index} of {count}; shards are counted from 0, so that the last \
+                 one is {}/{count}",
+                u64::saturating_sub(count, 1)
+            )),
+            None => Err("a shard is INDEX/COUNT, as in 0/8".to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_of_one_shard() {
+        for count in 1..5 {
+            let shards: Vec<Shard> =
+                (0..count).map(|index| format!("{index}/{count}").parse().unwrap()).collect();
+            for number in 0..20 {
+                assert_eq!(shards.iter().filter(|shard| shard.has(number)).count(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_shard_is_refused() {
+        for text in ["", "1", "a/b", "-1/2", "1/0", "0/0", "2/2", "1/2/3", "1/18446744073709551616"]
+        {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Cuts sources into units.
+
+use std::ops::Range;
+
+use quarrier::source::Version;
+use quarrier::{Named, Opened, Opener};
+
+use crate::error::{Error, Result};
+use crate::unit::Unit;
+
+/// An open source and the units that it is cut into, which depend on its version, the range and the size of
+/// units alone.
+pub struct SourceUnits {
+    named: Named,
+    opened: Opened,
+    /// All of the source, as one unit.
+    whole: Unit,
+    unit_bytes: u64,
+}
+
+impl SourceUnits {
+    /// Opens a source to search the offsets in `range` in units of `unit_bytes`, at least 1; units end at
+    /// multiples of it.
+    ///
+    /// # Errors
+    /// If it cannot be opened, can only be read in order, or has no version: [`Version::of`].
+    pub fn open(
+        named: &Named,
+        opener: &Opener,
+        range: &Range<u64>,
+        unit_bytes: u64,
+    ) -> Result<Self> {
+        let mut opened = opener.open(named)?;
+        let version = Version::of(named, &opened)?;
+        let range = opened.place().range(range)?;
+        let source = opened.name().to_string();
+        let name = named.name().unwrap_or_else(|| source.clone().into());
+        let whole = Unit { name, source, version, range };
+        Ok(SourceUnits { named: named.clone(), opened, whole, unit_bytes: unit_bytes.max(1) })
+    }
+
+    /// Opens the source of a unit to search that unit alone.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::Changed`] if the source has another version now.
+    pub fn of_unit(unit: &Unit, opener: &Opener) -> Result<Self> {
+        let named = quarrier::Sources::only(unit.name.clone())?;
+        let source = Self::open(&named, opener, &unit.range, u64::MAX)?;
+        match source.whole == *unit {
+            true => Ok(source),
+            false => Err(Error::Changed { name: unit.source.clone() }),
+        }
+    }
+
+    /// The name of the source in rows.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.whole.source
+    }
+
+    /// A notice that people should read before they trust its bytes.
+    #[must_use]
+    pub fn notice(&self) -> Option<&str> {
+        self.opened.notice()
+    }
+
+    /// How many units there are; 0 for an empty source.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self.whole.range.is_empty() {
+            true => 0,
+            false => (self.whole.range.end - 1) / self.unit_bytes - self.first() + 1,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes all units have.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.whole.bytes()
+    }
+
+    /// The unit of this number.
+    #[must_use]
+    pub fn unit(&self, number: u64) -> Unit {
+        let border =
+            |number: u64| self.first().saturating_add(number).saturating_mul(self.unit_bytes);
+        let within = |offset: u64| offset.clamp(self.whole.range.start, self.whole.range.end);
+        let range = within(border(number))..within(border(number.saturating_add(1)));
+        Unit { range, ..self.whole.clone() }
+    }
+
+    /// All units, in order.
+    pub fn units(&self) -> impl Iterator<Item = Unit> + '_ {
+        (0..self.len()).map(|number| self.unit(number))
+    }
+
+    /// The number that a unit at the start of the source would have, counted backwards.
+    fn first(&self) -> u64 {
+        self.whole.range.start / self.unit_bytes
+    }
+
+    /// Whether reads cost requests, and may fail for a while.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self.opened, Opened::Remote(_) | Opened::FarImage { .. })
+    }
+
+    /// The source, opened.
+    pub(crate) fn opened(&mut self) -> &mut Opened {
+        &mut self.opened
+    }
+
+    /// Checks that the source still has the version of its units.
+    ///
+    /// # Errors
+    /// [`Error::Changed`].
+    pub(crate) fn check_version(&self) -> Result<()> {
+        match Version::of(&self.named, &self.opened)? == self.whole.version {
+            true => Ok(()),
+            false => Err(Error::Changed { name: self.whole.source.clone() }),
+        }
+    }
+}
