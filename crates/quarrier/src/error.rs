@@ -48,6 +48,8 @@ pub enum Error {
         /// Which pattern, and where.
         error: quarrier_search::Error,
     },
+    /// Rules are wrong.
+    Rules(quarrier_rules::Error),
     /// A file system or a partition table cannot be read.
     Files(quarrier_files::Error),
     /// Carving failed.
@@ -149,6 +151,7 @@ impl fmt::Display for Error {
             Error::Source(error) => error.fmt(f),
             Error::Remote(error) => error.fmt(f),
             Error::Search(error) => error.fmt(f),
+            Error::Rules(error) => error.fmt(f),
             Error::TooLong { name, error } => write!(f, "{name}: {error}"),
             Error::Carve(error) => error.fmt(f),
             Error::Files(error) => error.fmt(f),
@@ -201,6 +204,7 @@ impl std::error::Error for Error {
             Error::Remote(error) => Some(error),
             Error::Search(error) | Error::TooLong { error, .. } => Some(error),
             Error::Carve(error) => Some(error),
+            Error::Rules(error) => Some(error),
             Error::Files(error) => Some(error),
             Error::Messages(error) => Some(error),
             Error::Dictionary { error, .. } => Some(error),

@@ -20,6 +20,7 @@
 //! | request | gives |
 //! |---|---|
 //! | [`Search`] | every occurrence of patterns |
+//! | [`RuleSearch`](rules::RuleSearch) | the scopes in which YARA rules hold |
 //! | [`Carve`] | files that lie in an image, deleted ones too |
 //! | [`Files`] | the entries of the file systems in an image: names, times, extents, bytes |
 //! | [`Filter`] | messages for which a condition is true, without loading anything first |
@@ -66,6 +67,7 @@ pub mod filter;
 pub mod gauge;
 pub mod kept;
 pub mod parameters;
+pub mod rules;
 pub mod search;
 pub mod source;
 pub mod tables;

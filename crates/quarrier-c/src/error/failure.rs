@@ -141,7 +141,7 @@ fn of_facade(error: &quarrier::Error) -> Status {
         Error::Source(error) => of_core(error),
         Error::Remote(error) => of_remote(error),
         Error::Search(quarrier_search::Error::Stopped) | Error::Stopped { .. } => Status::Stopped,
-        Error::Search(_) | Error::TooLong { .. } => Status::Pattern,
+        Error::Search(_) | Error::TooLong { .. } | Error::Rules(_) => Status::Pattern,
         Error::Carve(error) => of_carve(error),
         Error::Messages(error) => of_messages(error),
         Error::Condition { error: quarrier_filter::Error::Cancelled, .. } => Status::Stopped,

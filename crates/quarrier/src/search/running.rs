@@ -273,6 +273,16 @@ impl<'s> Running<'s> {
         }
     }
 
+    /// All findings in bytes that are in memory, in order, whatever range, lists and validators the request
+    /// has.
+    pub(crate) fn find_all(&self, bytes: &[u8]) -> Result<Vec<Finding>> {
+        self.searcher.find_all(bytes).map_err(|too_long| {
+            let label = self.search.patterns[too_long.pattern as usize].label();
+            let offset = too_long.offset;
+            Error::Request(format!("{label}: matches more bytes than it may, at byte {offset}"))
+        })
+    }
+
     /// The searcher of many small files ahead; `None` if each source is to be searched in a requested
     /// way, or on a device.
     pub fn ahead(&self) -> Option<SmallFiles> {

@@ -1,0 +1,132 @@
+//! The bytes of scopes, in memory.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier_core::source::{Source, read_full_at};
+use quarrier_files::{Entry, Piece};
+
+/// Bytes that are read at once.
+const STEP_BYTES: usize = 16 << 20;
+/// Zeros of a hole that are written at once.
+const ZEROS_BYTES: usize = 1 << 20;
+
+/// The bytes of a scope.
+#[derive(Debug, Default)]
+pub(super) struct ScopeBytes {
+    pub(super) bytes: Vec<u8>,
+    /// Ranges of the source that could not be read, which are zeros.
+    pub(super) unreadable: Vec<Range<u64>>,
+}
+
+/// Room for so many bytes.
+fn room(bytes: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    let mut room = Vec::new();
+    room.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    Ok(room)
+}
+
+/// All bytes of a source. Stops soon after `stop` becomes true.
+///
+/// # Errors
+/// `OutOfMemory` where there is no room, `Interrupted` if it was stopped.
+pub(super) fn of_source(source: &dyn Source, stop: &AtomicBool) -> io::Result<ScopeBytes> {
+    let length = source.length();
+    let mut read = ScopeBytes { bytes: room(length)?, unreadable: Vec::new() };
+    while (read.bytes.len() as u64) < length {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let at = read.bytes.len();
+        let left = usize::try_from(length - at as u64).unwrap_or(usize::MAX);
+        read.bytes.resize(at + left.min(STEP_BYTES), 0);
+        fill(source, at as u64, &mut read.bytes[at..], &mut read.unreadable);
+    }
+    Ok(read)
+}
+
+/// Reads bytes of the source; those that cannot be read are zeros, and noted.
+fn fill(source: &dyn Source, at: u64, buffer: &mut [u8], unreadable: &mut Vec<Range<u64>>) {
+    if read_full_at(source, at, buffer).is_ok_and(|bytes| bytes == buffer.len()) {
+        return;
+    }
+    let sector_bytes = source.sector_bytes().max(512);
+    for (index, sector) in buffer.chunks_mut(sector_bytes).enumerate() {
+        let at = at + (index * sector_bytes) as u64;
+        if read_full_at(source, at, sector).is_ok_and(|bytes| bytes == sector.len()) {
+            continue;
+        }
+        sector.fill(0);
+        let end = at + sector.len() as u64;
+        match unreadable.last_mut() {
+            Some(last) if last.end == at => last.end = end,
+            _ => unreadable.push(at..end),
+        }
+    }
+}
+
+/// The bytes of a file. Stops soon after `stop` becomes true.
+///
+/// # Errors
+/// Why they cannot be read, in words.
+pub(super) fn of_file(
+    source: &dyn Source,
+    entry: &Entry,
+    stop: &AtomicBool,
+) -> Result<ScopeBytes, String> {
+    let mut bytes = room(entry.size).map_err(|error| error.to_string())?;
+    let mut take = |piece: Piece<'_>| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match piece {
+            Piece::Bytes(more) => bytes.extend_from_slice(more),
+            Piece::Zeros(mut zeros) => {
+                while zeros > 0 {
+                    let step = zeros.min(ZEROS_BYTES as u64);
+                    bytes.resize(bytes.len() + step as usize, 0);
+                    zeros -= step;
+                }
+            }
+        }
+        Ok(())
+    };
+    let unreadable = quarrier_files::read(source, entry, &mut take);
+    let unreadable = unreadable.map_err(|error| error.to_string())?;
+    Ok(ScopeBytes { bytes, unreadable })
+}
+
+/// The bytes of a stream; `None` if it has more than `bytes_max`. Stops soon after `stop` becomes true.
+///
+/// # Errors
+/// The stream's; `Interrupted` if it was stopped.
+pub(super) fn of_stream(
+    reader: &mut (dyn Read + Send),
+    bytes_max: u64,
+    stop: &AtomicBool,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    // One more, to notice a stream that is too long.
+    let mut bounded = reader.take(bytes_max.saturating_add(1));
+    let mut step = vec![0; 1 << 20];
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        match bounded.read(&mut step) {
+            Ok(0) => return Ok((bytes.len() as u64 <= bytes_max).then_some(bytes)),
+            Ok(count) => {
+                bytes.try_reserve(count).map_err(|_| io::ErrorKind::OutOfMemory)?;
+                bytes.extend_from_slice(&step[..count]);
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

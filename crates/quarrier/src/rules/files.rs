@@ -1,0 +1,241 @@
+//! The files of the file systems in a source, as scopes.
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use quarrier_core::source::Source;
+use quarrier_files::{Entry, Error as FilesError, Kind, Systems, find};
+use quarrier_rules::Hits;
+
+use crate::{Error, Result};
+
+/// Files of a source, at most.
+const FILES_MAX: usize = 2_000_000;
+/// Runs of all files together, at most.
+const RUNS_MAX: usize = 1 << 24;
+
+/// A file.
+#[derive(Debug)]
+pub(super) struct File {
+    /// Its path; of several file systems with `#N` of the partition before it.
+    pub(super) path: String,
+    pub(super) entry: Entry,
+}
+
+/// The files of a source.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) files: Vec<File>,
+    /// Whether there are file systems at all.
+    pub(super) is_known: bool,
+    /// Skipped partitions, a line each.
+    pub(super) notices: Vec<String>,
+    /// Damage, a line each: files may be missing.
+    pub(super) damages: Vec<String>,
+}
+
+impl Files {
+    /// Lists the allocated files of all file systems, in the order of these.
+    ///
+    /// # Errors
+    /// [`Error::Source`] if the source cannot be read; [`Error::Stopped`] soon after `stop` becomes true.
+    pub(super) fn list(source: &dyn Source, stop: &AtomicBool) -> Result<Self> {
+        let systems = match find(source) {
+            // Most sources have none.
+            Err(FilesError::FileSystem { .. }) => return Ok(Files::default()),
+            systems => systems?,
+        };
+        let mut all = Files { is_known: true, notices: systems.notices(), ..Files::default() };
+        let mut runs = 0;
+        for system in &systems.systems {
+            let prefix = prefix(&systems, system.partition);
+            let mut take = |entry: Entry| {
+                if entry.kind != Kind::File {
+                    return Ok(());
+                }
+                runs += entry.content.runs.len();
+                if all.files.len() >= FILES_MAX || runs > RUNS_MAX {
+                    return Err(io::ErrorKind::QuotaExceeded.into());
+                }
+                let path = format!("{prefix}{}", entry.path);
+                all.files.push(File { path, entry });
+                Ok(())
+            };
+            match system.list(source, false, stop, &mut take) {
+                Ok(damages) => all.damages.extend(damages.in_words()),
+                Err(FilesError::Taken(error)) if error.kind() == io::ErrorKind::QuotaExceeded => {
+                    all.damages.push(format!(
+                        "{}: more than {FILES_MAX} files, or {RUNS_MAX} extents; the others are not judged",
+                        source.name()
+                    ));
+                    break;
+                }
+                Err(FilesError::Taken(_)) => {
+                    return Err(Error::Stopped { name: source.name().to_string(), offset: 0 });
+                }
+                Err(error) => all.damages.push(error.to_string()),
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The prefix of a file system's paths, if there are several.
+fn prefix(systems: &Systems, partition: u32) -> String {
+    if systems.are_several() { format!("#{partition}") } else { String::new() }
+}
+
+/// Files whose bytes lie in the source as they are, in one piece that no other file has: what is found there
+/// is found in them.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    /// Sorted and disjoint, each with its file.
+    spans: Vec<(Range<u64>, u32)>,
+}
+
+impl Whole {
+    pub(super) fn of(files: &[File]) -> Self {
+        let span = |(place, file): (u32, &File)| Some((whole_span(&file.entry)?, place));
+        let mut spans: Vec<(Range<u64>, u32)> = (0..).zip(files).filter_map(span).collect();
+        spans.sort_unstable_by_key(|(span, _)| (span.start, span.end));
+        // Files that share bytes are searched one by one.
+        let mut shared = vec![false; spans.len()];
+        let (mut end, mut last) = (0, 0);
+        for place in 0..spans.len() {
+            if place > 0 && spans[place].0.start < end {
+                (shared[place], shared[last]) = (true, true);
+            }
+            if spans[place].0.end > end {
+                (end, last) = (spans[place].0.end, place);
+            }
+        }
+        let mut places = shared.into_iter();
+        spans.retain(|_| !places.next().unwrap_or(false));
+        Whole { spans }
+    }
+
+    /// The file that has all of `span`.
+    pub(super) fn file(&self, span: Range<u64>) -> Option<usize> {
+        let next = self.spans.partition_point(|(of_file, _)| of_file.end <= span.start);
+        let (of_file, file) = self.spans.get(next)?;
+        (of_file.start <= span.start && span.end <= of_file.end).then_some(*file as usize)
+    }
+
+    /// No hits for each file here, and none at all for the others, which must be searched.
+    pub(super) fn hits(&self, files: usize) -> Vec<Option<Hits>> {
+        let mut hits: Vec<Option<Hits>> = (0..files).map(|_| None).collect();
+        self.spans.iter().for_each(|(_, file)| hits[*file as usize] = Some(Hits::default()));
+        hits
+    }
+}
+
+/// Where a file's bytes lie in one piece, if they do.
+fn whole_span(entry: &Entry) -> Option<Range<u64>> {
+    let content = &entry.content;
+    let is_plain =
+        content.inline.is_none() && content.packed_unit.is_none() && content.lost.is_none();
+    let is_written = content.written.is_none_or(|written| written >= entry.size);
+    let extents = if is_plain && is_written { entry.extents() } else { Vec::new() };
+    match extents[..] {
+        [extent] if extent.length == entry.size => {
+            Some(extent.offset..extent.offset.checked_add(extent.length)?)
+        }
+        _ => None,
+    }
+}
+
+/// The places of a file's bytes in the source.
+#[derive(Debug, Default)]
+pub(super) struct Extents {
+    /// Offset in the file, length, offset in the source.
+    runs: Vec<(u64, u64, u64)>,
+}
+
+impl Extents {
+    pub(super) fn of(entry: &Entry) -> Self {
+        let content = &entry.content;
+        let mut runs = Vec::new();
+        if content.inline.is_some() || content.packed_unit.is_some() {
+            return Extents { runs };
+        }
+        let end = content.written.unwrap_or(u64::MAX).min(entry.size);
+        let mut at = 0u64;
+        for run in &content.runs {
+            let length = run.length.min(end.saturating_sub(at));
+            if let (Some(place), 1..) = (run.place, length) {
+                runs.push((at, length, place));
+            }
+            at = at.saturating_add(run.length);
+        }
+        Extents { runs }
+    }
+
+    /// Where the byte at `offset` of the file lies; `None` if it lies nowhere as it is.
+    pub(super) fn at(&self, offset: u64) -> Option<u64> {
+        let next = self.runs.partition_point(|(start, _, _)| *start <= offset);
+        let (start, length, place) = *self.runs.get(next.checked_sub(1)?)?;
+        let within = offset - start;
+        (within < length).then(|| place.checked_add(within))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quarrier_files::{Content, Run, State, Times};
+
+    use super::*;
+
+    fn file(size: u64, runs: &[(Option<u64>, u64)]) -> File {
+        let run = |&(place, length): &(Option<u64>, u64)| Run { place, length };
+        let content = Content { runs: runs.iter().map(run).collect(), ..Content::default() };
+        let entry = Entry {
+            path: "/f".to_string(),
+            inode: 0,
+            kind: Kind::File,
+            state: State::Allocated,
+            size,
+            times: Times::default(),
+            content,
+        };
+        File { path: "/f".to_string(), entry }
+    }
+
+    #[test]
+    fn offsets_of_a_file_are_those_of_its_extents() {
+        let file = file(2500, &[(Some(8192), 1024), (None, 1024), (Some(512), 1024)]);
+        let extents = Extents::of(&file.entry);
+        assert_eq!(extents.at(0), Some(8192));
+        assert_eq!(extents.at(1023), Some(9215));
+        assert_eq!(extents.at(1024), None);
+        assert_eq!(extents.at(2048), Some(512));
+        assert_eq!(extents.at(2499), Some(963));
+        assert_eq!(extents.at(2500), None, "slack");
+        let mut packed = file.entry.clone();
+        packed.content.packed_unit = Some(65_536);
+        assert_eq!(Extents::of(&packed).at(0), None);
+    }
+
+    #[test]
+    fn what_is_found_belongs_to_the_one_file_that_has_all_of_it() {
+        let whole = Whole::of(&[
+            file(1000, &[(Some(4096), 1024)]),
+            file(2000, &[(Some(8192), 1024), (Some(0), 1024)]),
+            file(512, &[(Some(16_384), 512)]),
+            file(100, &[(Some(20_000), 100)]),
+            file(300, &[(Some(20_050), 300)]),
+            file(10, &[(Some(20_300), 10)]),
+            file(10, &[(None, 10)]),
+        ]);
+        assert_eq!(whole.file(4096..4100), Some(0));
+        assert_eq!(whole.file(5092..5096), Some(0));
+        assert_eq!(whole.file(5093..5097), None, "slack");
+        assert_eq!(whole.file(8192..8200), None, "two pieces");
+        assert_eq!(whole.file(16_384..16_896), Some(2));
+        assert_eq!(whole.file(20_000..20_004), None, "shared");
+        assert_eq!(whole.file(20_301..20_302), None, "shared");
+        let hits = whole.hits(7);
+        let searched: Vec<usize> = (0..7).filter(|file| hits[*file].is_none()).collect();
+        assert_eq!(searched, [1, 3, 4, 5, 6]);
+    }
+}

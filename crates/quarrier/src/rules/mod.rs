@@ -1,0 +1,138 @@
+//! Rules: which YARA rules hold in a source, and in the files of its file systems.
+//!
+//! ```text
+//!  files of rules ──read_rules──→ Rules ──→ RuleSearch ──start──→ RuleRun ──search(place)──┐
+//!                                                                                          │
+//!   one pass for the strings' patterns ──→ hits of the source and of each of its files     │
+//!       ──→ candidates of each scope ──→ its bytes, judged ──→ JudgedScope ──→ watch  ←────┘
+//! ```
+//!
+//! A scope is what a condition speaks of: `filesize` is its length, and `uint16(0)` its beginning. Scopes
+//! are the source itself, and each allocated file of the file systems in it.
+
+mod bytes;
+mod files;
+mod read;
+mod running;
+
+pub use quarrier_rules::{Found, Held, Rule, Rules};
+pub use read::read_rules;
+pub use running::{JudgedScope, RuleRun, RulesSearched, ScopeKind, WatchRules};
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use quarrier_gpu::DeviceChoice;
+use quarrier_search::EngineName;
+
+use crate::search::Planning;
+use crate::{Machine, Place, Result, Search};
+
+/// The longest scope that is judged, if nothing else is requested: it is held in memory.
+pub const SCOPE_BYTES_MAX: u64 = 1 << 30;
+
+/// The most time that the rules of one scope may take, if nothing else is requested.
+pub const SCOPE_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// A request: rules to judge in sources and their files.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use quarrier::rules::{JudgedScope, RuleSearch};
+/// use quarrier::{Machine, Place};
+/// use quarrier_core::source::Memory;
+/// use quarrier_rules::{RuleFile, Rules};
+///
+/// let text = br#"rule invoice { strings: $a = "invoice" condition: $a at 3 }"#;
+/// let file = RuleFile { name: "money.yar".to_string(), bytes: text.to_vec() };
+/// let stop = false.into();
+/// let rules = Rules::compile(&[file], &mut |_, _| Err("none".to_string()), &stop)?;
+/// let search = RuleSearch::new(rules);
+/// let machine = Machine::unknown();
+/// let mut run = search.start(&machine, None, &stop)?;
+/// let image = Memory::new("image", b"an invoice".to_vec());
+/// let mut held = Vec::new();
+/// let mut take = |scope: &JudgedScope<'_>| {
+///     held.extend(scope.held.iter().map(|held| held.found[0].offset));
+///     ControlFlow::Continue(())
+/// };
+/// run.search(Place::Local(&image), &stop, &mut take)?;
+/// assert_eq!(held, [3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct RuleSearch {
+    rules: Rules,
+    /// The search for the strings' patterns; none if no string has one.
+    gate: Option<Search>,
+    scope_bytes_max: u64,
+    scope_time_max: Duration,
+    workers: usize,
+}
+
+impl RuleSearch {
+    /// A search for the scopes in which rules hold.
+    pub fn new(rules: Rules) -> Self {
+        let patterns = rules.patterns().to_vec();
+        let gate =
+            (!patterns.is_empty()).then(|| Search::new(patterns).options(rules.pattern_options()));
+        RuleSearch {
+            rules,
+            gate,
+            scope_bytes_max: SCOPE_BYTES_MAX,
+            scope_time_max: SCOPE_TIME_MAX,
+            workers: 0,
+        }
+    }
+
+    /// The longest scope that is judged. It is held in memory; longer ones are reported as left out.
+    pub fn scope_bytes_max(mut self, bytes: u64) -> Self {
+        self.scope_bytes_max = bytes;
+        self
+    }
+
+    /// The most time that the rules of one scope may take. Scopes that take longer are reported as left
+    /// out.
+    pub fn scope_time_max(mut self, time: Duration) -> Self {
+        self.scope_time_max = time;
+        self
+    }
+
+    /// How the pipeline of the search for patterns is set up, and how many threads judge.
+    pub fn planning(mut self, planning: Planning) -> Self {
+        self.workers = planning.workers;
+        self.gate = self.gate.map(|gate| gate.planning(planning));
+        self
+    }
+
+    /// Where the search for patterns runs.
+    pub fn device(mut self, device: DeviceChoice) -> Self {
+        self.gate = self.gate.map(|gate| gate.device(device));
+        self
+    }
+
+    /// The engine that searches for patterns.
+    pub fn engine(mut self, engine: EngineName) -> Self {
+        self.gate = self.gate.map(|gate| gate.engine(engine));
+        self
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Compiles the search for patterns, with a sample of the first place.
+    ///
+    /// # Errors
+    /// As [`Search::start`].
+    pub fn start<'s>(
+        &'s self,
+        machine: &'s Machine,
+        first: Option<&Place<'_>>,
+        stop: &AtomicBool,
+    ) -> Result<RuleRun<'s>> {
+        RuleRun::start(self, machine, first, stop)
+    }
+}
