@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use quarrier::rules::{SCOPE_BYTES_MAX, SCOPE_TIME_MAX};
 use quarrier::search::{Feature, HISTOGRAM_BYTES_MAX};
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::DeviceChoice;
@@ -50,6 +52,12 @@ pub(crate) struct Search {
     pub(crate) patterns: Vec<PatternArg>,
     /// Built-in scanners.
     pub(crate) features: Vec<&'static Feature>,
+    /// Files of YARA rules, in place of patterns.
+    pub(crate) rules: Vec<PathBuf>,
+    /// The longest scope in which rules are judged.
+    pub(crate) rules_bytes_max: u64,
+    /// The most time that the rules of a scope may take.
+    pub(crate) rules_time_max: Duration,
     pub(crate) sources: Vec<OsString>,
     /// Files with names of sources, which follow the others.
     pub(crate) files_from: Vec<PathBuf>,
@@ -104,13 +112,18 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
         matches.get_many::<OsString>("source").unwrap_or_default().cloned().collect();
     let files_from: Vec<PathBuf> =
         matches.get_many::<PathBuf>("files-from").unwrap_or_default().cloned().collect();
+    let has_rules = matches.contains_id("rules");
     let has_features = matches.contains_id("features");
-    if patterns.is_empty() && !has_features && !positional.is_empty() {
+    if has_rules {
+        refuse_with_rules(matches)?;
+    }
+    let has_others = has_features || has_rules;
+    if patterns.is_empty() && !has_others && !positional.is_empty() {
         let text = positional.remove(0).into_string();
         let text = text.map_err(|_| "the pattern is not UTF-8; write other bytes with -x")?;
         patterns.push(PatternArg::Text(text));
     }
-    if patterns.is_empty() && !has_features {
+    if patterns.is_empty() && !has_others {
         return Err("no pattern was given; try 'quarrier search PATTERN SOURCE'".to_string());
     }
     if positional.is_empty() && files_from.is_empty() {
@@ -120,6 +133,57 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
         return Err("-o prints the bytes found as text; leave it out, or --format".to_string());
     }
     read(matches, patterns, positional)
+}
+
+/// Options that mean something for patterns alone.
+const OPTIONS_OF_PATTERNS: [&str; 28] = [
+    "pattern",
+    "hex",
+    "regex",
+    "patterns",
+    "features",
+    "ignore-case",
+    "word-regexp",
+    "fixed-strings",
+    "utf16",
+    "utf16be",
+    "encodings",
+    "xor",
+    "base64",
+    "regex-max-length",
+    "regex-memory",
+    "range",
+    "aligned",
+    "context",
+    "where",
+    "histogram",
+    "stop-list",
+    "alert-list",
+    "after-context",
+    "before-context",
+    "line-context",
+    "line-number",
+    "only-matching",
+    "report",
+];
+
+/// Refuses what rules say themselves, or cannot mean.
+fn refuse_with_rules(matches: &ArgMatches) -> Result<(), String> {
+    let is_given = |id: &&&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    match OPTIONS_OF_PATTERNS.iter().find(is_given) {
+        None => Ok(()),
+        Some(id @ &("range" | "aligned")) => Err(format!(
+            "--{id} does not go with --rules: a rule is judged over a whole source or file; SOURCE#2 is the \
+             second partition"
+        )),
+        Some(&"where") => {
+            Err("--where does not go with --rules: their rows have the file in the column scope"
+                .to_string())
+        }
+        Some(id) => Err(format!(
+            "--{id} does not go with --rules; search for patterns in a run of their own"
+        )),
+    }
 }
 
 /// The options of a search that has no command line: `words` are options as typed there.
@@ -136,6 +200,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         "regex",
         "patterns",
         "features",
+        "rules",
         "source",
         "files-from",
         "count",
@@ -187,6 +252,11 @@ fn read(
             .flatten()
             .copied()
             .collect(),
+        rules: paths("rules"),
+        rules_bytes_max: matches.get_one("rules-max-size").copied().unwrap_or(SCOPE_BYTES_MAX),
+        rules_time_max: matches
+            .get_one::<u64>("rules-timeout")
+            .map_or(SCOPE_TIME_MAX, |&seconds| Duration::from_secs(seconds)),
         sources,
         files_from: paths("files-from"),
         ignore_case: matches.get_flag("ignore-case"),
@@ -303,6 +373,7 @@ Examples:
   quarrier search -E '[0-9]{4}-[0-9]{4}' --format json dump.bin | jq .offset
   quarrier search -E '[a-z0-9.]+@[a-z0-9.]+' --histogram disk.img
   quarrier search --features email,card,iban --histogram disk.img
+  quarrier search --rules malware.yar --format json disk.img
   zcat image.gz | quarrier search -i --utf16 -e password -
   quarrier search -f patterns.txt --where --format json disk.img
   quarrier search -E '[0-9]{16}' --unallocated --where disk.img
@@ -329,6 +400,7 @@ pub(super) fn command() -> Command {
         .after_help(SEARCH_EXAMPLES)
         .args(pattern_args())
         .args(scope_args())
+        .args(rule_args())
         .args(match_args())
         .args(line_args())
         .args(machine_args())
@@ -341,7 +413,7 @@ pub(super) fn command() -> Command {
                 .num_args(0..)
                 .action(ArgAction::Append)
                 .help(
-                    "A pattern, where no -e, -x, -E, -f or --features is given, then the sources",
+                    "A pattern, where no -e, -x, -E, -f, --features or --rules is given, then the sources",
                 ),
         )
 }
@@ -476,6 +548,38 @@ fn scope_args() -> Vec<Arg> {
              search deleted files, free space, slack, and all that no file system has",
         )
         .conflicts_with("line-number"),
+    ]
+}
+
+fn rule_args() -> Vec<Arg> {
+    vec![
+        Arg::new("rules")
+            .long("rules")
+            .value_name("FILE.yar")
+            .value_parser(value_parser!(PathBuf))
+            .action(ArgAction::Append)
+            .help(
+                "Print where these YARA rules hold, in place of patterns: one row for each string found of \
+                 each rule that holds in a scope. Scopes are the source and the allocated files of its file \
+                 systems; -c counts them. '-' is standard input; repeatable",
+            )
+            .help_heading("Rules"),
+        Arg::new("rules-max-size")
+            .long("rules-max-size")
+            .value_name("SIZE")
+            .default_value("1G")
+            .value_parser(size_in(1..=1 << 40))
+            .requires("rules")
+            .help("The longest source or file whose rules are judged: it is held in memory. Longer ones are reported")
+            .help_heading("Rules"),
+        Arg::new("rules-timeout")
+            .long("rules-timeout")
+            .value_name("SECONDS")
+            .default_value("60")
+            .value_parser(value_parser!(u64).range(1..=1 << 30))
+            .requires("rules")
+            .help("Maximum time for the rules of one scope. Scopes that take longer are reported")
+            .help_heading("Rules"),
     ]
 }
 

@@ -16,7 +16,6 @@ const HABITS: &[(&str, &str)] = &[
     ("-r", "a folder is always searched with all files below it"),
     ("-R", "a folder is always searched with all files below it; links are not followed"),
     ("-S", "-i lets letters match in either case"),
-    ("--rules", "YARA rules are not read yet; their strings can stand in a file of patterns (-f)"),
     ("-u", "nothing is left out of a search"),
     ("-v", "what does not match is not printed; 'quarrier filter' takes NOT"),
     ("-z", "'zcat image.gz | quarrier search PATTERN -' searches what is compressed"),

@@ -47,6 +47,8 @@ pub(crate) enum Value<'v> {
 pub(crate) enum Layout {
     /// `source:offset: label: bytes`; with a seventh column, a line's number, before the offset.
     Findings,
+    /// `source:offset: rule $string: bytes`, of rules; in a file of the source, `in path` follows the string.
+    Rules,
     /// The bytes found.
     Matches,
     /// A name.

@@ -8,6 +8,8 @@ use quarrier_report::{number, padded, visible};
 use super::colour;
 use super::rows::{Excerpt, Layout, Rows, Value};
 
+/// The scope of rules that is all of a source.
+const SOURCE_SCOPE: &str = "source";
 /// Shown of a finding's own bytes where it is longer.
 const FOUND_BYTES_SHOWN: usize = 256;
 
@@ -85,6 +87,36 @@ impl TextRows {
             let start = number_of(offset) + (excerpt.found.len() + after.len() + 1) as u64;
             self.neighbours(source, start, later);
             self.line.pop();
+        }
+    }
+
+    /// A string of a rule that holds; without a string, the rule alone.
+    fn rule(&mut self, values: &[Value<'_>], found: &[u8]) {
+        let [source, scope, rule, _, string, offset, ..] = values else { return };
+        let colours = self.colours;
+        self.styled(colours.source, &visible(text_of(source)));
+        self.line.push(':');
+        if let Value::Unsigned(offset) = offset {
+            self.styled(colours.offset, &offset.to_string());
+            self.line.push(':');
+        }
+        self.line.push(' ');
+        self.styled(colours.label, &visible(text_of(rule)));
+        if let Value::Text(string) = string {
+            self.line.push_str(&format!(" {}", visible(string)));
+        }
+        if text_of(scope) != SOURCE_SCOPE {
+            self.line.push_str(&format!(" in {}", visible(text_of(scope))));
+        }
+        if matches!(string, Value::Text(_)) {
+            self.line.push_str(": ");
+            let shown = &found[..found.len().min(FOUND_BYTES_SHOWN)];
+            let mut text = String::new();
+            push_bytes(&mut text, shown);
+            if shown.len() < found.len() {
+                text.push('…');
+            }
+            self.styled(colours.found, &text);
         }
     }
 
@@ -222,6 +254,7 @@ impl Rows for TextRows {
         self.line.clear();
         match self.layout {
             Layout::Findings => self.finding(values, excerpt),
+            Layout::Rules => self.rule(values, excerpt.found),
             Layout::Matches => self.matched(excerpt.found),
             Layout::Sources => {
                 self.line.extend(values.iter().map(|value| visible(text_of(value))));

@@ -40,6 +40,7 @@ mod matrix;
 mod outputs;
 mod patterns;
 mod remote;
+mod rules;
 mod scope;
 mod shrinking;
 mod signals;

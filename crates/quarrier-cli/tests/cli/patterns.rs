@@ -199,5 +199,4 @@ fn features_report_valid_matches_only_and_so_do_count_and_lists() {
     assert_eq!(counts, [1, 1]);
     assert_eq!(lab.find(["--features", "all", "--max-count", "1", "f"]).len(), 1);
     lab.search(["--features", "emial", "f"]).refuses(&["no feature 'emial'", "email"]);
-    lab.search(["--rules", "r.yar", "f"]).refuses(&["YARA rules are not read yet"]);
 }

@@ -6,6 +6,7 @@ mod located;
 mod matches;
 pub(in crate::commands) mod progress;
 pub(crate) mod request;
+mod rules;
 mod sink;
 mod small;
 pub(in crate::commands) mod summary;
@@ -92,7 +93,8 @@ impl Searched {
 /// Runs the command.
 pub(crate) fn run(search: &Search) -> Outcome {
     let stop = interrupt::watch();
-    run_until(search, &stop).unwrap_or_else(|message| failed(&message, &stop))
+    let run = if search.rules.is_empty() { run_until } else { rules::run_until };
+    run(search, &stop).unwrap_or_else(|message| failed(&message, &stop))
 }
 
 fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use quarrier::rules::{RuleSearch, read_rules};
 use quarrier::search::{MatchList, MatchLists, Planning, read_matches, read_patterns};
 use quarrier::{OpenOptions, Search as Request};
 use quarrier_search::{Options, Pattern};
@@ -24,14 +25,6 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
         regex_length_bytes_max: search.regex_length_bytes_max,
         regex_memory_bytes_max: search.regex_memory_bytes_max,
     };
-    let planning = Planning {
-        workers: search.workers,
-        readers: search.readers,
-        buffers: search.buffers,
-        buffer_bytes: search.buffer_bytes,
-        access: search.access,
-        direct: search.direct,
-    };
     let mut patterns = patterns(&search.patterns, stop)?;
     if search.words {
         patterns = only_words(patterns)?;
@@ -48,7 +41,32 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
         .range(search.range.clone())
         .unallocated(search.unallocated)
         .lists(lists(search, stop)?)
-        .planning(planning))
+        .planning(planning(search)))
+}
+
+/// The request that options make of rules.
+///
+/// # Errors
+/// In words, for rules that are wrong.
+pub(super) fn rule_request(search: &Search, stop: &AtomicBool) -> Result<RuleSearch, String> {
+    let rules = read_rules(&search.rules, stop).map_err(|error| error.to_string())?;
+    Ok(RuleSearch::new(rules)
+        .scope_bytes_max(search.rules_bytes_max)
+        .scope_time_max(search.rules_time_max)
+        .planning(planning(search))
+        .engine(search.engine)
+        .device(search.device))
+}
+
+fn planning(search: &Search) -> Planning {
+    Planning {
+        workers: search.workers,
+        readers: search.readers,
+        buffers: search.buffers,
+        buffer_bytes: search.buffer_bytes,
+        access: search.access,
+        direct: search.direct,
+    }
 }
 
 /// The lists of matches; files of one kind are one list.

@@ -1,0 +1,404 @@
+//! `--rules`: where YARA rules hold.
+
+use std::collections::HashSet;
+use std::io::{self, IsTerminal, Write};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use quarrier::account::{RemoteCost, Stages, Stats, rate};
+use quarrier::rules::{JudgedScope, Rule, RuleRun, RuleSearch, RulesSearched, WatchRules};
+use quarrier::search::MATCH_BYTES_MAX;
+use quarrier::{Opened, Opener, Sources};
+use quarrier_report::number;
+use serde_json::json;
+
+use super::progress::Progress;
+use super::summary::write_stats;
+use super::{Ended, SOURCE_COLUMNS, broken_output, in_words, is_closed_pipe, names, request};
+use crate::args::Search;
+use crate::output::Format;
+use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Rows, Value};
+use crate::{Outcome, complain, host};
+
+const RULE_COLUMNS: &[Column] = &[
+    Column { name: "source", kind: Kind::Text },
+    Column { name: "scope", kind: Kind::Text },
+    Column { name: "rule", kind: Kind::Text },
+    Column { name: "tags", kind: Kind::Text },
+    Column { name: "string", kind: Kind::Text },
+    Column { name: "offset", kind: Kind::Optional },
+    Column { name: "length", kind: Kind::Optional },
+    Column { name: "match", kind: Kind::Bytes },
+];
+
+const COUNT_COLUMNS: &[Column] =
+    &[Column { name: "rule", kind: Kind::Text }, Column { name: "count", kind: Kind::Unsigned }];
+
+/// Runs a search for rules.
+///
+/// # Errors
+/// In words, for rules that are wrong.
+pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
+    let started = Instant::now();
+    let request = request::rule_request(search, stop)?;
+    let sources = Sources::of_until(names(search, stop)?, stop);
+    sources.refuse_overwriting(search.stats.iter().map(|path| path.as_path())).map_err(in_words)?;
+    let opener = Opener::new(request::open_options(search), host::environment(), stop);
+    // The patterns are compiled for a sample of the first source; a sample would consume a pipe.
+    let mut first = sources.iter().next().filter(|first| first.is_seekable());
+    let mut opened = first.map(|first| opener.open(first));
+    let place = match &mut opened {
+        Some(Ok(opened)) => Some(opened.place()),
+        Some(Err(_)) | None => None,
+    };
+    let run = request.start(host::machine(), place.as_ref(), stop).map_err(in_words)?;
+    if search.explain {
+        run.explain().iter().for_each(|line| complain(line));
+    }
+    let mut session = Session::new(search, &request, run, stop);
+    session.compile_seconds = started.elapsed().as_secs_f64();
+    for named in sources.iter() {
+        if session.is_full() || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let opened = match first.take_if(|first| std::ptr::eq(*first, named)) {
+            Some(_) => opened.take().unwrap_or_else(|| opener.open(named)),
+            None => opener.open(named),
+        };
+        let searched = opened.map_err(Ended::from).and_then(|opened| session.search_one(opened));
+        match searched {
+            Ok(()) => {}
+            Err(Ended::Output(error)) => return Ok(broken_output(&error)),
+            Err(Ended::Source(message)) => {
+                complain(&message);
+                // Sources given up because of Ctrl-C did not fail.
+                let is_stopped = stop.load(Ordering::Relaxed);
+                session.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
+            }
+        }
+    }
+    if let Some(warning) = opener.cache_warning() {
+        complain(&warning);
+    }
+    match session.finish() {
+        Err(error) if !is_closed_pipe(&error) => Ok(broken_output(&error)),
+        _ => Ok(session.close()),
+    }
+}
+
+/// Everything that the sources of one command share.
+struct Session<'s> {
+    search: &'s Search,
+    request: &'s RuleSearch,
+    run: RuleRun<'s>,
+    stop: &'s AtomicBool,
+    rows: Option<Box<dyn Rows>>,
+    /// Scopes in which each rule holds.
+    counts: Vec<u64>,
+    findings: u64,
+    compile_seconds: f64,
+    done: Vec<RulesSearched>,
+    remote: Option<RemoteCost>,
+    outcome: Option<Outcome>,
+}
+
+impl<'s> Session<'s> {
+    fn new(
+        search: &'s Search,
+        request: &'s RuleSearch,
+        run: RuleRun<'s>,
+        stop: &'s AtomicBool,
+    ) -> Self {
+        Session {
+            search,
+            request,
+            run,
+            stop,
+            rows: None,
+            counts: vec![0; request.rules().rules().len()],
+            findings: 0,
+            compile_seconds: 0.0,
+            done: Vec::new(),
+            remote: None,
+            outcome: None,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.findings >= self.search.max_count.unwrap_or(u64::MAX)
+    }
+
+    fn worsen(&mut self, outcome: Outcome) {
+        self.outcome = Some(self.outcome.map_or(outcome, |now| now.worse(outcome)));
+    }
+
+    fn open_rows(&self) -> io::Result<Box<dyn Rows>> {
+        let (layout, columns) = match self.search.count {
+            true => (Layout::Conditions, COUNT_COLUMNS),
+            false if self.search.shown.only_sources => (Layout::Sources, SOURCE_COLUMNS),
+            false => (Layout::Rules, RULE_COLUMNS),
+        };
+        rows::to_stdout(self.search.format, layout, columns)
+    }
+
+    /// Searches one source, and says what is missing.
+    fn search_one(&mut self, mut opened: Opened) -> Result<(), Ended> {
+        let name = opened.name().to_string();
+        if let Some(notice) = opened.notice() {
+            complain(&format!("{name}: {notice}"));
+        }
+        // Nothing is written, not even a header, before there is something to search.
+        let mut rows = match self.rows.take() {
+            Some(rows) => rows,
+            None => self.open_rows().map_err(Ended::Output)?,
+        };
+        let mut watch = OneSource {
+            search: self.search,
+            request: self.request,
+            name: &name,
+            rows: &mut *rows,
+            counts: &mut self.counts,
+            findings: &mut self.findings,
+            progress: Progress::new(&name, 0..0, true),
+            error: None,
+        };
+        let searched = self.run.search(opened.place(), self.stop, &mut watch);
+        watch.progress.clear();
+        let error = watch.error.take();
+        self.rows = Some(rows);
+        if let Some(error) = error {
+            return Err(Ended::Output(error));
+        }
+        let searched = searched?;
+        self.tell_end(&name, &searched);
+        if let Some(counters) = opened.counters() {
+            self.remote.get_or_insert_default().add(&counters);
+        }
+        self.done.push(searched);
+        Ok(())
+    }
+
+    fn tell_end(&mut self, name: &str, searched: &RulesSearched) {
+        for notice in &searched.notices {
+            match notice.starts_with(name) {
+                true => complain(notice),
+                false => complain(&format!("{name}: {notice}")),
+            }
+        }
+        for range in &searched.unreadable {
+            complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+        }
+        if searched.is_incomplete {
+            self.worsen(Outcome::Incomplete);
+        }
+        if searched.is_stopped {
+            complain(&format!("{name}: interrupted; the rows before are complete"));
+            self.worsen(Outcome::Interrupted);
+        }
+    }
+
+    /// Writes the rows that are known only at the end.
+    fn finish(&mut self) -> io::Result<()> {
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        if self.search.count {
+            let all = self.request.rules().rules().iter().zip(&self.counts);
+            for (rule, &count) in all.filter(|(rule, _)| !rule.is_private) {
+                let values = [Value::Text(&rule.name), Value::Unsigned(count)];
+                rows.row(&values, Excerpt::default())?;
+            }
+        }
+        rows.finish()
+    }
+
+    /// Statistics and account; then the outcome.
+    fn close(mut self) -> Outcome {
+        let stats = self.stats();
+        if let Some(path) = &self.search.stats
+            && let Err(message) = write_stats(&stats, path)
+        {
+            complain(&message);
+            self.worsen(Outcome::Failed);
+        }
+        if !self.search.quiet && io::stderr().is_terminal() {
+            self.tell(&stats);
+        }
+        let found = if self.findings > 0 { Outcome::Found } else { Outcome::Nothing };
+        self.outcome.unwrap_or(found)
+    }
+
+    fn stats(&self) -> Stats {
+        let runs = || self.done.iter().filter_map(|done| done.run.as_ref());
+        let bytes = self.done.iter().map(|done| done.bytes).sum();
+        let seconds = self.done.iter().map(|done| done.elapsed.as_secs_f64()).sum();
+        let plan = runs().next().map(|run| &run.plan);
+        let stages = Stages::new(runs().map(|run| &run.timeline));
+        let workers = plan.map_or(1, |plan| plan.workers);
+        let limited_by = stages.limit(None, workers, seconds).name();
+        Stats {
+            command: "search",
+            bytes,
+            hole_bytes: runs().map(|run| run.hole_bytes).sum(),
+            seconds,
+            bytes_per_second: rate(bytes, seconds),
+            findings: self.findings,
+            patterns: self.request.rules().rules().len(),
+            compile_seconds: self.compile_seconds,
+            workers,
+            readers: plan.map_or(0, |plan| plan.readers),
+            buffers: plan.map_or(0, |plan| plan.buffers),
+            buffer_bytes: plan.map_or(0, |plan| plan.buffer_bytes),
+            access: plan.map_or("read", |plan| plan.access.name()),
+            engine: self.run.engine_name(),
+            device: self.run.device_label(),
+            device_names: self.run.device_names().to_vec(),
+            stages,
+            limited_by,
+            remote: self.remote,
+            ..Stats::default()
+        }
+    }
+
+    /// The account in two lines on standard error.
+    fn tell(&self, stats: &Stats) {
+        let (files, scopes) = self
+            .done
+            .iter()
+            .fold((0, 0), |(files, scopes), done| (files + done.files, scopes + done.scopes));
+        let holding = self.counts.iter().filter(|count| **count > 0).count();
+        let _ = writeln!(
+            io::stderr(),
+            "{} and {} in {:.3} s: {}\n{} of {} hold; {}, {} judged",
+            number::bytes(stats.bytes),
+            number::counted(files, "file"),
+            stats.seconds,
+            number::rate(stats.bytes_per_second),
+            holding,
+            number::counted(stats.patterns as u64, "rule"),
+            number::counted(stats.findings, "row"),
+            number::counted(scopes, "scope"),
+        );
+    }
+}
+
+/// Sees the search of one source.
+struct OneSource<'o> {
+    search: &'o Search,
+    request: &'o RuleSearch,
+    name: &'o str,
+    rows: &'o mut dyn Rows,
+    counts: &'o mut [u64],
+    findings: &'o mut u64,
+    progress: Progress,
+    /// Why rows could not be written.
+    error: Option<io::Error>,
+}
+
+impl WatchRules for OneSource<'_> {
+    fn begin(&mut self, range: &Range<u64>) {
+        self.progress = Progress::new(self.name, range.clone(), self.search.quiet);
+    }
+
+    fn advance(&mut self, offset: u64) {
+        self.progress.advance_to(offset);
+    }
+
+    fn take(&mut self, scope: &JudgedScope<'_>) -> ControlFlow<()> {
+        self.progress.clear();
+        match self.write(scope) {
+            Ok(going) => going,
+            Err(error) => {
+                self.error = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
+impl OneSource<'_> {
+    fn write(&mut self, scope: &JudgedScope<'_>) -> io::Result<ControlFlow<()>> {
+        let mut holding = HashSet::new();
+        for held in scope.held {
+            if holding.insert(held.rule) {
+                self.counts[held.rule] += 1;
+            }
+        }
+        if self.search.shown.only_sources {
+            *self.findings += 1;
+            self.rows.row(&[Value::Text(self.name)], Excerpt::default())?;
+            return Ok(ControlFlow::Break(()));
+        }
+        let mut text = String::new();
+        for held in scope.held {
+            let rule = &self.request.rules().rules()[held.rule];
+            let tags = self.tags(&rule.tags);
+            let tags = match self.search.format {
+                Format::Json => Value::Json(&tags),
+                _ => Value::Text(&tags),
+            };
+            let head =
+                [Value::Text(self.name), Value::Text(scope.name), Value::Text(&rule.name), tags];
+            if held.found.is_empty() {
+                // The rule holds without a string that may be shown.
+                if self.row(&[&head[..], &[Value::Missing; 4][..]].concat(), &[])?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            for one in &held.found {
+                let bytes = scope.found(one.offset, one.length, MATCH_BYTES_MAX);
+                let offset = scope.source_offset(one.offset);
+                let values = [
+                    Value::Text(&one.string),
+                    offset.map_or(Value::Missing, Value::Unsigned),
+                    Value::Unsigned(one.length),
+                    self.found(bytes, rule, &one.string, &mut text),
+                ];
+                if self.row(&[&head[..], &values[..]].concat(), bytes)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Tags: a list in JSON, else words.
+    fn tags(&self, tags: &[String]) -> String {
+        match self.search.format {
+            Format::Json => json!(tags).to_string(),
+            _ => tags.join(" "),
+        }
+    }
+
+    /// The bytes found, as the format has them.
+    fn found<'t>(
+        &self,
+        bytes: &'t [u8],
+        rule: &Rule,
+        string: &str,
+        text: &'t mut String,
+    ) -> Value<'t> {
+        match self.search.format {
+            // Text for people shows them in its excerpt.
+            Format::Text => Value::Missing,
+            Format::Arrow => Value::Bytes(bytes),
+            Format::Json | Format::Csv => {
+                text.clear();
+                rule.show_match(string, bytes, text);
+                Value::Text(text)
+            }
+        }
+    }
+
+    /// Writes a row; whether to go on.
+    fn row(&mut self, values: &[Value<'_>], found: &[u8]) -> io::Result<ControlFlow<()>> {
+        *self.findings += 1;
+        if !self.search.count {
+            self.rows.row(values, Excerpt { found, ..Excerpt::default() })?;
+        }
+        match *self.findings >= self.search.max_count.unwrap_or(u64::MAX) {
+            true => Ok(ControlFlow::Break(())),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    }
+}
