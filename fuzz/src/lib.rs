@@ -27,6 +27,7 @@ pub mod oracle;
 mod packed;
 pub mod pattern_file;
 pub mod regex;
+pub mod rules;
 mod setup;
 pub mod sparse;
 pub mod statement;
@@ -62,10 +63,11 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 37] = [
+pub const TARGETS: [Target; 38] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
+    rules::TARGET,
     sparse::TARGET,
     journal::TARGET,
     log::TARGET,

@@ -22,8 +22,8 @@ usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
   --seed N      which inputs, 1 unless told
   --replay X    one input: a file, or bytes in hexadecimal
 
-targets: pattern_file engines regex sparse journal log condition statement messages formats ewf
-         qcow2 vdi vhd vhdx vmdk parallels dmg ewf2 packed unallocated fat exfat ntfs ext xfs iso known
+targets: pattern_file engines regex rules sparse journal log condition statement messages formats
+         ewf qcow2 vdi vhd vhdx vmdk parallels dmg ewf2 packed unallocated fat exfat ntfs ext xfs iso known
          carve jpeg png zip pdf gzip arrow parquet; all unless told
 ";
 
