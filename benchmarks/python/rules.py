@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""YARA rules over an image and over a folder, by quarrier and by the program yara: rules.py PROGRAM FOLDER [--size MiB]
+[--rules N] [--rounds N] [--seed N]
+
+Makes in FOLDER, from the seed: rules.yar (literals with all modifiers, hex strings, regexes, conditions as published rules
+have them), a folder of files, of which some hold strings of rules, and disk.img, all their bytes. Compares the rules that
+hold file by file, and those of the image, with what yara says, before it prints a time: the median of the rounds, in which
+both take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+FILE_BYTES = 256 << 10
+# A file in so many holds strings of rules.
+PLANTED_ONE_IN = 20
+
+
+def word(draw: random.Random) -> str:
+    return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz0123456789_-.", k=draw.randint(6, 20)))
+
+
+def string(draw: random.Random) -> tuple[str, bytes]:
+    """A string's declaration, and bytes that match it."""
+    text = word(draw)
+    raw = text.encode()
+    kind = draw.random()
+    if kind < 0.5:
+        modifier = draw.choice(["", " ascii", " nocase", " fullword"])
+        return f'"{text}"{modifier}', b" " + raw + b" "
+    if kind < 0.65:
+        return f'"{text}" wide', bytes(b for c in raw for b in (c, 0))
+    if kind < 0.7:
+        return f'"{text}" xor(1-16)', bytes(c ^ 7 for c in raw)
+    if kind < 0.9:
+        raw = draw.randbytes(draw.randint(8, 24))
+        digits = [f"{c:02X}" for c in raw]
+        digits[3] = "??"
+        return f"{{ {' '.join(digits)} }}", raw
+    return f"/{text.replace('.', '[.]').replace('-', '[-]')}[0-9]{{2,6}}/", raw + b"1234"
+
+
+def rules(draw: random.Random, count: int) -> tuple[str, list[bytes]]:
+    """The text of the rules, and for each the bytes of all its strings."""
+    texts, planted = [], []
+    for number in range(count):
+        strings = [string(draw) for _ in range(draw.randint(2, 6))]
+        condition = draw.choice(
+            [
+                "any of them",
+                "all of them",
+                "2 of them",
+                "uint16(0) == 0x5A4D and any of them",
+                "filesize < 1MB and 2 of them",
+                "#s0 > 0 and $s1 in (0..filesize) and any of them",
+            ]
+        )
+        lines = "".join(f"    $s{place} = {text}\n" for place, (text, _) in enumerate(strings))
+        texts.append(f"rule r{number} {{\n  strings:\n{lines}  condition:\n    {condition}\n}}\n")
+        planted.append(b"\n".join(raw for _, raw in strings))
+    return "".join(texts), planted
+
+
+def make(folder: Path, size_mib: int, count: int, seed: int) -> None:
+    draw = random.Random(seed)
+    text, planted = rules(draw, count)
+    (folder / "rules.yar").write_text(text)
+    (folder / "files").mkdir(parents=True, exist_ok=True)
+    vocabulary = [word(draw) for _ in range(5000)]
+    with (folder / "disk.img").open("wb") as image:
+        for number in range(size_mib * (1 << 20) // FILE_BYTES):
+            kind = number % 3
+            if kind == 0:
+                data = bytearray(draw.randbytes(FILE_BYTES))
+            elif kind == 1:
+                data = bytearray(" ".join(draw.choices(vocabulary, k=FILE_BYTES // 8)).encode()[:FILE_BYTES])
+            else:
+                data = bytearray(FILE_BYTES)
+            data[:2] = b"MZ" if number % 4 == 0 else bytes(data[:2])
+            if number % PLANTED_ONE_IN == 0:
+                for raw in draw.choices(planted, k=3):
+                    at = draw.randrange(2, len(data) - len(raw))
+                    data[at : at + len(raw)] = raw
+            (folder / "files" / f"{number:06}").write_bytes(data)
+            image.write(data)
+
+
+def ran(command: list[str], folder: Path) -> tuple[float, str]:
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - started
+    if done.returncode not in (0, 1) or done.stderr:
+        sys.exit(f"{' '.join(command)}: {done.stderr}")
+    return seconds, done.stdout
+
+
+def of_yara(output: str) -> set[tuple[str, str]]:
+    pairs = (line.split(" ", 1) for line in output.splitlines())
+    return {(rule, path) for rule, path in pairs}
+
+
+def of_quarrier(output: str) -> set[tuple[str, str]]:
+    rows = map(json.loads, output.splitlines())
+    return {(row["rule"], row["source"]) for row in rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", type=int, default=1024, help="MiB of all files")
+    parser.add_argument("--rules", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    make(asked.folder, asked.size, asked.rules, asked.seed)
+    ours = [str(asked.program.resolve()), "search", "--rules", "rules.yar", "--format", "json", "-q"]
+    for what, source, options in [("image", "disk.img", []), ("folder", "files", ["-r", "-p", "2"])]:
+        contenders = {"quarrier": [*ours, source], "yara": ["yara", "-w", *options, "rules.yar", source]}
+        times: dict[str, list[float]] = {name: [] for name in contenders}
+        for _ in range(asked.rounds):
+            found = {}
+            for name, command in contenders.items():
+                seconds, output = ran(command, asked.folder)
+                times[name].append(seconds)
+                found[name] = of_quarrier(output) if name == "quarrier" else of_yara(output)
+            if found["quarrier"] != found["yara"]:
+                difference = sorted(found["quarrier"] ^ found["yara"])[:5]
+                sys.exit(f"{what}: they differ: {difference}")
+        medians = {name: statistics.median(all_of) for name, all_of in times.items()}
+        print(
+            f"{what}: {asked.size} MiB, {asked.rules} rules, {len(found['yara'])} hold:",
+            ", ".join(f"{name} {seconds:.2f} s" for name, seconds in medians.items()),
+            f"({medians['yara'] / medians['quarrier']:.2f} times as fast)",
+        )
+
+
+if __name__ == "__main__":
+    main()
