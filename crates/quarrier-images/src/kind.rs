@@ -124,9 +124,6 @@ impl Kind {
             Kind::Aff => {
                 "is an AFF image (version 1 to 3), which is not read; write it as raw with affconvert -r, and search that"
             }
-            Kind::Aff4 => {
-                "is an AFF4 image, which is not read; export it as raw or E01, and search that"
-            }
             Kind::DmgEncrypted => {
                 "is an encrypted image of macOS; decrypt it with hdiutil convert and its password, and search that"
             }

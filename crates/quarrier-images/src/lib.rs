@@ -27,6 +27,7 @@
 //! # Ok::<(), quarrier_core::Error>(())
 //! ```
 
+pub mod aff4;
 mod around;
 mod bytes;
 mod disk;

@@ -12,7 +12,7 @@ use crate::ewf::{EwfSource, following};
 use crate::fault::refused;
 use crate::kind::Kind;
 use crate::packed::{self, Packed};
-use crate::{dmg, ewf2, parallels, qcow2, vdi, vhd, vhdx, vmdk};
+use crate::{aff4, dmg, ewf2, parallels, qcow2, vdi, vhd, vhdx, vmdk};
 
 /// Files that are packed in each other, at most.
 const DEPTH_MAX: usize = 4;
@@ -79,6 +79,11 @@ fn open_as(kind: Kind, file: Arc<dyn Source>, around: &Around<'_>) -> Result<Ima
                 _ => EwfSource::from_segments(file.name().to_string(), segments(file, around))?,
             };
             notice = image.missing();
+            Arc::new(image)
+        }
+        Kind::Aff4 => {
+            let (image, unknown) = aff4::open(&file, around.stop)?;
+            notice = unknown;
             Arc::new(image)
         }
         Kind::Dmg => Arc::new(dmg::open(&file)?),

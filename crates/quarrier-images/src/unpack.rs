@@ -4,7 +4,8 @@ use std::io;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use crate::fault::invalid;
+use crate::bytes::u32_le;
+use crate::fault::{invalid, room};
 
 /// The state of decoders, kept for the next block.
 #[derive(Default)]
@@ -12,6 +13,7 @@ pub(crate) struct Unpacker {
     deflate: Option<Decompress>,
     zlib: Option<Decompress>,
     zstd: Option<zstd::bulk::Decompressor<'static>>,
+    snappy: snap::raw::Decoder,
 }
 
 impl Unpacker {
@@ -129,6 +131,52 @@ impl Unpacker {
         }
     }
 
+    /// Unpacks a block of Snappy, which may have more bytes than `block`, up to `bytes_max`.
+    ///
+    /// # Errors
+    /// If it is damaged, or unpacks to another length.
+    pub(crate) fn snappy(
+        &mut self,
+        packed: &[u8],
+        block: &mut [u8],
+        bytes_max: usize,
+    ) -> io::Result<()> {
+        let bytes = snap::raw::decompress_len(packed).map_err(invalid_snappy)?;
+        if bytes < block.len() || bytes > bytes_max {
+            return Err(invalid(format!("it has {bytes} bytes, and must have {}", block.len())));
+        }
+        into(block, bytes, |block| {
+            self.snappy.decompress(packed, block).map_err(invalid_snappy).map(|_| ())
+        })
+    }
+
+    /// Unpacks a block of LZ4, which may have more bytes than `block`, up to `bytes_max`. Some writers put
+    /// the number of its bytes before it.
+    ///
+    /// # Errors
+    /// If it is damaged, or unpacks to another length.
+    pub(crate) fn lz4(
+        &mut self,
+        packed: &[u8],
+        block: &mut [u8],
+        bytes_max: usize,
+    ) -> io::Result<()> {
+        let wanted = block.len();
+        into(block, bytes_max, |block| {
+            let told = u32_le(packed, 0) as usize;
+            if let Some(rest) = packed.get(4..).filter(|_| told == wanted || told == bytes_max)
+                && lz4_flex::block::decompress_into(rest, block).is_ok_and(|bytes| bytes == told)
+            {
+                return Ok(());
+            }
+            match lz4_flex::block::decompress_into(packed, block) {
+                Ok(bytes) if bytes >= wanted => Ok(()),
+                Ok(bytes) => Err(invalid(format!("it has {bytes} bytes, and must have {wanted}"))),
+                Err(error) => Err(invalid(format!("it cannot be decompressed: {error}"))),
+            }
+        })
+    }
+
     /// Unpacks a frame of Zstandard into all of `block`.
     ///
     /// # Errors
@@ -145,6 +193,25 @@ impl Unpacker {
         let unpacked = decoder.decompress_to_buffer(packed, block)?;
         is_whole(unpacked, block)
     }
+}
+
+fn invalid_snappy(error: snap::Error) -> io::Error {
+    invalid(format!("it cannot be decompressed: {error}"))
+}
+
+/// Lets `unpack` fill `block`, or more room of which `block` gets the beginning.
+fn into(
+    block: &mut [u8],
+    bytes: usize,
+    unpack: impl FnOnce(&mut [u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    if bytes == block.len() {
+        return unpack(block);
+    }
+    let mut whole = room(bytes)?;
+    unpack(&mut whole)?;
+    block.copy_from_slice(&whole[..block.len()]);
+    Ok(())
 }
 
 /// How many bytes came, and whether the stream has ended.

@@ -59,9 +59,9 @@ Examples:
 
 A SOURCE is a file, a block device, the first part of a split image (image.001)
 or of an EWF image (image.E01), a quoted glob of the parts ('image.*'), or a
-URL: https://…, http://…, s3://BUCKET/KEY, gs://…, az://CONTAINER/KEY. Virtual
-disks (qcow2, VMDK, VHD, VHDX, VDI, DMG) and compressed images (gz, xz, bz2,
-zst) are recognised by content. SOURCE#2 is the second partition.
+URL: https://…, http://…, s3://BUCKET/KEY, gs://…, az://CONTAINER/KEY. AFF4
+images, virtual disks (qcow2, VMDK, VHD, VHDX, VDI, DMG) and compressed images
+(gz, xz, bz2, zst) are recognised by content. SOURCE#2 is the second partition.
 
 Each file is written to FOLDER/<type>/<offset>.<extension>, with the offset as
 12 hexadecimal digits; FOLDER/report.jsonl and FOLDER/report.dfxml have a row

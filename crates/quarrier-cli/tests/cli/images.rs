@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::io::Write;
 
+use md5::{Digest, Md5};
+
 use crate::carve::{carve, gif, image, tree};
 use crate::harness::{Lab, noise, run, skip};
 use crate::remote::Server;
@@ -25,6 +27,79 @@ fn qcow2(disk: &[u8]) -> Vec<u8> {
             file.resize(file.len().next_multiple_of(CLUSTER), 0);
         }
     }
+    file
+}
+
+/// An AFF4 image with chunks of 32 KiB in zlib, without those that are zero; with what stands for each of
+/// some chunks in its map, and the type of the image.
+fn aff4(disk: &[u8], named: &[(usize, &str)], kind: &str) -> Vec<u8> {
+    const CHUNK: usize = 32 << 10;
+    let (mut data, mut index, mut map) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut hash, mut stored) = (Md5::new(), 0);
+    let mut names = vec!["aff4://data".to_string()];
+    for (number, chunk) in disk.chunks(CHUNK).enumerate() {
+        let name = named.iter().find(|(at, _)| *at == number);
+        if name.is_none() && chunk.iter().all(|&byte| byte == 0) {
+            continue;
+        }
+        let target = name.map_or(0, |(_, name)| {
+            names.push(format!("http://aff4.org/Schema#{name}"));
+            names.len() as u32 - 1
+        });
+        for value in [number * CHUNK, chunk.len(), stored * CHUNK] {
+            map.extend((value as u64).to_le_bytes());
+        }
+        map.extend(target.to_le_bytes());
+        if name.is_none() {
+            let level = flate2::Compression::fast();
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
+            encoder.write_all(chunk).unwrap();
+            let packed = encoder.finish().unwrap();
+            let packed = if packed.len() < CHUNK { packed } else { chunk.to_vec() };
+            index.extend((data.len() as u64).to_le_bytes());
+            index.extend((packed.len() as u32).to_le_bytes());
+            data.extend(packed);
+            hash.update(chunk);
+            stored += 1;
+        }
+    }
+    let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = format!(
+        "@prefix aff4: <http://aff4.org/Schema#> .\n\
+         <aff4://i> a aff4:{kind} , aff4:Image ; aff4:dataStream <aff4://map> ; aff4:size {} .\n\
+         <aff4://map> a aff4:Map ; aff4:mapGapDefaultStream aff4:Zero .\n\
+         <aff4://data> a aff4:ImageStream ; aff4:chunkSize {CHUNK} ; aff4:chunksInSegment 2048 ;\n\
+         aff4:compressionMethod <https://www.ietf.org/rfc/rfc1950.txt> ; aff4:size {} ;\n\
+         aff4:hash \"{hash}\"^^aff4:MD5 .\n",
+        disk.len(),
+        stored * CHUNK
+    );
+    let (mut file, mut directory) = (Vec::new(), Vec::new());
+    let names = names.join("\n");
+    let members: [(&str, &[u8]); 6] = [
+        ("container.description", b"aff4://v"),
+        ("aff4%3A%2F%2Fdata/00000000", &data),
+        ("aff4%3A%2F%2Fdata/00000000.index", &index),
+        ("aff4%3A%2F%2Fmap/map", &map),
+        ("aff4%3A%2F%2Fmap/idx", names.as_bytes()),
+        ("information.turtle", text.as_bytes()),
+    ];
+    for (name, bytes) in members {
+        let at = file.len() as u32;
+        let mut common = vec![0; 12];
+        common.extend((bytes.len() as u32).to_le_bytes().repeat(2));
+        common.extend((name.len() as u16).to_le_bytes());
+        file.extend([&b"PK\x03\x04\0\0"[..], &common, &[0, 0], name.as_bytes(), bytes].concat());
+        directory.extend([&b"PK\x01\x02\0\0\0\0"[..], &common, &[0; 12]].concat());
+        directory.extend(at.to_le_bytes());
+        directory.extend(name.as_bytes());
+    }
+    let at = file.len() as u32;
+    file.extend(&directory);
+    file.extend(b"PK\x05\x06\0\0\0\0\x06\0\x06\0");
+    file.extend((directory.len() as u32).to_le_bytes());
+    file.extend(at.to_le_bytes());
+    file.extend([0, 0]);
     file
 }
 
@@ -69,11 +144,12 @@ fn an_image_gives_the_rows_and_files_of_its_disk_whatever_it_is_called() {
     lab.put("disk.bin", qcow2(&disk));
     lab.put("disk.gz", gzip(&disk));
     lab.put("packed", gzip(&qcow2(&disk)));
+    lab.put("disk.aff4", aff4(&disk, &[], "DiskImage"));
     let expected = rows(&lab, "f");
     assert!(expected.len() > 4, "{}", expected.len());
     let files = carved(&lab, "f", "raw");
     assert!(files.len() >= 5, "{}", files.len());
-    for (number, name) in ["disk.bin", "disk.gz", "packed"].into_iter().enumerate() {
+    for (number, name) in ["disk.bin", "disk.gz", "packed", "disk.aff4"].into_iter().enumerate() {
         assert_eq!(rows(&lab, name), expected, "{name}");
         assert!(carved(&lab, name, &format!("out{number}")) == files, "{name}");
     }
@@ -126,7 +202,9 @@ fn an_image_that_cannot_be_read_is_named_and_never_searched_as_it_lies() {
     let ran = lab.search(["token", "cut"]);
     assert!(matches!(ran.code, Some(2 | 3)), "{ran:?}");
     lab.put("aff4", [&[b'P', b'K', 3, 4][..], &[0; 26], b"container.descriptionaff4://"].concat());
-    lab.search(["token", "aff4"]).refuses(&["aff4: is an AFF4 image", "raw"]);
+    lab.search(["token", "aff4"]).refuses(&["aff4: damaged", "ZIP"]);
+    lab.put("aff4", aff4(&disk(), &[], "FileImage"));
+    lab.search(["token", "aff4"]).refuses(&["aff4: is a logical AFF4 image", "export the files"]);
     let whole = gzip(&disk());
     lab.put("half.gz", &whole[..whole.len() / 2]);
     let ran = lab.search(["token", "half.gz"]);
@@ -180,6 +258,30 @@ fn an_image_behind_a_url_is_fetched_as_far_as_it_is_needed() {
     assert_eq!(lab.offsets(["token", &server.url]), [50 << 20]);
     let server = Server::with(vec![("top.qcow2", top)]);
     lab.search(["token", &server.url]).refuses(&["backing file 'disk.qcow2'"]);
+}
+
+#[test]
+fn an_aff4_image_behind_a_url_is_fetched_as_far_as_it_is_needed() {
+    let mut disk = vec![0; 64 << 20];
+    disk[..1 << 20].copy_from_slice(&noise(1 << 20, 5));
+    disk[50 << 20..(50 << 20) + 5].copy_from_slice(b"token");
+    let server = Server::with(vec![("disk.aff4", aff4(&disk, &[], "DiskImage"))]);
+    let lab = Lab::new();
+    assert_eq!(lab.offsets(["token", &server.url]), [50 << 20]);
+    assert!(server.requests() < 30, "{} requests", server.requests());
+}
+
+#[test]
+fn ranges_that_the_drive_did_not_give_are_listed_and_others_are_searched() {
+    let disk = disk();
+    let lab = Lab::new();
+    // The chunks of the second token, and of a part without one.
+    lab.put("f", aff4(&disk, &[(2, "UnreadableData"), (40, "UnknownData")], "DiskImage"));
+    let ran = lab.search(["<token>", "f", "-c"]);
+    assert_eq!((ran.code, ran.text().trim()), (Some(3), "3  <token>"), "{ran:?}");
+    for words in ["65536", "32768 of its 2097152 bytes were not acquired"] {
+        assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use quarrier_core::region::Region;
 use quarrier_core::source::Source;
 
 use crate::fault::{invalid, room};
-use kept::BlockCache;
+pub(crate) use kept::BlockCache;
 
 /// Where a run of bytes of a disk lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

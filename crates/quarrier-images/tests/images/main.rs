@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+mod aff4;
 mod ewf;
 mod lab;
 mod packed;

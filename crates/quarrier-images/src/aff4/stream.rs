@@ -1,0 +1,315 @@
+//! Image streams: bytes in chunks that are compressed one by one, many of them in a segment (a bevy).
+//!
+//! ```text
+//!  offset ─→ chunk ─→ segment "URN/00000000", and its index: where each chunk begins, and its length
+//! ```
+//!
+//! A chunk that is as long as all chunks are unpacked is stored as it is.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use quarrier_core::Result;
+use quarrier_core::source::{Source, read_full_at};
+use quarrier_core::sync::lock;
+
+use super::container::{Container, Member};
+use super::graph::{SCHEMA, Thing};
+use crate::bytes::{u32_le, u64_le};
+use crate::disk::{BlockCache, Disk, Layout, Place, Run};
+use crate::fault::{invalid, refused, room};
+use crate::tables::Tables;
+use crate::unpack::Unpacker;
+
+const CHUNK_BYTES_MAX: u64 = 16 << 20;
+/// What writers take where they do not say it.
+const CHUNK_BYTES: u64 = 32 << 10;
+const CHUNKS_IN_SEGMENT: u64 = 1024;
+const INDEX_ENTRY_BYTES: u64 = 12;
+/// An index that is deflated is unpacked as a whole: it may have as many bytes.
+const INDEX_BYTES_MAX: u64 = 8 << 20;
+/// The longest name of a segment within its stream: a number, and `.index`.
+const SEGMENT_NAME_BYTES_MAX: usize = 26;
+
+/// How chunks are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Stored,
+    Zlib,
+    Deflate,
+    Snappy,
+    /// Snappy whose chunks are compressed however long they are.
+    SnappyAlways,
+    Lz4,
+}
+
+impl Packing {
+    fn of(urn: Option<&str>) -> Option<Packing> {
+        let Some(urn) = urn else { return Some(Packing::Zlib) };
+        if let Some(name) = urn.strip_prefix(SCHEMA) {
+            let is_stored = matches!(name, "NullCompressor" | "compression/stored");
+            return is_stored.then_some(Packing::Stored);
+        }
+        // The same standards have several addresses.
+        let name = urn.split_once("://").map_or(urn, |(_, name)| name).trim_end_matches('/');
+        match name.trim_end_matches(".txt").trim_end_matches(".html") {
+            "www.ietf.org/rfc/rfc1950" | "tools.ietf.org/html/rfc1950" => Some(Packing::Zlib),
+            "www.ietf.org/rfc/rfc1951" | "tools.ietf.org/html/rfc1951" => Some(Packing::Deflate),
+            "code.google.com/p/snappy" => Some(Packing::Snappy),
+            "github.com/google/snappy" => Some(Packing::SnappyAlways),
+            "code.google.com/p/lz4" | "github.com/lz4/lz4" => Some(Packing::Lz4),
+            _ => None,
+        }
+    }
+}
+
+/// What all streams of an image share.
+pub(super) struct Shared {
+    pub(super) file: Arc<dyn Source>,
+    pub(super) pages: Tables,
+    /// Indexes that were unpacked, by where they lie in the file.
+    indexes: BlockCache,
+}
+
+impl Shared {
+    pub(super) fn new(file: &Arc<dyn Source>) -> Arc<Shared> {
+        let pages = Tables::new(Arc::clone(file));
+        Arc::new(Shared { file: Arc::clone(file), pages, indexes: BlockCache::default() })
+    }
+}
+
+/// Chunks that lie together in the file.
+struct Segment {
+    number: u64,
+    data: Located,
+    index: Located,
+}
+
+/// A member, and where its bytes begin once that was looked up.
+struct Located {
+    member: Member,
+    at: OnceLock<u64>,
+}
+
+impl Located {
+    fn new(member: Member) -> Self {
+        Located { member, at: OnceLock::new() }
+    }
+
+    fn at(&self, file: &dyn Source) -> io::Result<u64> {
+        if let Some(&at) = self.at.get() {
+            return Ok(at);
+        }
+        let at = self.member.data_at(file)?;
+        Ok(*self.at.get_or_init(|| at))
+    }
+}
+
+/// The places of a stream's chunks.
+pub(super) struct Stream {
+    shared: Arc<Shared>,
+    /// By their number.
+    segments: Vec<Segment>,
+    chunk_bytes: u64,
+    chunks_in_segment: u64,
+    length: u64,
+    packing: Packing,
+    /// One for each thread that ever unpacked at the same time.
+    unpackers: Mutex<Vec<Unpacker>>,
+}
+
+/// Opens the stream called `urn`.
+///
+/// # Errors
+/// If its properties are not those of a stream, or it lies in another file.
+pub(super) fn open(
+    shared: &Arc<Shared>,
+    container: &Container,
+    (urn, thing): (&str, &Thing),
+) -> Result<Disk<Stream>> {
+    let file = &*shared.file;
+    let wrong = |reason: &str| Err(refused(file, format!("its stream {} {reason}", shown(urn))));
+    let segments = segments(container, urn);
+    let elsewhere = thing.iri("stored").filter(|volume| *volume != container.volume);
+    if let Some(volume) = elsewhere.filter(|_| segments.is_empty()) {
+        return wrong(&format!(
+            "lies in another file ({}): the image is striped over several, which are not read; \
+             export it as raw or E01, and search that",
+            shown(volume)
+        ));
+    }
+    let number = |property: &str, usual: Option<u64>| thing.number(property).unwrap_or(usual);
+    let chunk_bytes = number("chunkSize", Some(CHUNK_BYTES));
+    let chunk_bytes = chunk_bytes.filter(|bytes| (1..=CHUNK_BYTES_MAX).contains(bytes));
+    let chunks_in_segment = number("chunksInSegment", Some(CHUNKS_IN_SEGMENT));
+    let length = number("size", None).filter(|&bytes| bytes <= i64::MAX as u64 - CHUNK_BYTES_MAX);
+    let (Some(chunk_bytes), Some(chunks_in_segment @ 1..), Some(length)) =
+        (chunk_bytes, chunks_in_segment, length)
+    else {
+        return wrong("does not say its size and that of its chunks, or what cannot be");
+    };
+    let Some(packing) = Packing::of(thing.iri("compressionMethod")) else {
+        return wrong("is compressed in a way that is not known; export the image as raw or E01");
+    };
+    if segments.is_empty() && length > 0 {
+        return wrong("has no segments in the file; copy the image again from where it came");
+    }
+    if segments.iter().any(|segment| !segment.data.member.is_stored()) {
+        return wrong(
+            "is encrypted, or compressed once more by ZIP, which is not read; export it as raw or E01",
+        );
+    }
+    let layout = Stream {
+        shared: Arc::clone(shared),
+        segments,
+        chunk_bytes,
+        chunks_in_segment,
+        length,
+        packing,
+        unpackers: Mutex::default(),
+    };
+    let (name, files) = (file.name(), vec![Arc::clone(&shared.file)]);
+    Ok(match packing {
+        Packing::Stored => Disk::stored(name, length, layout, files),
+        _ => Disk::packed(name, length, layout, files, chunk_bytes as usize),
+    })
+}
+
+/// The segments of a stream that are in the file, with their indexes.
+fn segments(container: &Container, urn: &str) -> Vec<Segment> {
+    let mut found: BTreeMap<u64, [Option<Member>; 2]> = BTreeMap::new();
+    for (name, member) in container.below(urn, SEGMENT_NAME_BYTES_MAX) {
+        let Ok(name) = std::str::from_utf8(&name) else { continue };
+        let (number, is_index) = match name.strip_suffix(".index") {
+            Some(number) => (number, true),
+            None => (name, false),
+        };
+        // A number may have a sign, but a name may not.
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(number) = number.parse().ok().filter(|_| is_number) else { continue };
+        found.entry(number).or_default()[usize::from(is_index)] = Some(member);
+    }
+    let segment = |(number, [data, index]): (u64, [Option<Member>; 2])| {
+        Some(Segment { number, data: Located::new(data?), index: Located::new(index?) })
+    };
+    found.into_iter().filter_map(segment).collect()
+}
+
+/// A name from an image, as it is shown.
+fn shown(urn: &str) -> String {
+    crate::around::shown(urn)
+}
+
+/// A chunk in the file.
+struct Chunk {
+    at: u64,
+    bytes: u64,
+}
+
+impl Stream {
+    /// How many bytes a chunk has when it is unpacked.
+    fn bytes_of(&self, chunk: u64) -> u64 {
+        self.chunk_bytes.min(self.length - chunk * self.chunk_bytes)
+    }
+
+    /// Where a chunk lies in the file.
+    fn chunk(&self, chunk: u64) -> io::Result<Chunk> {
+        let file = &*self.shared.file;
+        let (number, within) = (chunk / self.chunks_in_segment, chunk % self.chunks_in_segment);
+        let at = self.segments.binary_search_by_key(&number, |segment| segment.number);
+        let Ok(at) = at else {
+            return Err(invalid(format!("segment {number} of a stream, or its index, is missing")));
+        };
+        let Segment { data, index, .. } = &self.segments[at];
+        let from = within.saturating_mul(INDEX_ENTRY_BYTES);
+        let is_there = from
+            .checked_add(INDEX_ENTRY_BYTES)
+            .is_some_and(|end| end <= index.member.bytes || !index.member.is_stored());
+        if !is_there {
+            return Err(invalid(format!("the index of segment {number} has no chunk {within}")));
+        }
+        let mut entry = [0; INDEX_ENTRY_BYTES as usize];
+        if index.member.is_stored() {
+            self.shared.pages.read(index.at(file)?.saturating_add(from), &mut entry)?;
+        } else {
+            let unpacked = self
+                .shared
+                .indexes
+                .block(index.member.header_at, || index.member.whole(file, INDEX_BYTES_MAX))?;
+            let found = unpacked.get(from as usize..from as usize + entry.len());
+            let found = found.ok_or_else(|| {
+                invalid(format!("the index of segment {number} has no chunk {within}"))
+            })?;
+            entry.copy_from_slice(found);
+        }
+        let (from, bytes) = (u64_le(&entry, 0), u64::from(u32_le(&entry, 8)));
+        if from.checked_add(bytes).is_none_or(|end| end > data.member.bytes) {
+            return Err(invalid(format!("chunk {within} lies beyond the end of segment {number}")));
+        }
+        Ok(Chunk { at: data.at(file)?.saturating_add(from), bytes })
+    }
+
+    /// Whether a chunk that has `bytes` in the file lies there as it is.
+    fn is_as_it_is(&self, bytes: u64) -> bool {
+        match self.packing {
+            Packing::Stored => true,
+            Packing::SnappyAlways => false,
+            _ => bytes == self.chunk_bytes,
+        }
+    }
+
+    fn unpack_into(&self, packed: &[u8], block: &mut [u8]) -> io::Result<()> {
+        let bytes_max = self.chunk_bytes as usize;
+        let mut unpacker = lock(&self.unpackers).pop().unwrap_or_default();
+        let done = match self.packing {
+            Packing::Zlib => unpacker.zlib_up_to(packed, block, bytes_max),
+            Packing::Deflate => unpacker.deflate(packed, block),
+            Packing::Snappy | Packing::SnappyAlways => unpacker.snappy(packed, block, bytes_max),
+            Packing::Lz4 => unpacker.lz4(packed, block, bytes_max),
+            Packing::Stored => Err(invalid("it is shorter than a chunk")),
+        };
+        lock(&self.unpackers).push(unpacker);
+        match done {
+            // Some writers store what does not become smaller under this name too.
+            Err(_) if self.packing == Packing::SnappyAlways && packed.len() == bytes_max => {
+                block.copy_from_slice(&packed[..block.len()]);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+}
+
+impl Layout for Stream {
+    fn run(&self, offset: u64) -> io::Result<Run> {
+        let (chunk, within) = (offset / self.chunk_bytes, offset % self.chunk_bytes);
+        let bytes = self.bytes_of(chunk);
+        let Chunk { at, bytes: stored } = self.chunk(chunk)?;
+        let place = match self.is_as_it_is(stored) {
+            true if stored < bytes => {
+                return Err(invalid(format!("chunk {chunk} of a stream is too short")));
+            }
+            true => Place::Stored { file: 0, at: at.saturating_add(within) },
+            false => Place::Packed { key: chunk, start: offset - within, bytes: bytes as usize },
+        };
+        Ok(Run { bytes: bytes - within, place })
+    }
+
+    fn unpack(&self, key: u64, block: &mut [u8]) -> io::Result<()> {
+        let file = &self.shared.file;
+        let Chunk { at, bytes } = self.chunk(key)?;
+        let wrong = |why: &dyn std::fmt::Display| {
+            invalid(format!("chunk {key} (byte {at} of {}) is damaged: {why}", file.name()))
+        };
+        // No way to compress adds a sixth and more.
+        if bytes > self.chunk_bytes + self.chunk_bytes / 6 + 1024 {
+            return Err(wrong(&format!("it is longer ({bytes} bytes) than any")));
+        }
+        let mut packed = room(bytes as usize)?;
+        if read_full_at(&**file, at, &mut packed)? < packed.len() {
+            return Err(wrong(&"the file ends before"));
+        }
+        self.unpack_into(&packed, block).map_err(|error| wrong(&error))
+    }
+}
