@@ -31,6 +31,9 @@ pub const DMG: Target = Target { name: "dmg", run: dmg, once: &[], seeds: HEADER
 /// EWF of the second version.
 pub const EWF2: Target =
     Target { name: "ewf2", run: ewf2, once: &[], seeds: HEADERS, words: WORDS };
+/// AFF4.
+pub const AFF4: Target =
+    Target { name: "aff4", run: aff4, once: &[], seeds: AFF4_SEEDS, words: AFF4_WORDS };
 /// Compressed disks.
 pub const PACKED: Target =
     Target { name: "packed", run: plain, once: &[], seeds: PACKED_SEEDS, words: WORDS };
@@ -82,6 +85,34 @@ const PACKED_SEEDS: &[&[u8]] = &[
     b"BZh91AY&SY\x64\x8c\xbb\x73\0\0\0\x01\0\x38\0\x20\0\x21\x98\x19\x84\x61\x77\x24\x53\x85\x09\x06\x48\xcb\xb7\x30",
     b"\x28\xb5\x2f\xfd\x24\x03\x19\0\0abc\x28\xb5\x2f\xfd\x24\x03\x19\0\0abc",
     b"\x50\x2a\x4d\x18\x02\0\0\0ab\x28\xb5\x2f\xfd\x20\x03\x19\0\0abc",
+];
+
+/// Chunks of 16 bytes, four in a segment: which of them, the map, its streams, and the description; then the
+/// bytes of the members, each with its length.
+const AFF4_SEEDS: &[&[u8]] = &[
+    b"\x00\x10abcdefghijklmnop\x01\x0c\0\0\0\0\0\0\0\0\x10\0\0\0",
+    b"\x13\x04\x02\x04ab\x02\x1c\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    b"\x07\x03\x0aaff4://s\n\x04\x28<aff4://i> a aff4:DiskImage ; aff4:size 9 .",
+];
+const AFF4_WORDS: &[&[u8]] = &[
+    &[0xFF; 8],
+    &[0; 8],
+    &[16, 0, 0, 0],
+    b"aff4://s\n",
+    b"aff4://m\n",
+    b"http://aff4.org/Schema#Zero\n",
+    b"http://aff4.org/Schema#UnreadableData\n",
+    b"http://aff4.org/Schema#SymbolicStream61\n",
+    b" aff4:size 64 ;",
+    b" a aff4:Map ;",
+    b" a aff4:ImageStream ;",
+    b" aff4:chunkSize 16 ;",
+    b" aff4:chunksInSegment 4 ;",
+    b" aff4:compressionMethod <http://code.google.com/p/snappy/> ;",
+    b" aff4:compressionMethod <https://github.com/lz4/lz4> ;",
+    b" aff4:mapGapDefaultStream aff4:UnknownData ;",
+    b"<aff4://s> .",
+    b"\"64\"^^aff4:int",
 ];
 
 /// The bytes after the numbers of a header.
@@ -334,6 +365,87 @@ fn ewf2(mut bytes: &[u8]) -> Verdict {
             add(u32::from(kind % 16), data);
         }
     }
+    check(file)
+}
+
+/// A ZIP file of an image whose first byte chooses how chunks are packed and which members are usual; the
+/// others follow, each a number, a length, and its bytes.
+fn aff4(bytes: &[u8]) -> Verdict {
+    const NAMES: [&str; 6] =
+        ["s/00000000", "s/00000000.index", "m/map", "m/idx", "information.turtle", ""];
+    const PACKINGS: [&str; 5] = [
+        "http://aff4.org/Schema#NullCompressor",
+        "https://www.ietf.org/rfc/rfc1950.txt",
+        "https://tools.ietf.org/html/rfc1951",
+        "http://code.google.com/p/snappy/",
+        "https://github.com/lz4/lz4",
+    ];
+    let Some((&first, mut bytes)) = bytes.split_first() else { return Verdict::Skipped };
+    let packing = PACKINGS[usize::from(first) % PACKINGS.len()];
+    let index: Vec<u8> = (0..4u64)
+        .flat_map(|chunk| [&(chunk * 16).to_le_bytes()[..], &[16, 0, 0, 0]].concat())
+        .collect();
+    let entry = |start: u64, bytes: u64, at: u64, stream: u32| {
+        let numbers = [start, bytes, at].into_iter().flat_map(u64::to_le_bytes);
+        numbers.chain(stream.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    let text = format!(
+        "@prefix aff4: <http://aff4.org/Schema#> .\n\
+         <aff4://i> a aff4:DiskImage ; aff4:dataStream <aff4://m> ; aff4:size 256 .\n\
+         <aff4://m> a aff4:Map ; aff4:mapGapDefaultStream aff4:Zero .\n\
+         <aff4://s> a aff4:ImageStream ; aff4:chunkSize 16 ; aff4:chunksInSegment 4 ; aff4:size 60 ;\n\
+         aff4:compressionMethod <{packing}> .\n"
+    );
+    let mut members = [
+        (0..64).collect(),
+        index,
+        [entry(0, 30, 0, 0), entry(40, 20, 5, 1), entry(100, 30, 30, 0)].concat(),
+        b"aff4://s\nhttp://aff4.org/Schema#SymbolicStream61\n".to_vec(),
+        text.into_bytes(),
+        Vec::new(),
+    ];
+    while let [number, length, rest @ ..] = bytes {
+        let data = &rest[..usize::from(*length).min(rest.len())];
+        bytes = &rest[data.len()..];
+        let member = &mut members[usize::from(*number) % NAMES.len()];
+        // The description can be long: what comes is added to it.
+        match number % 12 {
+            10 => member.extend(data),
+            _ => *member = data.to_vec(),
+        }
+    }
+    let (mut file, mut directory, mut count) = (Vec::new(), Vec::new(), 0u16);
+    // The last one has no name: its bytes change the directory.
+    let other = members[5].clone();
+    for (name, data) in [("container.description", &b"aff4://v"[..])]
+        .into_iter()
+        .chain(NAMES.into_iter().zip(members.iter().map(|data| &data[..])).take(5))
+    {
+        let name = match name.contains('/') {
+            true => format!("aff4%3A%2F%2F{name}"),
+            false => name.to_string(),
+        };
+        let at = file.len() as u32;
+        let mut common = vec![0; 12];
+        common.extend((data.len() as u32).to_le_bytes().repeat(2));
+        common.extend((name.len() as u16).to_le_bytes());
+        file.extend([&b"PK\x03\x04\0\0"[..], &common, &[0, 0], name.as_bytes(), data].concat());
+        directory.extend([&b"PK\x01\x02\0\0\0\0"[..], &common, &[0; 12]].concat());
+        directory.extend(at.to_le_bytes());
+        directory.extend(name.as_bytes());
+        count += 1;
+    }
+    for (place, byte) in other.chunks_exact(2).map(|two| (usize::from(two[0]), two[1])) {
+        let at = place * directory.len() / 256;
+        directory[at] = byte;
+    }
+    let at = file.len() as u32;
+    file.extend(&directory);
+    file.extend(b"PK\x05\x06\0\0\0\0");
+    file.extend(count.to_le_bytes().repeat(2));
+    file.extend((directory.len() as u32).to_le_bytes());
+    file.extend(at.to_le_bytes());
+    file.extend([0, 0]);
     check(file)
 }
 

@@ -63,7 +63,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 38] = [
+pub const TARGETS: [Target; 39] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -84,6 +84,7 @@ pub const TARGETS: [Target; 38] = [
     images::PARALLELS,
     images::DMG,
     images::EWF2,
+    images::AFF4,
     images::PACKED,
     unallocated::TARGET,
     files::FAT,
