@@ -11,6 +11,7 @@ mod pages;
 mod query;
 mod search;
 mod serve;
+mod units;
 mod verify;
 mod version;
 mod wrong;
@@ -25,6 +26,7 @@ pub(crate) use query::sql_command;
 pub use query::{Query, QueryFormat, query_arguments};
 pub(crate) use search::{PatternArg, Search, Shown, of_words};
 pub use serve::{Serve, serve_arguments};
+pub(crate) use units::Units;
 pub(crate) use verify::Verify;
 pub(crate) use version::day;
 

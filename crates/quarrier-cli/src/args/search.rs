@@ -15,7 +15,8 @@ use quarrier_remote::{is_remote, redacted};
 use quarrier_search::{Encodings, EngineName, REGEX_MEMORY_BYTES};
 
 use super::{
-    auto, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
+    auto, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, units,
+    workers_arg,
 };
 use crate::output::Format;
 use crate::quantity::{parse_auto_count, parse_auto_size, parse_range, size_in};
@@ -102,6 +103,8 @@ pub(crate) struct Search {
     pub(crate) cache: Option<PathBuf>,
     pub(crate) cache_bytes_max: u64,
     pub(crate) requests: usize,
+    /// Whether and how it is done unit by unit.
+    pub(crate) units: Option<units::Units>,
     /// The command line as typed, for the report's title.
     pub(crate) line: String,
 }
@@ -226,6 +229,11 @@ pub(crate) fn of_words(words: &[String]) -> Result<Search, String> {
         "report",
         "max-count",
         "where",
+        "to",
+        "shard",
+        "plan",
+        "unit-size",
+        "rate",
     ];
     if let Some(id) = out_of_place.iter().find(|id| is_given(id)) {
         return Err(format!(
@@ -305,6 +313,7 @@ fn read(
         cache: matches.get_one("cache").cloned(),
         cache_bytes_max: matches.get_one("cache-size").copied().unwrap_or(10 << 30),
         requests: auto_count("requests"),
+        units: units::parse(matches)?,
         line: typed_line(),
     })
 }
@@ -378,6 +387,8 @@ Examples:
   quarrier search -f patterns.txt --where --format json disk.img
   quarrier search -E '[0-9]{16}' --unallocated --where disk.img
   quarrier search -f patterns.txt --cache fetched https://example.org/disk.img
+  quarrier search -f patterns.txt images/ --to found --shard 17/1000
+  quarrier search -f patterns.txt images/ --to found --format json
 
 A SOURCE is a file, a folder (all regular files below it, hidden ones too, in
 the order of their paths), a block device, '-' for standard input, the first
@@ -406,6 +417,7 @@ pub(super) fn command() -> Command {
         .args(line_args())
         .args(machine_args())
         .args(remote_args())
+        .args(units::args())
         .args(output_args())
         .arg(
             Arg::new("source")

@@ -69,6 +69,8 @@ pub(crate) enum Layout {
     Loaded,
     /// The columns of `quarrier reindex`, a row per table.
     Reindexed,
+    /// `units, bytes, seconds`, and what is done already.
+    Planned,
     /// One number.
     Number,
 }

@@ -194,6 +194,21 @@ impl TextRows {
         self.styled(colours.label, &visible(text_of(path)));
     }
 
+    /// Units and what they take.
+    fn planned(&mut self, values: &[Value<'_>]) {
+        let [units, bytes, seconds, done, rate] = values else { return };
+        let (units, done) = (number_of(units), number_of(done));
+        self.line.push_str(&number::counted(units, "unit"));
+        self.line.push_str(&format!(", {}", number::bytes(number_of(bytes))));
+        if done > 0 {
+            self.line.push_str(&format!("; {} done already", number::count(done)));
+        }
+        if let (Value::Number(seconds), Value::Number(rate)) = (seconds, rate) {
+            let time = number::seconds(*seconds);
+            self.line.push_str(&format!("; about {time} at {}", number::rate(*rate)));
+        }
+    }
+
     fn loaded(&mut self, values: &[Value<'_>]) {
         let [table, source, messages, rejected, start, bytes, seconds, ..] = values else { return };
         let colours = self.colours;
@@ -267,6 +282,7 @@ impl Rows for TextRows {
             Layout::Files => self.file(values),
             Layout::Loaded => self.loaded(values),
             Layout::Reindexed => self.reindexed(values),
+            Layout::Planned => self.planned(values),
             Layout::Number => {
                 self.line.extend(values.iter().map(|value| number_of(value).to_string()));
             }

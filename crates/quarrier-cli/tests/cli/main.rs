@@ -50,5 +50,6 @@ mod surroundings;
 mod terminal;
 mod threads;
 mod unallocated;
+mod units;
 mod waiting;
 mod wrong_use;

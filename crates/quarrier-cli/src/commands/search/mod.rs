@@ -10,6 +10,7 @@ mod rules;
 mod sink;
 mod small;
 pub(in crate::commands) mod summary;
+mod units;
 
 use std::ffi::OsString;
 use std::io;
@@ -104,6 +105,9 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
     let written = [&search.stats, &search.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
     let opener = Opener::new(request::open_options(search), host::environment(), stop);
+    if let Some(of_units) = &search.units {
+        return units::run(search, of_units, &request, (&sources, &opener), stop);
+    }
     // The set is compiled for a sample of the first source; a sample would consume a pipe.
     let mut first = sources.iter().next().filter(|first| first.is_seekable());
     let mut opened = first.map(|first| opener.open(first));

@@ -1,0 +1,99 @@
+//! Options of searches that are done unit by unit.
+
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use quarrier_units::{Shard, UNIT_BYTES};
+
+use super::flag;
+use crate::quantity::size_in;
+
+/// The options of `quarrier search` that show one finding more closely than rows do, or need all of them at
+/// once.
+const NOT_WITH_UNITS: [&str; 12] = [
+    "after-context",
+    "before-context",
+    "context",
+    "explain",
+    "files-with-matches",
+    "histogram",
+    "line-context",
+    "line-number",
+    "max-count",
+    "only-matching",
+    "report",
+    "where",
+];
+
+/// How a search is cut into units, and which of them are run.
+#[derive(Debug, Clone)]
+pub(crate) struct Units {
+    /// Where rows are kept.
+    pub(crate) to: Option<OsString>,
+    pub(crate) unit_bytes: u64,
+    pub(crate) shard: Option<Shard>,
+    /// Whether nothing is run.
+    pub(crate) plans: bool,
+    /// The rate to plan by.
+    pub(crate) bytes_per_second: Option<u64>,
+}
+
+pub(super) fn args() -> Vec<Arg> {
+    let named = |id: &'static str, name: &'static str, help: &'static str| {
+        Arg::new(id).long(id).value_name(name).help(help).help_heading("Units")
+    };
+    vec![
+        named(
+            "to",
+            "FOLDER",
+            "Search unit by unit, and keep the rows of each in this folder as an Arrow file; units \
+             whose file is there are not searched again. Prints the rows of all, unless --shard is \
+             given",
+        )
+        .value_parser(value_parser!(OsString))
+        .conflicts_with_all(NOT_WITH_UNITS),
+        named(
+            "shard",
+            "I/N",
+            "Search only each N-th unit, from unit I on, counted from 0: a share of the work for one of \
+             N processes or machines. With --to nothing is printed",
+        )
+        .value_parser(|text: &str| text.parse::<Shard>())
+        .conflicts_with_all(NOT_WITH_UNITS),
+        flag("plan", "Print how many units and bytes there are, and about how many seconds they take; \
+             search nothing but a sample")
+            .conflicts_with_all(NOT_WITH_UNITS)
+            .help_heading("Units"),
+        named("unit-size", "SIZE", "Bytes of a unit; the same for all shards")
+            .default_value("1G")
+            .value_parser(size_in(1..=u64::MAX)),
+        named("rate", "SIZE", "Bytes per second for --plan, instead of a sample's")
+            .value_parser(size_in(1..=u64::MAX))
+            .action(ArgAction::Set)
+            .requires("plan"),
+    ]
+}
+
+/// The options, if the search is done unit by unit.
+///
+/// # Errors
+/// For a size of units without any.
+pub(super) fn parse(matches: &ArgMatches) -> Result<Option<Units>, String> {
+    let (to, shard) = (matches.get_one("to").cloned(), matches.get_one("shard").copied());
+    let plans = matches.get_flag("plan");
+    if to.is_none() && shard.is_none() && !plans {
+        let is_given =
+            matches.value_source("unit-size") == Some(clap::parser::ValueSource::CommandLine);
+        return match is_given {
+            true => Err("--unit-size needs --to, --shard or --plan".to_string()),
+            false => Ok(None),
+        };
+    }
+    Ok(Some(Units {
+        to,
+        unit_bytes: matches.get_one("unit-size").copied().unwrap_or(UNIT_BYTES),
+        shard,
+        plans,
+        bytes_per_second: matches.get_one("rate").copied(),
+    }))
+}
