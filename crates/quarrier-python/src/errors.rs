@@ -48,6 +48,16 @@ pub(crate) fn of_facade(py: Python<'_>, error: &quarrier::Error) -> PyErr {
     }
 }
 
+/// The exception for an error of `quarrier-units`.
+pub(crate) fn of_units(py: Python<'_>, error: &quarrier_units::Error) -> PyErr {
+    use quarrier_units::Error;
+    match error {
+        Error::Search(error) => of_facade(py, error),
+        Error::Request(reason) => raise(py, "PlanError", (reason,)),
+        error => raise(py, "QuarrierError", (error.to_string(),)),
+    }
+}
+
 /// The system's number for a file that is not there.
 const NO_SUCH_FILE: i32 = 2;
 

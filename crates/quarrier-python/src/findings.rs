@@ -58,13 +58,18 @@ impl SearchResult {
 
     /// Adds findings of a chunk, with their bytes.
     pub(crate) fn add(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) {
-        self.findings.extend_from_slice(findings);
         let mut copy = Vec::new();
         for finding in findings {
             copy_match(chunk, finding, &mut copy);
-            self.matches.extend_from_slice(&copy);
-            self.match_ends.push(self.matches.len());
+            self.push(*finding, &copy);
         }
+    }
+
+    /// Adds a finding with its first bytes.
+    pub(crate) fn push(&mut self, finding: Finding, found: &[u8]) {
+        self.findings.push(finding);
+        self.matches.extend_from_slice(found);
+        self.match_ends.push(self.matches.len());
     }
 
     /// The bytes of a finding.

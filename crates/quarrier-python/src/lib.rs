@@ -3,6 +3,7 @@
 //! ```text
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    requests to the facade (quarrier)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
+//!                                            ├─ units     parts of sources that others search
 //!                                            ├─ frames    rows as pandas, polars, HTML
 //!                                            ├─ carve     files recovered, likewise
 //!                                            ├─ files     files of file systems, as dicts
@@ -61,6 +62,8 @@ mod store;
 
 mod table;
 
+mod units;
+
 mod gauge;
 
 use pyo3::prelude::*;
@@ -111,5 +114,6 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pattern::regex, module)?)?;
     module.add_function(wrap_pyfunction!(search::search, module)?)?;
     module.add_function(wrap_pyfunction!(source::open_source, module)?)?;
+    module.add_function(wrap_pyfunction!(units::cut, module)?)?;
     module.add_function(wrap_pyfunction!(table::query::query, module)?)
 }

@@ -18,12 +18,13 @@ use quarrier_search::{Encodings, Finding, Options};
 
 use crate::buffer::Buffer;
 use crate::count::{AutoSize, Count, Size};
-use crate::errors::{of_facade, of_search, raise};
+use crate::errors::{of_facade, of_search, of_units, raise};
 use crate::findings::{Findings, SearchResult};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::pattern;
 use crate::source::{Failed, Opened, Source};
+use crate::units;
 
 /// The name of a source that is bytes in memory.
 pub(crate) const MEMORY_NAME: &str = "<bytes>";
@@ -123,9 +124,13 @@ pub(crate) fn search(
 
 type Gathered = (SearchResult, Vec<String>);
 
-/// Searches an open source, a path or URL, or bytes.
+/// Searches a unit, an open source, a path or URL, or bytes.
 fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyResult<Gathered> {
     let py = source.py();
+    if let Some(unit) = units::unit_of(source)? {
+        let found = interruptible(py, |stop| units::rows(request, &unit, direct, stop))?;
+        return found.map_err(|error| of_units(py, &error));
+    }
     let found = if let Some(opened) = opened(source)? {
         let mut failed = None;
         let found = interruptible(py, |stop| {

@@ -88,6 +88,7 @@ from quarrier._native import (
     regex,
     search,
 )
+from quarrier._units import Unit, run, units
 
 if TYPE_CHECKING:
     from quarrier import parallel
@@ -148,6 +149,7 @@ __all__ = [
     "Subscription",
     "Table",
     "UnansweredError",
+    "Unit",
     "UnknownColumnError",
     "UnknownFileError",
     "UnreadableWarning",
@@ -165,7 +167,9 @@ __all__ = [
     "parallel",
     "query",
     "regex",
+    "run",
     "search",
+    "units",
 ]
 
 register_when_imported()

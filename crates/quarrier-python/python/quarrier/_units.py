@@ -1,0 +1,57 @@
+"""Units: parts of sources that other processes and machines search."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
+
+from quarrier._native import Findings, cut, search
+
+
+class Unit(NamedTuple):
+    """A range of offsets of a source at a version. It can be pickled."""
+
+    name: str
+    """The name by which the source is opened. A URL may hold a secret."""
+    source: str
+    """The name of the source in rows."""
+    length: int
+    """The bytes of the source."""
+    mark: str
+    """Sizes and times of its files, or the ETags of its objects."""
+    start: int
+    """Findings that start here, or later …"""
+    end: int
+    """… and before this offset are the unit's."""
+
+
+def units(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    size: int | str | None = "1G",
+) -> list[Unit]:
+    """Cuts sources into units, which other processes search with `run`.
+
+    A source is a path, a folder, a glob or a URL. Units end at multiples of `size` bytes; with None, each
+    source is one unit.
+    """
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]
+    return [Unit(*fields) for fields in cut(list(sources), size)]
+
+
+def run(unit: Unit, patterns: Any, **options: Any) -> Findings:
+    """Searches one unit and returns its rows. The rows of all units are those of the whole.
+
+    Options are those of `search` except for `range` and `max_count`; one worker searches unless `workers`
+    says otherwise. Matches of a regex depend on those before, so a set with a regex is refused for a part
+    of a source. A source that changed since it was cut is a `QuarrierError`.
+    """
+    if not isinstance(unit, Unit):
+        raise TypeError(f"a unit is what quarrier.units returns, not {type(unit).__name__!r}")
+    for name in ("range", "max_count"):
+        if name in options:
+            raise TypeError(f"run takes no {name}; a unit is a range, and all of its rows are wanted")
+    options.setdefault("workers", 1)
+    return search(cast(Any, unit), patterns, **options)

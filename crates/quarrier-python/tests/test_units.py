@@ -1,0 +1,55 @@
+"""Units: their rows are those of the whole, wherever they are searched."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pickle
+
+import pytest
+
+import quarrier
+
+
+@pytest.fixture
+def image(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "image"
+    path.write_bytes(b"needle".join([b"." * 997] * 40))
+    return path
+
+
+def test_units_have_together_the_rows_of_the_whole(image: pathlib.Path) -> None:
+    patterns = {"word": "needle", "hex": quarrier.hex("65 65 ?? 6C")}
+    expected = quarrier.search(image, patterns).to_pylist()
+    units = quarrier.units(image, size="1K")
+    assert [unit.start for unit in units] == list(range(0, image.stat().st_size, 1024))
+    rows = []
+    for unit in pickle.loads(pickle.dumps(units)):
+        rows += quarrier.run(unit, patterns).to_pylist()
+    assert rows == expected
+    assert len(expected) == 78
+
+
+def test_regexes_take_whole_sources(image: pathlib.Path) -> None:
+    pattern = quarrier.regex(rb"[a-z]+")
+    (whole,) = quarrier.units([image], size=None)
+    assert len(quarrier.run(whole, pattern)) == 39
+    with pytest.raises(quarrier.PlanError, match="size=None"):
+        quarrier.run(quarrier.units(image, size=1000)[1], pattern)
+
+
+def test_a_source_that_changed_is_an_error(image: pathlib.Path) -> None:
+    unit = quarrier.units(image)[0]
+    os.utime(image, (1, 1))
+    with pytest.raises(quarrier.QuarrierError, match="changed since"):
+        quarrier.run(unit, "needle")
+
+
+def test_what_a_unit_does_not_take_is_refused(image: pathlib.Path) -> None:
+    unit = quarrier.units(image)[0]
+    with pytest.raises(TypeError, match="max_count"):
+        quarrier.run(unit, "needle", max_count=1)
+    with pytest.raises(TypeError, match="not 'str'"):
+        quarrier.run(str(image), "needle")  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError):
+        quarrier.units(image / "none")
