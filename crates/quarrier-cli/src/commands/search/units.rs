@@ -50,9 +50,10 @@ pub(super) fn run(
         refuse_folder_among_sources(results.folder(), search)?;
         units = units.keep(results);
     }
-    // Without a folder nobody joins the units, so each has to be right by itself.
-    let is_joined = of_units.to.is_some() || units.is_exact_alone();
-    let unit_bytes = if is_joined { of_units.unit_bytes } else { u64::MAX };
+    // Without a folder nobody joins the units of shards, so each has to be right by itself.
+    let is_printed = of_units.shard.is_some() && of_units.to.is_none();
+    let is_whole = is_printed && !units.is_exact_alone();
+    let unit_bytes = if is_whole { u64::MAX } else { of_units.unit_bytes };
     let mut work = Work {
         search,
         of_units,
