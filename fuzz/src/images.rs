@@ -87,12 +87,14 @@ const PACKED_SEEDS: &[&[u8]] = &[
     b"\x50\x2a\x4d\x18\x02\0\0\0ab\x28\xb5\x2f\xfd\x20\x03\x19\0\0abc",
 ];
 
-/// Chunks of 16 bytes, four in a segment: which of them, the map, its streams, and the description; then the
-/// bytes of the members, each with its length.
+/// How chunks are packed; then members, each a number, a length and bytes: chunks and their index, an entry of
+/// the map, streams, more of the description, changes of the directory.
 const AFF4_SEEDS: &[&[u8]] = &[
-    b"\x00\x10abcdefghijklmnop\x01\x0c\0\0\0\0\0\0\0\0\x10\0\0\0",
-    b"\x13\x04\x02\x04ab\x02\x1c\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-    b"\x07\x03\x0aaff4://s\n\x04\x28<aff4://i> a aff4:DiskImage ; aff4:size 9 .",
+    b"\x00\x00\x10abcdefghijklmnop\x01\x0c\0\0\0\0\0\0\0\0\x10\0\0\0",
+    b"\x03\x02\x1c\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0",
+    b"\x04\x03\x2baff4://s\nhttp://aff4.org/Schema#UnknownData",
+    b"\x01\x0a\x1a<aff4://s> aff4:size 64 .\n",
+    b"\x02\x05\x04\x10\0\x50\x08",
 ];
 const AFF4_WORDS: &[&[u8]] = &[
     &[0xFF; 8],

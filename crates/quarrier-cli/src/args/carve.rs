@@ -153,7 +153,7 @@ fn what_args() -> Vec<Arg> {
             ),
         flag("skip-known", "Do not write files that --known has").requires("known"),
         hash_arg("Hashes of each file and of the source, in rows and case.json; SHA-256 always"),
-        flag("verify", "First verify an EWF image against its stored MD5 and SHA-1"),
+        flag("verify", "First verify an EWF or AFF4 image against its stored hashes"),
         flag("dry-run", "Write nothing; print a row for each file"),
         flag("resume", "Continue an interrupted run into the same folder"),
     ]

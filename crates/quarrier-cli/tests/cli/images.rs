@@ -285,6 +285,21 @@ fn ranges_that_the_drive_did_not_give_are_listed_and_others_are_searched() {
 }
 
 #[test]
+fn the_hashes_of_an_aff4_image_are_compared_when_asked_for() {
+    let disk = disk();
+    let lab = Lab::new();
+    let mut file = aff4(&disk, &[], "DiskImage");
+    lab.put("image.aff4", &file);
+    carve(&lab, &["image.aff4", "--dry-run", "--verify"])
+        .says(0, &["image.aff4: stored MD5 of the data stream ", ": matches"]);
+    let at = file.windows(11).position(|part| part == b"aff4:hash \"").unwrap() + 11;
+    file[at..at + 32].fill(b'a');
+    lab.put("image.aff4", &file);
+    carve(&lab, &["image.aff4", "--dry-run", "--verify"])
+        .says(3, &[&"a".repeat(32), "does not match"]);
+}
+
+#[test]
 fn messages_inside_images_and_archives_are_read() {
     let lines: String = (0..5000).map(|n| format!("{{\"a\": {n}}}\n")).collect();
     let lab = Lab::with(&lines);

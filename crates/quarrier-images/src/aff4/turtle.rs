@@ -335,7 +335,8 @@ fn end_of(text: &str, is_inside: impl Fn(char) -> bool) -> usize {
     let mut characters = text.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
         let follows = characters.peek().is_some_and(|(_, c)| is_inside(*c));
-        if !is_inside(c) && !(c == '.' && at > 0 && follows) {
+        let is_in = is_inside(c) || c == '.' && at > 0 && follows;
+        if !is_in {
             return at;
         }
     }

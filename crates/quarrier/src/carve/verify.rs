@@ -1,11 +1,12 @@
-//! Verifies an EWF image against its stored hashes.
+//! Verifies an EWF or AFF4 image against its stored hashes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use quarrier_core::hex;
 use quarrier_core::source::Source;
-use quarrier_images::Kind;
 use quarrier_images::ewf::{Check, EwfSource, Verified};
+use quarrier_images::{Kind, aff4};
 
 use crate::{Error, Result};
 
@@ -42,8 +43,21 @@ pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result
         let (name, reason) = (path.display().to_string(), reason.to_string());
         Err(Error::Unsupported { name, reason })
     };
-    if Kind::of(&*quarrier_core::source::open(path)?, false) != Some(Kind::Ewf) {
-        return refuse("only EWF images (image.E01) have hashes to --verify");
+    let file = quarrier_core::source::open(path)?;
+    match Kind::of(&*file, false) {
+        Some(Kind::Ewf) => {}
+        Some(Kind::Aff4) => {
+            let stored = aff4::StoredHashes::read(&Arc::from(file))?;
+            return match stored.is_empty() {
+                true => refuse("has no hash of its bytes stored in it; carve it without --verify"),
+                false => Ok(verify_aff4(&stored, progress)),
+            };
+        }
+        _ => {
+            return refuse(
+                "only EWF images (image.E01) and AFF4 images (image.aff4) have hashes to --verify",
+            );
+        }
     }
     let image = EwfSource::open(path).map_err(quarrier_core::Error::from)?;
     let stored = image.stored_hashes();
@@ -63,6 +77,32 @@ pub fn verify(path: &Path, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result
     })
 }
 
+/// Compares the hashes of an AFF4 image with its bytes.
+fn verify_aff4(
+    stored: &aff4::StoredHashes,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Verification {
+    let bytes = stored.bytes();
+    let checks = match stored.verify(&mut |done| progress(done, bytes)) {
+        Ok(Some(checks)) => checks,
+        Ok(None) => return Verification::Interrupted,
+        Err(error) => {
+            return Verification::Differs(format!("stored hashes cannot be compared: {error}"));
+        }
+    };
+    let words: Vec<String> = checks
+        .iter()
+        .map(|check| {
+            let name = format!("{} of the {}", check.name, check.of);
+            outcome(&name, &check.stored, &check.computed)
+        })
+        .collect();
+    match checks.iter().all(|check| check.stored == check.computed) {
+        true => Verification::Matches(words.join("; ")),
+        false => Verification::Differs(words.join("; ")),
+    }
+}
+
 /// `stored MD5 2f5ec589…: matches; stored SHA-1 …: does not match (the bytes have …)`.
 fn in_words(verified: &Verified) -> String {
     let md5 = verified.md5.map(|check| one("MD5", &check));
@@ -71,12 +111,12 @@ fn in_words(verified: &Verified) -> String {
 }
 
 fn one<const N: usize>(name: &str, check: &Check<N>) -> String {
-    let stored = hex::encode(&check.stored);
-    match check.stored == check.computed {
+    outcome(name, &hex::encode(&check.stored), &hex::encode(&check.computed))
+}
+
+fn outcome(name: &str, stored: &str, computed: &str) -> String {
+    match stored == computed {
         true => format!("stored {name} {stored}: matches"),
-        false => {
-            let computed = hex::encode(&check.computed);
-            format!("stored {name} {stored}: does not match (the bytes have {computed})")
-        }
+        false => format!("stored {name} {stored}: does not match (the bytes have {computed})"),
     }
 }
