@@ -37,7 +37,8 @@ Ctrl-C ends a call. Every error is a `QuarrierError`; an error of the system is 
 
 SECTIONS = {
     "Search and carve": (
-        "search hex regex Pattern Findings Finding units run Unit carve CarvedFiles CarvedFile files"
+        "search hex regex Pattern Findings Finding units run Unit "
+        "carve CarvedFiles CarvedFile files"
     ),
     "Tables and SQL": "query Table Store connect Connection Writer Marks Subscription Change",
     "Files and remote objects": "open SourceFile SparseFile SparseStore CostModel ReadAhead",

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""YARA rules over an image and over a folder, by quarrier and by the program yara: rules.py PROGRAM FOLDER [--size MiB]
-[--rules N] [--rounds N] [--seed N]
+"""YARA rules over an image and over a folder, by quarrier and by the program yara:
+rules.py PROGRAM FOLDER [--size MiB] [--rules N] [--rounds N] [--seed N]
 
-Makes in FOLDER, from the seed: rules.yar (literals with all modifiers, hex strings, regexes, conditions as published rules
-have them), a folder of files, of which some hold strings of rules, and disk.img, all their bytes. Compares the rules that
-hold file by file, and those of the image, with what yara says, before it prints a time: the median of the rounds, in which
-both take turns.
+Makes in FOLDER, from the seed: rules.yar (literals with all modifiers, hex strings, regexes, conditions
+as published rules have them), a folder of files, of which some hold strings of rules, and disk.img, all
+their bytes. Compares the rules that hold file by file, and those of the image, with what yara says,
+before it prints a time: the median of the rounds, in which both take turns.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@
 //! # Ok::<(), quarrier_gauge::Error>(())
 //! ```
 
+mod array_bytes;
 mod wanted;
 
 mod reading;

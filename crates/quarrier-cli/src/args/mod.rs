@@ -7,6 +7,7 @@ mod files;
 mod filter;
 mod gauge;
 mod load;
+mod matches;
 mod pages;
 mod query;
 mod search;

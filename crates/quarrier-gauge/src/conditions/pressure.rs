@@ -64,7 +64,9 @@ mod tests {
             fs::write(folder.path().join(name), text).unwrap();
         };
         assert!(Waited::of(folder.path()).is_none());
-        ["cpu", "memory", "io"].map(|name| put(name, 1_000_000));
+        for name in ["cpu", "memory", "io"] {
+            put(name, 1_000_000);
+        }
         let before = Waited::of(folder.path()).unwrap();
         put("cpu", 2_000_000);
         put("io", 9_000_000);

@@ -14,16 +14,13 @@ pub use pages::PageKind;
 pub use stream::{Sweep, measure as measure_stream};
 
 use crate::Wanted;
-use crate::conditions::{Machine, free_memory_bytes};
+use crate::conditions::free_memory_bytes;
 use crate::error::Result;
 use crate::trial::Session;
 
 /// The value written by operations that read nothing: no byte of it is 0, since zeros are a case of
 /// their own.
 pub(crate) const WRITTEN: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
-
-/// Smaller arrays say nothing about main memory anywhere.
-const LEAST_BYTES: usize = 1 << 20;
 
 /// Bytes of an array that no cache holds a good part of: four times the last cache, and at least
 /// 128 MiB.
@@ -32,24 +29,6 @@ const LEAST_BYTES: usize = 1 << 20;
 /// the caches hold of them, and the readings say so.
 pub fn beyond_caches_bytes(session: &Session<'_>) -> usize {
     session.beyond_caches_bytes
-}
-
-/// [`beyond_caches_bytes`] of a machine with enough memory.
-pub(crate) fn wanted_bytes(machine: &Machine) -> usize {
-    let bytes = (4 * machine.last_cache_bytes()).clamp(128 << 20, 1 << 30);
-    (bytes as usize).next_power_of_two()
-}
-
-/// [`beyond_caches_bytes`] of a machine with `free_bytes` of memory left; 0 says that nobody knows.
-pub(crate) fn fitting_bytes(machine: &Machine, free_bytes: u64) -> usize {
-    fitting(wanted_bytes(machine), free_bytes)
-}
-
-/// `bytes`, halved until three arrays of them take at most half of the free memory.
-fn fitting(bytes: usize, free_bytes: u64) -> usize {
-    let fits = |bytes: &usize| free_bytes == 0 || 6 * *bytes as u64 <= free_bytes;
-    let sizes = std::iter::successors(Some(bytes), |bytes| Some(bytes / 2));
-    sizes.take_while(|&bytes| bytes >= LEAST_BYTES).find(fits).unwrap_or(LEAST_BYTES)
 }
 
 /// Measures the area.
@@ -149,18 +128,4 @@ fn has_room(bytes: usize) -> bool {
 /// 4 KiB, 16 KiB … up to `most_bytes`.
 fn working_sets(most_bytes: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(4096), |bytes| Some(bytes * 4)).take_while(move |&b| b <= most_bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fitting;
-
-    #[test]
-    fn arrays_fit_into_the_memory_that_is_left() {
-        assert_eq!(fitting(128 << 20, 0), 128 << 20);
-        assert_eq!(fitting(128 << 20, 8 << 30), 128 << 20);
-        assert_eq!(fitting(128 << 20, 768 << 20), 128 << 20);
-        assert_eq!(fitting(128 << 20, 300 << 20), 32 << 20);
-        assert_eq!(fitting(128 << 20, 1), 1 << 20);
-    }
 }

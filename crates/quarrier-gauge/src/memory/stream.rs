@@ -234,7 +234,7 @@ fn notes(sweep: &Sweep, parts: &[Part]) -> Vec<String> {
 
 /// Why these arrays are no larger, if they should lie beyond the caches and memory does not suffice.
 fn small_arrays(session: &Session<'_>, sweep: &Sweep) -> Option<String> {
-    let is_small = session.beyond_caches_bytes < super::wanted_bytes(&session.machine);
+    let is_small = session.beyond_caches_bytes < crate::array_bytes::wanted_bytes(&session.machine);
     (is_small && sweep.bytes == session.beyond_caches_bytes).then(|| {
         "too little memory for arrays beyond the caches: these hold a part of them".to_owned()
     })

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::{Effort, Needs, Progress, Series, Team, Trial, series};
 
+use crate::array_bytes;
 use crate::conditions::{Machine, free_memory_bytes};
 use crate::error::{Error, Result};
-use crate::memory;
 use crate::reading::{Reading, Subject};
 
 /// The runs so far, and everything that the next needs.
@@ -50,7 +50,7 @@ impl<'a> Session<'a> {
         Ok(Session {
             team: Team::here()?,
             effort,
-            beyond_caches_bytes: memory::fitting_bytes(&machine, free_memory_bytes()),
+            beyond_caches_bytes: array_bytes::fitting_bytes(&machine, free_memory_bytes()),
             machine,
             stop,
             progress,

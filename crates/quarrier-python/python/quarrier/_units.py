@@ -33,8 +33,8 @@ def units(
 ) -> list[Unit]:
     """Cuts sources into units, which other processes search with `run`.
 
-    A source is a path, a folder, a glob or a URL. Units end at multiples of `size` bytes; with None, each
-    source is one unit.
+    A source is a path, a folder, a glob or a URL. Units end at multiples of `size` bytes; with None,
+    each source is one unit.
     """
     if isinstance(sources, (str, os.PathLike)):
         sources = [sources]
@@ -44,14 +44,16 @@ def units(
 def run(unit: Unit, patterns: Any, **options: Any) -> Findings:
     """Searches one unit and returns its rows. The rows of all units are those of the whole.
 
-    Options are those of `search` except for `range` and `max_count`; one worker searches unless `workers`
-    says otherwise. Matches of a regex depend on those before, so a set with a regex is refused for a part
-    of a source. A source that changed since it was cut is a `QuarrierError`.
+    Options are those of `search` except for `range` and `max_count`; one worker searches unless
+    `workers` says otherwise. Matches of a regex depend on those before, so a set with a regex is
+    refused for a part of a source. A source that changed since it was cut is a `QuarrierError`.
     """
     if not isinstance(unit, Unit):
         raise TypeError(f"a unit is what quarrier.units returns, not {type(unit).__name__!r}")
     for name in ("range", "max_count"):
         if name in options:
-            raise TypeError(f"run takes no {name}; a unit is a range, and all of its rows are wanted")
+            raise TypeError(
+                f"run takes no {name}; a unit is a range, and all of its rows are wanted"
+            )
     options.setdefault("workers", 1)
     return search(cast(Any, unit), patterns, **options)
