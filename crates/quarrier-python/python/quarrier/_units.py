@@ -33,8 +33,8 @@ def units(
 ) -> list[Unit]:
     """Cuts sources into units, which other processes search with `run`.
 
-    A source is a path, a folder, a glob or a URL. Units end at multiples of `size` bytes; with None,
-    each source is one unit.
+    A source is a path, a folder, a glob or a URL. Units end at multiples of `size` bytes; with
+    None, each source is one unit.
     """
     if isinstance(sources, (str, os.PathLike)):
         sources = [sources]
