@@ -135,6 +135,23 @@ fn a_journal_that_is_torn_or_changed_is_believed_up_to_there() {
     }
 }
 
+/// The bytes that put a file of one cluster into an empty FAT32: its entry in the root folder, and the end
+/// of its chain.
+fn file_of_a_cluster(volume: &fs::File, cluster: u16) -> [(u64, Vec<u8>); 2] {
+    let mut boot = [0; 64];
+    volume.read_exact_at(&mut boot, 0).unwrap();
+    let short = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
+    let table_sectors = u64::from(u32::from_le_bytes(*boot[36..].first_chunk().unwrap()));
+    let (sector_bytes, reserved) = (short(11), short(14));
+    let root = (reserved + u64::from(boot[16]) * table_sectors) * sector_bytes;
+    let mut entry = b"A       BIN \0".to_vec();
+    entry.resize(32, 0);
+    entry[26..28].copy_from_slice(&cluster.to_le_bytes());
+    entry[28] = 1;
+    let chain = reserved * sector_bytes + 4 * u64::from(cluster);
+    [(root, entry), (chain, vec![0xFF, 0xFF, 0xFF, 0x0F])]
+}
+
 #[test]
 fn a_run_goes_on_only_with_the_same_free_ranges() {
     let lab = large();
@@ -143,12 +160,17 @@ fn a_run_goes_on_only_with_the_same_free_ranges() {
     }
     let folder = begun_with(&lab, "out", &["--unallocated"]);
     carve(&lab, &["f", "-o", "out", "--resume"]).refuses(&["other options"]);
-    let file = fs::OpenOptions::new().write(true).open(lab.path("f")).unwrap();
-    // Allocates a cluster of the table, after 32 reserved sectors, for a moment.
-    let entry = 32 * 512 + 4 * 9000;
-    file.write_all_at(&[0xFF, 0xFF, 0xFF, 0x0F], entry).unwrap();
+    let file = fs::OpenOptions::new().read(true).write(true).open(lab.path("f")).unwrap();
+    // For a moment there is a file of one cluster.
+    let places = file_of_a_cluster(&file, 9000);
+    let before = places.clone().map(|(at, bytes)| {
+        let mut old = vec![0; bytes.len()];
+        file.read_exact_at(&mut old, at).unwrap();
+        (at, old)
+    });
+    places.iter().for_each(|(at, bytes)| file.write_all_at(bytes, *at).unwrap());
     carve(&lab, &["f", "-o", "out", "--resume", "--unallocated"]).refuses(&["other options"]);
-    file.write_all_at(&[0; 4], entry).unwrap();
+    before.iter().for_each(|(at, bytes)| file.write_all_at(bytes, *at).unwrap());
     let ran = carve(&lab, &["f", "-o", "out", "--resume", "--unallocated"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     carve(&lab, &["f", "-o", "whole", "--unallocated"]).is_clean();

@@ -84,7 +84,7 @@ fn rules_that_are_wrong_are_named_with_their_place() {
     lab.search(["--rules", "r.yar", "f"]).refuses(&["r.yar: line 2, column 6", "already declared"]);
     lab.put("r.yar", "// nothing");
     lab.search(["--rules", "r.yar", "f"]).refuses(&["r.yar: has no rules"]);
-    lab.put("r.yar", "import \"cuckoo\"");
+    lab.put("r.yar", "import \"cuckoo\"\nrule a { condition: true }");
     lab.search(["--rules", "r.yar", "f"]).refuses(&[
         "line 1",
         "unknown import",
@@ -245,7 +245,7 @@ fn the_same_rules_hold_for_the_same_files_as_by_yara() {
         rule twice { strings: $a = { 6E 65 [1-2] 64 } condition: #a == 2 }
         rule regex { strings: $a = /need[a-z]+s\b/ nocase condition: $a in (5..1000) }
         rule digest { condition: hash.md5(0, filesize) == "d41d8cd98f00b204e9800998ecf8427e" }
-        rule none { strings: $a = "needle" condition: not $a }
+        rule absent { strings: $a = "needle" condition: not $a }
     "#;
     let lab = lab(rules, "");
     std::fs::create_dir_all(lab.path("d/e")).unwrap();
@@ -264,6 +264,7 @@ fn the_same_rules_hold_for_the_same_files_as_by_yara() {
         return skip("yara does not run");
     }
     let ran = run(command, b"");
+    assert!(ran.is_clean().code == Some(0), "{ran:?}");
     let expected: BTreeSet<String> = ran.lines().into_iter().map(str::to_string).collect();
     let ran = lab.search(["--rules", "r.yar", "d", "--format", "json"]);
     let found: BTreeSet<String> = rows(ran.is_clean())
