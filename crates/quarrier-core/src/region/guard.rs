@@ -77,7 +77,8 @@ impl Slot {
         let start = self.start.load(Ordering::Relaxed);
         let end = self.end.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
-        let is_stable = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
+        let is_stable =
+            version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
         (is_stable && start > 1).then_some((start, end))
     }
 }

@@ -12,6 +12,9 @@ use super::Carve;
 use super::ground::Ground;
 use crate::{Error, Result};
 
+/// Hands the bytes of a file, piece by piece, to the function that it is given.
+pub(super) type Pieces<'p> = dyn FnMut(&mut dyn FnMut(&[u8])) + 'p;
+
 /// The data by which rows are completed.
 pub(super) struct Annotation {
     places: Option<Arc<Places>>,
@@ -29,14 +32,11 @@ impl Annotation {
         has_any.then(|| Arc::new(Annotation { places, known, hashes }))
     }
 
-    /// Whether a file is known whose bytes `bytes` hands to what it is given; false without known hashes.
+    /// Whether a file of these bytes is known; false without known hashes.
     ///
     /// # Errors
     /// As [`Known::has`].
-    pub(super) fn is_known(
-        &self,
-        bytes: &mut dyn FnMut(&mut dyn FnMut(&[u8])),
-    ) -> io::Result<bool> {
+    pub(super) fn is_known(&self, bytes: &mut Pieces<'_>) -> io::Result<bool> {
         let Some(known) = &self.known else { return Ok(false) };
         let mut hasher = Hasher::new(known.needs());
         bytes(&mut |piece| hasher.update(piece));
