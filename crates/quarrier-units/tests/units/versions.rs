@@ -53,7 +53,8 @@ fn units_end_at_multiples_of_their_size_whatever_the_range() {
     };
     assert_eq!(ranges(0..100, 40), [0..40, 40..80, 80..100]);
     assert_eq!(ranges(50..90, 40), [50..80, 80..90]);
-    assert_eq!(ranges(0..100, u64::MAX), [0..100]);
+    let whole = ranges(0..100, u64::MAX);
+    assert!(whole.len() == 1 && whole[0] == (0..100), "{whole:?}");
     assert_eq!(ranges(0..100, 100).len(), 1);
     assert_eq!(ranges(7..7, 1).len(), 0);
     let unit = |range| lab.units_in(&range, 40).unit(0);
