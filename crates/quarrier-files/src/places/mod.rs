@@ -66,7 +66,7 @@ impl fmt::Display for PlaceState {
 pub struct Place<'m> {
     /// The path of the file; of several file systems with `#N` of the partition before it.
     pub file: Option<&'m str>,
-    /// The number of the file, as [`Entry::inode`] has it.
+    /// The number of the file, as [`Entry::inode`](crate::Entry::inode) has it.
     pub inode: Option<u64>,
     /// Its role in the file.
     pub state: PlaceState,
