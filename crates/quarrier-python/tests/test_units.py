@@ -52,4 +52,4 @@ def test_what_a_unit_does_not_take_is_refused(image: pathlib.Path) -> None:
     with pytest.raises(TypeError, match="not 'str'"):
         quarrier.run(str(image), "needle")  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
-        quarrier.units(image / "none")
+        quarrier.units(image.with_name("none"))

@@ -29,6 +29,7 @@ __all__ = [
     "__version__",
     "available_workers",
     "carve",
+    "cut",
     "files",
     "gauge_json",
     "hex",
