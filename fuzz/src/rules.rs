@@ -31,14 +31,68 @@ const SEEDS: &[&[u8]] = &[
 ];
 
 const WORDS: &[&[u8]] = &[
-    b"rule ", b"private ", b"global ", b"strings:", b"condition:", b"meta:", b"import \"pe\"\n",
-    b"include \"x\"\n", b"$a", b"#a", b"@a[1]", b"!a[1]", b" at ", b" in ", b"(0..9)", b"any of them",
-    b"all of them", b"none of them", b"2 of ($a*)", b"50% of them", b"for any of them : ( $ )",
-    b"for all i in (1..#a) : ( @a[i] > 0 )", b" and ", b" or ", b"not ", b"defined ", b"filesize", b"entrypoint",
-    b"uint16(0)", b"int32be(4)", b" nocase", b" wide", b" ascii", b" xor", b" base64", b" fullword", b" private",
-    b"{ 41 ?? 4? ~42 [1-3] ( 43 | 44 45 ) }", b"/a[b-d]+(e|f)?$/i", b"\\x00", b"\"", b"{", b"}", b"(", b")", b"/", b"//",
-    b"/*", b"*/", b"==", b"<", b"\\", b"%", b"-", b"~", b"9223372036854775807", b"0x7FFFFFFFFFFFFFFF", b"1KB",
-    b"\0", b"MZ", b"PE\0\0", b"\x7FELF",
+    b"rule ",
+    b"private ",
+    b"global ",
+    b"strings:",
+    b"condition:",
+    b"meta:",
+    b"import \"pe\"\n",
+    b"include \"x\"\n",
+    b"$a",
+    b"#a",
+    b"@a[1]",
+    b"!a[1]",
+    b" at ",
+    b" in ",
+    b"(0..9)",
+    b"any of them",
+    b"all of them",
+    b"none of them",
+    b"2 of ($a*)",
+    b"50% of them",
+    b"for any of them : ( $ )",
+    b"for all i in (1..#a) : ( @a[i] > 0 )",
+    b" and ",
+    b" or ",
+    b"not ",
+    b"defined ",
+    b"filesize",
+    b"entrypoint",
+    b"uint16(0)",
+    b"int32be(4)",
+    b" nocase",
+    b" wide",
+    b" ascii",
+    b" xor",
+    b" base64",
+    b" fullword",
+    b" private",
+    b"{ 41 ?? 4? ~42 [1-3] ( 43 | 44 45 ) }",
+    b"/a[b-d]+(e|f)?$/i",
+    b"\\x00",
+    b"\"",
+    b"{",
+    b"}",
+    b"(",
+    b")",
+    b"/",
+    b"//",
+    b"/*",
+    b"*/",
+    b"==",
+    b"<",
+    b"\\",
+    b"%",
+    b"-",
+    b"~",
+    b"9223372036854775807",
+    b"0x7FFFFFFFFFFFFFFF",
+    b"1KB",
+    b"\0",
+    b"MZ",
+    b"PE\0\0",
+    b"\x7FELF",
 ];
 
 const TEXT_BYTES_MAX: usize = 4 << 10;
@@ -90,7 +144,8 @@ fn hits(rules: &Rules, scope: &[u8]) -> Hits {
     if rules.patterns().is_empty() {
         return hits;
     }
-    let searcher = Searcher::builder().options(rules.pattern_options()).build(rules.patterns().to_vec());
+    let searcher =
+        Searcher::builder().options(rules.pattern_options()).build(rules.patterns().to_vec());
     let found = searcher.map(|searcher| searcher.find_all(scope));
     let Ok(Ok(found)) = found else { panic!("the patterns of rules can be searched for") };
     found.iter().for_each(|finding| hits.add(finding.pattern));
