@@ -1,4 +1,4 @@
-//! From the sections of all segments to what reading needs.
+//! Reads the sections of all segments: the media, the stored hashes, and the tables of chunks.
 
 use std::io;
 
@@ -91,9 +91,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// All sections of a segment. Each begins after the one before, so their number is bounded by the
-    /// segment's size.
-    /// the segment can hold at most.
+    /// Reads all sections of a segment. Each begins after the one before, so the segment's size bounds
+    /// their number.
     fn segment(&mut self, segment: &Held<'_>, index: usize, name: &str) -> Result<Ending> {
         let failed = |offset, error: io::Error| Error::Damaged {
             source_name: name.to_string(),
