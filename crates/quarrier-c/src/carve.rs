@@ -130,7 +130,7 @@ pub unsafe extern "C" fn quarrier_carve(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `report` are NULL or writable; `options` is NULL
-    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // or as long as its `struct_bytes` says, with strings that are NULL or end with a zero byte;
     // `name` is NULL or ends with a zero byte; `stop` is NULL or alive, and all threads share it as
     // a pointer to const during the call.
     unsafe {
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn quarrier_carve_source(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `report` are NULL or writable; `options` is NULL
-    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // or as long as its `struct_bytes` says, with strings that are NULL or end with a zero byte;
     // `source` and `stop` are NULL or alive, and all threads share them as pointers to const during
     // the call.
     unsafe {

@@ -89,7 +89,7 @@ pub unsafe extern "C" fn quarrier_filter(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `report` are NULL or writable; `options` is NULL
-    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // or as long as its `struct_bytes` says, with strings that are NULL or end with a zero byte;
     // `condition` and `name` are NULL or end with a zero byte; `stop` is NULL or alive, and all
     // threads share it as a pointer to const during the call.
     unsafe {
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn quarrier_filter_stream(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `report` are NULL or writable; `options` is NULL
-    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // or as long as its `struct_bytes` says, with strings that are NULL or end with a zero byte;
     // `condition` and `name` are NULL or end with a zero byte; `stop` is NULL or alive, and all
     // threads share it as a pointer to const during the call. `stream` is not NULL, as was checked,
     // and the caller gives it to be written to.

@@ -218,7 +218,7 @@ pub unsafe extern "C" fn quarrier_search_new(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `search` are NULL or writable; `options` is NULL
-    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte.
+    // or as long as its `struct_bytes` says, with strings that are NULL or end with a zero byte.
     unsafe {
         run(error, || {
             let settings = Settings::of(&structure(options, "options")?)?;

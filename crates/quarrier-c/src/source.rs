@@ -147,7 +147,7 @@ pub unsafe extern "C" fn quarrier_source_open(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `source` are NULL or writable; `options` is NULL
-    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // or as long as its `struct_bytes` says, with strings that are NULL or end with a zero byte;
     // `name` is NULL or ends with a zero byte.
     unsafe {
         run(error, || {

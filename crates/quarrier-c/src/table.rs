@@ -68,7 +68,7 @@ pub unsafe extern "C" fn quarrier_table_load(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `table` are NULL or writable; `options` is NULL
-    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte;
+    // or as long as its `struct_bytes` says, with strings that are NULL or end with a zero byte;
     // `name` is NULL or ends with a zero byte; `stop` is NULL or alive, and all threads share it as
     // a pointer to const during the call.
     unsafe {

@@ -94,7 +94,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_new(
     error: *mut *mut Error,
 ) -> Status {
     // SAFETY: the header requires that `error` and `file` are NULL or writable; `options` is NULL
-    // or as long as its `struct_bytes` says, with texts that are NULL or end with a zero byte; `id`
+    // or as long as its `struct_bytes` says, with strings that are NULL or end with a zero byte; `id`
     // is NULL or ends with a zero byte.
     unsafe {
         run(error, || {

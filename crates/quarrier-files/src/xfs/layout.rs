@@ -5,7 +5,7 @@ use crate::part::{BOOT_BYTES, Part};
 
 const MAGIC: &[u8] = b"XFSB";
 const VERSION_NEW: u16 = 5;
-/// Of the flags of version 4: there are more of them.
+/// A flag of version 4: a second word of flags follows.
 const MORE_FLAGS: u16 = 0x8000;
 const TYPES_OLD: u32 = 0x200;
 const TYPES_NEW: u32 = 0x1;
@@ -18,7 +18,7 @@ const HEAD_BYTES_NEW: usize = 56;
 pub(crate) struct Layout {
     pub(crate) block_bytes: u64,
     pub(crate) sector_bytes: u64,
-    /// Blocks of the volume that there are.
+    /// Number of blocks of the volume.
     pub(crate) blocks: u64,
     pub(crate) groups: u64,
     pub(crate) group_blocks: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Layout {
     pub(crate) folder_block_bytes: u64,
     /// Whether structures have checksums, and so longer heads.
     pub(crate) is_new: bool,
-    /// Whether names in folders say of what type they are.
+    /// Whether entries of folders have the type of their file.
     pub(crate) has_types: bool,
     block_shift: u32,
     inode_shift: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Layout {
 /// The layout of a volume that begins with `boot`; `None` if that is no XFS.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) where it says what cannot be.
+/// [`Error::FileSystem`](crate::Error::FileSystem) if the superblock has impossible values.
 pub(crate) fn layout(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<Layout>> {
     if !boot.starts_with(MAGIC) {
         return Ok(None);
