@@ -43,11 +43,15 @@ pub(super) async fn run(session: &Session<'_>) -> Result<()> {
         if typed.trim().is_empty() {
             continue;
         }
+        let order = order::of(&typed);
+        // The next session's first line up shall not end it.
+        if matches!(order, Some(Order::Quit)) {
+            break;
+        }
         let _ = editor.add_history_entry(typed.trim());
         session.stop.store(false, Ordering::Relaxed);
         session.view.screen.set(screen(&mut editor));
-        match order::of(&typed) {
-            Some(Order::Quit) => break,
+        match order {
             Some(order) => obey(session, order).await,
             None => respond(session, &typed).await,
         }
