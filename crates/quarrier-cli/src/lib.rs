@@ -28,6 +28,7 @@ mod defects;
 pub use defects::guarded;
 
 mod interrupt;
+mod log;
 pub use interrupt::watch;
 
 use std::process::ExitCode;

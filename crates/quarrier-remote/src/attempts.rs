@@ -43,6 +43,12 @@ impl Attempts {
     }
 }
 
+/// Logs why an attempt at the bytes from `offset` failed, and when the next one follows. `name` has no secrets.
+pub(crate) fn log_retry(name: &str, offset: u64, made: u32, (wait, reason): (Duration, &str)) {
+    let wait_seconds = wait.as_secs_f64();
+    tracing::warn!(source = name, offset, attempt = made, wait_seconds, reason, "trying again");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

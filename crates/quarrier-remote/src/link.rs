@@ -97,6 +97,9 @@ impl Link {
         if !is_refused || !is_shortcut {
             return started;
         }
+        tracing::debug!(
+            "refused by a signature or the target of a redirect: asking with a new one"
+        );
         // Signatures and targets of redirects do not live for ever.
         let (url, _) = self.url(true).await?;
         self.send_to(url, asked, known, true).await

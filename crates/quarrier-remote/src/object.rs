@@ -8,7 +8,7 @@ use quarrier_sparse::{CostModel, Merge, ReadAhead, SharedFile, Span};
 use tokio::task::AbortHandle;
 
 use crate::answer::{Answer, RangeRequest, Refusal, Version};
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, log_retry};
 use crate::cache::Entry;
 use crate::error::{Error, Result};
 use crate::flight::{Flight, overlap, split, without};
@@ -388,7 +388,10 @@ async fn fetch(object: &Object, span: Span) -> Result<()> {
             other => return Err(final_error(&object.name, other)),
         };
         match attempts.failed(is_further, after) {
-            Some(wait) => tokio::time::sleep(wait).await,
+            Some(wait) => {
+                log_retry(&object.name, left.offset, attempts.made, (wait, &reason));
+                tokio::time::sleep(wait).await;
+            }
             None => return Err(given_up(object, left, attempts.made, reason, is_connection)),
         }
     }

@@ -4,7 +4,7 @@
 use quarrier_sparse::{ReadAhead, Span};
 
 use crate::answer::{Answer, RangeRequest, Refusal, Version};
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, log_retry};
 use crate::error::{Error, Result};
 use crate::link::{Body, Fault, Link, Started, again};
 use crate::options::Options;
@@ -29,6 +29,7 @@ pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<O
         let fault = match attempt(link, options, asked, attempts.made > 0).await {
             // Not every server knows of tails.
             Err(End::Fault(Fault::Refused(_))) if matches!(asked, RangeRequest::Tail(_)) => {
+                tracing::debug!(source = name, "the server knows no tails: asking for the head");
                 asked = RangeRequest::Span(HEAD);
                 continue;
             }
@@ -48,7 +49,10 @@ pub(crate) async fn open(link: &Link, name: &str, options: &Options) -> Result<O
             other => return Err(final_error(name, other)),
         };
         match attempts.failed(false, after) {
-            Some(wait) => tokio::time::sleep(wait).await,
+            Some(wait) => {
+                log_retry(name, 0, attempts.made, (wait, &reason));
+                tokio::time::sleep(wait).await;
+            }
             None => {
                 let (source_name, attempts) = (name.to_string(), attempts.made);
                 return Err(Error::Failed { source_name, offset: 0, attempts, reason });

@@ -10,6 +10,7 @@ use super::{
     auto_count, color_arg, flag, format_arg, format_of, hash_arg, json_arg, quiet_arg, stats_arg,
     workers_arg,
 };
+use crate::log::log_arg;
 use crate::output::Format;
 use crate::quantity::{parse_range, size_in};
 
@@ -96,7 +97,7 @@ pub(super) fn command() -> Command {
         .args(what_args())
         .args(how_args())
         .args([format_arg(), json_arg(), color_arg(), quiet_arg()])
-        .arg(stats_arg())
+        .args([stats_arg(), log_arg()])
         .arg(
             Arg::new("report")
                 .long("report")

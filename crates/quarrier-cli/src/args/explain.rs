@@ -10,6 +10,7 @@ use super::{
     ConditionArg, auto_count, color_arg, format_arg, format_of, json_arg, quiet_arg, stats_arg,
     workers_arg,
 };
+use crate::log::log_arg;
 use crate::output::Format;
 
 /// `quarrier explain`.
@@ -45,7 +46,7 @@ pub(super) fn command() -> Command {
         .arg(workers_arg("Threads that load and evaluate"))
         .arg(format_arg().help("text, json (one object a condition, then one of all)"))
         .args([json_arg(), color_arg()])
-        .args([quiet_arg().help("Do not report rejected messages"), stats_arg()])
+        .args([quiet_arg().help("Do not report rejected messages"), stats_arg(), log_arg()])
         .arg(files_arg())
 }
 

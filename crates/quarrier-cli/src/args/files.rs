@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::{color_arg, flag, format_arg, format_of, hash_arg, json_arg, quiet_arg, stats_arg};
+use crate::log::log_arg;
 use crate::output::Format;
 
 /// `quarrier files`.
@@ -89,6 +90,7 @@ pub(super) fn command() -> Command {
                 .help_heading("Output"),
         )
         .args([format_arg(), json_arg(), color_arg(), quiet_arg(), stats_arg()])
+        .arg(log_arg())
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Files, String> {

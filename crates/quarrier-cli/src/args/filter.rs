@@ -11,6 +11,7 @@ use super::load::data_arg;
 use super::{
     auto_count, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
 };
+use crate::log::log_arg;
 use crate::output;
 
 /// `quarrier filter`.
@@ -112,6 +113,7 @@ pub(super) fn command() -> Command {
         .arg(rejects_arg())
         .args([workers_arg("Threads that read and evaluate")])
         .args([format_arg(), json_arg(), color_arg(), quiet_arg(), stats_arg()])
+        .arg(log_arg())
         .arg(files_arg())
 }
 

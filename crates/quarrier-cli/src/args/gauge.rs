@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier_gauge::Area;
 
 use super::{color_arg, flag, format_arg, format_of, quiet_arg, stats_arg};
+use crate::log::log_arg;
 use crate::output::Format;
 
 /// `quarrier gauge`.
@@ -114,7 +115,7 @@ pub(super) fn command() -> Command {
         )
         .args(network_args())
         .args(report_args())
-        .args([format_arg(), color_arg(), quiet_arg(), stats_arg()])
+        .args([format_arg(), color_arg(), quiet_arg(), stats_arg(), log_arg()])
 }
 
 fn network_args() -> [Arg; 3] {

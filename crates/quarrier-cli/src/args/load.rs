@@ -9,6 +9,7 @@ use quarrier_messages::Format;
 
 use super::filter::{input_format_arg, many_arg, rejects_arg};
 use super::{auto_count, flag, format_arg, quiet_arg, stats_arg, workers_arg};
+use crate::log::log_arg;
 use crate::output;
 use crate::quantity::size_in;
 
@@ -110,7 +111,7 @@ pub(super) fn command() -> Command {
         .arg(input_format_arg())
         .arg(rejects_arg())
         .args([workers_arg("Threads that parse")])
-        .args([format_arg(), quiet_arg(), stats_arg()])
+        .args([format_arg(), quiet_arg(), stats_arg(), log_arg()])
         .arg(
             Arg::new("file")
                 .value_name("FILE")
@@ -128,7 +129,7 @@ pub(super) fn reindex_command() -> Command {
         .after_help(REINDEX_EXAMPLES)
         .arg(data_arg("The data folder").required(true))
         .args([workers_arg("Threads that parse")])
-        .args([format_arg(), stats_arg()])
+        .args([format_arg(), stats_arg(), log_arg()])
 }
 
 /// How much of the disk the log takes at once.

@@ -38,6 +38,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use quarrier_files::HashKinds;
 
 use crate::commands::print;
+use crate::log;
 use crate::output::Format;
 use crate::output::colour::{self, Colours};
 use crate::quantity::parse_auto_count;
@@ -83,10 +84,11 @@ pub(crate) fn parse() -> Parsed {
             return Parsed::Done(Outcome::Failed);
         }
     };
-    if let Some((_, of_command)) = matches.subcommand()
-        && let Ok(Some(name)) = of_command.try_get_one::<String>("color")
-    {
-        colour::choose(Colours::named(name));
+    if let Some((_, of_command)) = matches.subcommand() {
+        if let Ok(Some(name)) = of_command.try_get_one::<String>("color") {
+            colour::choose(Colours::named(name));
+        }
+        log::begin(of_command);
     }
     let parsed = match matches.subcommand() {
         Some(("search", matches)) if matches.get_flag("list-engines") => {

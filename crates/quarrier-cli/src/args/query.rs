@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::load::data_arg;
 use super::{auto_count, color_arg, flag, quiet_arg, stats_arg, version, workers_arg, wrong};
+use crate::log::{self, log_arg};
 use crate::quantity::size_in;
 
 /// The arguments of `quarrier-sql`.
@@ -161,7 +162,7 @@ pub(super) fn command() -> Command {
         .arg(path("rejects", "List rejected messages: line, offset, reason and bytes"))
         .arg(stats_arg())
         .arg(flag("timing", "Say how long each statement took").help_heading("Output"))
-        .args([color_arg(), quiet_arg()])
+        .args([color_arg(), quiet_arg(), log_arg()])
 }
 
 fn path(id: &'static str, help: &'static str) -> Arg {
@@ -223,7 +224,10 @@ pub fn query_arguments(arguments: Vec<OsString>) -> Result<Query, (String, bool)
     let command = sql_command();
     let name = OsString::from("quarrier-sql");
     match command.try_get_matches_from(std::iter::once(name).chain(arguments)) {
-        Ok(matches) => Ok(parse(&matches)),
+        Ok(matches) => {
+            log::begin(&matches);
+            Ok(parse(&matches))
+        }
         Err(error) => {
             use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
             let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);

@@ -19,6 +19,7 @@ use super::{
     auto, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, units,
     workers_arg,
 };
+use crate::log::log_arg;
 use crate::output::Format;
 use crate::quantity::{parse_auto_count, parse_auto_size, parse_range, size_in};
 
@@ -657,6 +658,7 @@ fn output_args() -> Vec<Arg> {
         color_arg(),
         quiet_arg(),
         stats_arg(),
+        log_arg(),
         Arg::new("report")
             .long("report")
             .value_name("FILE.html")

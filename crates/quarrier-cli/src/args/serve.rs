@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::load::segment_arg;
 use super::query::{seconds, table};
 use super::{auto_count, quiet_arg, workers_arg, wrong};
+use crate::log::{self, log_arg};
 use crate::quantity::size_in;
 
 /// The tables to serve, and the clients to serve.
@@ -150,7 +151,7 @@ pub(super) fn command() -> Command {
                 .help("Memory for tables, joins, groups and sorts; beyond it they spill to disk")
                 .help_heading("Machine"),
         )
-        .arg(quiet_arg())
+        .args([quiet_arg(), log_arg()])
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -193,7 +194,10 @@ pub fn serve_arguments(arguments: Vec<OsString>) -> Result<Serve, (String, bool)
     let command = command().name("quarrier serve");
     let name = OsString::from("quarrier serve");
     match command.try_get_matches_from(std::iter::once(name).chain(arguments)) {
-        Ok(matches) => Ok(parse(&matches)),
+        Ok(matches) => {
+            log::begin(&matches);
+            Ok(parse(&matches))
+        }
         Err(error) => {
             let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
             Err(match is_help {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::quiet_arg;
+use crate::log::log_arg;
 
 /// `quarrier verify`.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub(super) fn command() -> Command {
                 .value_parser(value_parser!(OsString))
                 .help("Where the source is now, if it was moved"),
         )
-        .arg(quiet_arg())
+        .args([quiet_arg(), log_arg()])
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Verify, String> {

@@ -215,6 +215,37 @@ fn what_cannot_be_opened_is_refused_in_one_line_without_secrets() {
 }
 
 #[test]
+fn the_log_says_why_a_request_was_tried_again_without_secrets() {
+    let once_busy = || {
+        Server::new(object(100_000), |_, _, number| match number {
+            0 => Act::Status(503),
+            _ => Act::Serve,
+        })
+    };
+    let lab = Lab::new();
+    let url = |server: &Server| format!("{}?X-Amz-Signature=secret", server.url);
+    let server = once_busy();
+    let ran = lab.search(["needle", &url(&server), "-c", "--log", "debug"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let retries = ran.stderr.lines().filter(|line| line.contains(": trying again "));
+    let retries: Vec<&str> = retries.collect();
+    assert_eq!(retries.len(), 1, "{ran:?}");
+    for part in ["Z WARN quarrier_remote", "disk.img?…", " attempt=1 ", "503"] {
+        assert!(retries[0].contains(part), "no {part}: {ran:?}");
+    }
+    assert!(
+        ran.stderr.contains(" INFO quarrier::search::device: no GPU is used reason="),
+        "{ran:?}"
+    );
+    assert!(!ran.stderr.contains("secret"), "{ran:?}");
+    let server = once_busy();
+    let ran = lab.search(["needle", &url(&server), "-c"]);
+    assert!(!ran.stderr.contains("trying again"), "{ran:?}");
+    let ran = lab.search(["needle", "--log", "loud", "f"]);
+    ran.refuses(&["--log", "loud"]);
+}
+
+#[test]
 fn the_report_shows_no_secrets() {
     let server = Server::new(object(100_000), well);
     let lab = Lab::new();

@@ -34,34 +34,39 @@ pub(super) struct OnDevices {
 
 /// The device that is expected to be faster than the CPU, by measurements of both: the rate of copying
 /// to it from `quarrier gauge gpu`, and the CPU engine's rate over the sample. Devices that are the CPU
-/// itself, or were not measured, do not qualify.
+/// itself, or were not measured, do not qualify. The error is the reason why there is none.
 fn faster(
     search: &Search,
     machine: &Machine,
     searcher: &Searcher,
     sample: Option<&Sample>,
     length: u64,
-) -> Option<(usize, Device)> {
-    let profile = machine.profile()?;
+) -> std::result::Result<(usize, Device), &'static str> {
+    if length < AUTO_BYTES_MIN {
+        return Err("the source is smaller than 256 MiB");
+    }
+    let profile = machine.profile().ok_or("the machine has no profile; run 'quarrier gauge'")?;
     let best = profile
         .gpus
         .iter()
-        .filter(|gpu| !gpu.is_stale(now()) && length >= AUTO_BYTES_MIN)
-        .max_by(|a, b| a.host_to_device.total_cmp(&b.host_to_device))?;
-    let bytes = sample?.bytes();
+        .filter(|gpu| !gpu.is_stale(now()))
+        .max_by(|a, b| a.host_to_device.total_cmp(&b.host_to_device))
+        .ok_or("the profile has no GPU measured in the last 30 days; run 'quarrier gauge gpu'")?;
+    let bytes = sample.ok_or("the source could not be sampled")?.bytes();
     let start = Instant::now();
-    searcher.find_all(bytes).ok()?;
+    searcher.find_all(bytes).map_err(|_| "the sample could not be searched")?;
     let of_one = bytes.len() as f64 / start.elapsed().as_secs_f64().max(1e-9);
     let of_all = of_one * planned_workers(search.planning.workers) as f64;
     let reads = profile.memory.as_ref().map_or(&[][..], |memory| &memory.read);
     let of_memory = reads.iter().map(|read| read.per_second).reduce(f64::max);
     if STREAM_SHARE * best.host_to_device <= of_all.min(of_memory.unwrap_or(f64::INFINITY)) {
-        return None;
+        return Err("the CPUs or the memory are faster than the way to the GPU");
     }
-    machine.devices().into_iter().enumerate().find(|(_, device)| {
+    let found = machine.devices().into_iter().enumerate().find(|(_, device)| {
         let facts = device.facts();
         facts.name == best.device && facts.kind != Kind::Cpu
-    })
+    });
+    found.ok_or("the GPU of the profile is not found")
 }
 
 /// The requested devices, with the set compiled for them; `None` if the CPU is to do all the work.
@@ -79,8 +84,14 @@ pub(super) fn choose(
     let chosen = match wish {
         DeviceChoice::Cpu => return Ok(None),
         DeviceChoice::Auto => match faster(search, machine, searcher, sample, length) {
-            Some(device) => vec![device],
-            None => return Ok(None),
+            Ok((index, device)) => {
+                tracing::info!(device = %device.facts(), "searching on gpu:{index}");
+                vec![(index, device)]
+            }
+            Err(reason) => {
+                tracing::info!(reason, "no GPU is used");
+                return Ok(None);
+            }
         },
         _ => wish.choose(machine.devices()).map_err(quarrier_search::Error::Device)?,
     };
