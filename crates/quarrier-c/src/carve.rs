@@ -20,7 +20,7 @@ use crate::span::Span;
 use crate::stop::Stop;
 use crate::text::{c_text, file_name, path};
 
-/// What is carved, and where it goes. `quarrier_carve_options options = {.struct_bytes = sizeof options};` sets every field
+/// The types to carve, and the output folder. `quarrier_carve_options options = {.struct_bytes = sizeof options};` sets every field
 /// to its default.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The account of a run.
 
 use std::ffi::{CString, c_char};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::input::{free, put};
 use crate::span::Span;
 use crate::text::c_text;
 
-/// What a search, a carving or a filter came to.
+/// The account of a search, a carving or a filter.
 #[derive(Default)]
 pub struct Report {
     bytes: u64,

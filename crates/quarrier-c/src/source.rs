@@ -68,7 +68,7 @@ impl Default for OpenOptions {
 // `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
 unsafe impl Sized for OpenOptions {}
 
-/// What the reads of a remote source cost so far.
+/// The cost of a remote source's reads so far.
 /// `quarrier_remote_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn quarrier_source_free(source: *mut Source) {
     });
 }
 
-/// The path or URL, without what is secret in it. It lives as long as the source.
+/// The path or URL, without the secrets in it. It lives as long as the source.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_name(source: *const Source) -> *const c_char {
     // SAFETY: the header requires that `source` is NULL or alive, and all threads share it as a
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn quarrier_source_read(
 }
 
 /// Reads many ranges, one behind the other, into buffer, which has length bytes: as many as the ranges. Of a
-/// remote source, what is missing of all is fetched first: ranges that are close together by one request,
+/// remote source, the missing bytes of all ranges are fetched first: ranges that are close together by one request,
 /// and requests side by side. QUARRIER_STATUS_BEYOND_LENGTH where a range passes the end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_read_many(
@@ -324,7 +324,7 @@ fn read_many(source: &Source, spans: &[Span], mut buffer: &mut [u8]) -> Result<(
     Ok(())
 }
 
-/// What the reads of a remote source cost so far; of a local one, zeros.
+/// Gives the cost of a remote source's reads so far; zeros for a local one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_source_counters(
     source: *const Source,

@@ -4,7 +4,7 @@
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
-    /// Of the first byte, from the file's start.
+    /// The first byte's offset from the file's start.
     pub offset: u64,
     /// In bytes.
     pub length: u64,

@@ -12,8 +12,8 @@ pub(crate) fn wanted_bytes(machine: &Machine) -> usize {
     (bytes as usize).next_power_of_two()
 }
 
-/// As [`wanted_bytes`], or fewer where three arrays of them would not fit into `free_bytes` of memory; 0
-/// says that nobody knows how many are free.
+/// As [`wanted_bytes`], or fewer where three such arrays would not fit into `free_bytes` of memory; 0
+/// stands for an unknown amount.
 pub(crate) fn fitting_bytes(machine: &Machine, free_bytes: u64) -> usize {
     fitting(wanted_bytes(machine), free_bytes)
 }

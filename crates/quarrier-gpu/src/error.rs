@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such device; the text says what was searched for.
+    /// There is no such device; the text names it.
     NoDevice(String),
     /// A kernel cannot be compiled.
     Compile {

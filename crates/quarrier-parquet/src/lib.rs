@@ -217,7 +217,7 @@ impl Pages {
         Ok(Pages { columns: columns?, length: source.length() })
     }
 
-    /// What is there from `start` on.
+    /// The bytes from `start` on.
     fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
         let found = self.columns.iter().find_map(|(column, bytes)| {
             let at = usize::try_from(start.checked_sub(*column)?).ok()?;

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-/// What `quarrier._frames` makes of rows, by the name of its function.
+/// Makes the frames of rows by the function of `quarrier._frames` with this name.
 ///
 /// # Errors
 /// `ImportError` where a package is missing, and what that package raises.

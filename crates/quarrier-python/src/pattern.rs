@@ -53,7 +53,7 @@ fn is_compiled(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     given.is_instance(&given.py().import("re")?.getattr("Pattern")?)
 }
 
-/// What `re.compile` made, with its flags.
+/// A regex from `re.compile`, with its flags.
 fn compiled(given: &Bound<'_, PyAny>) -> PyResult<quarrier_search::Pattern> {
     let flags: u32 = given.getattr("flags")?.extract()?;
     let letters = FLAGS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, letter)| *letter);

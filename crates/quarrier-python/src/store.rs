@@ -164,7 +164,7 @@ impl Store {
     }
 }
 
-/// Says what could not be read.
+/// Warns of messages that could not be read.
 fn warn(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     for line in lines {
         let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;

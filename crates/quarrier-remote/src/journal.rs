@@ -17,7 +17,7 @@
 //! block's bytes were written to the data file. It is a *claim*: whoever reads the block
 //! compares the bytes with the checksum first, so a claim that came to disk before its bytes
 //! (a power cut) costs a fetch and nothing else. A record that is torn or damaged is passed
-//! over; so is what follows the last whole one. Of two records for one offset, the later counts
+//! over; so are the bytes after the last whole one. Of two records for one offset, the later counts
 //! if it is not shorter.
 
 use std::collections::BTreeMap;

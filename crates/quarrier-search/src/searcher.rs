@@ -550,7 +550,7 @@ impl<F> FindingSink<'_, F> {
         })
     }
 
-    /// What the regexes matched, one seam for each. Asked after the run over a part of a source.
+    /// The regexes' matches so far, one seam for each. Asked after the run over a part of a source.
     pub fn seams(&self) -> Vec<RegexSeam> {
         self.stitcher.seams(&self.searcher.regexes)
     }

@@ -1,7 +1,7 @@
 //! Sparse files as bytes, to be kept or sent.
 //!
 //! ```text
-//! "QRYSPRS\n"  8   what it is
+//! "QRYSPRS\n"  8   the magic
 //! version      1   1
 //! identity         id, modified, etag, length, what to do on conflicts, whether to wipe
 //! counters         eight numbers

@@ -175,7 +175,7 @@ impl Board {
         }
     }
 
-    /// All counters, each with what was added per second in the last ten seconds; before the first second
+    /// All counters, each with its increase per second in the last ten seconds; before the first second
     /// is over, with 0.
     pub fn rates(&self) -> Vec<(Counter, f64)> {
         let (now, all) = (Instant::now(), self.counts.all());

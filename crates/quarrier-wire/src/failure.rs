@@ -87,7 +87,7 @@ pub struct Failure {
     pub state: &'static str,
     /// The error, and its place.
     pub message: String,
-    /// What to try.
+    /// The remedy.
     pub hint: Option<String>,
     /// Whether the connection ends with it.
     pub is_fatal: bool,

@@ -9,7 +9,7 @@ use super::{Details, Error, Status};
 
 /// The reason why a call failed, not yet put into words.
 pub(crate) enum Failure {
-    /// An argument, and what is wrong with it.
+    /// An argument, and the fault in it.
     Argument(&'static str, &'static str),
     Refused(String),
     Sparse(quarrier_sparse::Error),

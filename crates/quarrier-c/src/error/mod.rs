@@ -1,4 +1,4 @@
-//! What went wrong, as a number and as an object.
+//! Errors, as a number and as an object.
 
 mod failure;
 
@@ -8,7 +8,7 @@ use std::ffi::{CString, c_char};
 
 use crate::span::Span;
 
-/// What a call came to. Later versions may add values.
+/// The result of a call. Later versions may add values.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -68,12 +68,12 @@ pub struct Error {
 struct Details {
     /// Missing, pinned, beyond the end, or that differs.
     span: Option<Span>,
-    /// Of a byte, as held and as given.
+    /// The values of a byte in conflict: the one held and the one given.
     values: Option<(u8, u8)>,
     errno: i32,
 }
 
-/// Of which kind the error is.
+/// Gives the kind of the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_status(error: *const Error) -> Status {
     // SAFETY: the header requires that `error` is NULL or an error that is not freed yet; nothing
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn quarrier_error_status(error: *const Error) -> Status {
     unsafe { error.as_ref() }.map_or(Status::Ok, |error| error.status)
 }
 
-/// What went wrong, where, and what to try: one line. It lives as long as the error.
+/// Gives the message: the failure, its place and a remedy, in one line. It lives as long as the error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_message(error: *const Error) -> *const c_char {
     // SAFETY: the header requires that `error` is NULL or an error that is not freed yet; nothing
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn quarrier_error_span(error: *const Error, span: *mut Spa
     true
 }
 
-/// Of a conflict, the value of the byte as held and as given. False for other errors.
+/// Gives the value of the byte as held and as given, if the error is a conflict; false for other errors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_error_values(
     error: *const Error,

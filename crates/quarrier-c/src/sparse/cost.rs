@@ -1,4 +1,4 @@
-//! What requests cost.
+//! The cost of requests.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::guard::run;
 use crate::input::{Sized, fill, object, structure};
 use crate::span::Span;
 
-/// What requests cost, and what they may look like. quarrier_cost_model_default() fills it.
+/// The cost of requests, and the limits on them. quarrier_cost_model_default() fills it.
 ///
 /// A hole between two missing ranges is fetched along with them where its bytes cost no more than a request
 /// of its own.
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn quarrier_cost_model_default(
     unsafe { run(error, || fill(model, &CostModel::default(), "model")) }
 }
 
-/// Gives the cheapest requests for what is missing of many ranges, which may overlap and come in any order.
+/// Gives the cheapest requests for the missing bytes of many ranges, which may overlap and come in any order.
 /// model may be NULL: the default. The rest is as for quarrier_sparse_file_need().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_need_by_cost(

@@ -56,7 +56,7 @@ impl Default for SparseOptions {
 // `usize`; version 0.1.0 is the first one, so that no field lies in the padding of an earlier one.
 unsafe impl Sized for SparseOptions {}
 
-/// What was asked of a file since it was made.
+/// The calls that a file has had since it was made.
 /// `quarrier_sparse_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -411,7 +411,7 @@ pub unsafe extern "C" fn quarrier_sparse_file_memory_bytes(file: *const SparseFi
     })
 }
 
-/// What was asked of the file so far.
+/// Counts the calls that the file has had so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn quarrier_sparse_file_counters(
     file: *const SparseFile,

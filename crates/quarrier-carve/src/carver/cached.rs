@@ -69,7 +69,7 @@ impl<'s> CachedSource<'s> {
         start..self.length().min(start + BLOCK_BYTES)
     }
 
-    /// Reads sector by sector what is not known to be bad, and remembers the sectors that fail; bad
+    /// Reads, sector by sector, the bytes not known to be bad, and remembers the sectors that fail; bad
     /// ones become zeros. Returns whether all of them are remembered.
     fn read_around(&self, start: u64, bytes: &mut [u8]) -> bool {
         let mut at = start;

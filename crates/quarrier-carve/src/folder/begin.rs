@@ -95,9 +95,10 @@ impl Folder {
             None if names.len() == 1 => {
                 begun(place, source, settings).map(anew).map_err(Error::Keep)
             }
-            None => {
-                refused(path, "what was begun there cannot be read any more; name a new folder")
-            }
+            None => refused(
+                path,
+                "the interrupted run there cannot be read any more; name a new folder",
+            ),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The journal of a run, line by line, from which another run can resume after a crash.
 //!
 //! ```text
-//! LINE   = SUM ' ' LETTER ' ' JSON '\n'     SUM: 16 digits of the SHA-256 of what follows it
-//! H {…}  what is carved, and how                          the first line
+//! LINE   = SUM ' ' LETTER ' ' JSON '\n'     SUM: 16 digits of the SHA-256 of the rest
+//! H {…}  the source and the options                       the first line
 //! F {…}  a file was written: its row in the report        one write for each
 //! W […]  the end of a file is known, wanted or not        \
 //! B […]  a file is broken                                  } a stride, in one write

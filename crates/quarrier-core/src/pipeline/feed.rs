@@ -71,7 +71,7 @@ impl<'a> Filled<'a> {
         shown.is_torn() || matches!(source.read_at(last, &mut [0]), Ok(0))
     }
 
-    /// Reads the piece again with `read_at`, whose error says what is wrong.
+    /// Reads the piece again with `read_at`, whose error gives the reason.
     pub(super) fn read_again(self, source: &dyn Source) -> Result<Filled<'a>> {
         let mut unreadable = Vec::new();
         let buffer = read_piece(source, &self.piece, &mut unreadable)?;

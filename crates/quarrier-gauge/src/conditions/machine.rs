@@ -42,7 +42,7 @@ pub struct Machine {
     pub instruction_sets: Vec<String>,
     /// Threads of this process that can have a CPU each, within its [`limits`](Machine::limits).
     pub cpus: u32,
-    /// What of the machine this process may not use.
+    /// The part of the machine that this process may not use.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub limits: Limits,
     /// Data and unified caches of one of them, the nearest first.

@@ -118,7 +118,7 @@ impl TrialFile {
         self.file.sync_data().map_err(|error| self.failed("write it to the disk", error))?;
         self.advise(Advice::DontNeed);
         resident_share(&self.file, self.bytes)
-            .map_err(|error| self.failed("ask what is in the page cache", error))
+            .map_err(|error| self.failed("ask which pages are cached", error))
     }
 
     /// Reads the whole file into the page cache and compares it. Returns the share that is cached
@@ -134,7 +134,7 @@ impl TrialFile {
             self.compare(offset, bytes)
         })?;
         resident_share(&self.file, self.bytes)
-            .map_err(|error| self.failed("ask what is in the page cache", error))
+            .map_err(|error| self.failed("ask which pages are cached", error))
     }
 
     /// The name of the file system, or its number in the kernel.
@@ -166,7 +166,7 @@ impl TrialFile {
 
     /// Makes the error for a byte that differs from the written one.
     pub(super) fn wrong(&self, at: u64) -> Error {
-        let reason = format!("byte {at} of the trial file is not what was written there");
+        let reason = format!("byte {at} of the trial file differs from the byte written there");
         Error::wrong(format!("disk at {}", self.folder), reason)
     }
 

@@ -129,7 +129,9 @@ impl Frame {
     fn of(bytes: [u8; FRAME_BYTES], kind: u8) -> Result<Frame, String> {
         let frame = Frame(bytes);
         if frame.get(0) != MAGIC {
-            return Err("what came is not a gauge's: is something else at this address?".into());
+            return Err(
+                "the answer is not a gauge's: does another service listen at this address?".into(),
+            );
         }
         let version = u16::from_le_bytes(frame.get(8));
         if version != VERSION {

@@ -79,7 +79,7 @@ fn failed(error: io::Error) -> Error {
 }
 
 /// Messages that were checked and, if there are any, are on their way to the disk.
-#[must_use = "what is not waited for may not be on the disk"]
+#[must_use = "messages that nobody waits for may not be on the disk"]
 pub struct Sent {
     pub(super) taken: Taken,
     pub(super) on_its_way: Option<OnItsWay>,

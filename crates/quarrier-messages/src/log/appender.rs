@@ -249,7 +249,9 @@ impl Appender {
             .and_then(|()| current.file.sync());
         match wiped {
             Ok(()) => Error::Full { path, error: Arc::new(std::io::Error::from(error.kind())) },
-            Err(error) => self.stop(format!("{path}: cannot wipe what was not written: {error}")),
+            Err(error) => {
+                self.stop(format!("{path}: cannot wipe the bytes of a write that failed: {error}"))
+            }
         }
     }
 

@@ -188,7 +188,7 @@ impl fmt::Display for Cut {
         let Cut { path, bytes, next_mark } = self;
         write!(
             f,
-            "{path}: cut off at byte {} ({} bytes): a crash tore what was never acknowledged; the \
+            "{path}: cut off at byte {} ({} bytes): a crash tore bytes that were never acknowledged; the \
              next mark is {next_mark}",
             bytes.start,
             bytes.end - bytes.start

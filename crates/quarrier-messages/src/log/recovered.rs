@@ -12,7 +12,7 @@ use super::reader::Reader;
 /// Maximum number of damages to keep; all of them are counted.
 pub(crate) const DAMAGES_MAX: usize = 1000;
 
-/// What recovery found in a log, from the mark on at which it began to read.
+/// The result of a log's recovery, from the mark on at which it began to read.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Recovered {

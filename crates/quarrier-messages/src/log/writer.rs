@@ -325,7 +325,7 @@ impl Growth {
 
 /// A batch on its way to the disk. A thread waits for it with [`wait`](Pending::wait); a task uses `await`,
 /// which occupies no thread.
-#[must_use = "what is not waited for may not be on the disk"]
+#[must_use = "a batch that nobody waits for may not be on the disk"]
 pub struct Pending {
     reply: Arc<Reply>,
 }
@@ -413,7 +413,7 @@ impl Drop for Chain<'_> {
     }
 }
 
-/// What the writer does with a batch.
+/// The fate of a batch.
 enum Admission {
     Write,
     Refuse(Error),

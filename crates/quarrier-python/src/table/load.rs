@@ -1,4 +1,4 @@
-//! From messages.
+//! Tables from messages.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(super) fn load(
     loaded.map_err(|error| of_facade(py, &error))
 }
 
-/// Messages that were left out, for people.
+/// The rejected messages, for a table's text form.
 pub(super) fn dicts<'py>(py: Python<'py>, rejects: &[Reject]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for reject in rejects {

@@ -8,7 +8,7 @@ use super::watch::{Free, Watch};
 use super::{BoundedRegex, TooLong};
 use crate::finding::Finding;
 
-/// What a regex matched in a part of a source. It decides whether the matches of the next part, which was
+/// A regex's matches in a part of a source. It decides whether the matches of the next part, which was
 /// searched as if nothing extended into it, are right.
 ///
 /// They are if `first` of the next part is not before the end of the last match up to there, and no part
@@ -73,7 +73,7 @@ impl Stitcher {
         Stitcher { seams: regexes.iter().map(seam).collect(), watches }
     }
 
-    /// What the regexes matched so far, one seam for each.
+    /// The regexes' matches so far, one seam for each.
     pub(crate) fn seams(&self, regexes: &[BoundedRegex]) -> Vec<RegexSeam> {
         let seam = |(index, regex): (usize, &BoundedRegex)| {
             let Seam { first, last, .. } = self.seams[index].clone();

@@ -56,7 +56,7 @@ fn begun(
     let over = Arc::new(AtomicBool::new(false));
     let waits = connections.spawn(stopped(Arc::clone(stop), Arc::clone(&over)));
     let opened = statements.block_on(opened(serve, workers, runtime, &board, &over));
-    // What runs from now on goes on for as long as the server lets it.
+    // Statements that run from now on may go on for as long as the server lets them.
     waits.abort();
     let answers = Arc::new(opened?);
     let config = config(serve, board)?;

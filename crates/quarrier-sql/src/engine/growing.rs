@@ -23,7 +23,7 @@ pub(super) struct Growing {
     kept: Arc<DataFolder>,
     /// The tables as statements find them. One at a time is made anew: it takes all threads.
     made: Mutex<HashMap<String, Arc<Table>>>,
-    /// Of tables with a key: statements that read rows to change them go through alone.
+    /// For tables with a key: statements that read rows to change them run one at a time.
     gates: std::sync::Mutex<HashMap<String, Arc<RwLock<()>>>>,
     version: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! Rows as a line for each value, for people: what is too wide for a table.
+//! Rows as a line for each value, for people: the form of rows that are too wide for a table.
 
 use std::io::Write;
 

@@ -141,7 +141,7 @@ impl ExecutionPlan for GroupsExec {
         let aggregate = over(&self.aggregate, &input)?;
         match GroupsExec::new(aggregate, input, grouping, states) {
             Some(groups) => Ok(Arc::new(groups)),
-            None => internal_err!("groups of what is no scan of the same messages"),
+            None => internal_err!("groups over something other than a scan of the same messages"),
         }
     }
 
@@ -162,7 +162,7 @@ impl ExecutionPlan for GroupsExec {
         let batch = async move {
             let _memory = memory;
             let Some(scan) = input.downcast_ref::<MessagesExec>() else {
-                return internal_err!("groups of what is no scan");
+                return internal_err!("groups over something other than a scan");
             };
             let part = scan.part(partition, &context).await?;
             let mut grouper = Grouper::new(scan.table(), &plan);

@@ -121,7 +121,7 @@ impl Session {
             self.warn(state::NO_TRANSACTION, "there is no transaction in progress");
         }
         if !commits && self.has_changed && self.status != Status::Idle {
-            self.warn("01000", "what was changed since BEGIN is durable already, and stays");
+            self.warn("01000", "changes made since BEGIN are durable already, and stay");
         }
         self.status = Status::Idle;
         self.has_changed = false;

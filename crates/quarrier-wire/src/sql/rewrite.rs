@@ -225,7 +225,7 @@ fn is_function(token: &Token<'_>) -> bool {
     COLUMNS.iter().any(|name| token.is(name))
 }
 
-/// How many marks compare what is before them with the number 0, if they do.
+/// How many marks compare the operand before them with the number 0, if they do.
 fn against_none(tokens: &[Token<'_>]) -> usize {
     let is_comparison = |it: &&Token<'_>| ["=", "!", "<", ">"].iter().any(|mark| it.is_mark(mark));
     let marks = tokens.iter().take_while(is_comparison).count();

@@ -1,4 +1,4 @@
-//! What decides which findings a search has, as one number.
+//! A digest of everything that decides a search's findings.
 
 use quarrier_search::Options;
 use sha2::{Digest, Sha256};

@@ -93,7 +93,7 @@ struct Walk {
     sure: u64,
     /// The end of the members.
     at: u64,
-    /// For the first member that could not be read completely: what was not read.
+    /// The unread part of the first member that could not be read completely.
     not_read: Option<&'static str>,
     wrong: Option<member::Wrong>,
 }

@@ -193,7 +193,7 @@ fn sweep(
     self::figure(is_wide, &caption, drawing)
 }
 
-/// The title of one drawing of several: it says by itself what was measured.
+/// The title of one drawing of several: it names the measurement without the page around it.
 fn heading(measurement: &str, how: &str) -> String {
     format!("{}: {how}", sentence(measurement))
 }
