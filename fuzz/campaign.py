@@ -404,7 +404,7 @@ def mutate(seed: bytes, draw: random.Random) -> bytes:
 # Lines that are no complaints: ranges and messages that every run lists.
 LISTED = re.compile(rb": (bytes \d+\.\.\d+ could not be read|\d+ of \d+ messages were left out)")
 # Places of a damaged file system and files of it, which commands that read file systems list.
-LISTED_PLACE = re.compile(rb", at byte \d+(; it is not written)?$")
+LISTED_PLACE = re.compile(rb", at byte \d+(; it is not written)?$|: cannot read [^:]+ at byte \d+: ")
 FILE_SYSTEM_WORDS = {"files", "--where", "--unallocated"}
 
 
@@ -458,7 +458,8 @@ class Campaign:
         if run.returncode not in (0, 1, 2, 3):
             return f"exit status {run.returncode}: {said[-300:]!r}"
         lines = [line for line in said.splitlines() if not LISTED.search(line)]
-        if FILE_SYSTEM_WORDS.intersection(arguments):
+        # A command that failed lists nothing: one line says why.
+        if run.returncode != 2 and FILE_SYSTEM_WORDS.intersection(arguments):
             lines = [line for line in lines if not LISTED_PLACE.search(line)]
         if len(lines) > files or b"panick" in said:
             return f"says {said[:300]!r}"

@@ -30,6 +30,15 @@ fn failed(message: &str, stop: &AtomicBool) -> crate::Outcome {
     }
 }
 
+/// Says a line about a source, whose name it may have already.
+fn complain_of(name: &str, line: &str) {
+    let is_named = line.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
+    match is_named {
+        true => crate::complain(line),
+        false => crate::complain(&format!("{name}: {line}")),
+    }
+}
+
 /// The outcome of a command whose write to standard output failed. [`crate::end`] reports the error
 /// once.
 fn broken_output(error: &std::io::Error) -> crate::Outcome {

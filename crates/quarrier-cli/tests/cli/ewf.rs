@@ -173,6 +173,34 @@ fn a_missing_segment_is_named_and_what_is_there_is_searched() {
 }
 
 #[test]
+fn damage_that_keeps_a_command_from_beginning_is_said_once() {
+    let lab = Lab::new();
+    let image = ewf(&[b'x'; 8 * CHUNK_BYTES], 8).remove(0);
+    lab.put("image.E01", &image[..image.len() / 2]);
+    lab.put("r.yar", "rule r { strings: $a = \"x\" condition: $a }");
+    for arguments in [
+        &["files", "image.E01"][..],
+        &["search", "x", "image.E01", "--where"],
+        &["search", "x", "image.E01", "--unallocated"],
+        &["search", "--rules", "r.yar", "image.E01"],
+        &["carve", "image.E01", "--dry-run", "--unallocated"],
+    ] {
+        let ran = run(lab.command(arguments), b"");
+        let lines = ran.stderr.lines().count();
+        assert_eq!((ran.code, lines), (Some(2), 1), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("the image ends before chunk 0"), "{}", ran.stderr);
+    }
+    // The others list what they could not read, after the cause.
+    for arguments in [&["search", "x", "image.E01"][..], &["carve", "image.E01", "--dry-run"]] {
+        let ran = run(lab.command(arguments), b"");
+        let lines: Vec<_> = ran.stderr.lines().collect();
+        assert_eq!((ran.code, lines.len()), (Some(3), 2), "{arguments:?}: {}", ran.stderr);
+        assert!(lines[0].contains("the image ends before chunk 0"), "{lines:?}");
+        assert!(lines[1].ends_with("bytes 0..262144 could not be read"), "{lines:?}");
+    }
+}
+
+#[test]
 fn known_images_give_the_same_rows_from_every_container() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora/containers");
     if !Path::new(folder).exists() {

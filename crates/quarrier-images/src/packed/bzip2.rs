@@ -75,15 +75,15 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
     if damage.is_none() && !has_end {
         damage = Some((file.length(), "it ends inside what is packed".to_string()));
     }
-    let notice = match &damage {
-        Some((at, error)) if end == 0 => return Err(damaged(&**file, *at, error)),
-        Some((at, error)) => Some(format!(
+    let damage = match damage {
+        Some((at, error)) if end == 0 => return Err(damaged(&**file, at, error)),
+        damage => damage.map(|(at, error)| format!(
             "damaged at byte {at} of the file: {error}; nothing behind byte {end} could be unpacked"
         )),
-        None => None,
     };
+    let notice = damage.clone();
     let unpack = Blocks { file: Arc::clone(file), blocks: kept };
-    let source = Spans::new(file.name(), starts, end, damage.is_some(), unpack);
+    let source = Spans::new(file.name(), starts, end, damage, unpack);
     Ok(Packed::Anywhere(Arc::new(source), notice))
 }
 

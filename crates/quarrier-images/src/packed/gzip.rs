@@ -53,15 +53,15 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
         }
     }
     let length = walk.written;
-    let notice = match &damage {
-        Some((at, error)) if length == 0 => return Err(damaged(&**file, *at, error.to_string())),
-        Some((at, error)) => Some(format!(
+    let damage = match damage {
+        Some((at, error)) if length == 0 => return Err(damaged(&**file, at, error.to_string())),
+        damage => damage.map(|(at, error)| format!(
             "damaged at byte {at} of the file: {error}; nothing behind byte {length} could be unpacked"
         )),
-        None => walk.notice.take(),
     };
+    let notice = damage.clone().or_else(|| walk.notice.take());
     let points = Points { file: Arc::clone(file), points: index.points, walks: Mutex::default() };
-    let source = Spans::new(file.name(), index.starts, length, damage.is_some(), points);
+    let source = Spans::new(file.name(), index.starts, length, damage, points);
     Ok(Packed::Anywhere(Arc::new(source), notice))
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Spans<U> {
     /// Where the last one ends, and where the source does: more than that where the rest is damaged.
     end: u64,
     length: u64,
+    /// Why nothing after `end` can be read, where it cannot.
+    damage: Option<String>,
     sector_bytes: usize,
     room_bytes: u64,
     unpack: U,
@@ -50,16 +52,23 @@ struct State {
 }
 
 impl<U: Unpack> Spans<U> {
-    /// A source of spans that begin at `starts` and end at `end`; it has one byte more, which cannot be
-    /// read, where it `is_cut` there.
-    pub(super) fn new(name: &str, starts: Vec<u64>, end: u64, is_cut: bool, unpack: U) -> Self {
+    /// A source of spans that begin at `starts` and end at `end`; where `damage` cuts it off there, it has
+    /// one byte more, which cannot be read.
+    pub(super) fn new(
+        name: &str,
+        starts: Vec<u64>,
+        end: u64,
+        damage: Option<String>,
+        unpack: U,
+    ) -> Self {
         let ends = starts.iter().skip(1).copied().chain([end]);
         let longest = starts.iter().zip(ends).map(|(start, end)| end - start).max().unwrap_or(0);
         Spans {
             name: name.to_string(),
             starts,
             end,
-            length: end + u64::from(is_cut),
+            length: end + u64::from(damage.is_some()),
+            damage,
             sector_bytes: usize::try_from(longest).unwrap_or(usize::MAX).max(512),
             room_bytes: (longest * SPANS_HELD)
                 .clamp(HELD_BYTES.0, HELD_BYTES.1)
@@ -180,7 +189,7 @@ impl<U: Unpack> Source for Spans<U> {
                     let index = self.starts.partition_point(|&start| start <= at) - 1;
                     self.span(index).map(|span| (span, (at - self.starts[index]) as usize))
                 }
-                false => Err(invalid("what is packed here is damaged or missing")),
+                false => Err(invalid(self.damage.clone().unwrap_or_default())),
             };
             match span {
                 Ok((span, from)) => {

@@ -48,7 +48,7 @@ pub(super) fn open(file: &Arc<dyn Source>) -> Result<Packed> {
         end += block.unpacked_bytes;
     }
     let unpack = Blocks { file: Arc::clone(file), blocks };
-    Ok(Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, end, false, unpack)), None))
+    Ok(Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, end, None, unpack)), None))
 }
 
 /// The blocks of all streams, in order.

@@ -47,7 +47,7 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
         }
     }
     let unpack = Frames { file: Arc::clone(file), frames: kept, unpackers: Mutex::default() };
-    Ok(Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, end, false, unpack)), None))
+    Ok(Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, end, None, unpack)), None))
 }
 
 fn in_order(file: &Arc<dyn Source>) -> Result<Packed> {

@@ -18,7 +18,7 @@ use quarrier_carve::folder::{REPORT, Skipped};
 use quarrier_report::number;
 
 use super::search::progress::Progress;
-use super::{broken_output, failed};
+use super::{broken_output, complain_of, failed};
 use crate::args::Carve;
 use crate::{Outcome, complain, host, interrupt};
 
@@ -42,9 +42,6 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
     let mut opened =
         Sources::only(&carve.source).and_then(|named| opener.open(&named)).map_err(in_words)?;
-    if let Some(notice) = opened.notice() {
-        complain(&format!("{}: {notice}", opened.name()));
-    }
     let verified = match carve.verify {
         true => Some(verified(carve, stop)?),
         false => None,
@@ -53,6 +50,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         return Ok(Outcome::Interrupted);
     }
     let name = opened.name().to_string();
+    let notice = opened.notice().map(str::to_string);
     let begin = request.start(opened.place(), host::machine(), stop).map_err(in_words)?;
     let carving = match begin {
         Begin::Carving(carving) => carving,
@@ -67,7 +65,8 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         name,
         range: carving.range().clone(),
         free: carving.free().map(free_in_words),
-        notices: carving.notices().to_vec(),
+        // Where damage keeps the run from beginning, the error has it, and a notice would repeat it.
+        notices: notice.into_iter().chain(carving.notices().iter().cloned()).collect(),
         verified,
         elapsed: Duration::ZERO,
     };
@@ -84,7 +83,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
 /// Carves, while rows are printed.
 fn carry_out(run: &Run<'_>, carving: Carving<'_>) -> (quarrier::Result<Carved>, Seen) {
     for notice in &run.notices {
-        complain(&format!("{}: {notice}", run.name));
+        complain_of(&run.name, notice);
     }
     let progress = Progress::new(&run.name, run.range.clone(), run.carve.quiet);
     let watch = Watch::new(run.carve, progress);
@@ -131,7 +130,7 @@ struct Run<'r> {
     range: Range<u64>,
     /// How much of it is carved, with --unallocated.
     free: Option<String>,
-    /// The skipped parts, with --unallocated.
+    /// Missing parts of an image; with --unallocated, the skipped ones.
     notices: Vec<String>,
     verified: Option<Verification>,
     elapsed: Duration,

@@ -11,7 +11,7 @@ use quarrier_files::Kind as EntryKind;
 use quarrier_report::{Manner, number, visible};
 
 use super::search::summary::write_stats;
-use super::{broken_output, failed, is_closed_pipe};
+use super::{broken_output, complain_of, failed, is_closed_pipe};
 use crate::args::{Files, hash_kinds};
 use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Rows, Value};
 use crate::{Outcome, StandardOutput, complain, host, interrupt};
@@ -52,10 +52,8 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
     let mut opened =
         Sources::only(&files.source).and_then(|named| opener.open(&named)).map_err(in_words)?;
-    if let Some(notice) = opened.notice() {
-        complain(&format!("{}: {notice}", opened.name()));
-    }
     let name = opened.name().to_string();
+    let notice = opened.notice().map(str::to_string);
     let mut printer = Printer::new(files);
     let listed = request.run(opened.place(), stop, &mut |row| printer.row(row));
     let finished = printer.finish();
@@ -68,6 +66,8 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     {
         return Ok(broken_output(&error));
     }
+    // Where damage ends the listing, the error has it, and a notice would repeat it.
+    notice.iter().for_each(|notice| complain_of(&name, notice));
     let outcome = report_problems(&name, files, &listed);
     if let Some(path) = &files.stats {
         let (bytes, seconds) = (listed.written_bytes, listed.elapsed.as_secs_f64());
@@ -91,7 +91,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
 fn report_problems(name: &str, files: &Files, listed: &Listed) -> Outcome {
     let mut outcome = if listed.rows > 0 { Outcome::Found } else { Outcome::Nothing };
     for notice in listed.systems.notices() {
-        complain(&format!("{name}: {notice}"));
+        complain_of(name, &notice);
     }
     for damage in &listed.damages {
         complain(damage);

@@ -27,7 +27,7 @@ use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
 use quarrier_search::Finding;
 
-use super::{broken_output, failed, is_closed_pipe};
+use super::{broken_output, complain_of, failed, is_closed_pipe};
 use crate::args::Search;
 use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, host, interrupt};
@@ -302,6 +302,7 @@ impl Session<'_> {
             histogram: self.histogram.as_mut(),
             hits: Hits::new(0..0),
             progress: progress::Progress::new(&name, 0..0, true),
+            notices: Vec::new(),
             output: Output {
                 name: &name,
                 patterns: self.patterns,
@@ -327,9 +328,6 @@ impl Session<'_> {
         rows: &mut Option<Box<dyn Rows>>,
     ) -> Result<Searched, Ended> {
         let opened = open(named)?;
-        if let Some(notice) = opened.notice() {
-            complain(&format!("{}: {notice}", opened.name()));
-        }
         // Nothing is written, not even a header, before there is something to search.
         let rows = match rows {
             Some(rows) => rows,
@@ -369,17 +367,12 @@ impl Session<'_> {
             (Some(unallocated), true) => Some(Arc::clone(unallocated.places())),
             (None, true) => Some(Arc::new(places(&opened.place(), self.stop)?)),
         };
-        let notices = match (&unallocated, &places) {
+        let mut notices: Vec<String> = opened.notice().map(str::to_string).into_iter().collect();
+        notices.extend(match (&unallocated, &places) {
             (Some(unallocated), _) => unallocated.notices(),
             (None, Some(places)) => places.notices(),
             (None, None) => Vec::new(),
-        };
-        for notice in notices {
-            match notice.starts_with(&*name) {
-                true => complain(&notice),
-                false => complain(&format!("{name}: {notice}")),
-            }
-        }
+        });
         let format = self.search.format;
         let mut located = None;
         let rows: &mut dyn Rows = match &places {
@@ -392,6 +385,7 @@ impl Session<'_> {
             histogram: self.histogram.as_mut(),
             hits: Hits::new(0..0),
             progress: progress::Progress::new(&name, 0..0, true),
+            notices,
             output: Output {
                 name: &name,
                 patterns: self.patterns,
@@ -540,11 +534,17 @@ struct OneSource<'o, 's> {
     histogram: Option<&'o mut Histogram<'s>>,
     hits: Hits,
     progress: progress::Progress,
+    /// Missing parts of the source, which its search says when it begins: where they keep it from beginning,
+    /// the error has them.
+    notices: Vec<String>,
     output: Output<'o>,
 }
 
 impl Watch for OneSource<'_, '_> {
     fn begin(&mut self, range: &Range<u64>) {
+        for notice in self.notices.drain(..) {
+            complain_of(self.output.name, &notice);
+        }
         self.hits = Hits::new(range.clone());
         self.output.lines = lines::Lines::from(range.start);
         let (name, quiet) = (self.output.name, self.search.quiet);

@@ -16,7 +16,9 @@ use serde_json::json;
 
 use super::progress::Progress;
 use super::summary::write_stats;
-use super::{Ended, SOURCE_COLUMNS, broken_output, in_words, is_closed_pipe, names, request};
+use super::{
+    Ended, SOURCE_COLUMNS, broken_output, complain_of, in_words, is_closed_pipe, names, request,
+};
 use crate::args::Search;
 use crate::output::Format;
 use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Rows, Value};
@@ -146,9 +148,7 @@ impl<'s> Session<'s> {
     /// Searches one source, and says what is missing.
     fn search_one(&mut self, mut opened: Opened) -> Result<(), Ended> {
         let name = opened.name().to_string();
-        if let Some(notice) = opened.notice() {
-            complain(&format!("{name}: {notice}"));
-        }
+        let notice = opened.notice().map(str::to_string);
         // Nothing is written, not even a header, before there is something to search.
         let mut rows = match self.rows.take() {
             Some(rows) => rows,
@@ -162,10 +162,14 @@ impl<'s> Session<'s> {
             counts: &mut self.counts,
             findings: &mut self.findings,
             progress: Progress::new(&name, 0..0, true),
+            notice,
             error: None,
         };
         let searched = self.run.search(opened.place(), self.stop, &mut watch);
         watch.progress.clear();
+        if searched.is_ok() {
+            watch.tell_notice();
+        }
         let error = watch.error.take();
         self.rows = Some(rows);
         if let Some(error) = error {
@@ -181,12 +185,7 @@ impl<'s> Session<'s> {
     }
 
     fn tell_end(&mut self, name: &str, searched: &RulesSearched) {
-        for notice in &searched.notices {
-            match notice.starts_with(name) {
-                true => complain(notice),
-                false => complain(&format!("{name}: {notice}")),
-            }
-        }
+        searched.notices.iter().for_each(|notice| complain_of(name, notice));
         for range in &searched.unreadable {
             complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
         }
@@ -291,12 +290,16 @@ struct OneSource<'o> {
     counts: &'o mut [u64],
     findings: &'o mut u64,
     progress: Progress,
+    /// Missing parts of the source, until the search has said them: where they keep it from beginning, the
+    /// error has them.
+    notice: Option<String>,
     /// Why rows could not be written.
     error: Option<io::Error>,
 }
 
 impl WatchRules for OneSource<'_> {
     fn begin(&mut self, range: &Range<u64>) {
+        self.tell_notice();
         self.progress = Progress::new(self.name, range.clone(), self.search.quiet);
     }
 
@@ -306,6 +309,7 @@ impl WatchRules for OneSource<'_> {
 
     fn take(&mut self, scope: &JudgedScope<'_>) -> ControlFlow<()> {
         self.progress.clear();
+        self.tell_notice();
         match self.write(scope) {
             Ok(going) => going,
             Err(error) => {
@@ -317,6 +321,10 @@ impl WatchRules for OneSource<'_> {
 }
 
 impl OneSource<'_> {
+    fn tell_notice(&mut self) {
+        self.notice.take().iter().for_each(|notice| complain_of(self.name, notice));
+    }
+
     fn write(&mut self, scope: &JudgedScope<'_>) -> io::Result<ControlFlow<()>> {
         let mut holding = HashSet::new();
         for held in scope.held {
