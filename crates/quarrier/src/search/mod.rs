@@ -219,8 +219,9 @@ impl Search {
         &self.patterns
     }
 
-    /// The bytes that are searched where the source has them: of regexes and words
-    /// those before [`starts`](Self::starts) too, since they decide where one matches.
+    /// The offsets at which findings are searched for, where the source has them: of regexes and words
+    /// those before [`starts`](Self::starts) too, since they decide where one matches. The bytes around
+    /// them are read as far as they decide.
     pub fn span(&self) -> Range<u64> {
         let looks_back = self.patterns.iter().any(Pattern::looks_back);
         let start = match looks_back {

@@ -30,7 +30,7 @@ pub struct Running<'s> {
 /// The outcome of searching one source.
 #[derive(Debug)]
 pub struct Searched {
-    /// The offsets that were searched. The end of a stream is not known before: `u64::MAX`.
+    /// The offsets where findings may start. The end of a stream is not known before: `u64::MAX`.
     pub range: Range<u64>,
     /// The run: bytes, time, load of stages, plan, what could not be read.
     pub run: Run,
@@ -224,13 +224,10 @@ impl<'s> Running<'s> {
     ) -> Result<(Searched, Vec<RegexSeam>)> {
         let name = place.name().to_string();
         let (seen, range) = match part {
-            None => {
-                let range = self.range_in(&place)?;
-                (range.clone(), range)
-            }
+            None => self.ranges_of(&Part::alone(self.search.span()), &place)?,
             Some(part) => self.ranges_of(part, &place)?,
         };
-        let ranges = unallocated.map(|unallocated| within(unallocated.ranges(), &range));
+        let ranges = unallocated.map(|unallocated| within(unallocated.ranges(), &seen));
         // With gaps the source itself sees how much to fetch ahead.
         if ranges.is_none() {
             place.announce(&self.around(&range, &seen));
@@ -308,15 +305,6 @@ impl<'s> Running<'s> {
             &mut self.findings,
             watch,
         );
-    }
-
-    /// The bytes of a source to search; a finding extends this far past its start.
-    fn range_in(&self, place: &Place<'_>) -> Result<Range<u64>> {
-        let whole = place.range(&self.search.range)?;
-        let span = self.search.span();
-        let reach = self.searcher.need().after_bytes as u64;
-        let end = span.end.saturating_add(reach).min(whole.end);
-        Ok(span.start.min(end)..end)
     }
 
     /// The bytes that the search of a part may see, and those where its findings start.

@@ -6,4 +6,5 @@
 mod doors;
 mod keyed;
 mod messages;
+mod starts;
 mod workers;
