@@ -120,7 +120,7 @@ pub enum Step<'s> {
     Copy {
         /// Source buffer.
         from: Raw,
-        /// Target buffer, another one.
+        /// Target buffer: another one, which does not overlap the source.
         to: Raw,
         /// How many, from the start of both.
         bytes: usize,

@@ -326,7 +326,9 @@ unsafe impl Driver for Cuda {
     }
 
     unsafe fn collect(&self, queue: Raw) -> Result<Times> {
-        self.enter()?;
+        // Without the context, too, the steps must end before this returns: the caller frees the memory
+        // that they write to. A stream knows its own context, so that waiting for it needs no current one.
+        let entered = self.enter();
         // SAFETY: the caller vouches that `open_queue` made this handle from a `Box` and that it is
         // not closed, so the pointer is aligned and the value alive. Only shared references to it
         // exist.
@@ -340,7 +342,8 @@ unsafe impl Driver for Cuda {
             None => Ok(()),
         };
         // SAFETY: the stream lives until `close_queue`. This call also waits for the steps after
-        // the last event, which exist when `submit` failed half-way.
+        // the last event, which exist when `submit` failed half-way, and after an event that could not be
+        // waited for.
         let finished = unsafe { result::stream::synchronize(open.stream) };
         let times = times(&marks);
         for (_, event) in marks {
@@ -348,7 +351,9 @@ unsafe impl Driver for Cuda {
             // destroyed once.
             let _ = unsafe { result::event::destroy(event) };
         }
-        waited.and(finished).map(|()| times).map_err(self.failed("a job failed"))
+        // Either the stream has run its steps, or the driver reports that the context is lost, which ends
+        // them: an error of `synchronize` comes from a step that failed or from a context that is gone.
+        waited.and(finished).map_err(self.failed("a job failed")).and(entered).map(|()| times)
     }
 }
 
