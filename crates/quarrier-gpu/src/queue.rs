@@ -132,7 +132,8 @@ impl<'j> Job<'j> {
         self.parts.push(Part::Read(from, to));
     }
 
-    /// Copies from one buffer to another, as much as both hold.
+    /// Copies from one buffer to another, as much as both hold. [`Queue::run`] refuses a job that copies a
+    /// buffer to itself, for which drivers define nothing.
     pub fn copy(&mut self, from: &'j Buffer, to: &'j Buffer) {
         self.parts.push(Part::Copy(from, to));
     }
@@ -250,8 +251,8 @@ impl Queue {
             steps.push(Step::Hide { pinned });
         }
         // SAFETY: all handles are this driver's: the loop above checked the device of the kernels,
-        // `step` checked the device of the buffers to copy and that the copies fit, this queue owns
-        // `stage`, and `pinned_at` only knows pinned memory of this device. The caller of
+        // `step` checked the device of the buffers to copy, that the copies fit and that no buffer is
+        // copied to itself, this queue owns `stage`, and `pinned_at` only knows pinned memory of this device. The caller of
         // `Job::launch` vouches for the buffers that it binds and that kernels stay within them.
         // The job borrows the buffers and the host memory, exclusively where the device writes,
         // until `collect` has returned. `&mut self` keeps other threads off the queue.
@@ -303,6 +304,9 @@ impl Queue {
                 bytes: to.len(),
                 to: to.as_mut_ptr(),
             },
+            Part::Copy(from, to) if std::ptr::eq(from, to) => {
+                return Err(Error::Arguments("a buffer cannot be copied to itself".to_string()));
+            }
             Part::Copy(from, to) => {
                 let bytes = from.bytes().min(to.bytes());
                 Step::Copy { from: own(from, bytes)?, to: own(to, bytes)?, bytes }

@@ -47,6 +47,22 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_buffer_is_not_copied_to_itself() {
+    let Some(device) = device() else { return };
+    let mut queue = device.queue().unwrap();
+    let buffer = device.buffer_with(&mut queue, &[7; 8]).unwrap();
+    let mut back = [0; 8];
+    let mut job = Job::new();
+    job.zero(&buffer, 8);
+    job.copy(&buffer, &buffer);
+    assert!(matches!(queue.run(job), Err(Error::Arguments(_))));
+    let mut job = Job::new();
+    job.read(&buffer, &mut back);
+    queue.run(job).unwrap();
+    assert_eq!(back, [7; 8], "nothing of a refused job runs");
+}
+
+#[test]
 fn pinned_memory_is_memory() {
     let Some(device) = device() else { return };
     let mut queue = device.queue().unwrap();
