@@ -158,7 +158,8 @@ impl SharedFeed {
         Ok(SharedFeed { shared: Arc::new(shared), readers: Mutex::default() })
     }
 
-    /// Returns the memory that holds the slots.
+    /// Returns the memory that holds the slots. Readers write to all of them but those that were delivered
+    /// and not released yet.
     pub fn region(&self) -> &Arc<SharedRegion> {
         &self.shared.region
     }
@@ -354,8 +355,9 @@ impl Shared {
         // SAFETY: `slot` is below the number of slots and `visible_bytes` is at most the stride, so
         // the slice lies within the mapping, which `self.region` keeps alive; its bytes are
         // initialised, and a `u8` is aligned anywhere. `claim` gives a slot to one reader, and it
-        // is free again only after the holder of the delivered slot has released it, so nobody else
-        // accesses its bytes.
+        // is free again only after the holder of the delivered slot has released it. Others that have
+        // the region may copy its bytes meanwhile, as bytes that change; whoever makes a slice of them
+        // promises that no reader writes to them (`SharedRegion::as_slice`).
         let bytes = unsafe {
             let start = self.region.as_ptr().add(slot * self.stride_bytes);
             std::slice::from_raw_parts_mut(start.as_ptr(), filled.visible_bytes)

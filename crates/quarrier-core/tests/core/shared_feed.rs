@@ -14,15 +14,11 @@ use crate::faults::{FailingSource, GoneSource, ShortReadSource};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the bytes of a slot that was delivered and not yet released.
-fn shown<'a>(feed: &'a SharedFeed, slot: &Slot) -> &'a [u8] {
-    let start = slot.slot * feed.stride_bytes();
-    assert!(start + slot.visible_bytes <= feed.region().len());
-    // SAFETY: the slot lies within the region, and its bytes are initialised. No reader writes to
-    // it until it is released, which the caller does only after it has read the slice.
-    unsafe {
-        let start = feed.region().as_ptr().add(start);
-        std::slice::from_raw_parts(start.as_ptr(), slot.visible_bytes)
-    }
+fn shown(feed: &SharedFeed, slot: &Slot) -> Vec<u8> {
+    let mut bytes = vec![0; slot.visible_bytes];
+    let copied = feed.region().bytes().copy_to(slot.slot * feed.stride_bytes(), &mut bytes);
+    assert_eq!(copied, slot.visible_bytes);
+    bytes
 }
 
 fn feed(source: impl Source + 'static, chunk: usize, overlap: usize, buffers: usize) -> SharedFeed {
@@ -43,7 +39,7 @@ fn drain(feed: &SharedFeed, held_max: usize) -> Result<BTreeMap<u64, (usize, Vec
                     continue;
                 }
                 for slot in held.drain(..) {
-                    let found = (slot.owned_bytes, shown(feed, &slot).to_vec());
+                    let found = (slot.owned_bytes, shown(feed, &slot));
                     assert!(chunks.insert(slot.offset, found).is_none(), "delivered twice");
                     feed.release(slot.slot).unwrap();
                 }

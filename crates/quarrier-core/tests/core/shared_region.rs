@@ -11,9 +11,19 @@ use quarrier_core::region::{Backing, HUGE_PAGE_BYTES, PAGE_BYTES, SharedRegion};
 /// Maps the region's memory a second time.
 fn again(region: &SharedRegion, bytes: usize) -> Result<SharedRegion, Error> {
     let file: OwnedFd = region.as_fd().try_clone_to_owned().unwrap();
-    // SAFETY: no holder makes the file shorter. The tests write through one region only while no
-    // slice of another one is alive.
+    // SAFETY: no holder makes the file shorter.
     unsafe { SharedRegion::try_from_fd(file, bytes) }
+}
+
+fn bytes(region: &SharedRegion) -> Vec<u8> {
+    let mut bytes = vec![0xA5; region.len()];
+    assert_eq!(region.bytes().copy_to(0, &mut bytes), region.len());
+    bytes
+}
+
+fn bytes_mut(region: &mut SharedRegion) -> &mut [u8] {
+    // SAFETY: the tests access a region through nothing else while they fill it.
+    unsafe { region.as_mut_slice() }
 }
 
 fn message(made: Result<SharedRegion, Error>) -> String {
@@ -22,13 +32,13 @@ fn message(made: Result<SharedRegion, Error>) -> String {
 
 #[test]
 fn a_region_is_zeros_aligned_to_its_pages_whatever_its_size() {
-    for bytes in [0, 1, 4_096, 4_097, HUGE_PAGE_BYTES - 1, HUGE_PAGE_BYTES, (5 << 20) + 3] {
-        let mut region = SharedRegion::new(bytes).unwrap();
-        assert_eq!((region.len(), region.as_slice().len()), (bytes, bytes));
+    for length in [0, 1, 4_096, 4_097, HUGE_PAGE_BYTES - 1, HUGE_PAGE_BYTES, (5 << 20) + 3] {
+        let mut region = SharedRegion::new(length).unwrap();
+        assert_eq!(region.len(), length);
         assert_eq!(region.as_ptr().addr().get() % region.page_bytes(), 0);
-        assert!(region.as_slice().iter().all(|&byte| byte == 0));
-        region.as_mut_slice().fill(7);
-        assert!(region.as_slice().iter().all(|&byte| byte == 7));
+        assert!(bytes(&region).iter().all(|&byte| byte == 0));
+        bytes_mut(&mut region).fill(7);
+        assert!(bytes(&region).iter().all(|&byte| byte == 7));
     }
 }
 
@@ -61,14 +71,14 @@ fn large_regions_side_by_side_do_not_lie_in_the_same_place_of_the_cache() {
 
 #[test]
 fn who_maps_the_descriptor_sees_the_same_bytes_and_survives_the_first_holder() {
-    for bytes in [10_000, 4 << 20] {
-        let mut first = SharedRegion::new(bytes).unwrap();
-        let second = again(&first, bytes).unwrap();
+    for length in [10_000, 4 << 20] {
+        let mut first = SharedRegion::new(length).unwrap();
+        let second = again(&first, length).unwrap();
         assert_eq!(second.backing(), first.backing());
         assert_eq!(second.page_bytes(), first.page_bytes());
-        first.as_mut_slice()[bytes - 1] = 9;
+        bytes_mut(&mut first)[length - 1] = 9;
         drop(first);
-        assert_eq!(second.as_slice()[bytes - 1], 9);
+        assert_eq!(bytes(&second)[length - 1], 9);
     }
 }
 
@@ -78,7 +88,7 @@ fn a_memfd_cannot_be_made_shorter_or_longer() {
     for bytes in [0, 4_096, 16_384] {
         assert!(rustix::fs::ftruncate(region.as_fd(), bytes).is_err());
     }
-    assert!(region.as_slice().iter().all(|&byte| byte == 0));
+    assert!(bytes(&region).iter().all(|&byte| byte == 0));
 }
 
 #[test]
@@ -136,13 +146,13 @@ fn a_counter_counts_for_all_holders_and_lies_within_the_region() {
 
 #[test]
 fn populating_any_range_leaves_the_bytes_as_they_are() {
-    for bytes in [10_000, 6 << 20] {
-        let mut region = SharedRegion::new(bytes).unwrap();
-        region.as_mut_slice()[5_000] = 1;
-        for (offset, length) in [(0, bytes), (4_097, 1), (bytes, 1), (1, usize::MAX), (9, 0)] {
+    for all in [10_000, 6 << 20] {
+        let mut region = SharedRegion::new(all).unwrap();
+        bytes_mut(&mut region)[5_000] = 1;
+        for (offset, length) in [(0, all), (4_097, 1), (all, 1), (1, usize::MAX), (9, 0)] {
             region.populate(offset, length);
         }
-        assert_eq!(region.as_slice().iter().map(|&byte| usize::from(byte)).sum::<usize>(), 1);
+        assert_eq!(bytes(&region).iter().map(|&byte| usize::from(byte)).sum::<usize>(), 1);
     }
 }
 
@@ -200,7 +210,7 @@ fn alone_leaks() {
     drop(SharedRegion::new(4 << 20));
     let before = count();
     for bytes in [1, 10_000, 3 << 20, 0].into_iter().cycle().take(1_000) {
-        SharedRegion::new(bytes).unwrap().as_mut_slice().fill(1);
+        bytes_mut(&mut SharedRegion::new(bytes).unwrap()).fill(1);
     }
     assert_eq!(count(), before);
 }
@@ -211,8 +221,8 @@ fn alone_fills() {
         return;
     }
     let mut region = SharedRegion::new(16 << 20).unwrap();
-    region.as_mut_slice().fill(1);
+    bytes_mut(&mut region).fill(1);
     let mut small = SharedRegion::new(HUGE_PAGE_BYTES - PAGE_BYTES).unwrap();
-    small.as_mut_slice().fill(1);
+    bytes_mut(&mut small).fill(1);
     assert!(region.as_fd().as_raw_fd() != small.as_fd().as_raw_fd());
 }

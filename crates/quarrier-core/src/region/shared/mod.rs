@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::PAGE_BYTES;
+use super::{ChangingBytes, PAGE_BYTES};
 use crate::error::{Error, Result};
 
 /// Bytes of a huge page.
@@ -42,8 +42,10 @@ const NAME: &str = "shared memory";
 /// use quarrier_core::region::SharedRegion;
 ///
 /// let mut region = SharedRegion::new(1_000_000)?;
-/// region.as_mut_slice()[999_999] = 1;
-/// assert_eq!(region.as_slice().iter().map(|&byte| u32::from(byte)).sum::<u32>(), 1);
+/// // SAFETY: nobody else has the region, its address or its descriptor.
+/// unsafe { region.as_mut_slice() }[999_999] = 1;
+/// let mut last = [0; 2];
+/// assert_eq!((region.bytes().copy_to(999_998, &mut last), last), (2, [0, 1]));
 /// # Ok::<(), quarrier_core::Error>(())
 /// ```
 #[derive(Debug)]
@@ -57,8 +59,8 @@ pub struct SharedRegion {
 
 // SAFETY: this value owns the mapping, which is not tied to a thread, so another thread may use and unmap it.
 unsafe impl Send for SharedRegion {}
-// SAFETY: through `&self`, threads access the bytes by `&[u8]`, by atomics, or by raw pointers whose users
-// promise that no slice of the bytes is alive while they write.
+// SAFETY: through `&self`, safe code only copies the bytes, as those that others may change. Slices, atomics
+// and writes through the pointer are unsafe, and their users promise that none of them meets another.
 unsafe impl Sync for SharedRegion {}
 
 impl SharedRegion {
@@ -84,8 +86,7 @@ impl SharedRegion {
     /// system that may run full, where a store would kill the process.
     ///
     /// # Safety
-    /// While the region lives, no holder makes the file shorter. While a slice of the region lives, no holder
-    /// writes to its bytes.
+    /// While the region lives, no holder makes the file shorter.
     pub unsafe fn try_from_fd(file: OwnedFd, bytes: usize) -> Result<Self> {
         let (backing, page_bytes) = file::recognise(&file, bytes)
             .map_err(|reason| Error::NotReadable { source_name: NAME.to_string(), reason })?;
@@ -98,19 +99,33 @@ impl SharedRegion {
         Ok(SharedRegion { start, bytes, page_bytes, backing, file })
     }
 
-    /// Returns the bytes.
-    pub fn as_slice(&self) -> &[u8] {
+    /// Returns the bytes, which other holders, and readers of a feed, may change meanwhile.
+    pub fn bytes(&self) -> ChangingBytes<'_> {
+        // SAFETY: `start` points to `bytes` mapped bytes of one mapping, which stay mapped while `self` is
+        // borrowed.
+        unsafe { ChangingBytes::new(self.start.as_ptr(), self.bytes) }
+    }
+
+    /// Returns the bytes in place.
+    ///
+    /// # Safety
+    /// While the slice lives, nobody writes to its bytes: no holder of the descriptor, in this process or
+    /// another, nobody through [`as_ptr`](Self::as_ptr) or a [`counter`](Self::counter), and no reader of the
+    /// feed that the region belongs to.
+    pub unsafe fn as_slice(&self) -> &[u8] {
         // SAFETY: `start` is not null, and points to `bytes` mapped bytes, which are initialised since a file
-        // begins with zeros. No holder writes to them while the slice lives: that is the contract of
-        // `counter`, `as_ptr`, `as_fd` and `try_from_fd`.
+        // begins with zeros. The caller promises that nobody writes to them while the slice lives.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
     /// Returns the bytes for writing. Workers fill `chunks_mut` of the slice.
-    pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: `start` is not null, and points to `bytes` mapped and initialised bytes. `&mut self`
-        // excludes other access in this process; the contract of `counter`, `as_ptr`, `as_fd` and
-        // `try_from_fd` excludes access of other holders.
+    ///
+    /// # Safety
+    /// While the slice lives, nobody else reads or writes its bytes, in all the ways that
+    /// [`as_slice`](Self::as_slice) names.
+    pub unsafe fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: `start` is not null, and points to `bytes` mapped and initialised bytes. The caller promises
+        // that nobody else accesses them while the slice lives.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
