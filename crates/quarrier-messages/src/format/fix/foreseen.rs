@@ -238,9 +238,14 @@ impl FixParser {
                 length = (end + 1, digits(value.as_bytes()));
             }
             if let Some(field) = next.field {
-                // SAFETY: the caller promises the instruction set, and AHEAD_BYTES after `text`,
-                // which contains the value and the separator at `end`.
-                unsafe { set_on::<L, R>(next, field, value, &mut self.slots, row) };
+                // SAFETY: the caller promises the instruction set, and that `text` starts `bytes` with
+                // AHEAD_BYTES after it there. `text` contains the value and the separator at `end`, so
+                // that 64 bytes of `bytes` are readable after the value. The pointer is that of `bytes`,
+                // for a reference to the value permits reads of the value only.
+                unsafe {
+                    let first = bytes.as_ptr().add(start);
+                    set_on::<L, R>(next, field, (value, first), &mut self.slots, row);
+                }
             }
             at = end + 1;
             step += 1;
@@ -336,20 +341,20 @@ impl Act {
     }
 }
 
-/// Sets a field as [`value::set`] does.
+/// Sets a field as [`value::set`] does. `p` points to the value, in the bytes that it is a part of.
 ///
 /// # Safety
-/// The instruction set of `L` is available. After the value 64 bytes are readable, the first of
+/// The instruction set of `L` is available. `p` may read the value and 64 bytes after it, the first of
 /// which is a separator.
 #[inline(always)]
 unsafe fn set_on<L: Marks, R: Row>(
     step: &Step,
     field: FieldId,
-    value: &str,
+    (value, p): (&str, *const u8),
     slots: &mut Slots,
     row: &mut R,
 ) {
-    let (p, len) = (value.as_ptr(), value.len());
+    let len = value.len();
     match step.act {
         Act::Text if len > 0 => {
             // SAFETY: the caller promises 64 readable bytes after the start of the value. Bytes
