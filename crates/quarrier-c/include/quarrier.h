@@ -10,6 +10,8 @@
  *
  * Threads. Several threads may use an object at a time as long as each passes it as a pointer to const; a
  * thread that passes it without const must be alone with it. Where more is allowed, the function says so.
+ * The same holds for memory: during a call nobody else writes to bytes and text that the call reads, or uses
+ * room that it fills, neither a thread of this process nor another process that shares it.
  *
  * fork(). A child may go on with sparse files, stores and tables if no other thread was inside the library
  * at the fork. Remote sources have a thread, which the child does not: open them after the fork.

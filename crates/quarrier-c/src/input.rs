@@ -70,7 +70,8 @@ pub(crate) unsafe fn optional_text<'a>(
 /// Borrows bytes to read. For a length of 0 it does not look at the pointer.
 ///
 /// # Safety
-/// The pointer is NULL, or valid for `length` bytes that nobody changes for `'a`.
+/// The pointer is NULL, or valid for `length` bytes that nobody changes for `'a`: the head of the header asks
+/// that of callers, for all their threads and processes.
 #[inline]
 pub(crate) unsafe fn bytes<'a>(
     pointer: *const c_void,
@@ -104,7 +105,8 @@ pub(crate) unsafe fn items<'a, T>(
 /// Borrows room for values. For a count of 0 it does not look at the pointer.
 ///
 /// # Safety
-/// The pointer is NULL, or valid for `count` initialised values that nobody else uses for `'a`.
+/// The pointer is NULL, or valid for `count` values that nobody else uses for `'a`: the head of the header asks
+/// that of callers. C may not have written them yet; callees write each before they read it.
 #[inline]
 pub(crate) unsafe fn items_mut<'a, T>(
     pointer: *mut T,
@@ -116,12 +118,17 @@ pub(crate) unsafe fn items_mut<'a, T>(
     }
     check(pointer, count, name)?;
     // SAFETY: `check` has seen that the pointer is not NULL, that it is aligned, and that `count`
-    // values are at most `isize::MAX` bytes. The caller promises that all of them are there,
-    // initialised, and used by nobody else for `'a`.
+    // values are at most `isize::MAX` bytes. The caller promises that all of them are there and used
+    // by nobody else for `'a`. Values are numbers, for which any bits are valid, and memory that comes
+    // from beyond Rust has some bits everywhere.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, count) })
 }
 
-fn check<T>(pointer: *const T, count: usize, name: &'static str) -> Result<(), Failure> {
+/// Checks a pointer to so many values without looking at them.
+///
+/// # Errors
+/// If it is NULL or not aligned, or they are more than the memory can hold.
+pub(crate) fn check<T>(pointer: *const T, count: usize, name: &'static str) -> Result<(), Failure> {
     if pointer.is_null() {
         return Err(Failure::Argument(name, NULL));
     }

@@ -11,7 +11,9 @@ use quarrier_core::source::{self, ChangingMemory, read_full_at};
 
 use crate::error::{Error, Failure, Status};
 use crate::guard::{run, value};
-use crate::input::{Sized, fill, free, items, items_mut, object, put, put_new, structure, text};
+use crate::input::{
+    Sized, check, fill, free, items, items_mut, object, put, put_new, structure, text,
+};
 use crate::span::Span;
 use crate::text::{c_text, file_name, path};
 
@@ -193,8 +195,8 @@ pub unsafe extern "C" fn quarrier_source_of_memory(
 ) -> Status {
     // SAFETY: the header requires that `error` and `source` are NULL or writable, that `name` is
     // NULL or ends with a zero byte, and that `data` holds `length` bytes that stay until the
-    // caller frees the source. `items` has found `data` neither NULL nor too long; a source of 0
-    // bytes reads nothing.
+    // caller frees the source. `check` has found `data` neither NULL nor too long, and no slice is
+    // made of bytes that may change; a source of 0 bytes reads nothing.
     unsafe {
         run(error, || {
             let name = text(name, "name")?;
@@ -202,8 +204,8 @@ pub unsafe extern "C" fn quarrier_source_of_memory(
                 0 => ChangingBytes::new(std::ptr::NonNull::dangling().as_ptr(), 0),
                 _ => {
                     // Whether the pointer can be used at all.
-                    let bytes = items(data.cast::<u8>(), length, "data")?;
-                    ChangingBytes::new(bytes.as_ptr(), length)
+                    check(data.cast::<u8>(), length, "data")?;
+                    ChangingBytes::new(data.cast::<u8>(), length)
                 }
             };
             let memory = ChangingMemory::new(name, data);
