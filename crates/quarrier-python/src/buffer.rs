@@ -1,12 +1,13 @@
 //! Python objects that export their memory: bytes, bytearray, memoryview, mmap, numpy arrays …
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::os::raw::c_int;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use quarrier_core::region::ChangingBytes;
+use quarrier_core::region::{AsData, ChangingBytes};
 
 use crate::errors::raise;
 
@@ -14,7 +15,8 @@ use crate::errors::raise;
 /// moves nor resizes them.
 pub(crate) struct Buffer<'py> {
     view: Box<ffi::Py_buffer>,
-    py: Python<'py>,
+    /// The thread that has it is attached to the interpreter.
+    _py: Python<'py>,
 }
 
 impl<'py> Buffer<'py> {
@@ -44,24 +46,30 @@ impl<'py> Buffer<'py> {
         }
         // SAFETY: the result 0 means that PyObject_GetBuffer has initialised the view; the cast from
         // `MaybeUninit` keeps size and alignment, and the box is freed as the type that it now has.
-        Ok(Buffer { view: unsafe { Box::from_raw(Box::into_raw(view).cast()) }, py })
+        Ok(Buffer { view: unsafe { Box::from_raw(Box::into_raw(view).cast()) }, _py: py })
     }
 
-    /// Returns the bytes.
-    ///
-    /// If Python code on another thread writes to the same memory at the same time, the bytes read are
-    /// undefined, as they are for `hashlib` and numpy.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        let length = self.length();
-        if length == 0 {
-            return &[];
+    /// Returns the bytes as they are now: those of a `bytes` object in place, for they never change, and a copy
+    /// of others.
+    pub(crate) fn steady(&self) -> Cow<'_, [u8]> {
+        let (shown, owner) = (self.shown(), self.view.obj);
+        // SAFETY: `owner` is NULL, which is checked first, or the exporter, to which the view holds a
+        // reference, and this thread is attached to the interpreter, as `_py` shows.
+        if !owner.is_null() && unsafe { ffi::PyBytes_CheckExact(owner) } != 0 {
+            // SAFETY: nothing writes to a `bytes` object that others have, so that each load of a byte gives
+            // the same value.
+            return Cow::Borrowed(shown.as_data(unsafe { AsData::promised() }));
         }
-        // SAFETY: `length` is not 0, and a simple view is `len` contiguous bytes from `buf`, which neither
-        // move nor disappear until the view is released, when `self` is dropped.
-        unsafe { std::slice::from_raw_parts(self.view.buf.cast::<u8>(), length) }
+        let mut copy = vec![0; shown.len()];
+        shown.copy_to(0, &mut copy);
+        Cow::Owned(copy)
     }
 
     /// Returns the bytes for writing; an empty slice if they are read-only.
+    ///
+    /// Only code that fills the slice may have it, and none that reads back what it wrote: Python code on
+    /// another thread may use the same memory at the same time, and then finds any mixture, as with the
+    /// `readinto` of a file. Strictly, Rust gives no meaning to that; see [`ChangingBytes`].
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         let length = self.length();
         if length == 0 || self.view.readonly != 0 {
@@ -69,7 +77,8 @@ impl<'py> Buffer<'py> {
         }
         // SAFETY: `length` is not 0, and a simple view is `len` contiguous bytes from `buf`, which neither
         // move nor disappear until the view is released, when `self` is dropped. `readonly` is 0, so they may
-        // be written, and `&mut self` excludes other slices of this view.
+        // be written, and `&mut self` excludes other slices of this view. Other threads of Python may access
+        // them, with the reservation above.
         unsafe { std::slice::from_raw_parts_mut(self.view.buf.cast::<u8>(), length) }
     }
 
@@ -81,11 +90,6 @@ impl<'py> Buffer<'py> {
         unsafe { ChangingBytes::new(self.view.buf.cast::<u8>(), self.length()) }
     }
 
-    /// Returns the thread's attachment to the interpreter.
-    pub(crate) fn py(&self) -> Python<'py> {
-        self.py
-    }
-
     fn length(&self) -> usize {
         usize::try_from(self.view.len).unwrap_or(0)
     }
@@ -94,7 +98,7 @@ impl<'py> Buffer<'py> {
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
         // SAFETY: PyObject_GetBuffer filled in the view, only `drop` releases it, and this thread is attached
-        // to the interpreter, as `py` shows.
+        // to the interpreter, as `_py` shows.
         unsafe { ffi::PyBuffer_Release(&raw mut *self.view) };
     }
 }

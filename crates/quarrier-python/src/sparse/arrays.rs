@@ -11,14 +11,13 @@ use super::number::{Number, out_of_range};
 use crate::buffer::Buffer;
 use crate::errors::raise;
 
-/// An array of offsets or lengths: contiguous, 64 bits each.
-pub(super) struct Numbers<'py> {
-    buffer: Buffer<'py>,
-}
+/// Offsets or lengths: a copy, since other threads may write to the array while the interpreter's lock is
+/// released, and sums of them say how much is read.
+struct Numbers(Vec<u64>);
 
-impl<'py> Numbers<'py> {
+impl Numbers {
     /// From whatever numpy makes an array of integers of.
-    fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
         let numpy = numpy(py)?;
         let array = numpy.call_method1(intern!(py, "asarray"), (object,))?;
@@ -36,11 +35,10 @@ impl<'py> Numbers<'py> {
         }
         let wanted = if kind == 'i' { "=i8" } else { "=u8" };
         let array = numpy.call_method1(intern!(py, "ascontiguousarray"), (array, wanted))?;
-        let numbers = Numbers { buffer: Buffer::of(&array)? };
-        let shown = numbers.get();
+        let numbers = Numbers::copied(&Buffer::of(&array)?);
         let negative = |&&number: &&u64| number > i64::MAX as u64;
         if kind == 'i'
-            && let Some(&negative) = py.detach(|| shown.iter().find(negative))
+            && let Some(&negative) = py.detach(|| numbers.0.iter().find(negative))
         {
             let number = (negative as i64).into_pyobject(py)?.into_any();
             return Err(out_of_range(py, &number.to_string(), &number));
@@ -48,14 +46,14 @@ impl<'py> Numbers<'py> {
         Ok(numbers)
     }
 
-    fn get(&self) -> &[u64] {
-        let bytes = self.buffer.bytes();
-        // SAFETY: any bits are a `u64`. numpy aligns the memory of its arrays to the size of their
-        // items, so that no bytes are left over at either end; `align_to` would be sound with some,
-        // too.
-        let (before, numbers, after) = unsafe { bytes.align_to::<u64>() };
-        debug_assert!(before.is_empty() && after.is_empty());
-        numbers
+    fn copied(buffer: &Buffer<'_>) -> Self {
+        let shown = buffer.shown();
+        let mut numbers = vec![0_u64; shown.len() / size_of::<u64>()];
+        // SAFETY: any `u64` is eight bytes, any eight bytes are a `u64`, and a byte is aligned anywhere, so
+        // that no numbers are left over at either end.
+        let (_, bytes, _) = unsafe { numbers.align_to_mut::<u8>() };
+        shown.copy_to(0, bytes);
+        Numbers(numbers)
     }
 }
 
@@ -84,9 +82,9 @@ pub(super) fn numbers_mut<'b>(buffer: &'b mut Buffer<'_>) -> &'b mut [u64] {
 }
 
 /// Offsets and lengths as ranges.
-pub(super) struct Ranges<'py> {
-    offsets: Numbers<'py>,
-    lengths: Lengths<Numbers<'py>>,
+pub(super) struct Ranges {
+    offsets: Numbers,
+    lengths: Lengths<Numbers>,
 }
 
 /// The lengths of ranges: one for each, or the same for all.
@@ -96,32 +94,33 @@ enum Lengths<N> {
     Same(u64),
 }
 
-impl<'py> Ranges<'py> {
-    pub(super) fn of(offsets: &Bound<'py, PyAny>, lengths: &Bound<'py, PyAny>) -> PyResult<Self> {
+impl Ranges {
+    pub(super) fn of(offsets: &Bound<'_, PyAny>, lengths: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = offsets.py();
         let offsets = Numbers::of(offsets)?;
         // SAFETY: `lengths` is a live object, and its type shows that this thread is attached to
         // the interpreter.
         if unsafe { pyo3::ffi::PyIndex_Check(lengths.as_ptr()) } != 0
-            && !lengths.hasattr(intern!(offsets.buffer.py(), "__len__"))?
+            && !lengths.hasattr(intern!(py, "__len__"))?
         {
             let Number(length) = lengths.extract()?;
             return Ok(Ranges { offsets, lengths: Lengths::Same(length) });
         }
         let lengths = Numbers::of(lengths)?;
-        let (left, right) = (offsets.get().len(), lengths.get().len());
+        let (left, right) = (offsets.0.len(), lengths.0.len());
         if left != right {
             let message = format!("{left} offsets and {right} lengths are not as many");
-            return Err(raise(offsets.buffer.py(), "BufferLayoutError", (message,)));
+            return Err(raise(py, "BufferLayoutError", (message,)));
         }
         Ok(Ranges { offsets, lengths: Lengths::Each(lengths) })
     }
 
     pub(super) fn get(&self) -> Spans<'_> {
         let lengths = match &self.lengths {
-            Lengths::Each(numbers) => Lengths::Each(numbers.get()),
+            Lengths::Each(numbers) => Lengths::Each(&numbers.0[..]),
             Lengths::Same(length) => Lengths::Same(*length),
         };
-        Spans { offsets: self.offsets.get(), lengths }
+        Spans { offsets: &self.offsets.0, lengths }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use quarrier_core::region::AsData;
 use quarrier_sparse::{Merge, Span};
 
 use super::arrays::{Pair, Ranges, empty, numbers_mut, part, room};
@@ -64,7 +65,9 @@ pub(super) fn write_many<'py>(
     let ranges = Ranges::of(offsets, lengths)?;
     let spans = ranges.get();
     let buffer = Buffer::of(data)?;
-    let bytes = buffer.bytes();
+    // SAFETY: a sparse file compares and copies bytes, in code without `unsafe`, and makes no `str` of them.
+    // Where another thread changes them meanwhile, it holds any mixture.
+    let bytes = buffer.shown().as_data(unsafe { AsData::promised() });
     let total = py.detach(|| spans.bytes());
     if total != Some(bytes.len() as u64) {
         let wanted = total.map_or_else(|| "too many".to_string(), |total| total.to_string());

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use quarrier_core::region::AsData;
 use quarrier_sparse::{Merge, OnConflict, Span};
 
 use super::bulk;
@@ -153,7 +154,9 @@ impl SparseFile {
             Ok(bytes) => bytes.as_bytes(),
             Err(_) => {
                 buffer = Buffer::of(data)?;
-                buffer.bytes()
+                // SAFETY: a sparse file compares and copies bytes, in code without `unsafe`, and makes no
+                // `str` of them. Where another thread changes them meanwhile, it holds any mixture.
+                buffer.shown().as_data(unsafe { AsData::promised() })
             }
         };
         let work = Work::of_copy(bytes.len());
@@ -371,8 +374,8 @@ impl SparseFile {
     fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = data.py();
         let buffer = Buffer::of(data)?;
-        let bytes = buffer.bytes();
-        let file = py.detach(|| quarrier_sparse::SparseFile::from_bytes(bytes));
+        let bytes = buffer.steady();
+        let file = py.detach(|| quarrier_sparse::SparseFile::from_bytes(&bytes));
         match file {
             Ok(file) => Ok(SparseFile::of(Place::Own(Box::new(file)))),
             Err(error) => Err(of_sparse(py, &error)),

@@ -113,8 +113,8 @@ impl SparseStore {
     fn from_bytes(data: &Bound<'_, PyAny>, bytes_max: Option<Number>) -> PyResult<Self> {
         let py = data.py();
         let buffer = Buffer::of(data)?;
-        let (bytes, bytes_max) = (buffer.bytes(), bytes_max.map(|number| number.0));
-        let store = py.detach(|| quarrier_sparse::SparseStore::from_bytes(bytes, bytes_max));
+        let (bytes, bytes_max) = (buffer.steady(), bytes_max.map(|number| number.0));
+        let store = py.detach(|| quarrier_sparse::SparseStore::from_bytes(&bytes, bytes_max));
         store.map(SparseStore::of).map_err(|error| of_sparse(py, &error))
     }
 
