@@ -19,16 +19,21 @@ pub fn line_bytes(text: &str, name: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Returns the number of bytes that this process can still allocate: the minimum of the machine's
-/// available memory, the room in its cgroups, and its limits on address space and data. `None` if
-/// none of these is known.
+/// The limits of a cgroup of version 2 beyond which the kernel kills a process.
+const HARD: &[&str] = &["memory.max"];
+/// With those beyond which it slows a process down until it has freed enough.
+const ALL: &[&str] = &["memory.max", "memory.high"];
+
+/// Returns the number of bytes that this process can still use at full speed: the minimum of the
+/// machine's available memory, the room in its cgroups up to `memory.high`, and its limits on address
+/// space and data. `None` if none of these is known.
 pub fn usable_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let left_of = |limit: Resource, taken: &str| {
         limit_bytes(limit).map(|limit| remaining(limit, line_bytes(&status, taken)))
     };
     let (addresses, data) = (left_of(Resource::As, "VmSize"), left_of(Resource::Data, "VmData"));
-    [read_bytes("MemAvailable"), cgroup_bytes(), addresses, data].into_iter().flatten().min()
+    [read_bytes("MemAvailable"), room(ALL), addresses, data].into_iter().flatten().min()
 }
 
 /// Returns the limit on this process's address space or data in bytes; `None` if there is no such
@@ -46,31 +51,37 @@ fn remaining(limit_bytes: u64, taken_bytes: Option<u64>) -> u64 {
     limit_bytes.saturating_sub(taken_bytes.unwrap_or(limit_bytes / 2))
 }
 
-/// Returns the bytes left in the process's cgroups, version 1 or 2; `None` if they have no limit.
+/// Returns the bytes left in the process's cgroups, version 1 or 2, before the kernel kills a process;
+/// `None` if they have no limit.
 pub fn cgroup_bytes() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    cgroup(&groups, Path::new("/sys/fs/cgroup"))
+    room(HARD)
 }
 
-fn cgroup(groups: &str, root: &Path) -> Option<u64> {
+fn room(limits: &[&str]) -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    cgroup(&groups, Path::new("/sys/fs/cgroup"), limits)
+}
+
+/// The room in `groups`, which have these limits in version 2.
+fn cgroup(groups: &str, root: &Path, limits: &[&str]) -> Option<u64> {
     let rooms = groups.lines().filter_map(|line| {
         // hierarchy:controllers:path
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
-        let names = if controllers.is_empty() {
-            (root.to_path_buf(), "memory.max", "memory.current")
+        if controllers.is_empty() {
+            least(root, path, limits, "memory.current")
         } else if controllers.split(',').any(|name| name == "memory") {
-            (root.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")
+            let root = root.join("memory");
+            least(&root, path, &["memory.limit_in_bytes"], "memory.usage_in_bytes")
         } else {
-            return None;
-        };
-        least(&names.0, path, names.1, names.2)
+            None
+        }
     });
     rooms.min()
 }
 
 /// Returns the least room of a group and its ancestors, up to the visible root.
-fn least(root: &Path, path: &str, limit: &str, usage: &str) -> Option<u64> {
+fn least(root: &Path, path: &str, limits: &[&str], usage: &str) -> Option<u64> {
     let path = root.join(path.trim_start_matches('/'));
     let groups = path.ancestors().take_while(|group| group.starts_with(root));
     let number = |group: &Path, name: &str| -> Option<u64> {
@@ -78,7 +89,8 @@ fn least(root: &Path, path: &str, limit: &str, usage: &str) -> Option<u64> {
     };
     let room = |group: &Path| {
         // "max" does not parse as a number, and means no limit.
-        let (limit, usage) = (number(group, limit)?, number(group, usage)?);
+        let limit = limits.iter().filter_map(|limit| number(group, limit)).min()?;
+        let usage = number(group, usage)?;
         Some(limit.saturating_sub(usage).saturating_add(cached(group)))
     };
     groups.filter_map(room).min()
@@ -127,7 +139,7 @@ mod tests {
     }
 
     fn left(groups: &str, root: &tempfile::TempDir) -> Option<u64> {
-        cgroup(groups, root.path())
+        cgroup(groups, root.path(), ALL)
     }
 
     #[test]
@@ -141,6 +153,26 @@ mod tests {
         ]);
         assert_eq!(left("0::/a/b\n", &root), Some(680));
         assert_eq!(left("0::/\n", &root), None);
+    }
+
+    #[test]
+    fn memory_beyond_which_a_group_is_slowed_down_is_not_left() {
+        let root = files(&[
+            ("a/memory.max", "1000\n"),
+            ("a/memory.high", "700\n"),
+            ("a/memory.current", "400\n"),
+            ("b/memory.max", "max\n"),
+            ("b/memory.high", "500\n"),
+            ("b/memory.current", "600\n"),
+            ("b/memory.stat", "inactive_file 50\n"),
+            ("c/memory.max", "1000\n"),
+            ("c/memory.high", "max\n"),
+            ("c/memory.current", "400\n"),
+        ]);
+        let all = ["0::/a\n", "0::/b\n", "0::/c\n"];
+        assert_eq!(all.map(|groups| left(groups, &root)), [Some(300), Some(50), Some(600)]);
+        let hard = all.map(|groups| cgroup(groups, root.path(), HARD));
+        assert_eq!(hard, [Some(600), None, Some(600)]);
     }
 
     #[test]

@@ -35,13 +35,12 @@ impl Groups {
         self.cpu.iter().filter_map(|folder| quota(folder)).min_by(f64::total_cmp)
     }
 
-    /// The least memory limit of these groups, in bytes.
+    /// The least memory limit of these groups, in bytes. Beyond `memory.high` the kernel slows a process down
+    /// until it has freed enough, so that this is a limit, too.
     pub(super) fn memory_bytes(&self) -> Option<u64> {
-        let limit = |folder: &PathBuf| {
-            let limit = number(folder, "memory.max");
-            limit.or_else(|| number(folder, "memory.limit_in_bytes")).map(|bytes| bytes as u64)
-        };
-        self.memory.iter().filter_map(limit).min()
+        let names = ["memory.max", "memory.high", "memory.limit_in_bytes"];
+        let limits = self.memory.iter().flat_map(|folder| names.map(|name| number(folder, name)));
+        limits.flatten().map(|bytes| bytes as u64).min()
     }
 
     /// The sum over these groups: any of them may hold the process back.
@@ -137,6 +136,24 @@ mod tests {
     }
 
     #[test]
+    fn memory_beyond_which_a_group_is_slowed_down_is_a_limit() {
+        let root = files(&[
+            ("a/b/memory.max", "314572800\n"),
+            ("a/b/memory.high", "209715200\n"),
+            ("a/memory.max", "max\n"),
+            ("a/memory.high", "max\n"),
+            ("c/memory.high", "1048576\n"),
+            ("c/d/memory.max", "2097152\n"),
+            ("c/d/memory.high", "max\n"),
+        ]);
+        let bytes = |groups| Groups::of(groups, root.path()).memory_bytes();
+        assert_eq!(
+            ["0::/a/b\n", "0::/a\n", "0::/c/d\n"].map(bytes),
+            [Some(200 << 20), None, Some(1 << 20),]
+        );
+    }
+
+    #[test]
     fn the_root_that_a_container_sees_is_its_own_group() {
         let root = files(&[("cpu.max", "50000 100000\n"), ("memory.max", "1048576\n")]);
         for groups in ["0::/\n", "0::/../elsewhere\n"] {
@@ -166,7 +183,8 @@ mod tests {
     #[test]
     fn files_that_hold_anything_limit_nothing() {
         for text in ["", "max", "max max", "0 0", "-1 100000", "NaN 1", "1 0", "a b c"] {
-            let root = files(&[("cpu.max", text), ("memory.max", text), ("cpu.stat", text)]);
+            let names = ["cpu.max", "memory.max", "memory.high", "cpu.stat"];
+            let root = files(&names.map(|name| (name, text)));
             let groups = Groups::of("0::/\n", root.path());
             assert_eq!(groups.quota_cpus(), None, "{text}");
             assert_eq!(groups.throttled(), Throttled::default(), "{text}");
