@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use quarrier::account::{RemoteCost, Stages, Stats, rate};
+use quarrier::account::{RemoteCost, Stats};
 use quarrier::rules::{JudgedScope, Rule, RuleRun, RuleSearch, RulesSearched, WatchRules};
 use quarrier::search::MATCH_BYTES_MAX;
 use quarrier::{Opened, Opener, Sources};
@@ -15,7 +15,7 @@ use quarrier_report::number;
 use serde_json::json;
 
 use super::progress::Progress;
-use super::summary::write_stats;
+use super::summary::{stats_of, write_stats};
 use super::{
     Ended, SOURCE_COLUMNS, broken_output, complain_of, in_words, is_closed_pipe, names, request,
 };
@@ -228,34 +228,23 @@ impl<'s> Session<'s> {
     }
 
     fn stats(&self) -> Stats {
-        let runs = || self.done.iter().filter_map(|done| done.run.as_ref());
+        let runs: Vec<_> = self.done.iter().filter_map(|done| done.run.as_ref()).collect();
         let bytes = self.done.iter().map(|done| done.bytes).sum();
         let seconds = self.done.iter().map(|done| done.elapsed.as_secs_f64()).sum();
-        let plan = runs().next().map(|run| &run.plan);
-        let stages = Stages::new(runs().map(|run| &run.timeline));
-        let workers = plan.map_or(1, |plan| plan.workers);
-        let limited_by = stages.limit(None, workers, seconds).name();
+        let mut stats = stats_of(&runs, (bytes, seconds), None);
+        if runs.is_empty() {
+            // One thread reads and judges a small source.
+            (stats.workers, stats.access) = (1, "read");
+        }
         Stats {
-            command: "search",
-            bytes,
-            hole_bytes: runs().map(|run| run.hole_bytes).sum(),
-            seconds,
-            bytes_per_second: rate(bytes, seconds),
             findings: self.findings,
             patterns: self.request.rules().rules().len(),
             compile_seconds: self.compile_seconds,
-            workers,
-            readers: plan.map_or(0, |plan| plan.readers),
-            buffers: plan.map_or(0, |plan| plan.buffers),
-            buffer_bytes: plan.map_or(0, |plan| plan.buffer_bytes),
-            access: plan.map_or("read", |plan| plan.access.name()),
             engine: self.run.engine_name(),
             device: self.run.device_label(),
             device_names: self.run.device_names().to_vec(),
-            stages,
-            limited_by,
             remote: self.remote,
-            ..Stats::default()
+            ..stats
         }
     }
 

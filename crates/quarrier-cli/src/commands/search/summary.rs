@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use quarrier::Ceiling;
-use quarrier::account::{RemoteCost, Stages, Stats, rate};
+use quarrier::account::{CeilingShare, RemoteCost, Stages, Stats, rate};
+use quarrier_core::pipeline::Run;
 use quarrier_report::{Manner, number, on_terminal};
 
 use super::{Searched, Session};
@@ -20,43 +21,25 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn new(session: &Session<'_>, done: &[Searched], measured: Option<Ceiling>) -> Self {
-        let worked: u64 = done.iter().map(|s| s.run.bytes).sum();
-        let holes: u64 = done.iter().map(|s| s.run.hole_bytes).sum();
-        let seconds: f64 = done.iter().map(|s| s.run.elapsed).sum::<Duration>().as_secs_f64();
-        let plan = done.first().map(|s| &s.run.plan);
-        let stages = Stages::new(done.iter().map(|s| &s.run.timeline));
+        let runs: Vec<&Run> = done.iter().map(|searched| &searched.run).collect();
+        let worked: u64 = runs.iter().map(|run| run.bytes).sum();
+        let holes: u64 = runs.iter().map(|run| run.hole_bytes).sum();
+        let seconds: f64 = runs.iter().map(|run| run.elapsed).sum::<Duration>().as_secs_f64();
         let ceiling = measured.map(|ceiling| ceiling.share_of(worked, seconds));
-        let workers = plan.map_or(0, |plan| plan.workers);
-        let limited_by = stages.limit(ceiling.as_ref(), workers, seconds);
         let remote = done.iter().filter_map(Searched::counters).fold(None, |sum, counters| {
             let mut sum: RemoteCost = sum.unwrap_or_default();
             sum.add(&counters);
             Some(sum)
         });
         let stats = Stats {
-            command: "search",
-            bytes: worked + holes,
-            column_bytes: None,
-            hole_bytes: holes,
-            seconds,
-            bytes_per_second: rate(worked + holes, seconds),
             findings: session.running.findings(),
             patterns: session.patterns.len(),
             compile_seconds: session.build_seconds,
-            workers,
-            readers: plan.map_or(0, |plan| plan.readers),
-            buffers: plan.map_or(0, |plan| plan.buffers),
-            buffer_bytes: plan.map_or(0, |plan| plan.buffer_bytes),
-            access: plan.map_or("", |plan| plan.access.name()),
             engine: session.running.engine_name(),
             device: session.running.device_label(),
             device_names: session.running.device_names().to_vec(),
-            stages,
-            ceiling,
-            limited_by: limited_by.name(),
             remote,
-            messages: None,
-            files: None,
+            ..stats_of(&runs, (worked + holes, seconds), ceiling)
         };
         Summary { stats, ceiling: measured }
     }
@@ -153,6 +136,34 @@ impl Summary {
             number::counted(stats.workers as u64, "worker"),
             stats.limited_by,
         );
+    }
+}
+
+/// What runs of the pipeline say themselves, over all sources; the first has the plan of all.
+pub(super) fn stats_of(
+    runs: &[&Run],
+    (bytes, seconds): (u64, f64),
+    ceiling: Option<CeilingShare>,
+) -> Stats {
+    let plan = runs.first().map(|run| &run.plan);
+    let stages = Stages::new(runs.iter().map(|run| &run.timeline));
+    let workers = plan.map_or(0, |plan| plan.workers);
+    let limited_by = stages.limit(ceiling.as_ref(), workers, seconds).name();
+    Stats {
+        command: "search",
+        bytes,
+        hole_bytes: runs.iter().map(|run| run.hole_bytes).sum(),
+        seconds,
+        bytes_per_second: rate(bytes, seconds),
+        workers,
+        readers: plan.map_or(0, |plan| plan.readers),
+        buffers: plan.map_or(0, |plan| plan.buffers),
+        buffer_bytes: plan.map_or(0, |plan| plan.buffer_bytes),
+        access: plan.map_or("", |plan| plan.access.name()),
+        stages,
+        ceiling,
+        limited_by,
+        ..Stats::default()
     }
 }
 
