@@ -25,7 +25,7 @@ use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
 use quarrier::{Error, Named, Opened, Opener, Sources, read_names};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
-use quarrier_search::Finding;
+use quarrier_search::{Finding, Pattern};
 
 use super::{broken_output, complain_of, failed, is_closed_pipe};
 use crate::args::Search;
@@ -170,7 +170,7 @@ struct Going {
 struct Session<'s> {
     search: &'s Search,
     stop: &'s AtomicBool,
-    patterns: &'s [quarrier_search::Pattern],
+    patterns: &'s [Pattern],
     running: Running<'s>,
     /// Small files that were searched ahead.
     small: Option<Small>,
@@ -296,24 +296,8 @@ impl Session<'_> {
             return Ok(());
         }
         let name = path.display().to_string();
-        let mut watch = OneSource {
-            search: self.search,
-            counts: &mut self.counts,
-            histogram: self.histogram.as_mut(),
-            hits: Hits::new(0..0),
-            progress: progress::Progress::new(&name, 0..0, true),
-            notices: Vec::new(),
-            output: Output {
-                name: &name,
-                patterns: self.patterns,
-                context_bytes: self.search.context_bytes,
-                shown: self.search.shown,
-                matches: Matches::of(self.search.format),
-                lines: lines::Lines::default(),
-                rows: (!self.search.count && !self.search.histogram).then_some(&mut **rows),
-                error: None,
-            },
-        };
+        let sums = (&mut self.counts, self.histogram.as_mut());
+        let mut watch = OneSource::new((self.search, self.patterns), &name, sums, &mut **rows);
         self.running.take_ahead(data, findings, &mut watch);
         match watch.output.error {
             Some(error) => Err(Ended::Output(error)),
@@ -379,24 +363,9 @@ impl Session<'_> {
             Some(places) => located.insert(Located { rows, places, format }),
             None => rows,
         };
-        let mut watch = OneSource {
-            search: self.search,
-            counts: &mut self.counts,
-            histogram: self.histogram.as_mut(),
-            hits: Hits::new(0..0),
-            progress: progress::Progress::new(&name, 0..0, true),
-            notices,
-            output: Output {
-                name: &name,
-                patterns: self.patterns,
-                context_bytes: self.search.context_bytes,
-                shown: self.search.shown,
-                matches: Matches::of(self.search.format),
-                lines: lines::Lines::default(),
-                rows: (!self.search.count && !self.search.histogram).then_some(rows),
-                error: None,
-            },
-        };
+        let sums = (&mut self.counts, self.histogram.as_mut());
+        let mut watch = OneSource::new((self.search, self.patterns), &name, sums, rows);
+        watch.notices = notices;
         let (place, stop) = (opened.place(), self.stop);
         let searched = self.running.search_among(place, unallocated.as_ref(), stop, &mut watch);
         watch.progress.clear();
@@ -538,6 +507,30 @@ struct OneSource<'o, 's> {
     /// the error has them.
     notices: Vec<String>,
     output: Output<'o>,
+}
+
+impl<'o, 's> OneSource<'o, 's> {
+    /// Adds to `sums` what it sees, and writes to `rows` where the request shows findings.
+    fn new(
+        (search, patterns): (&'o Search, &'o [Pattern]),
+        name: &'o str,
+        (counts, histogram): (&'o mut Counts, Option<&'o mut Histogram<'s>>),
+        rows: &'o mut (dyn Rows + 'o),
+    ) -> Self {
+        let output = Output {
+            name,
+            patterns,
+            context_bytes: search.context_bytes,
+            shown: search.shown,
+            matches: Matches::of(search.format),
+            lines: lines::Lines::default(),
+            rows: (!search.count && !search.histogram).then_some(rows),
+            error: None,
+        };
+        let progress = progress::Progress::new(name, 0..0, true);
+        let (hits, notices) = (Hits::new(0..0), Vec::new());
+        OneSource { search, counts, histogram, hits, progress, notices, output }
+    }
 }
 
 impl Watch for OneSource<'_, '_> {
