@@ -76,6 +76,17 @@ fn counts_are_those_of_scopes_and_nothing_found_is_1() {
 }
 
 #[test]
+fn a_number_that_cannot_be_negated_is_one_line_or_none() {
+    let judged = "rule a { condition: -(-9223372036854775807 - 1) < 0 }";
+    let ran = lab(judged, "x").search(["--rules", "r.yar", "f"]);
+    assert_eq!(ran.is_clean().lines(), ["f: a"]);
+    let ran = lab("rule a { condition: -(-9223372036854775808) < 0 }", "x");
+    let ran = ran.search(["--rules", "r.yar", "f"]);
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(2), 1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("r.yar: line 1, column"), "{}", ran.stderr);
+}
+
+#[test]
 fn rules_that_are_wrong_are_named_with_their_place() {
     let lab = lab("rule a {\n  condition: $b\n}", "x");
     lab.search(["--rules", "r.yar", "f"])
