@@ -13,7 +13,7 @@ use crate::remote::Server;
 const CHUNK_BYTES: usize = 32 << 10;
 
 /// Adler-32, as plain as it is defined.
-fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let (mut a, mut b) = (1u32, 0u32);
     for &byte in &bytes {
         a = (a + u32::from(byte)) % 65521;
@@ -38,7 +38,7 @@ fn section(segment: &mut Vec<u8>, kind: &str, data: &[u8]) {
 }
 
 /// An image of stored chunks, `chunks_each` of them in a segment.
-fn ewf(media: &[u8], chunks_each: usize) -> Vec<Vec<u8>> {
+pub(crate) fn ewf(media: &[u8], chunks_each: usize) -> Vec<Vec<u8>> {
     let count = media.len().div_ceil(CHUNK_BYTES * chunks_each);
     let segment_of = |(index, part): (usize, &[u8])| {
         let mut segment = b"EVF\x09\x0d\x0a\xff\x00\x01".to_vec();

@@ -10,7 +10,7 @@ use crate::harness::{Lab, noise, run, skip};
 use crate::remote::Server;
 
 /// A QCOW2 image with clusters of 64 KiB, without the clusters that are zero.
-fn qcow2(disk: &[u8]) -> Vec<u8> {
+pub(crate) fn qcow2(disk: &[u8]) -> Vec<u8> {
     const CLUSTER: usize = 64 << 10;
     let mut file = vec![0; 3 * CLUSTER];
     file[..8].copy_from_slice(b"QFI\xfb\0\0\0\x02");
@@ -32,7 +32,7 @@ fn qcow2(disk: &[u8]) -> Vec<u8> {
 
 /// An AFF4 image with chunks of 32 KiB in zlib, without those that are zero; with what stands for each of
 /// some chunks in its map, and the type of the image.
-fn aff4(disk: &[u8], named: &[(usize, &str)], kind: &str) -> Vec<u8> {
+pub(crate) fn aff4(disk: &[u8], named: &[(usize, &str)], kind: &str) -> Vec<u8> {
     const CHUNK: usize = 32 << 10;
     let (mut data, mut index, mut map) = (Vec::new(), Vec::new(), Vec::new());
     let (mut hash, mut stored) = (Md5::new(), 0);
@@ -103,7 +103,7 @@ fn aff4(disk: &[u8], named: &[(usize, &str)], kind: &str) -> Vec<u8> {
     file
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()

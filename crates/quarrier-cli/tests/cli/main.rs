@@ -14,6 +14,7 @@ mod carve_free;
 mod carve_resume;
 mod case;
 mod changing;
+mod damaged_images;
 mod devices;
 mod ewf;
 mod explain;
