@@ -2,8 +2,8 @@
 
 use super::free::Free;
 use crate::error::Result;
-use crate::part::{BOOT_BYTES, Part};
-use crate::xfs::{Layout, be16, be32, layout};
+use crate::part::{BOOT_BYTES, Part, be16, be32};
+use crate::xfs::{Layout, layout};
 
 const HEADER: &[u8] = b"XAGF";
 const TREE_OLD: &[u8] = b"ABTB";

@@ -1,10 +1,10 @@
 //! The blocks of a file: a list of extents in its inode, or a tree of them.
 
 use super::inode::{Form, Inode};
-use super::layout::{Layout, be16, be64};
+use super::layout::Layout;
 use crate::entry::{Content, Extent, Kind};
 use crate::error::Result;
-use crate::part::Part;
+use crate::part::{Part, be16, be64};
 use crate::walk::Walk;
 
 const EXTENT_BYTES: usize = 16;

@@ -1,6 +1,7 @@
 //! Names in folders: in an inode, or in blocks.
 
-use super::layout::{Layout, be16, be32, be64};
+use super::layout::Layout;
+use crate::part::{be16, be32, be64};
 
 const BLOCK_OLD: &[u8] = b"XD2B";
 const BLOCK_NEW: &[u8] = b"XDB3";

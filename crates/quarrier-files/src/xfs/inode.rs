@@ -1,10 +1,10 @@
 //! Inodes of XFS.
 
-use super::layout::{Layout, be16, be32, be64};
+use super::layout::Layout;
 use crate::cache::Cache;
 use crate::entry::{Kind, Times};
 use crate::error::Result;
-use crate::part::Part;
+use crate::part::{Part, be16, be32, be64};
 
 const MAGIC: u16 = 0x494E;
 const VERSION_NEW: u8 = 3;

@@ -1,7 +1,7 @@
 //! The superblock of XFS.
 
 use crate::error::Result;
-use crate::part::{BOOT_BYTES, Part};
+use crate::part::{BOOT_BYTES, Part, be16, be32, be64};
 
 const MAGIC: &[u8] = b"XFSB";
 const VERSION_NEW: u16 = 5;
@@ -107,16 +107,4 @@ impl Layout {
     pub(crate) fn tree_head_bytes(&self) -> usize {
         if self.is_new { HEAD_BYTES_NEW } else { HEAD_BYTES_OLD }
     }
-}
-
-pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u16::from_be_bytes(*chunk))
-}
-
-pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u32::from_be_bytes(*chunk))
-}
-
-pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |chunk| u64::from_be_bytes(*chunk))
 }

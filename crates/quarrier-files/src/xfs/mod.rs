@@ -10,7 +10,7 @@ mod layout;
 
 use std::collections::HashSet;
 
-pub(crate) use layout::{Layout, be16, be32, layout};
+pub(crate) use layout::{Layout, layout};
 
 use blocks::content;
 use folder::{Name, of_block, of_inode};
