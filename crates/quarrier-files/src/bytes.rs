@@ -5,12 +5,15 @@ use std::ops::Range;
 
 use quarrier_core::source::{Source, read_full_at};
 
-use crate::entry::{Content, Entry, Run};
+use crate::entry::{Content, Entry, PackedPiece, Packing, Run};
 use crate::error::{Error, Result};
 use crate::lznt1;
+use crate::unpack::Unpacker;
 
 /// Bytes that are read at once.
 const STEP_BYTES: usize = 256 << 10;
+/// Packed pieces of files are no longer, packed or not.
+const PIECE_BYTES_MAX: u64 = 1 << 20;
 /// The maximum length of a file, as a multiple of its source's length, or of a gibibyte: holes cost
 /// nothing.
 const TIMES_MAX: u64 = 64;
@@ -73,6 +76,12 @@ pub fn read(
             Some(taken) => taken,
             None => return Err(refused("its packed bytes are damaged".to_string())),
         },
+        (None, None) if !entry.content.pieces.is_empty() => {
+            match reader.pieces(&entry.content, &mut cut)? {
+                Some(taken) => taken,
+                None => return Err(refused("its packed bytes are damaged".to_string())),
+            }
+        }
         (None, None) => reader.runs(&entry.content.runs, entry.size, &mut cut)?,
     };
     taken.map_err(Error::Taken)?;
@@ -174,6 +183,82 @@ impl Reader<'_> {
         Ok(Some(Ok(())))
     }
 
+    /// Unpacks piece after piece; `None` if one is damaged.
+    fn pieces(&mut self, content: &Content, take: &mut Take<'_>) -> Result<Option<io::Result<()>>> {
+        let mut stored = Stored::new(&content.runs);
+        let mut unpacker = Unpacker::default();
+        let (mut packed, mut plain) = (Vec::new(), Vec::new());
+        let mut done = 0;
+        for piece in &content.pieces {
+            let Some(hole) = piece.start.checked_sub(done) else { return Ok(None) };
+            let mut taken = if hole > 0 { take(Piece::Zeros(hole)) } else { Ok(()) };
+            if taken.is_ok() && piece.packing == Packing::Plain {
+                taken = match self.plain_piece(&mut stored, piece, &mut packed, take)? {
+                    Some(taken) => taken,
+                    None => return Ok(None),
+                };
+            } else if taken.is_ok() {
+                let needed = u64::from(piece.skipped).saturating_add(piece.length);
+                let unpacked_bytes = u64::from(piece.unpacked_bytes);
+                let most = piece.packed_bytes.max(unpacked_bytes);
+                if most > PIECE_BYTES_MAX || needed > unpacked_bytes {
+                    return Ok(None);
+                }
+                packed.resize(piece.packed_bytes as usize, 0);
+                plain.clear();
+                plain.resize(piece.unpacked_bytes as usize, 0);
+                let is_there = self.stored(&mut stored, piece.packed_at, &mut packed)?;
+                if !is_there || !unpacker.unpack(piece.packing, &packed, &mut plain) {
+                    return Ok(None);
+                }
+                taken = take(Piece::Bytes(&plain[piece.skipped as usize..needed as usize]));
+            }
+            if let Err(error) = taken {
+                return Ok(Some(Err(error)));
+            }
+            done = piece.start.saturating_add(piece.length);
+        }
+        Ok(Some(Ok(())))
+    }
+
+    /// Hands on a piece that is not packed; `None` if it is nowhere.
+    fn plain_piece(
+        &mut self,
+        stored: &mut Stored<'_>,
+        piece: &PackedPiece,
+        buffer: &mut Vec<u8>,
+        take: &mut Take<'_>,
+    ) -> Result<Option<io::Result<()>>> {
+        let mut done = 0;
+        while done < piece.length {
+            let step = (piece.length - done).min(STEP_BYTES as u64);
+            buffer.resize(step as usize, 0);
+            let at = piece.packed_at.saturating_add(u64::from(piece.skipped)).saturating_add(done);
+            if !self.stored(stored, at, buffer)? {
+                return Ok(None);
+            }
+            if let Err(error) = take(Piece::Bytes(buffer)) {
+                return Ok(Some(Err(error)));
+            }
+            done += step;
+        }
+        Ok(Some(Ok(())))
+    }
+
+    /// Reads stored bytes, counted through the runs; false where there are none.
+    fn stored(&mut self, stored: &mut Stored<'_>, at: u64, buffer: &mut [u8]) -> Result<bool> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let Some((place, room)) = stored.at(at.saturating_add(filled as u64)) else {
+                return Ok(false);
+            };
+            let bytes = room.min((buffer.len() - filled) as u64) as usize;
+            self.fill(place, &mut buffer[filled..filled + bytes])?;
+            filled += bytes;
+        }
+        Ok(true)
+    }
+
     /// Reads bytes of the source; those that cannot be read are zeros, and noted.
     fn fill(&mut self, at: u64, buffer: &mut [u8]) -> Result<()> {
         match read_full_at(self.source, at, buffer) {
@@ -201,6 +286,36 @@ impl Reader<'_> {
         match self.unreadable.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
             _ => self.unreadable.push(range),
+        }
+    }
+}
+
+/// Finds stored bytes by counting through the runs. Pieces usually come in order.
+struct Stored<'r> {
+    runs: &'r [Run],
+    /// The run looked at last, and the number of bytes before it.
+    index: usize,
+    before: u64,
+}
+
+impl<'r> Stored<'r> {
+    fn new(runs: &'r [Run]) -> Self {
+        Stored { runs, index: 0, before: 0 }
+    }
+
+    /// The place of a stored byte, and how many follow in its run.
+    fn at(&mut self, at: u64) -> Option<(u64, u64)> {
+        if at < self.before {
+            (self.index, self.before) = (0, 0);
+        }
+        loop {
+            let run = self.runs.get(self.index)?;
+            let inside = at - self.before;
+            if inside < run.length {
+                return Some((run.place?.checked_add(inside)?, run.length - inside));
+            }
+            self.before = self.before.checked_add(run.length)?;
+            self.index += 1;
         }
     }
 }

@@ -76,6 +76,40 @@ pub struct Run {
     pub length: u64,
 }
 
+/// How a piece of a file is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// It is not.
+    Plain,
+    /// A zlib stream.
+    Zlib,
+    /// A zlib stream, or, after a byte whose lower half is 15, the bytes as they are.
+    ZlibOrPlain,
+    /// A frame of Zstandard.
+    Zstd,
+    /// Segments of LZO1X with their lengths, no length across the border of two sectors of 4 KiB.
+    Lzo,
+}
+
+/// A piece of a file that is packed alone. Between two pieces a file has zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedPiece {
+    /// Its first byte in the file.
+    pub start: u64,
+    /// How many bytes of the file it holds.
+    pub length: u64,
+    /// The place of its first packed byte, counted through the runs.
+    pub packed_at: u64,
+    /// How many packed bytes it has.
+    pub packed_bytes: u64,
+    /// How many bytes it unpacks to before its first one in the file.
+    pub skipped: u32,
+    /// How many bytes it unpacks to at most.
+    pub unpacked_bytes: u32,
+    /// How it is packed.
+    pub packing: Packing,
+}
+
 /// The places of a file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
@@ -89,6 +123,9 @@ pub struct Content {
     /// With LZNT1: the bytes of a unit, each of which is packed alone. Holes are the part of a unit
     /// that packing saved.
     pub packed_unit: Option<u32>,
+    /// The pieces of a file that was packed piece by piece, in the order of the file; empty for all
+    /// others. The runs then have the packed bytes, one piece after the other.
+    pub pieces: Vec<PackedPiece>,
     /// Clusters that it has and never wrote to: they read as zeros, whatever they hold.
     pub reserved: Vec<Extent>,
     /// Why the bytes cannot be read, if they cannot.
@@ -132,7 +169,7 @@ impl Entry {
 
     fn split(&self) -> (Vec<Extent>, Vec<Extent>) {
         let (mut own, mut slack): (Vec<Extent>, Vec<Extent>) = (Vec::new(), Vec::new());
-        let mut left = if self.content.packed_unit.is_some() { u64::MAX } else { self.size };
+        let mut left = if self.content.is_packed() { u64::MAX } else { self.size };
         for run in &self.content.runs {
             let length = run.length.min(left);
             left -= length;
@@ -157,6 +194,11 @@ fn push(extents: &mut Vec<Extent>, extent: Extent) {
 }
 
 impl Content {
+    /// Whether the runs have packed bytes.
+    pub fn is_packed(&self) -> bool {
+        self.packed_unit.is_some() || !self.pieces.is_empty()
+    }
+
     /// Appends clusters, to the last run where they go on there.
     pub(crate) fn push(&mut self, place: Option<u64>, length: u64) {
         match self.runs.last_mut() {

@@ -100,7 +100,7 @@ impl Gathered {
 /// Whether `extents` are all bytes of a file, and more than one.
 fn is_in_pieces(entry: &Entry, extents: &[Extent]) -> bool {
     let content = &entry.content;
-    let is_plain = content.lost.is_none() && content.packed_unit.is_none();
+    let is_plain = content.lost.is_none() && !content.is_packed();
     let is_written = content.written.is_none_or(|written| written >= entry.size);
     let bytes = extents.iter().fold(0u64, |sum, extent| sum.saturating_add(extent.length));
     entry.kind == Kind::File

@@ -133,8 +133,7 @@ impl Whole {
 /// Where a file's bytes lie in one piece, if they do.
 fn whole_span(entry: &Entry) -> Option<Range<u64>> {
     let content = &entry.content;
-    let is_plain =
-        content.inline.is_none() && content.packed_unit.is_none() && content.lost.is_none();
+    let is_plain = content.inline.is_none() && !content.is_packed() && content.lost.is_none();
     let is_written = content.written.is_none_or(|written| written >= entry.size);
     let extents = if is_plain && is_written { entry.extents() } else { Vec::new() };
     match extents[..] {
@@ -156,7 +155,7 @@ impl Extents {
     pub(super) fn of(entry: &Entry) -> Self {
         let content = &entry.content;
         let mut runs = Vec::new();
-        if content.inline.is_some() || content.packed_unit.is_some() {
+        if content.inline.is_some() || content.is_packed() {
             return Extents { runs };
         }
         let end = content.written.unwrap_or(u64::MAX).min(entry.size);

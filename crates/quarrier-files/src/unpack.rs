@@ -1,0 +1,121 @@
+//! Unpacks the pieces of packed files.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use crate::entry::Packing;
+use crate::lzo;
+use crate::part::u32_at;
+
+/// A length of a segment does not lie across two of these.
+const SECTOR_BYTES: usize = 4096;
+const LENGTH_BYTES: usize = 4;
+
+/// Decoders, which are kept from piece to piece.
+#[derive(Default)]
+pub(crate) struct Unpacker {
+    zlib: Option<Decompress>,
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl Unpacker {
+    /// Unpacks `packed` into `plain`, which has zeros: a piece may end before it does. False if the
+    /// piece is damaged or does not fit.
+    pub(crate) fn unpack(&mut self, packing: Packing, packed: &[u8], plain: &mut [u8]) -> bool {
+        match (packing, packed) {
+            (Packing::ZlibOrPlain, [first, rest @ ..]) if first & 0xF == 0xF => copy(rest, plain),
+            (Packing::Plain, packed) => copy(packed, plain),
+            (Packing::Zlib | Packing::ZlibOrPlain, packed) => self.zlib(packed, plain),
+            (Packing::Zstd, packed) => self.zstd(packed, plain).unwrap_or(false),
+            (Packing::Lzo, packed) => segments(packed, plain).is_some(),
+        }
+    }
+
+    fn zlib(&mut self, packed: &[u8], plain: &mut [u8]) -> bool {
+        let decoder = self.zlib.get_or_insert_with(|| Decompress::new(true));
+        decoder.reset(true);
+        let done = decoder.decompress(packed, plain, FlushDecompress::Finish);
+        // Where the room is full, the checksum at the end of the stream may still follow.
+        match done {
+            Ok(Status::StreamEnd) => true,
+            Ok(_) => decoder.total_out() == plain.len() as u64,
+            Err(_) => false,
+        }
+    }
+
+    fn zstd(&mut self, packed: &[u8], plain: &mut [u8]) -> Option<bool> {
+        // The frame ends somewhere in the last sector.
+        let bytes = zstd::zstd_safe::find_frame_compressed_size(packed).ok()?;
+        let decoder = match &mut self.zstd {
+            Some(decoder) => decoder,
+            none => none.insert(zstd::bulk::Decompressor::new().ok()?),
+        };
+        Some(decoder.decompress_to_buffer(packed.get(..bytes)?, plain).is_ok())
+    }
+}
+
+/// Unpacks segments; their length together comes first.
+fn segments(packed: &[u8], plain: &mut [u8]) -> Option<()> {
+    let packed = packed.get(..u32_at(packed, 0) as usize)?;
+    let (mut at, mut filled) = (LENGTH_BYTES, 0);
+    while at < packed.len() && filled < plain.len() {
+        let room = SECTOR_BYTES - at % SECTOR_BYTES;
+        if room < LENGTH_BYTES {
+            at += room;
+        }
+        let length = u32_at(packed, at) as usize;
+        at += LENGTH_BYTES;
+        let segment = packed.get(at..at.checked_add(length)?)?;
+        filled += lzo::unpack(segment, &mut plain[filled..])?;
+        at += length;
+    }
+    Some(())
+}
+
+fn copy(bytes: &[u8], plain: &mut [u8]) -> bool {
+    match plain.get_mut(..bytes.len()) {
+        Some(room) => room.copy_from_slice(bytes),
+        // What follows a piece in its last sector is not its own.
+        None => plain.copy_from_slice(&bytes[..plain.len()]),
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::{Packing, Unpacker};
+
+    #[test]
+    fn pieces_unpack_or_are_damaged() {
+        let plain: Vec<u8> = (0..5000u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        zlib.write_all(&plain).expect("memory takes all");
+        let mut zlib = zlib.finish().expect("memory takes all");
+        let mut zstd = zstd::bulk::compress(&plain, 3).expect("memory takes all");
+        let mut raw = plain.clone();
+        raw.insert(0, 0xFF);
+        for packed in [&mut zlib, &mut zstd] {
+            packed.resize(packed.len().next_multiple_of(4096), 0);
+        }
+        let mut unpacker = Unpacker::default();
+        let mut room = vec![0; plain.len()];
+        for (packing, packed) in [
+            (Packing::Zlib, &zlib),
+            (Packing::ZlibOrPlain, &zlib),
+            (Packing::ZlibOrPlain, &raw),
+            (Packing::Zstd, &zstd),
+            (Packing::Plain, &plain),
+        ] {
+            room.fill(0);
+            assert!(unpacker.unpack(packing, packed, &mut room), "{packing:?}");
+            assert_eq!(room, plain, "{packing:?}");
+        }
+        for (packing, packed) in [(Packing::Zlib, &zlib), (Packing::Zstd, &zstd)] {
+            let mut damaged = packed.clone();
+            damaged[2..60].fill(0xA5);
+            assert!(!unpacker.unpack(packing, &damaged, &mut room), "{packing:?}");
+            assert!(!unpacker.unpack(packing, &packed[..100], &mut room), "{packing:?}");
+        }
+    }
+}
