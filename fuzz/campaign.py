@@ -75,7 +75,7 @@ QUERIES = [
 ]
 MESSAGE_KINDS = {"ndjson", "ndjson.gz", "jsonl", "csv", "fix", "nvfix", "xml"}
 COLUMN_KINDS = {"arrow", "arrows", "parquet"}
-FILE_SYSTEM_KINDS = {"fat", "exfat", "ntfs", "ext", "iso"}
+FILE_SYSTEM_KINDS = {"fat", "exfat", "ntfs", "ext", "hfs", "iso"}
 IMAGE_KINDS = {"qcow2", "vmdk", "vhd", "vhdx", "vdi", "dmg", "e01", "ex01", "zst"}
 
 
@@ -220,6 +220,7 @@ FILE_SYSTEMS = {
     "exfat": (2048, ["mkfs.exfat -c 512 -b 4k DISK"]),
     "ntfs": (1040, ["mkfs.ntfs -F -q -c 512 -s 512 DISK", "ntfscp -f DISK FROM/invoice.txt invoice.txt"]),
     "ext": (512, ["mke2fs -q -F -t ext4 -b 1024 -N 64 -d FROM DISK"]),
+    "hfs": (0, ["xorriso -as mkisofs -quiet -hfsplus -o DISK FROM"]),
     "iso": (0, ["genisoimage -quiet -J -R -o DISK FROM"]),
 }
 # The commands that make an image of a disk.
@@ -262,7 +263,7 @@ def disk_seeds() -> dict[str, bytes]:
             if size_kib:
                 disk.write_bytes(bytes(size_kib << 10))
             if all([is_run(line, disk=disk, FROM=files) for line in lines]):
-                seeds[kind] = disk.read_bytes()
+                seeds[kind] = apple_partition(disk.read_bytes()) if kind == "hfs" else disk.read_bytes()
             else:
                 print(f"no seed of {kind}", file=sys.stderr)
         if "ext" in seeds:
@@ -275,6 +276,16 @@ def disk_seeds() -> dict[str, bytes]:
             seeds["dmg"] = dmg(seeds["ext"])
             seeds["ex01"] = ex01(seeds["ext"])
     return seeds
+
+
+def apple_partition(disc: bytes) -> bytes:
+    """The partition with HFS+ of a disc whose map is one of Apple's, an entry in each sector."""
+    (sector_bytes,) = struct.unpack_from(">H", disc, 2)
+    for at in range(sector_bytes, 16 * sector_bytes, sector_bytes):
+        if disc[at : at + 2] == b"PM" and disc[at + 48 :].startswith(b"Apple_HFS\0"):
+            start, sectors = struct.unpack_from(">II", disc, at + 8)
+            return disc[start * sector_bytes : (start + sectors) * sector_bytes]
+    return disc
 
 
 def dmg(disk: bytes) -> bytes:

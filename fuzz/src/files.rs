@@ -23,6 +23,8 @@ pub const NTFS: Target = Target { name: "ntfs", run: |bytes| run(bytes, volumes:
 pub const EXT: Target = Target { name: "ext", run: |bytes| run(bytes, volumes::ext), ..FAT };
 /// XFS.
 pub const XFS: Target = Target { name: "xfs", run: |bytes| run(bytes, volumes::xfs), ..FAT };
+/// HFS+.
+pub const HFS: Target = Target { name: "hfs", run: |bytes| run(bytes, volumes::hfs::hfs), ..FAT };
 /// ISO 9660.
 pub const ISO: Target = Target { name: "iso", run: |bytes| run(bytes, volumes::iso), ..FAT };
 
@@ -40,6 +42,11 @@ const WORDS: &[&[u8]] =
 
 /// Lists a volume after mutations, and reads all of it.
 pub fn run(bytes: &[u8], volume: fn() -> Vec<u8>) -> Verdict {
+    run_sealed(bytes, volume, |_| ())
+}
+
+/// As [`run`], with a volume whose checksums are made right after the mutations.
+pub fn run_sealed(bytes: &[u8], volume: fn() -> Vec<u8>, seal: fn(&mut [u8])) -> Verdict {
     let mut image = volume();
     let mut rest = bytes;
     while let [low, middle, high, length, more @ ..] = rest {
@@ -49,6 +56,7 @@ pub fn run(bytes: &[u8], volume: fn() -> Vec<u8>) -> Verdict {
         image[at..at + room].copy_from_slice(&put[..room]);
         rest = after;
     }
+    seal(&mut image);
     let source = Memory::new("image", image);
     let Ok(found) = find(&source) else { return Verdict::Skipped };
     let stop = false.into();

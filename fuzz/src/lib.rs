@@ -92,6 +92,7 @@ pub const TARGETS: [Target; 39] = [
     files::NTFS,
     files::EXT,
     files::XFS,
+    files::HFS,
     files::ISO,
     known::TARGET,
     carve::TARGET,

@@ -11,6 +11,7 @@
 
 mod bytes;
 mod cache;
+mod decmpfs;
 mod digests;
 mod entry;
 mod error;
@@ -18,6 +19,7 @@ mod exfat;
 mod ext;
 mod fat;
 mod folder;
+mod hfs;
 mod iso;
 mod known;
 mod lznt1;

@@ -19,11 +19,9 @@ const FIRST: [Mark; 7] = [
 ];
 
 /// Marks that are checked if no known file system was found.
-const LAST: [Mark; 9] = [
+const LAST: [Mark; 7] = [
     (4086, b"SWAPSPACE2", "swap"),
     (4086, b"SWAP-SPACE", "swap"),
-    (1024, b"H+\0\x04", "HFS+"),
-    (1024, b"HX\0\x05", "HFS+"),
     (1024, b"BD", "HFS"),
     (1024, b"\x10\x20\xF5\xF2", "F2FS"),
     (0x1_0040, b"_BHRfS_M", "Btrfs"),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::part::{BOOT_BYTES, Part};
 use crate::partitions::{self, Partition, Table};
 use crate::walk::{Damages, Walk};
-use crate::{exfat, ext, fat, iso, ntfs, other, xfs};
+use crate::{exfat, ext, fat, hfs, iso, ntfs, other, xfs};
 
 /// Kinds of file systems that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum SystemKind {
     Xfs,
     /// ISO 9660.
     Iso,
+    /// HFS+, with names that differ in case or not.
+    HfsPlus,
 }
 
 impl fmt::Display for SystemKind {
@@ -45,6 +47,7 @@ impl fmt::Display for SystemKind {
             SystemKind::Ext => "ext",
             SystemKind::Xfs => "XFS",
             SystemKind::Iso => "ISO 9660",
+            SystemKind::HfsPlus => "HFS+",
         })
     }
 }
@@ -65,7 +68,7 @@ pub struct System {
 pub struct PassedOver {
     /// Its bytes in the source.
     pub range: Range<u64>,
-    /// Its contents: `"swap"`, `"Btrfs"`, `"an unknown file system"`, `"a FAT too short for its
+    /// Its contents: `"swap"`, `"F2FS"`, `"an unknown file system"`, `"a FAT too short for its
     /// clusters"`.
     pub what: String,
 }
@@ -117,7 +120,8 @@ pub fn find(source: &dyn Source) -> Result<Systems> {
     if partitions.is_empty() {
         return Err(whole.refused(
             0,
-            "no file system that quarrier can read (ext2 to ext4, XFS, FAT, exFAT, NTFS, ISO 9660)",
+            "no file system that quarrier can read (ext2 to ext4, XFS, FAT, exFAT, NTFS, HFS+, \
+             ISO 9660)",
         ));
     }
     let mut found = Systems { notice, ..Systems::default() };
@@ -170,7 +174,10 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
     if ext::is_ext(&boot) {
         return Ok(Some(SystemKind::Ext));
     }
-    Ok(iso::is_iso(part)?.then_some(SystemKind::Iso))
+    if iso::is_iso(part)? {
+        return Ok(Some(SystemKind::Iso));
+    }
+    Ok(hfs::volume(part, &boot)?.map(|_| SystemKind::HfsPlus))
 }
 
 impl System {
@@ -201,6 +208,7 @@ impl System {
             SystemKind::Ext => ext::list(&part, &boot, &mut walk)?,
             SystemKind::Xfs => xfs::list(&part, &boot, &mut walk)?,
             SystemKind::Iso => iso::list(&part, &mut walk)?,
+            SystemKind::HfsPlus => hfs::list(&part, &boot, &mut walk)?,
         }
         Ok(damages)
     }

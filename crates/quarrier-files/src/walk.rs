@@ -125,6 +125,16 @@ impl<'w> Walk<'w> {
     }
 }
 
+/// Runs `work` with a walk of its own, for what is read without a listing: no entry is taken.
+pub(crate) fn alone<R>(
+    part: &Part<'_>,
+    work: impl FnOnce(&mut Walk<'_>) -> Result<R>,
+) -> Result<R> {
+    let (stop, mut damages) = (AtomicBool::new(false), Damages::default());
+    let mut take = |_: Entry| Ok(());
+    work(&mut Walk::new(&mut take, false, &mut damages, &stop, part.span()))
+}
+
 /// The path of `name` in the folder `parent`; `None` if it would be too long.
 pub(crate) fn joined(parent: &str, name: &str) -> Option<String> {
     let mut path = String::with_capacity(parent.len() + name.len() + 1);

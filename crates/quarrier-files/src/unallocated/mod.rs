@@ -13,6 +13,7 @@ mod exfat;
 mod ext;
 mod fat;
 mod free;
+mod hfs;
 mod ntfs;
 mod xfs;
 
@@ -21,6 +22,7 @@ use std::ops::Range;
 use quarrier_core::source::Source;
 
 use crate::error::{Error, Result};
+use crate::iso;
 use crate::other;
 use crate::part::Part;
 use crate::partitions::{self, Partition, Table};
@@ -43,7 +45,9 @@ pub struct Unallocated {
 /// A file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// Its kind: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS`, `ext` or `XFS`.
+    /// Its kind: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS`, `ext`, `XFS`,
+    /// or
+    /// `HFS+`.
     pub kind: &'static str,
     /// Where it begins in the source, in bytes.
     pub offset: u64,
@@ -102,7 +106,7 @@ pub fn find(source: &dyn Source) -> Result<Unallocated> {
     if partitions.is_empty() {
         return Err(whole.refused(
             0,
-            "no file system that quarrier can read (ext2 to ext4, XFS, FAT, exFAT, NTFS)",
+            "no file system that quarrier can read (ext2 to ext4, XFS, FAT, exFAT, NTFS, HFS+)",
         ));
     }
     let (mut volumes, mut passed_over) = (Vec::new(), Vec::new());
@@ -176,7 +180,11 @@ fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
             return Ok(Some(kind));
         }
     }
-    Ok(None)
+    // A disc that is HFS+ as well counts as ISO 9660, which has no free bytes.
+    if iso::is_iso(part)? {
+        return Ok(None);
+    }
+    hfs::read(part, &boot, free)
 }
 
 /// The number of bytes of `span` within `ranges`.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use quarrier_core::source::{FileSource, Source};
-use quarrier_files::{Entry, Kind, Piece, State, find, read};
+use quarrier_core::source::{FileSource, Memory, Source};
+use quarrier_files::{Entry, Kind, Piece, Places, State, find, read};
 use tempfile::TempDir;
 
 pub(super) fn skip(reason: &str) {
@@ -157,6 +157,16 @@ fn escaped(bytes: &[u8]) -> String {
     bytes.utf8_chunks().map(|chunk| chunk.valid().to_string() + &invalid(chunk.invalid())).collect()
 }
 
+/// Structures of HFS+ that are files for sleuthkit.
+const HFS_STRUCTURES: [&str; 6] = [
+    "/$ExtentsFile",
+    "/$CatalogFile",
+    "/$BadBlockFile",
+    "/$AllocationFile",
+    "/$StartupFile",
+    "/$AttributesFile",
+];
+
 /// Lines of a bodyfile, without what sleuthkit makes up itself.
 fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), ListedFile> {
     let mut all = BTreeMap::new();
@@ -173,7 +183,8 @@ fn bodyfile(text: &str) -> BTreeMap<(String, u64, &'static str), ListedFile> {
             || path.ends_with("($FILE_NAME) (deleted)")
             // Indexes of NTFS that are not folders.
             || (inode.contains("-144-") && path.contains(':'))
-            || ["/$ALLOC_BITMAP", "/$UPCASE_TABLE"].contains(&path);
+            || ["/$ALLOC_BITMAP", "/$UPCASE_TABLE"].contains(&path)
+            || HFS_STRUCTURES.contains(&path);
         if is_made_up {
             continue;
         }
@@ -218,6 +229,43 @@ pub(super) fn content(source: &dyn Source, entry: &Entry) -> Vec<u8> {
     .unwrap();
     assert!(unreadable.is_empty());
     bytes
+}
+
+/// Lists and reads a volume with changes where it says something, and with right checksums: there is an
+/// answer or an error.
+pub(super) fn survive(volume: &[u8], seal: fn(&mut [u8])) {
+    const CHANGES: usize = 3;
+    let places: Vec<usize> = (0..volume.len()).filter(|at| volume[*at] != 0).collect();
+    for draw in noise("changes", 300 * CHANGES * 4).chunks_exact(CHANGES * 4) {
+        let mut image = volume.to_vec();
+        for change in draw.chunks_exact(4) {
+            let at = usize::from(change[0]) << 16 | usize::from(change[1]) << 8;
+            let at = places[(at | usize::from(change[2])) % places.len()];
+            image[at] = if change[3] < 64 { 0xFF } else { change[3] };
+        }
+        seal(&mut image);
+        let source = Memory::new("image", image);
+        let Ok(found) = find(&source) else { continue };
+        for system in &found.systems {
+            let listed = system.list(&source, true, &false.into(), &mut |entry| {
+                if entry.size < 1 << 20 {
+                    let mut bytes = 0;
+                    let done = read(&source, &entry, &mut |piece| {
+                        bytes += match piece {
+                            Piece::Bytes(piece) => piece.len() as u64,
+                            Piece::Zeros(zeros) => zeros,
+                        };
+                        Ok(())
+                    });
+                    assert!(done.is_err() || bytes == entry.size, "{entry:?}");
+                }
+                Ok(())
+            });
+            assert!(listed.map_or_else(|error| !error.to_string().is_empty(), |_| true));
+        }
+        let places = Places::read(&source, &false.into()).unwrap();
+        assert!(places.unallocated().iter().all(|range| range.end <= source.length()));
+    }
 }
 
 /// The entry with a path.

@@ -2,6 +2,7 @@
 
 mod ext;
 mod fat;
+mod hfs;
 mod iso;
 mod known;
 mod lab;

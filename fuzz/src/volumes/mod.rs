@@ -1,5 +1,7 @@
 //! Small volumes of each file system, written by hand: a folder, a file in it, a deleted one.
 
+pub(crate) mod hfs;
+
 /// Size of every volume in bytes.
 pub const VOLUME_BYTES: usize = 128 << 10;
 

@@ -1,0 +1,270 @@
+//! HFS+ and HFSX: a catalog, which has all folders and files in the order of their folders.
+//!
+//! Apple's *Technical Note TN1150*. The catalog is read twice: for the names of folders and the files that
+//! hard links lead to, and for the entries. Deleted files are not listed: their records move out of the
+//! catalog at once. The journal is not read.
+
+mod forks;
+mod packed;
+mod record;
+mod tree;
+mod volume;
+
+use std::collections::HashMap;
+
+pub(crate) use volume::{Volume, volume};
+
+use forks::{DATA, Forks, RESOURCE};
+use packed::packed;
+use record::{Item, Named, named};
+use tree::{Node, Tree};
+
+use crate::entry::{Content, Entry, Kind, State};
+use crate::error::Result;
+use crate::part::{BOOT_BYTES, Part};
+use crate::walk::{Walk, alone, joined};
+
+const ROOT: u32 = 2;
+/// Files of the system's own.
+const CATALOG: u32 = 4;
+const ALLOCATION: u32 = 6;
+const ATTRIBUTES: u32 = 8;
+/// The folder with the files that have several names, and that of such folders.
+const LINKED_FILES: &str = "\0\0\0\0HFS+ Private Data";
+const LINKED_FOLDERS: &str = ".HFS+ Private Directory Data\r";
+/// The folder of files without one, named as sleuthkit does.
+const ORPHANS: &str = "/$OrphanFiles";
+/// Folders within folders; a path has no room for more.
+const DEPTH_MAX: usize = 16 << 10;
+
+/// What the first pass finds.
+#[derive(Default)]
+struct Folders {
+    /// The parent and the name of each folder.
+    names: HashMap<u32, (u32, String)>,
+    linked_files: Option<u32>,
+    linked_folders: Option<u32>,
+    /// Files that hard links lead to, by the number in the links.
+    files: HashMap<u32, Item>,
+    /// Folders that hard links lead to.
+    folders: HashMap<u32, Item>,
+    /// The path of the folder asked for last: its entries come together.
+    last: Option<(u32, Option<String>)>,
+}
+
+struct Lister<'v, 'p, 's> {
+    part: &'p Part<'s>,
+    forks: Forks<'v, 'p, 's>,
+    attributes: Option<Tree<'p, 's>>,
+    folders: Folders,
+}
+
+/// Lists the volume in `part`.
+///
+/// # Errors
+/// The entries that the walk finds. Damage goes to the list of the walk.
+pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
+    let Some(volume) = volume(part, boot)? else { return Ok(()) };
+    let mut forks = Forks::open(part, &volume, walk)?;
+    let content = forks.content(CATALOG, DATA, &volume.catalog, walk)?;
+    let catalog = Tree::open(part, &content, "the catalog")?;
+    let mut catalog =
+        catalog.ok_or_else(|| part.refused(0, "a volume of HFS+ without a catalog"))?;
+    let content = forks.content(ATTRIBUTES, DATA, &volume.attributes, walk)?;
+    let attributes = match Tree::open(part, &content, "the tree of attributes") {
+        Ok(attributes) => attributes,
+        Err(error) => {
+            walk.tolerate(Err(error))?;
+            None
+        }
+    };
+    let mut folders = Folders::default();
+    // The second pass says what is damaged.
+    let first = catalog.each_leaf(walk, &mut |leaf, walk| {
+        each(part, leaf, walk, &mut |named, _| {
+            folders.add(named);
+            Ok(())
+        })
+        .map(|_| ())
+    });
+    if let Err(error @ (crate::Error::TooMuch { .. } | crate::Error::Taken(_))) = first {
+        return Err(error);
+    }
+    let mut lister = Lister { part, forks, attributes, folders };
+    let second = catalog.each_leaf(walk, &mut |leaf, walk| {
+        let damaged = each(part, leaf, walk, &mut |named, walk| {
+            let listed = lister.entry(named, walk);
+            walk.tolerate(listed)
+        })?;
+        for _ in 0..damaged {
+            walk.damaged(part, 0, "a damaged record of the catalog");
+        }
+        Ok(())
+    });
+    walk.tolerate(second)
+}
+
+/// The places in the volume and the lengths of the pieces of the bitmap of blocks.
+///
+/// # Errors
+/// [`Error::FileSystem`](crate::Error::FileSystem) where they are not known.
+pub(crate) fn allocation(part: &Part<'_>, volume: &Volume) -> Result<Vec<(u64, u64)>> {
+    let content = alone(part, |walk| {
+        let mut forks = Forks::open(part, volume, walk)?;
+        forks.content(ALLOCATION, DATA, &volume.allocation, walk)
+    })?;
+    if content.lost.is_some() {
+        return Err(part.refused(0, "a bitmap of blocks that is damaged"));
+    }
+    let base = part.place(0);
+    let pieces = content.runs.iter().filter_map(|run| Some((run.place? - base, run.length)));
+    Ok(pieces.collect())
+}
+
+/// Shows the folders and files of a leaf; returns how many of its records are damaged.
+fn each<'w>(
+    part: &Part<'_>,
+    leaf: &Node,
+    walk: &mut Walk<'w>,
+    see: &mut dyn FnMut(Named, &mut Walk<'w>) -> Result<()>,
+) -> Result<usize> {
+    let mut damaged = 0;
+    for index in 0..leaf.records() {
+        walk.step(part)?;
+        match leaf.record(index).ok_or(()).and_then(|record| named(&record)) {
+            Ok(Some(named)) => see(named, walk)?,
+            Ok(None) => {}
+            Err(()) => damaged += 1,
+        }
+    }
+    Ok(damaged)
+}
+
+impl Folders {
+    fn add(&mut self, named: Named) {
+        let Named { parent, name, item } = named;
+        let number = |prefix: &str| name.strip_prefix(prefix)?.parse().ok();
+        if Some(parent) == self.linked_files
+            && let Some(number) = number("iNode")
+        {
+            self.files.insert(number, item);
+        } else if Some(parent) == self.linked_folders
+            && let Some(number) = number("dir_")
+        {
+            self.folders.insert(number, item);
+        }
+        if !item.is_folder {
+            return;
+        }
+        match (parent, &*name) {
+            (ROOT, LINKED_FILES) => self.linked_files = Some(item.id),
+            (ROOT, LINKED_FOLDERS) => self.linked_folders = Some(item.id),
+            _ => {}
+        }
+        self.names.insert(item.id, (parent, name));
+    }
+
+    /// The path of a folder, empty for the root; `None` where it leads in circles or is too long.
+    fn path(&mut self, part: &Part<'_>, id: u32, walk: &mut Walk<'_>) -> Result<Option<String>> {
+        if let Some((last, path)) = &self.last
+            && *last == id
+        {
+            return Ok(path.clone());
+        }
+        let (mut names, mut at) = (Vec::new(), id);
+        let mut path = Some(String::new());
+        while at != ROOT {
+            walk.step(part)?;
+            match self.names.get(&at) {
+                _ if names.len() == DEPTH_MAX => {
+                    path = None;
+                    break;
+                }
+                Some((parent, name)) => {
+                    names.push(name);
+                    at = *parent;
+                }
+                None => {
+                    path = Some(ORPHANS.to_string());
+                    break;
+                }
+            }
+        }
+        for name in names.into_iter().rev() {
+            path = path.and_then(|parent| joined(&parent, name));
+        }
+        self.last = Some((id, path.clone()));
+        Ok(path)
+    }
+}
+
+impl Lister<'_, '_, '_> {
+    /// Hands on a folder or file, with its resource fork.
+    fn entry(&mut self, named: Named, walk: &mut Walk<'_>) -> Result<()> {
+        let Named { parent, name, item } = named;
+        let path = match item.id {
+            ROOT => Some("/".to_string()),
+            _ => {
+                let folder = self.folders.path(self.part, parent, walk)?;
+                folder.and_then(|folder| joined(&folder, &name))
+            }
+        };
+        let Some(path) = path else {
+            walk.damaged(self.part, 0, "folders nested without end");
+            return Ok(());
+        };
+        let target = match (item.linked_file(), item.linked_folder()) {
+            (Some(number), _) => self.folders.files.get(&number),
+            (_, Some(number)) => self.folders.folders.get(&number),
+            _ => Some(&item),
+        };
+        let Some(&target) = target else {
+            let content = Content::lost("the file that it is a hard link to is missing");
+            return walk.emit(entry(path, &item, 0, content));
+        };
+        if target.is_folder {
+            return walk.emit(entry(path, &target, 0, Content::default()));
+        }
+        let mut is_packed = false;
+        let (size, content) = match self.packed(&target, walk)? {
+            Some(found) => {
+                is_packed = true;
+                found
+            }
+            None if target.kind() == Kind::Other => (0, Content::default()),
+            None => {
+                let content = self.forks.content(target.id, DATA, &target.data, walk)?;
+                (target.data.size, content)
+            }
+        };
+        if target.resource.size > 0 && !is_packed {
+            let fork = self.forks.content(target.id, RESOURCE, &target.resource, walk)?;
+            let mut stream = entry(format!("{path}:rsrc"), &target, target.resource.size, fork);
+            stream.kind = Kind::File;
+            walk.emit(entry(path, &target, size, content))?;
+            return walk.emit(stream);
+        }
+        walk.emit(entry(path, &target, size, content))
+    }
+
+    fn packed(&mut self, item: &Item, walk: &mut Walk<'_>) -> Result<Option<(u64, Content)>> {
+        match &mut self.attributes {
+            Some(attributes) if item.is_packed && item.kind() == Kind::File => {
+                packed(self.part, &mut self.forks, attributes, item, walk)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn entry(path: String, item: &Item, size: u64, content: Content) -> Entry {
+    Entry {
+        path,
+        inode: item.id.into(),
+        kind: item.kind(),
+        state: State::Allocated,
+        size,
+        times: item.times,
+        content,
+    }
+}

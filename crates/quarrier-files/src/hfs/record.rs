@@ -1,0 +1,112 @@
+//! Records of the catalog: folders and files.
+
+use super::tree::Record;
+use super::volume::{Fork, name_units};
+use crate::decmpfs::PACKED;
+use crate::entry::{Kind, Times};
+use crate::part::{be16, be32};
+use crate::walk::name_of_units;
+
+const FOLDER: u16 = 1;
+const FILE: u16 = 2;
+/// Seconds from 1904 to 1970.
+const EPOCH_SECONDS: i64 = 2_082_844_800;
+
+/// A name in a folder.
+pub(super) struct Named {
+    pub(super) parent: u32,
+    pub(super) name: String,
+    pub(super) item: Item,
+}
+
+/// A folder or file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    pub(super) id: u32,
+    pub(super) is_folder: bool,
+    pub(super) times: Times,
+    mode: u16,
+    /// The number of what a hard link leads to.
+    number: u32,
+    link: Option<LinkKind>,
+    /// Whether its bytes are packed, in an attribute or the resource fork.
+    pub(super) is_packed: bool,
+    pub(super) data: Fork,
+    pub(super) resource: Fork,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LinkKind {
+    File,
+    Folder,
+}
+
+impl Item {
+    pub(super) fn kind(&self) -> Kind {
+        match self.mode >> 12 {
+            _ if self.is_folder => Kind::Folder,
+            // Older systems wrote none.
+            0 | 8 => Kind::File,
+            10 => Kind::Link,
+            _ => Kind::Other,
+        }
+    }
+
+    /// The number of the file that this is a further name of.
+    pub(super) fn linked_file(&self) -> Option<u32> {
+        (self.link == Some(LinkKind::File)).then_some(self.number)
+    }
+
+    /// The number of the folder that this is a further name of.
+    pub(super) fn linked_folder(&self) -> Option<u32> {
+        (self.link == Some(LinkKind::Folder)).then_some(self.number)
+    }
+}
+
+/// The folder or file of a record, with its name; `None` for records that only lead from numbers to
+/// names.
+///
+/// # Errors
+/// The unit, if the record is damaged.
+pub(super) fn named(record: &Record<'_>) -> Result<Option<Named>, ()> {
+    let value = record.value;
+    let is_folder = match be16(value, 0) {
+        FOLDER if value.len() >= 88 => true,
+        FILE if value.len() >= 248 => false,
+        FOLDER | FILE => return Err(()),
+        _ => return Ok(None),
+    };
+    let units = record.key.get(4..).and_then(name_units).ok_or(())?;
+    // What is a slash here is a colon in paths.
+    let swap = |unit: u16| if unit == u16::from(b'/') { u16::from(b':') } else { unit };
+    let time = |at: usize| match be32(value, at) {
+        0 => None,
+        seconds => (i64::from(seconds) - EPOCH_SECONDS).checked_mul(1_000_000_000),
+    };
+    let link = match &value[48..56] {
+        b"hlnkhfs+" if !is_folder => Some(LinkKind::File),
+        b"fdrpMACS" if !is_folder => Some(LinkKind::Folder),
+        _ => None,
+    };
+    let fork = |at: usize| value.get(at..).filter(|_| !is_folder).map(Fork::of).unwrap_or_default();
+    Ok(Some(Named {
+        parent: be32(record.key, 0),
+        name: name_of_units(units.into_iter().map(swap)),
+        item: Item {
+            id: be32(value, 8),
+            is_folder,
+            times: Times {
+                created: time(12),
+                modified: time(16),
+                changed: time(20),
+                accessed: time(24),
+            },
+            mode: be16(value, 42),
+            number: be32(value, 44),
+            link,
+            is_packed: !is_folder && value[41] & PACKED != 0,
+            data: fork(88),
+            resource: fork(168),
+        },
+    }))
+}

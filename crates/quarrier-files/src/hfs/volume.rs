@@ -1,0 +1,85 @@
+//! The header of a volume, and forks: the bytes of files.
+
+use crate::error::Result;
+use crate::part::{BOOT_BYTES, Part, be16, be32, be64};
+
+const HEADER_AT: usize = 1024;
+const PLUS: &[u8] = b"H+\0\x04";
+const CASE_SENSITIVE: &[u8] = b"HX\0\x05";
+/// Extents that a fork has beside its size.
+pub(super) const EXTENTS: usize = 8;
+
+/// An extent in blocks: the first one, and their number.
+pub(super) type Blocks = (u32, u32);
+
+/// A fork as records have it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fork {
+    /// Its length in bytes.
+    pub(crate) size: u64,
+    /// Its blocks, those of later extents too.
+    pub(crate) blocks: u32,
+    /// Its first extents; those of no blocks come last.
+    pub(crate) extents: [Blocks; EXTENTS],
+}
+
+impl Fork {
+    /// A fork in 80 bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Fork {
+            size: be64(bytes, 0),
+            blocks: be32(bytes, 12),
+            extents: extents(bytes.get(16..).unwrap_or_default()),
+        }
+    }
+}
+
+/// Extents in 64 bytes.
+pub(super) fn extents(bytes: &[u8]) -> [Blocks; EXTENTS] {
+    std::array::from_fn(|index| (be32(bytes, index * 8), be32(bytes, index * 8 + 4)))
+}
+
+/// The layout of a volume.
+#[derive(Debug, Clone)]
+pub(crate) struct Volume {
+    pub(crate) block_bytes: u64,
+    /// Number of blocks, no more than there is room for.
+    pub(crate) blocks: u64,
+    /// The bitmap of blocks.
+    pub(crate) allocation: Fork,
+    /// The tree of later extents.
+    pub(super) overflow: Fork,
+    /// The tree of names.
+    pub(super) catalog: Fork,
+    /// The tree of extended attributes.
+    pub(super) attributes: Fork,
+}
+
+/// The layout of a volume that begins with `boot`; `None` if that is no HFS+.
+///
+/// # Errors
+/// [`Error::FileSystem`](crate::Error::FileSystem) if the header has impossible values.
+pub(crate) fn volume(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<Volume>> {
+    let header = &boot[HEADER_AT..];
+    if !header.starts_with(PLUS) && !header.starts_with(CASE_SENSITIVE) {
+        return Ok(None);
+    }
+    let block_bytes = u64::from(be32(header, 40));
+    if !block_bytes.is_power_of_two() || !(512..=1 << 20).contains(&block_bytes) {
+        return Err(part.refused(HEADER_AT as u64, "a header of HFS+ that says what cannot be"));
+    }
+    Ok(Some(Volume {
+        block_bytes,
+        blocks: u64::from(be32(header, 44)).min(part.length() / block_bytes),
+        allocation: Fork::of(&header[112..]),
+        overflow: Fork::of(&header[192..]),
+        catalog: Fork::of(&header[272..]),
+        attributes: Fork::of(&header[352..]),
+    }))
+}
+
+/// The length of a name in UTF-16 before its units, and the units, the highest byte first.
+pub(super) fn name_units(bytes: &[u8]) -> Option<Vec<u16>> {
+    let units = bytes.get(2..2 + usize::from(be16(bytes, 0)) * 2)?;
+    Some(units.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect())
+}

@@ -1,0 +1,146 @@
+//! HFS+, written by xorriso and by hand; sleuthkit says what is in it.
+
+use std::collections::BTreeMap;
+
+use quarrier_core::source::Memory;
+use quarrier_files::{Entry, Kind, Places, find, unallocated};
+
+use super::lab::{Clock, Lab, content, entries, named, noise, skip, survive};
+
+#[path = "../../../../../fuzz/src/volumes/hfs.rs"]
+mod volume;
+
+/// The partition with HFS+ of a disc that xorriso writes.
+fn disc() -> Option<Lab> {
+    let lab = Lab::new(0);
+    std::os::unix::fs::symlink("docs/deep", lab.path("files/link")).unwrap();
+    for number in 0..300 {
+        lab.put(&format!("files/many/number {number}"), b"many");
+    }
+    if !lab.does("xorriso", &["-as", "mkisofs", "-quiet", "-hfsplus", "-o", "disc", "files"]) {
+        skip("xorriso does not run");
+        return None;
+    }
+    // The map of partitions begins in the second sector, an entry in each.
+    let disc = std::fs::read(lab.path("disc")).unwrap();
+    let number = |at: usize| u32::from_be_bytes(disc[at..at + 4].try_into().unwrap()) as usize;
+    let sector_bytes = usize::from(u16::from_be_bytes([disc[2], disc[3]])).max(512);
+    let is_it = |at: &usize| disc[at + 48..].starts_with(b"Apple_HFS\0");
+    let at = (1..16).map(|sector| sector * sector_bytes).find(is_it).unwrap();
+    let (start, sectors) = (number(at + 8) * sector_bytes, number(at + 12) * sector_bytes);
+    lab.put("image", &disc[start..start + sectors]);
+    Some(lab)
+}
+
+#[test]
+fn hfs_is_as_sleuthkit_has_it() {
+    let Some(lab) = disc() else { return };
+    let Some(all) = lab.compare(Clock::Whole) else { return };
+    let source = lab.source();
+    assert_eq!(find(&source).unwrap().systems[0].kind.to_string(), "HFS+");
+    for (path, name, bytes) in [
+        ("/a.txt", "a.txt", 6),
+        ("/random.bin", "random.bin", 100_000),
+        ("/docs/deep/deeper/leaf.txt", "docs/deep/deeper/leaf.txt", 700),
+    ] {
+        assert!(content(&source, named(&all, path)) == noise(name, bytes), "{path}");
+    }
+    assert_eq!(content(&source, named(&all, "/link")), b"docs/deep");
+    assert_eq!(all.iter().filter(|entry| entry.path.starts_with("/many/")).count(), 300);
+}
+
+/// The volume that is written by hand, with everything that xorriso does not write.
+fn by_hand() -> (Lab, Memory<Vec<u8>>, Vec<Entry>) {
+    let lab = Lab::new(0);
+    let image = volume::hfs();
+    lab.put("image", &image);
+    let source = Memory::new("image", image);
+    let all = entries(&source);
+    (lab, source, all)
+}
+
+#[test]
+fn files_in_pieces_links_and_packed_files_are_read() {
+    let (lab, source, all) = by_hand();
+    for (path, name, bytes) in [
+        ("/docs/a.txt", "a", 700),
+        ("/docs/a.txt:rsrc", "icon", 300),
+        ("/pieces", "pieces", 5000),
+        ("/docs/first", "linked", 600),
+        ("/docs/second", "linked", 600),
+        ("/small", "small", 200),
+        ("/medium", "medium", 9000),
+    ] {
+        let entry = named(&all, path);
+        assert_eq!((entry.size, entry.kind), (bytes as u64, Kind::File), "{path}");
+        assert!(content(&source, entry) == volume::bytes(name, bytes), "{path}");
+    }
+    assert_eq!(named(&all, "/docs/second").inode, 22);
+    assert_eq!(named(&all, "/pieces").extents().len(), 10);
+    let link = named(&all, "/link");
+    assert_eq!((link.kind, content(&source, link)), (Kind::Link, b"docs/a.txt".to_vec()));
+    let unknown = named(&all, "/unknown");
+    assert_eq!((unknown.size, unknown.content.lost), (100_000, Some("it is packed with LZVN")));
+    assert_eq!(all.len(), 14);
+    // Sleuthkit says the same.
+    let mut told = BTreeMap::new();
+    let Some(text) = lab.run("fls", &["-r", "-p", "-F", "image"]) else {
+        return skip("fls does not run");
+    };
+    for line in String::from_utf8_lossy(&text).lines() {
+        let (inode, name) = line.split_once(":\t").unwrap();
+        told.insert(name.to_string(), inode.rsplit(' ').next().unwrap().to_string());
+    }
+    for name in ["docs/a.txt", "docs/first", "docs/second", "pieces", "small", "medium", "empty"] {
+        let entry = named(&all, &format!("/{name}"));
+        let inode = told.get(name).unwrap_or_else(|| panic!("{name} is not in {told:?}"));
+        let number = inode.split('-').next().unwrap();
+        assert_eq!(number, entry.inode.to_string(), "{name}");
+        let bytes = lab.run("icat", &["image", number]).unwrap();
+        assert!(bytes == content(&source, entry), "{name}");
+    }
+}
+
+#[test]
+fn free_blocks_are_those_of_the_bitmap() {
+    let (lab, source, all) = by_hand();
+    let found = unallocated::find(&source).unwrap();
+    assert_eq!(found.volumes[0].kind, "HFS+");
+    let places = Places::read(&source, &false.into()).unwrap();
+    assert_eq!(places.unallocated_notices(), Vec::<String>::new());
+    for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
+        for extent in entry.extents() {
+            let is_free = found.ranges.iter().any(|range| range.contains(&extent.offset));
+            assert!(!is_free, "{}", entry.path);
+        }
+    }
+    let Some(text) = lab.run("fsstat", &["image"]) else { return skip("fsstat does not run") };
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let line = text.lines().find(|line| line.starts_with("Number of Free Blocks")).unwrap();
+    let blocks: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+    assert_eq!(found.bytes(), blocks * 512);
+}
+
+#[test]
+fn a_catalog_that_leads_in_circles_ends() {
+    let (_, source, all) = by_hand();
+    let mut image = vec![0; 128 << 10];
+    quarrier_core::source::read_full_at(&source, 0, &mut image).unwrap();
+    // The last leaf leads to the first one.
+    let leaf = 16 * 512 + 3 * 4096;
+    image[leaf + 3] = 2;
+    let circle = Memory::new("image", image);
+    let mut count = 0;
+    let system = find(&circle).unwrap().systems.remove(0);
+    let listed = system.list(&circle, true, &false.into(), &mut |_| {
+        count += 1;
+        Ok(())
+    });
+    assert!(count >= all.len());
+    assert!(listed.is_ok_and(|damages| damages.lines[0].contains("without end")));
+}
+
+#[test]
+fn a_changed_volume_gives_an_answer_or_an_error() {
+    survive(&volume::hfs(), |_| ());
+}

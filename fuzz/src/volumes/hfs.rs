@@ -1,0 +1,321 @@
+//! HFS+ in 256 blocks of 512 bytes: folders, a file in pieces, links of both kinds, packed files.
+
+const VOLUME_BYTES: usize = 128 << 10;
+const BLOCK_BYTES: usize = 512;
+const CATALOG_NODE_BYTES: usize = 4096;
+const SMALL_NODE_BYTES: usize = 1024;
+/// 4 July 2019, in seconds since 1904.
+const TIME: u32 = 2_082_844_800 + 1_562_235_630;
+
+/// A key without its length, and what it stands for.
+type Record = (Vec<u8>, Vec<u8>);
+
+struct Volume {
+    image: Vec<u8>,
+    is_used: Vec<bool>,
+    /// The parent, the name, the value.
+    catalog: Vec<(u32, Vec<u16>, Vec<u8>)>,
+    extents: Vec<Record>,
+    attributes: Vec<Record>,
+}
+
+/// The bytes of the file `name`, which no two names share.
+pub(crate) fn bytes(name: &str, length: usize) -> Vec<u8> {
+    let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    (0..length as u32).map(|at| ((at ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}
+
+/// A zlib stream of one block that is stored as it is.
+fn zlib(plain: &[u8]) -> Vec<u8> {
+    let length = plain.len() as u16;
+    let mut packed = vec![0x78, 1, 1];
+    packed.extend(length.to_le_bytes());
+    packed.extend((!length).to_le_bytes());
+    packed.extend(plain);
+    let sums = plain.iter().fold((1u32, 0u32), |(a, b), byte| {
+        let a = (a + u32::from(*byte)) % 65_521;
+        (a, (b + a) % 65_521)
+    });
+    packed.extend((sums.1 << 16 | sums.0).to_be_bytes());
+    packed
+}
+
+fn units(name: &str) -> Vec<u16> {
+    name.encode_utf16().collect()
+}
+
+/// A name as keys have it: its length, and its units.
+fn named(units: &[u16]) -> Vec<u8> {
+    let length = units.len() as u16;
+    std::iter::once(&length).chain(units).flat_map(|unit| unit.to_be_bytes()).collect()
+}
+
+/// A node of a tree.
+fn node(bytes: usize, kind: u8, height: u8, next: u32, records: &[Record]) -> Vec<u8> {
+    let mut node = vec![0; bytes];
+    node[..4].copy_from_slice(&next.to_be_bytes());
+    node[8] = kind;
+    node[9] = height;
+    node[10..12].copy_from_slice(&(records.len() as u16).to_be_bytes());
+    let mut at = 14;
+    let offset = |node: &mut Vec<u8>, index: usize, at: usize| {
+        let end = bytes - 2 * index;
+        node[end - 2..end].copy_from_slice(&(at as u16).to_be_bytes());
+    };
+    for (index, (key, value)) in records.iter().enumerate() {
+        offset(&mut node, index, at);
+        node[at..at + 2].copy_from_slice(&(key.len() as u16).to_be_bytes());
+        node[at + 2..at + 2 + key.len()].copy_from_slice(key);
+        at += (2 + key.len()).next_multiple_of(2);
+        node[at..at + value.len()].copy_from_slice(value);
+        at += value.len().next_multiple_of(2);
+    }
+    offset(&mut node, records.len(), at);
+    node
+}
+
+/// The first node of a tree.
+#[rustfmt::skip]
+fn header(bytes: usize, depth: u16, root: u32, leaves: (u32, u32), records: u32, key: u16, nodes: u32) -> Vec<u8> {
+    let mut node = node(bytes, 1, 0, 0, &[]);
+    node[10..12].copy_from_slice(&3u16.to_be_bytes());
+    let mut put = |at: usize, value: &[u8]| node[at..at + value.len()].copy_from_slice(value);
+    put(14, &depth.to_be_bytes());
+    for (at, value) in [(16, root), (20, records), (24, leaves.0), (28, leaves.1), (36, nodes)] {
+        put(at, &value.to_be_bytes());
+    }
+    put(32, &(bytes as u16).to_be_bytes());
+    put(34, &key.to_be_bytes());
+    // Names are compared without case; keys have long lengths, those of the index vary.
+    put(51, &[0xCF, 0, 0, 0, 6]);
+    put(248, &[0xF0]);
+    for (index, at) in [14u16, 120, 248, bytes as u16 - 8].into_iter().enumerate() {
+        put(bytes - 2 * (index + 1), &at.to_be_bytes());
+    }
+    node
+}
+
+impl Volume {
+    fn put(&mut self, block: usize, bytes: &[u8]) {
+        let at = block * BLOCK_BYTES;
+        self.image[at..at + bytes.len()].copy_from_slice(bytes);
+        let blocks = bytes.len().div_ceil(BLOCK_BYTES);
+        self.is_used[block..block + blocks].fill(true);
+    }
+
+    /// Puts bytes into blocks, and returns the fork of them.
+    fn fork(&mut self, bytes: &[u8], block: usize) -> Vec<u8> {
+        let blocks = bytes.len().div_ceil(BLOCK_BYTES);
+        self.put(block, bytes);
+        fork(bytes.len(), blocks, &[(block, blocks)])
+    }
+
+    fn record(&mut self, parent: u32, name: &str, value: Vec<u8>) {
+        self.catalog.push((parent, units(name), value));
+    }
+
+    /// From the number of a folder or file to its name.
+    fn thread(&mut self, kind: u16, id: u32, parent: u32, name: &str) {
+        let mut value = kind.to_be_bytes().to_vec();
+        value.extend([0, 0]);
+        value.extend(parent.to_be_bytes());
+        value.extend(named(&units(name)));
+        self.record(id, "", value);
+    }
+
+    fn folder(&mut self, parent: u32, name: &str, id: u32, entries: u32) {
+        let mut value = item(1, id, 0x41ED, 0);
+        value.resize(88, 0);
+        value[4..8].copy_from_slice(&entries.to_be_bytes());
+        self.record(parent, name, value);
+        self.thread(3, id, parent, name);
+    }
+
+    fn file(&mut self, parent: u32, name: &str, id: u32, mode: u16, data: &[u8], fork: &[u8]) {
+        let mut value = item(2, id, mode, 0);
+        value.resize(88, 0);
+        value.extend(data);
+        value.resize(168, 0);
+        value.extend(fork);
+        value.resize(248, 0);
+        self.record(parent, name, value);
+        self.thread(4, id, parent, name);
+    }
+
+    /// A further name of a file in the folder for such files.
+    fn link(&mut self, parent: u32, name: &str, id: u32, number: u32) {
+        let mut value = item(2, id, 0x8124, number);
+        value.extend(b"hlnkhfs+");
+        value.resize(248, 0);
+        self.record(parent, name, value);
+        self.thread(4, id, parent, name);
+    }
+
+    /// A tree of two nodes.
+    fn small_tree(&mut self, records: &[Record], key: u16, block: usize) -> Vec<u8> {
+        let count = records.len() as u32;
+        let nodes = [
+            header(SMALL_NODE_BYTES, 1, 1, (1, 1), count, key, 2),
+            node(SMALL_NODE_BYTES, 0xFF, 1, 0, records),
+        ];
+        self.fork(&nodes.concat(), block)
+    }
+
+    /// Marks the last file as packed, and adds the attribute that says how.
+    fn pack(&mut self, id: u32, form: u32, size: usize, packed: &[u8]) {
+        if let Some((.., value)) = self.catalog.iter_mut().rev().nth(1) {
+            value[41] = 0x20;
+        }
+        let mut key = vec![0, 0];
+        key.extend(id.to_be_bytes());
+        key.extend([0; 4]);
+        key.extend(named(&units("com.apple.decmpfs")));
+        let mut value = vec![0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
+        value.extend((16 + packed.len() as u32).to_be_bytes());
+        value.extend(b"fpmc");
+        value.extend(form.to_le_bytes());
+        value.extend((size as u64).to_le_bytes());
+        value.extend(packed);
+        self.attributes.push((key, value));
+    }
+}
+
+/// The beginning of a folder's or file's record.
+fn item(kind: u16, id: u32, mode: u16, special: u32) -> Vec<u8> {
+    let mut value = vec![0; 48];
+    value[..2].copy_from_slice(&kind.to_be_bytes());
+    value[8..12].copy_from_slice(&id.to_be_bytes());
+    for (number, at) in (0..).zip([12, 16, 20, 24]) {
+        value[at..at + 4].copy_from_slice(&(TIME + number).to_be_bytes());
+    }
+    value[42..44].copy_from_slice(&mode.to_be_bytes());
+    value[44..48].copy_from_slice(&special.to_be_bytes());
+    value
+}
+
+fn fork(size: usize, blocks: usize, extents: &[(usize, usize)]) -> Vec<u8> {
+    let mut fork = (size as u64).to_be_bytes().to_vec();
+    fork.extend([0; 4]);
+    fork.extend((blocks as u32).to_be_bytes());
+    fork.extend(extents_of(extents));
+    fork
+}
+
+fn extents_of(extents: &[(usize, usize)]) -> Vec<u8> {
+    let mut bytes: Vec<u8> = extents
+        .iter()
+        .flat_map(|(start, blocks)| [*start as u32, *blocks as u32])
+        .flat_map(u32::to_be_bytes)
+        .collect();
+    bytes.resize(64, 0);
+    bytes
+}
+
+/// The volume.
+pub(crate) fn hfs() -> Vec<u8> {
+    let mut volume = Volume {
+        image: vec![0; VOLUME_BYTES],
+        is_used: vec![false; VOLUME_BYTES / BLOCK_BYTES],
+        catalog: Vec::new(),
+        extents: Vec::new(),
+        attributes: Vec::new(),
+    };
+    volume.folder(1, "Volume", 2, 8);
+    volume.folder(2, "docs", 16, 3);
+    volume.folder(2, "\0\0\0\0HFS+ Private Data", 17, 1);
+    let data = volume.fork(&bytes("a", 700), 100);
+    let resource = volume.fork(&bytes("icon", 300), 102);
+    volume.file(16, "a.txt", 18, 0x81A4, &data, &resource);
+    let target = volume.fork(b"docs/a.txt", 103);
+    volume.file(2, "link", 19, 0xA1FF, &target, &[]);
+    volume.file(2, "empty", 20, 0x81A4, &[], &[]);
+    // A file in ten pieces, of which the tree of extents has two.
+    let pieces: Vec<(usize, usize)> = (0..10).map(|number| (110 + number * 2, 1)).collect();
+    for ((block, _), bytes) in pieces.iter().zip(bytes("pieces", 5000).chunks(BLOCK_BYTES)) {
+        volume.put(*block, bytes);
+    }
+    let data = fork(5000, 10, &pieces[..8]);
+    volume.file(2, "pieces", 21, 0x81A4, &data, &[]);
+    let key = vec![0, 0, 0, 0, 0, 21, 0, 0, 0, 8];
+    volume.extents.push((key, extents_of(&pieces[8..])));
+    // Two names of a file.
+    let data = volume.fork(&bytes("linked", 600), 140);
+    volume.file(17, "iNode22", 22, 0x81A4, &data, &[]);
+    for (id, name) in [(23, "first"), (24, "second")] {
+        volume.link(16, name, id, 22);
+    }
+    // Packed: in an attribute, and in the resource fork.
+    volume.file(2, "small", 25, 0x81A4, &[], &[]);
+    volume.pack(25, 3, 200, &zlib(&bytes("small", 200)));
+    let plain = bytes("medium", 9000);
+    let packed = zlib(&plain);
+    let mut resource = vec![0; 256];
+    resource[2] = 1;
+    let length = packed.len() as u32 + 12;
+    resource[8..12].copy_from_slice(&length.to_be_bytes());
+    resource.extend(length.to_be_bytes());
+    for value in [1, 12, packed.len() as u32] {
+        resource.extend(value.to_le_bytes());
+    }
+    resource.extend(packed);
+    let resource = volume.fork(&resource, 160);
+    volume.file(2, "medium", 26, 0x81A4, &[], &resource);
+    volume.pack(26, 4, plain.len(), &[]);
+    volume.file(2, "unknown", 27, 0x81A4, &[], &[]);
+    volume.pack(27, 8, 100_000, &[]);
+    finish(volume)
+}
+
+/// Writes the trees, the bitmap and both headers.
+fn finish(mut volume: Volume) -> Vec<u8> {
+    // Zeros come last, and letters count without case.
+    let order = |unit: &u16| match unit {
+        0 => u16::MAX,
+        unit => u8::try_from(*unit).map_or(*unit, |byte| byte.to_ascii_lowercase().into()),
+    };
+    let key = |(parent, name, _): &(u32, Vec<u16>, Vec<u8>)| {
+        (*parent, name.iter().map(order).collect::<Vec<u16>>())
+    };
+    volume.catalog.sort_by_key(key);
+    let records: Vec<Record> = volume
+        .catalog
+        .iter()
+        .map(|(parent, name, value)| {
+            ([&parent.to_be_bytes()[..], &named(name)].concat(), value.clone())
+        })
+        .collect();
+    let (first, second) = records.split_at(records.len() / 2);
+    let size = CATALOG_NODE_BYTES;
+    let index = [(first[0].0.clone(), vec![0, 0, 0, 2]), (second[0].0.clone(), vec![0, 0, 0, 3])];
+    let nodes = [
+        header(size, 2, 1, (2, 3), records.len() as u32, 516, 4),
+        node(size, 0, 2, 0, &index),
+        node(size, 0xFF, 1, 3, first),
+        node(size, 0xFF, 1, 0, second),
+    ];
+    let catalog = volume.fork(&nodes.concat(), 16);
+    let extents = volume.small_tree(&volume.extents.clone(), 10, 8);
+    let attributes = volume.small_tree(&volume.attributes.clone(), 266, 12);
+    // The first three blocks and the last two are not for files; the fourth has the bitmap.
+    volume.is_used[..4].fill(true);
+    let blocks = volume.is_used.len();
+    volume.is_used[blocks - 2..].fill(true);
+    let bit = |bits: &[bool]| bits.iter().fold(0u8, |byte, bit| byte << 1 | u8::from(*bit));
+    let bitmap: Vec<u8> = volume.is_used.chunks(8).map(bit).collect();
+    let free = volume.is_used.iter().filter(|is_used| !**is_used).count() as u32;
+    let allocation = volume.fork(&bitmap, 3);
+    let mut header = b"H+\0\x04\0\0\x01\0test".to_vec();
+    header.resize(512, 0);
+    let counts = [(16, TIME), (20, TIME), (28, TIME), (32, 10), (36, 2), (64, 30)];
+    let sizes = [(40, BLOCK_BYTES as u32), (44, blocks as u32), (48, free), (52, 200)];
+    for (at, value) in counts.into_iter().chain(sizes) {
+        header[at..at + 4].copy_from_slice(&value.to_be_bytes());
+    }
+    for (at, fork) in [(112, allocation), (192, extents), (272, catalog), (352, attributes)] {
+        header[at..at + fork.len()].copy_from_slice(&fork);
+    }
+    for at in [1024, VOLUME_BYTES - 1024] {
+        volume.image[at..at + header.len()].copy_from_slice(&header);
+    }
+    volume.image
+}
