@@ -25,6 +25,12 @@ pub const EXT: Target = Target { name: "ext", run: |bytes| run(bytes, volumes::e
 pub const XFS: Target = Target { name: "xfs", run: |bytes| run(bytes, volumes::xfs), ..FAT };
 /// HFS+.
 pub const HFS: Target = Target { name: "hfs", run: |bytes| run(bytes, volumes::hfs::hfs), ..FAT };
+/// Btrfs.
+pub const BTRFS: Target = Target {
+    name: "btrfs",
+    run: |bytes| run_sealed(bytes, volumes::btrfs::btrfs, volumes::btrfs::seal),
+    ..FAT
+};
 /// ISO 9660.
 pub const ISO: Target = Target { name: "iso", run: |bytes| run(bytes, volumes::iso), ..FAT };
 

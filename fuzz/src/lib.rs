@@ -93,6 +93,7 @@ pub const TARGETS: [Target; 39] = [
     files::EXT,
     files::XFS,
     files::HFS,
+    files::BTRFS,
     files::ISO,
     known::TARGET,
     carve::TARGET,

@@ -19,12 +19,11 @@ const FIRST: [Mark; 7] = [
 ];
 
 /// Marks that are checked if no known file system was found.
-const LAST: [Mark; 7] = [
+const LAST: [Mark; 6] = [
     (4086, b"SWAPSPACE2", "swap"),
     (4086, b"SWAP-SPACE", "swap"),
     (1024, b"BD", "HFS"),
     (1024, b"\x10\x20\xF5\xF2", "F2FS"),
-    (0x1_0040, b"_BHRfS_M", "Btrfs"),
     (4096, b"\xFC\x4E\x2B\xA9", "Linux RAID"),
     (0, b"hsqs", "SquashFS"),
 ];

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::part::{BOOT_BYTES, Part};
 use crate::partitions::{self, Partition, Table};
 use crate::walk::{Damages, Walk};
-use crate::{exfat, ext, fat, hfs, iso, ntfs, other, xfs};
+use crate::{btrfs, exfat, ext, fat, hfs, iso, ntfs, other, xfs};
 
 /// Kinds of file systems that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub enum SystemKind {
     Iso,
     /// HFS+, with names that differ in case or not.
     HfsPlus,
+    /// Btrfs on one device.
+    Btrfs,
 }
 
 impl fmt::Display for SystemKind {
@@ -48,6 +50,7 @@ impl fmt::Display for SystemKind {
             SystemKind::Xfs => "XFS",
             SystemKind::Iso => "ISO 9660",
             SystemKind::HfsPlus => "HFS+",
+            SystemKind::Btrfs => "Btrfs",
         })
     }
 }
@@ -120,7 +123,7 @@ pub fn find(source: &dyn Source) -> Result<Systems> {
     if partitions.is_empty() {
         return Err(whole.refused(
             0,
-            "no file system that quarrier can read (ext2 to ext4, XFS, FAT, exFAT, NTFS, HFS+, \
+            "no file system that quarrier can read (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, \
              ISO 9660)",
         ));
     }
@@ -177,7 +180,10 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
     if iso::is_iso(part)? {
         return Ok(Some(SystemKind::Iso));
     }
-    Ok(hfs::volume(part, &boot)?.map(|_| SystemKind::HfsPlus))
+    if hfs::volume(part, &boot)?.is_some() {
+        return Ok(Some(SystemKind::HfsPlus));
+    }
+    Ok(btrfs::superblock(part)?.map(|_| SystemKind::Btrfs))
 }
 
 impl System {
@@ -209,6 +215,7 @@ impl System {
             SystemKind::Xfs => xfs::list(&part, &boot, &mut walk)?,
             SystemKind::Iso => iso::list(&part, &mut walk)?,
             SystemKind::HfsPlus => hfs::list(&part, &boot, &mut walk)?,
+            SystemKind::Btrfs => btrfs::list(&part, &mut walk)?,
         }
         Ok(damages)
     }

@@ -9,6 +9,7 @@
 //! Only the allocation of clusters is read, never a directory (except exFAT's root, which lists its
 //! bitmap). A journal that was not replayed is ignored: the result is that without its changes.
 
+mod btrfs;
 mod exfat;
 mod ext;
 mod fat;
@@ -46,8 +47,7 @@ pub struct Unallocated {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     /// Its kind: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS`, `ext`, `XFS`,
-    /// or
-    /// `HFS+`.
+    /// `HFS+` or `Btrfs`.
     pub kind: &'static str,
     /// Where it begins in the source, in bytes.
     pub offset: u64,
@@ -106,7 +106,7 @@ pub fn find(source: &dyn Source) -> Result<Unallocated> {
     if partitions.is_empty() {
         return Err(whole.refused(
             0,
-            "no file system that quarrier can read (ext2 to ext4, XFS, FAT, exFAT, NTFS, HFS+)",
+            "no file system that quarrier can read (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+)",
         ));
     }
     let (mut volumes, mut passed_over) = (Vec::new(), Vec::new());
@@ -184,7 +184,10 @@ fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
     if iso::is_iso(part)? {
         return Ok(None);
     }
-    hfs::read(part, &boot, free)
+    match hfs::read(part, &boot, free)? {
+        Some(kind) => Ok(Some(kind)),
+        None => btrfs::read(part, &boot, free),
+    }
 }
 
 /// The number of bytes of `span` within `ranges`.

@@ -1,0 +1,64 @@
+//! Chunks: where the bytes with the file system's own numbers lie on the device.
+
+use crate::part::{u16_at, u64_at};
+
+/// Profiles that cut a chunk into stripes: RAID0, RAID10, RAID5 and RAID6.
+const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
+const HEAD_BYTES: usize = 48;
+const STRIPE_BYTES: usize = 32;
+/// Copies on one device; more are not made.
+const COPIES_MAX: usize = 4;
+
+/// Contiguous bytes of the file system, with their places on the device: a copy at each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) start: u64,
+    pub(crate) length: u64,
+    pub(crate) places: Vec<u64>,
+}
+
+/// The chunk of an item, and the length of the item; `None` if it is damaged or has another form.
+pub(super) fn chunk(start: u64, item: &[u8]) -> Option<(Chunk, usize)> {
+    let (length, profile) = (u64_at(item, 0), u64_at(item, 24));
+    let copies = usize::from(u16_at(item, 44));
+    let bytes = HEAD_BYTES + copies * STRIPE_BYTES;
+    let is_whole = item.len() >= bytes && (1..=COPIES_MAX).contains(&copies);
+    let is_striped = copies > 1 && profile & STRIPED != 0;
+    if !is_whole || is_striped || length == 0 || start.checked_add(length).is_none() {
+        return None;
+    }
+    let places = (0..copies).map(|copy| u64_at(item, HEAD_BYTES + copy * STRIPE_BYTES + 8));
+    Some((Chunk { start, length, places: places.collect() }, bytes))
+}
+
+/// All chunks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chunks {
+    /// By start, disjoint.
+    all: Vec<Chunk>,
+}
+
+impl Chunks {
+    /// Of chunks that overlap, the first one counts.
+    pub(super) fn new(mut all: Vec<Chunk>) -> Self {
+        all.sort_by_key(|chunk| chunk.start);
+        all.dedup_by(|next, last| next.start < last.start + last.length);
+        Chunks { all }
+    }
+
+    /// All of them, by their start.
+    pub(crate) fn all(&self) -> &[Chunk] {
+        &self.all
+    }
+
+    /// The places of contiguous bytes, a copy at each; none where no chunk has all of them.
+    pub(super) fn places(&self, at: u64, length: u64) -> impl Iterator<Item = u64> + '_ {
+        let index = self.all.partition_point(|chunk| chunk.start <= at);
+        let chunk = index.checked_sub(1).and_then(|index| self.all.get(index));
+        let inside = chunk.map_or(0, |chunk| at - chunk.start);
+        let fits =
+            |chunk: &&Chunk| inside.checked_add(length).is_some_and(|end| end <= chunk.length);
+        let places = chunk.filter(fits).map_or(&[][..], |chunk| &chunk.places);
+        places.iter().filter_map(move |place| place.checked_add(inside))
+    }
+}

@@ -1,0 +1,237 @@
+//! B-trees: nodes that lead to nodes, and leaves with items in the order of their keys.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use super::chunks::{Chunk, Chunks, chunk};
+use super::superblock::{Root, Superblock, has_checksum};
+use crate::error::Result;
+use crate::part::{Part, u32_at, u64_at};
+use crate::walk::Walk;
+
+const HEAD_BYTES: usize = 101;
+const KEY_BYTES: usize = 17;
+const ITEM_BYTES: usize = 25;
+const POINTER_BYTES: usize = 33;
+const CHUNK: u8 = 228;
+/// Nodes that are kept; each has up to 64 KiB.
+const NODES_MAX: usize = 512;
+
+/// The key of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// An inode, a tree, or a place.
+    pub(crate) object: u64,
+    pub(crate) kind: u8,
+    /// Its meaning depends on the kind.
+    pub(crate) offset: u64,
+}
+
+impl Key {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let kind = bytes.get(8).copied().unwrap_or(0);
+        Key { object: u64_at(bytes, 0), kind, offset: u64_at(bytes, 9) }
+    }
+}
+
+/// An item of a leaf.
+pub(crate) struct Item<'n> {
+    pub(crate) key: Key,
+    pub(crate) data: &'n [u8],
+    /// The place of the data in the part.
+    pub(super) place: u64,
+}
+
+struct Node {
+    bytes: Box<[u8]>,
+    place: u64,
+    items: usize,
+}
+
+impl Node {
+    /// The key of a pointer or an item, which take `each` bytes.
+    fn key(&self, index: usize, each: usize) -> Key {
+        Key::of(self.bytes.get(HEAD_BYTES + index * each..).unwrap_or_default())
+    }
+
+    /// How many of the keys are less, or no greater than one.
+    fn count(&self, each: usize, is_before: impl Fn(Key) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.items);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(self.key(middle, each)) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    fn item(&self, index: usize) -> Option<Item<'_>> {
+        let at = HEAD_BYTES + index * ITEM_BYTES + KEY_BYTES;
+        let from = HEAD_BYTES.checked_add(u32_at(&self.bytes, at) as usize)?;
+        let end = from.checked_add(u32_at(&self.bytes, at + 4) as usize)?;
+        let data = self.bytes.get(from..end)?;
+        Some(Item { key: self.key(index, ITEM_BYTES), data, place: self.place + from as u64 })
+    }
+}
+
+/// What is done with an item; false ends the reading.
+type See<'s> = dyn FnMut(&Item<'_>) -> bool + 's;
+
+/// The trees of a volume.
+pub(crate) struct Trees<'p, 's> {
+    part: &'p Part<'s>,
+    superblock: Superblock,
+    chunks: Chunks,
+    kept: HashMap<u64, Rc<Node>>,
+    order: VecDeque<u64>,
+}
+
+impl<'p, 's> Trees<'p, 's> {
+    /// Reads the chunks: the first ones of the superblock, by which all others are found.
+    pub(crate) fn open(
+        part: &'p Part<'s>,
+        superblock: Superblock,
+        walk: &mut Walk<'_>,
+    ) -> Result<Self> {
+        let mut first = Vec::new();
+        let mut rest = &superblock.first_chunks[..];
+        while rest.len() > KEY_BYTES {
+            let (key, item) = rest.split_at(KEY_BYTES);
+            let found = chunk(Key::of(key).offset, item);
+            let (chunk, bytes) =
+                found.ok_or_else(|| part.refused(0, "a volume of Btrfs with damaged chunks"))?;
+            first.push(chunk);
+            rest = item.get(bytes..).unwrap_or_default();
+        }
+        let (root, chunks) = (superblock.chunks, Chunks::new(first));
+        let mut trees =
+            Trees { part, superblock, chunks, kept: HashMap::new(), order: VecDeque::new() };
+        let mut all: Vec<Chunk> = Vec::new();
+        let mut is_damaged = false;
+        let from = Key { object: 0, kind: 0, offset: 0 };
+        trees.range(root, from, walk, &mut |item| {
+            if item.key.kind == CHUNK {
+                match chunk(item.key.offset, item.data) {
+                    Some((chunk, _)) => all.push(chunk),
+                    None => is_damaged = true,
+                }
+            }
+            true
+        })?;
+        if is_damaged {
+            let found = "a volume of Btrfs with damaged chunks, or in stripes";
+            return Err(part.refused(0, found));
+        }
+        trees.chunks = Chunks::new(all);
+        trees.kept.clear();
+        trees.order.clear();
+        Ok(trees)
+    }
+
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    pub(crate) fn chunks(&self) -> &Chunks {
+        &self.chunks
+    }
+
+    /// Shows items from a key on, in order.
+    ///
+    /// # Errors
+    /// A damaged node, after the items before it; the end of the walk's steps.
+    pub(crate) fn range(
+        &mut self,
+        root: Root,
+        from: Key,
+        walk: &mut Walk<'_>,
+        see: &mut See<'_>,
+    ) -> Result<()> {
+        self.visit(root, from, &mut None, walk, see).map(|_| ())
+    }
+
+    fn visit(
+        &mut self,
+        root: Root,
+        from: Key,
+        last: &mut Option<Key>,
+        walk: &mut Walk<'_>,
+        see: &mut See<'_>,
+    ) -> Result<bool> {
+        walk.step(self.part)?;
+        let node = self.node(root)?;
+        let (part, place) = (self.part, node.place);
+        let damaged = || part.refused(place, "a damaged node of Btrfs");
+        let Some(level) = root.level.checked_sub(1) else {
+            for index in node.count(ITEM_BYTES, |key| key < from)..node.items {
+                walk.step(self.part)?;
+                let item = node.item(index).ok_or_else(damaged)?;
+                // Keys grow, or the same leaf could come again and again.
+                if last.is_some_and(|last| item.key <= last) {
+                    return Err(damaged());
+                }
+                *last = Some(item.key);
+                if !see(&item) {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        };
+        let first = node.count(POINTER_BYTES, |key| key <= from).saturating_sub(1);
+        for index in first..node.items {
+            let at = u64_at(&node.bytes, HEAD_BYTES + index * POINTER_BYTES + KEY_BYTES);
+            if !self.visit(Root { at, level }, from, last, walk, see)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The node at a place of the file system, of the first copy that is sound.
+    fn node(&mut self, root: Root) -> Result<Rc<Node>> {
+        if let Some(node) = self.kept.get(&root.at)
+            && node.bytes[HEAD_BYTES - 1] == root.level
+        {
+            return Ok(Rc::clone(node));
+        }
+        let node_bytes = self.superblock.node_bytes();
+        let mut failed = self.part.refused(0, "a node of Btrfs that lies nowhere");
+        let places: Vec<u64> = self.chunks.places(root.at, node_bytes).collect();
+        for place in places {
+            let mut bytes = vec![0; node_bytes as usize].into_boxed_slice();
+            if let Err(error) = self.part.read(place, &mut bytes, "a node of Btrfs") {
+                failed = error;
+                continue;
+            }
+            let each = if root.level == 0 { ITEM_BYTES } else { POINTER_BYTES };
+            let items = u32_at(&bytes, HEAD_BYTES - 5) as usize;
+            let is_sound = u64_at(&bytes, 48) == root.at
+                && bytes[HEAD_BYTES - 1] == root.level
+                && items <= (bytes.len() - HEAD_BYTES) / each
+                && (!self.superblock.has_crc32c || has_checksum(&bytes));
+            if !is_sound {
+                failed = self.part.refused(place, "a damaged node of Btrfs");
+                continue;
+            }
+            let node = Rc::new(Node { bytes, place, items });
+            self.keep(root.at, &node);
+            return Ok(node);
+        }
+        Err(failed)
+    }
+
+    fn keep(&mut self, at: u64, node: &Rc<Node>) {
+        if self.order.len() == NODES_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.kept.remove(&oldest);
+        }
+        if self.kept.insert(at, Rc::clone(node)).is_none() {
+            self.order.push_back(at);
+        }
+    }
+
+    /// The place in the part of contiguous bytes of the file system.
+    pub(super) fn place(&self, at: u64, length: u64) -> Option<u64> {
+        self.chunks.places(at, length).next()
+    }
+}
