@@ -75,6 +75,7 @@ set_up_image() {
     have mkfs.exfat || missing="$missing exfatprogs"
     have mkfs.xfs xfs_db || missing="$missing xfsprogs"
     have mkfs.btrfs btrfs || missing="$missing btrfs-progs"
+    have mkapfs || missing="$missing apfsprogs"
     have xorriso || missing="$missing xorriso"
     have genisoimage || missing="$missing genisoimage"
     have fls icat || missing="$missing sleuthkit"

@@ -31,6 +31,12 @@ pub const BTRFS: Target = Target {
     run: |bytes| run_sealed(bytes, volumes::btrfs::btrfs, volumes::btrfs::seal),
     ..FAT
 };
+/// APFS.
+pub const APFS: Target = Target {
+    name: "apfs",
+    run: |bytes| run_sealed(bytes, volumes::apfs::apfs, volumes::apfs::seal),
+    ..FAT
+};
 /// ISO 9660.
 pub const ISO: Target = Target { name: "iso", run: |bytes| run(bytes, volumes::iso), ..FAT };
 

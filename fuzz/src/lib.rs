@@ -94,6 +94,7 @@ pub const TARGETS: [Target; 39] = [
     files::XFS,
     files::HFS,
     files::BTRFS,
+    files::APFS,
     files::ISO,
     known::TARGET,
     carve::TARGET,

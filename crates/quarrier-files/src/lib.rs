@@ -9,6 +9,7 @@
 //! as hostile: it checks offsets and counts, leaves folders that lead in circles, and bounds the work
 //! by the length of the volume.
 
+mod apfs;
 mod btrfs;
 mod bytes;
 mod cache;

@@ -8,11 +8,10 @@ type Mark = (usize, &'static [u8], &'static str);
 
 /// Marks that are checked before any file system: remains of an earlier volume of another type may
 /// follow them.
-const FIRST: [Mark; 7] = [
+const FIRST: [Mark; 6] = [
     (0, b"LUKS\xBA\xBE", "LUKS"),
     (3, b"-FVE-FS-", "BitLocker"),
     (3, b"ReFS\0\0\0\0", "ReFS"),
-    (32, b"NXSB", "APFS"),
     (0, b"LABELONE", "LVM"),
     (512, b"LABELONE", "LVM"),
     (1024, b"LABELONE", "LVM"),

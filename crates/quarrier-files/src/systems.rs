@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::part::{BOOT_BYTES, Part};
 use crate::partitions::{self, Partition, Table};
 use crate::walk::{Damages, Walk};
-use crate::{btrfs, exfat, ext, fat, hfs, iso, ntfs, other, xfs};
+use crate::{apfs, btrfs, exfat, ext, fat, hfs, iso, ntfs, other, xfs};
 
 /// Kinds of file systems that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub enum SystemKind {
     HfsPlus,
     /// Btrfs on one device.
     Btrfs,
+    /// A container of APFS.
+    Apfs,
 }
 
 impl fmt::Display for SystemKind {
@@ -51,6 +53,7 @@ impl fmt::Display for SystemKind {
             SystemKind::Iso => "ISO 9660",
             SystemKind::HfsPlus => "HFS+",
             SystemKind::Btrfs => "Btrfs",
+            SystemKind::Apfs => "APFS",
         })
     }
 }
@@ -124,7 +127,7 @@ pub fn find(source: &dyn Source) -> Result<Systems> {
         return Err(whole.refused(
             0,
             "no file system that quarrier can read (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, \
-             ISO 9660)",
+             APFS, ISO 9660)",
         ));
     }
     let mut found = Systems { notice, ..Systems::default() };
@@ -157,6 +160,9 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
         }
         Some(_) => return Ok(None),
         None => {}
+    }
+    if apfs::is_apfs(part, &boot)? {
+        return Ok(Some(SystemKind::Apfs));
     }
     if xfs::layout(part, &boot)?.is_some() {
         return Ok(Some(SystemKind::Xfs));
@@ -216,6 +222,7 @@ impl System {
             SystemKind::Iso => iso::list(&part, &mut walk)?,
             SystemKind::HfsPlus => hfs::list(&part, &boot, &mut walk)?,
             SystemKind::Btrfs => btrfs::list(&part, &mut walk)?,
+            SystemKind::Apfs => apfs::list(&part, &boot, &mut walk)?,
         }
         Ok(damages)
     }

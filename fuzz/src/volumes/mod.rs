@@ -1,5 +1,6 @@
 //! Small volumes of each file system, written by hand: a folder, a file in it, a deleted one.
 
+pub(crate) mod apfs;
 pub(crate) mod btrfs;
 pub(crate) mod hfs;
 

@@ -9,6 +9,7 @@
 //! Only the allocation of clusters is read, never a directory (except exFAT's root, which lists its
 //! bitmap). A journal that was not replayed is ignored: the result is that without its changes.
 
+mod apfs;
 mod btrfs;
 mod exfat;
 mod ext;
@@ -47,7 +48,7 @@ pub struct Unallocated {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     /// Its kind: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS`, `ext`, `XFS`,
-    /// `HFS+` or `Btrfs`.
+    /// `HFS+`, `Btrfs` or `APFS`.
     pub kind: &'static str,
     /// Where it begins in the source, in bytes.
     pub offset: u64,
@@ -106,7 +107,8 @@ pub fn find(source: &dyn Source) -> Result<Unallocated> {
     if partitions.is_empty() {
         return Err(whole.refused(
             0,
-            "no file system that quarrier can read (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+)",
+            "no file system that quarrier can read (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, \
+             APFS)",
         ));
     }
     let (mut volumes, mut passed_over) = (Vec::new(), Vec::new());
@@ -175,7 +177,7 @@ fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
     if other::first(&boot) == Some("BitLocker") {
         return Err(part.refused(0, "a volume that BitLocker has encrypted"));
     }
-    for read in [xfs::read, ntfs::read, exfat::read, fat::read, ext::read] {
+    for read in [apfs::read, xfs::read, ntfs::read, exfat::read, fat::read, ext::read] {
         if let Some(kind) = read(part, &boot, free)? {
             return Ok(Some(kind));
         }

@@ -1,5 +1,6 @@
 //! Listings and bytes of files, as sleuthkit has them.
 
+mod apfs;
 mod btrfs;
 mod ext;
 mod fat;

@@ -1,0 +1,331 @@
+//! A container: its latest checkpoint, its objects, and the map from their numbers to their places.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+
+use super::node::{Node, Sizes};
+use crate::cache::Cache;
+use crate::error::{Error, Result};
+use crate::part::{BOOT_BYTES, Part, u32_at, u64_at};
+use crate::walk::Walk;
+
+const MAGIC: &[u8] = b"NXSB";
+const MAGIC_AT: usize = 32;
+const HEAD_BYTES: usize = 1280;
+const FUSION: u64 = 0x100;
+/// A kind of object: the lists of objects that a checkpoint has.
+const CHECKPOINT_MAP: u32 = 0xC;
+/// An area of checkpoints that is a tree.
+const IN_PIECES: u32 = 1 << 31;
+const CHECKPOINTS_MAX: u32 = 1 << 16;
+const VOLUMES_MAX: usize = 100;
+const LEVELS_MAX: u16 = 16;
+/// Nodes that are kept.
+const NODES_MAX: usize = 2048;
+/// The keys and values of object maps.
+const MAP_SIZES: Sizes = Sizes { key: 16, value: 16 };
+
+/// The superblock of a container.
+#[derive(Debug, Clone)]
+pub(crate) struct Superblock {
+    pub(crate) block_bytes: u64,
+    /// Number of blocks, no more than there is room for.
+    pub(crate) blocks: u64,
+    /// The number of the checkpoint: it grows.
+    pub(super) checkpoint: u64,
+    /// The blocks of checkpoints, a ring: the first one, and their number.
+    ring: (u64, u32),
+    /// The blocks in the ring that list objects: the first one, and their number.
+    lists: (u32, u32),
+    /// The object with the free blocks.
+    pub(crate) space: u64,
+    /// The place of the map of objects.
+    pub(super) map: u64,
+    pub(super) volumes: Vec<u64>,
+}
+
+/// Whether a volume begins with a superblock of APFS.
+///
+/// # Errors
+/// [`Error::FileSystem`](crate::Error::FileSystem) if it has impossible values, and for containers of
+/// several devices.
+pub(crate) fn is_apfs(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<bool> {
+    if !boot[MAGIC_AT..].starts_with(MAGIC) {
+        return Ok(false);
+    }
+    let block_bytes = u64::from(u32_at(boot, 36));
+    if !block_bytes.is_power_of_two() || !(4 << 10..=64 << 10).contains(&block_bytes) {
+        return Err(wrong(part));
+    }
+    if u64_at(boot, 64) & FUSION != 0 {
+        return Err(part.refused(0, "a container of APFS on several devices"));
+    }
+    Ok(true)
+}
+
+fn wrong(part: &Part<'_>) -> Error {
+    part.refused(0, "a superblock of APFS that says what cannot be")
+}
+
+/// The superblock of the latest checkpoint that is sound.
+///
+/// # Errors
+/// Those of [`is_apfs`], and [`Error::FileSystem`](crate::Error::FileSystem) without a sound one.
+pub(crate) fn superblock(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Superblock> {
+    if !is_apfs(part, boot)? {
+        return Err(wrong(part));
+    }
+    let block_bytes = u64::from(u32_at(boot, 36));
+    let mut block = vec![0; block_bytes as usize];
+    part.read(0, &mut block, "a superblock of APFS")?;
+    let mut latest = parsed(part, &block).ok_or_else(|| wrong(part))?;
+    let (first, count) = latest.ring;
+    let mut cache = Cache::new(part);
+    for index in 0..u64::from(count) {
+        let at = first.checked_add(index).and_then(|block| block.checked_mul(block_bytes));
+        let Some(at) = at.filter(|at| *at < part.length()) else { break };
+        // What cannot be read of the ring is as good as old.
+        if cache.read(at, &mut block, "a checkpoint").is_err() || !is_sound(&block) {
+            continue;
+        }
+        if let Some(other) = parsed(part, &block)
+            && other.block_bytes == block_bytes
+            && other.checkpoint > latest.checkpoint
+        {
+            latest = other;
+        }
+    }
+    Ok(latest)
+}
+
+fn parsed(part: &Part<'_>, block: &[u8]) -> Option<Superblock> {
+    let count = u32_at(block, 104);
+    let is_it = block.get(MAGIC_AT..)?.starts_with(MAGIC) && block.len() >= HEAD_BYTES;
+    if !is_it || count & IN_PIECES != 0 || count > CHECKPOINTS_MAX {
+        return None;
+    }
+    let block_bytes = u64::from(u32_at(block, 36));
+    let volumes = (0..VOLUMES_MAX).map(|index| u64_at(block, 184 + index * 8));
+    Some(Superblock {
+        block_bytes,
+        blocks: u64_at(block, 40).min(part.length() / block_bytes.max(1)),
+        checkpoint: u64_at(block, 16),
+        ring: (u64_at(block, 112), count),
+        lists: (u32_at(block, 136), u32_at(block, 140)),
+        space: u64_at(block, 152),
+        map: u64_at(block, 160),
+        volumes: volumes.filter(|volume| *volume != 0).collect(),
+    })
+}
+
+/// Whether an object begins with its own checksum, that of Fletcher with 64 bits.
+fn is_sound(object: &[u8]) -> bool {
+    const MODULUS: u64 = u32::MAX as u64;
+    const SUMMED_BYTES: usize = 4096;
+    let rest = object.get(8..).unwrap_or_default();
+    let (mut low, mut high) = (0, 0);
+    // The sums of so many bytes cannot overflow.
+    for some in rest.chunks(SUMMED_BYTES) {
+        for word in some.chunks_exact(4) {
+            low += u64::from(u32_at(word, 0));
+            high += low;
+        }
+        (low, high) = (low % MODULUS, high % MODULUS);
+    }
+    let first = MODULUS - (low + high) % MODULUS;
+    let second = MODULUS - (low + first) % MODULUS;
+    u64_at(object, 0) == second << 32 | first
+}
+
+/// Where a tree is, and how its numbers lead to places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tree {
+    /// The number of its root.
+    pub(super) root: u64,
+    /// The root of the map by which numbers lead to places; none if the numbers are places.
+    pub(super) map: Option<u64>,
+    /// The sizes of its keys and values, if they are all the same.
+    pub(super) sizes: Option<Sizes>,
+}
+
+/// What is done with a key and value; false ends the reading.
+pub(super) type See<'s> = dyn FnMut(&[u8], &[u8], u64) -> bool + 's;
+
+/// A container that is read.
+pub(crate) struct Container<'p, 's> {
+    part: &'p Part<'s>,
+    superblock: Superblock,
+    kept: HashMap<u64, Rc<Node>>,
+    order: VecDeque<u64>,
+}
+
+impl<'p, 's> Container<'p, 's> {
+    pub(crate) fn new(part: &'p Part<'s>, superblock: Superblock) -> Self {
+        Container { part, superblock, kept: HashMap::new(), order: VecDeque::new() }
+    }
+
+    pub(crate) fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Reads an object of `blocks`, whose checksum must be right.
+    ///
+    /// # Errors
+    /// As [`Part::read`]; [`Error::FileSystem`](crate::Error::FileSystem) if it is damaged.
+    pub(crate) fn object(&self, block: u64, blocks: u64, what: &str) -> Result<Vec<u8>> {
+        let block_bytes = self.superblock.block_bytes;
+        let is_there = block.checked_add(blocks).is_some_and(|end| end <= self.superblock.blocks);
+        if !is_there {
+            return Err(self.part.refused(0, &format!("{what} beyond the end")));
+        }
+        let at = block * block_bytes;
+        let mut bytes = vec![0; (blocks * block_bytes) as usize];
+        self.part.read(at, &mut bytes, what)?;
+        if is_sound(&bytes) {
+            Ok(bytes)
+        } else {
+            Err(self.part.refused(at, &format!("{what}, damaged")))
+        }
+    }
+
+    /// The root of the object map at a block.
+    pub(super) fn map_root(&self, block: u64) -> Result<u64> {
+        Ok(u64_at(&self.object(block, 1, "a map of objects")?, 48))
+    }
+
+    /// The block of an object by its number, in the version of the checkpoint.
+    pub(super) fn block_of(
+        &mut self,
+        map: u64,
+        number: u64,
+        walk: &mut Walk<'_>,
+    ) -> Result<Option<u64>> {
+        let mut at = map;
+        let mut levels = LEVELS_MAX;
+        let wanted = (number, self.superblock.checkpoint);
+        loop {
+            walk.step(self.part)?;
+            let node = self.node(at, at, Some(MAP_SIZES))?;
+            let is_before = |index: usize| {
+                node.entry(index).is_some_and(|(key, _)| (u64_at(key, 0), u64_at(key, 8)) <= wanted)
+            };
+            let index = node.count(is_before).checked_sub(1);
+            let Some((key, value)) = index.and_then(|index| node.entry(index)) else {
+                return Ok(None);
+            };
+            if node.level() == 0 {
+                let is_it = u64_at(key, 0) == number && value.len() >= 16;
+                return Ok(is_it.then(|| u64_at(value, 8)));
+            }
+            if node.level() >= levels {
+                return Err(self.part.refused(0, "a map of objects that leads in circles"));
+            }
+            levels = node.level();
+            at = u64_at(value, 0);
+        }
+    }
+
+    /// Shows keys and values from the first one that is not before, with the place of the value in the
+    /// part.
+    ///
+    /// # Errors
+    /// A damaged node, after the entries before it.
+    pub(super) fn range(
+        &mut self,
+        tree: Tree,
+        is_before: &dyn Fn(&[u8]) -> bool,
+        walk: &mut Walk<'_>,
+        see: &mut See<'_>,
+    ) -> Result<()> {
+        let mut seen = HashSet::new();
+        self.visit(tree, tree.root, LEVELS_MAX, &mut seen, is_before, walk, see).map(|_| ())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "it calls itself with most of them unchanged")]
+    fn visit(
+        &mut self,
+        tree: Tree,
+        number: u64,
+        levels: u16,
+        seen: &mut HashSet<u64>,
+        is_before: &dyn Fn(&[u8]) -> bool,
+        walk: &mut Walk<'_>,
+        see: &mut See<'_>,
+    ) -> Result<bool> {
+        let part = self.part;
+        walk.step(part)?;
+        let block = match tree.map {
+            Some(map) => self.block_of(map, number, walk)?,
+            None => Some(number),
+        };
+        let damaged = || part.refused(0, "a tree of APFS that is damaged");
+        let block = block.ok_or_else(damaged)?;
+        let node = self.node(block, number, tree.sizes)?;
+        // A node has one place in a tree, or it could come again and again.
+        let level = node.level();
+        if level >= levels || !seen.insert(block) {
+            return Err(damaged());
+        }
+        let before = node.count(|index| node.entry(index).is_some_and(|(key, _)| is_before(key)));
+        let first = if level == 0 { before } else { before.saturating_sub(1) };
+        for index in first..node.entries() {
+            walk.step(part)?;
+            let (key, value) = node.entry(index).ok_or_else(damaged)?;
+            let goes_on = match level {
+                0 => see(key, value, node.place_of(value)),
+                _ => {
+                    let child = u64_at(value, 0);
+                    self.visit(tree, child, level, seen, is_before, walk, see)?
+                }
+            };
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A node of a tree, whose number is in it.
+    fn node(&mut self, block: u64, number: u64, sizes: Option<Sizes>) -> Result<Rc<Node>> {
+        if let Some(node) = self.kept.get(&block) {
+            return Ok(Rc::clone(node));
+        }
+        let bytes = self.object(block, 1, "a node of APFS")?;
+        let at = block * self.superblock.block_bytes;
+        let node = Node::new(bytes, at, number, sizes);
+        let node = node.ok_or_else(|| self.part.refused(at, "a node of APFS, damaged"))?;
+        let node = Rc::new(node);
+        if self.order.len() == NODES_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.kept.remove(&oldest);
+        }
+        self.order.push_back(block);
+        self.kept.insert(block, Rc::clone(&node));
+        Ok(node)
+    }
+
+    /// The place and length in blocks of an object that each checkpoint writes anew.
+    ///
+    /// # Errors
+    /// [`Error::FileSystem`](crate::Error::FileSystem) if the checkpoint does not list it.
+    pub(crate) fn ephemeral(&self, number: u64) -> Result<(u64, u64)> {
+        let ((first, count), (start, lists)) = (self.superblock.ring, self.superblock.lists);
+        let block_bytes = self.superblock.block_bytes;
+        for list in 0..lists.min(count) {
+            let index = (u64::from(start) + u64::from(list)) % u64::from(count);
+            let block = self.object(first.saturating_add(index), 1, "a checkpoint")?;
+            if u32_at(&block, 24) & 0xFFFF != CHECKPOINT_MAP {
+                continue;
+            }
+            let entries = block[40..].chunks_exact(40).take(u32_at(&block, 36) as usize);
+            for entry in entries {
+                if u64_at(entry, 24) == number {
+                    let blocks = u64::from(u32_at(entry, 8)).div_ceil(block_bytes);
+                    return Ok((u64_at(entry, 32), blocks));
+                }
+            }
+        }
+        Err(self.part.refused(0, "a container of APFS whose checkpoint is incomplete"))
+    }
+}

@@ -1,0 +1,131 @@
+//! APFS, made empty by mkapfs, and by hand with files; sleuthkit says what is in it.
+
+use std::collections::BTreeMap;
+
+use quarrier_core::source::Memory;
+use quarrier_files::{Entry, Kind, Places, find, unallocated};
+
+use super::lab::{Lab, content, entries, named, skip, survive};
+
+#[path = "../../../../../fuzz/src/volumes/apfs.rs"]
+mod volume;
+
+#[test]
+fn an_empty_container_has_a_root_and_free_blocks() {
+    // Smaller containers are not made.
+    let lab = Lab::new(128);
+    if !lab.does("mkapfs", &["-L", "empty", "image"]) {
+        return skip("mkapfs does not run");
+    }
+    let source = lab.source();
+    assert_eq!(find(&source).unwrap().systems[0].kind.to_string(), "APFS");
+    let all = entries(&source);
+    let paths: Vec<_> = all.iter().map(|entry| (&*entry.path, entry.kind)).collect();
+    assert_eq!(paths, [("/", Kind::Folder)]);
+    let found = unallocated::find(&source).unwrap();
+    assert_eq!(found.volumes[0].kind, "APFS");
+    let Some(text) = lab.run("pstat", &["image"]) else { return skip("pstat does not run") };
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let line = text.lines().find(|line| line.starts_with("Number of Free Blocks")).unwrap();
+    let blocks: u64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+    assert_eq!(found.bytes(), blocks * 4096);
+}
+
+fn by_hand() -> (Lab, Memory<Vec<u8>>, Vec<Entry>) {
+    let lab = Lab::new(0);
+    let image = volume::apfs();
+    lab.put("image", &image);
+    let source = Memory::new("image", image);
+    let mut all = Vec::new();
+    let system = find(&source).unwrap().systems.remove(0);
+    let damages = system.list(&source, true, &false.into(), &mut |entry| {
+        all.push(entry);
+        Ok(())
+    });
+    // The second volume.
+    let damages = damages.unwrap().lines;
+    assert!(damages.len() == 1 && damages[0].contains("encrypted: Second"), "{damages:?}");
+    (lab, source, all)
+}
+
+#[test]
+fn files_links_and_packed_files_are_read() {
+    let (lab, source, all) = by_hand();
+    let mut plain = volume::bytes("plain", 10_000);
+    plain[4096..8192].fill(0);
+    for (path, bytes) in [
+        ("plain", plain.clone()),
+        ("docs/hard", plain),
+        ("docs/a.txt", volume::bytes("a", 700)),
+        ("docs/a.txt:rsrc", volume::bytes("icon", 300)),
+        ("empty", Vec::new()),
+        ("link", b"docs/a.txt".to_vec()),
+        ("medium", volume::bytes("medium", 6000)),
+        ("small", volume::bytes("small", 200)),
+    ] {
+        let entry = named(&all, &format!("/First/{path}"));
+        assert_eq!(entry.size, bytes.len() as u64, "{path}");
+        assert!(content(&source, entry) == bytes, "{path}");
+    }
+    assert_eq!(all.len(), 10);
+    assert_eq!(named(&all, "/First/link").kind, Kind::Link);
+    assert_eq!(named(&all, "/First/docs/a.txt").times.modified, Some(1_562_235_630_000_000_001));
+    // Sleuthkit says the same.
+    let volume = ["-P", "apfs", "-B", "6", "image"];
+    let Some(text) = lab.run("fls", &[&["-r", "-p", "-F"][..], &volume].concat()) else {
+        return skip("fls does not read APFS");
+    };
+    let mut told = BTreeMap::new();
+    for line in String::from_utf8_lossy(&text).lines() {
+        let (inode, name) = line.split_once(":\t").unwrap();
+        let number = inode.rsplit(' ').next().unwrap().split('-').next().unwrap();
+        told.insert(name.to_string(), number.to_string());
+    }
+    for name in ["plain", "docs/hard", "docs/a.txt", "medium", "small"] {
+        let entry = named(&all, &format!("/First/{name}"));
+        assert_eq!(told.get(name), Some(&entry.inode.to_string()), "{name} in {told:?}");
+        let number = entry.inode.to_string();
+        let bytes = lab.run("icat", &[&volume[..], &[number.as_str()]].concat()).unwrap();
+        assert!(bytes == content(&source, entry), "{name}");
+    }
+}
+
+#[test]
+fn free_blocks_are_those_of_the_bitmaps() {
+    let (_, source, all) = by_hand();
+    let found = unallocated::find(&source).unwrap();
+    assert_eq!(found.bytes(), 6 * 4096);
+    let places = Places::read(&source, &false.into()).unwrap();
+    for entry in all.iter().filter(|entry| entry.kind == Kind::File) {
+        for extent in entry.extents() {
+            assert_eq!(places.at(extent.offset).inode, Some(entry.inode), "{}", entry.path);
+        }
+    }
+}
+
+#[test]
+fn containers_that_are_not_read_say_why() {
+    let error = |at: usize, value: &[u8]| {
+        let mut image = volume::apfs();
+        image[at..at + value.len()].copy_from_slice(value);
+        volume::seal(&mut image);
+        find(&Memory::new("image", image)).unwrap_err().to_string()
+    };
+    assert!(error(65, &[1]).contains("several devices"));
+    assert!(error(36, &[1]).contains("cannot be"));
+    // The index of files leads to itself, and a map of objects as well.
+    for (at, value) in [(11 * 4096 + 4048, 1028u64), (5 * 4096 + 34, 1)] {
+        let mut image = volume::apfs();
+        image[at..at + 2].copy_from_slice(&value.to_le_bytes()[..2]);
+        volume::seal(&mut image);
+        let source = Memory::new("image", image);
+        let system = find(&source).unwrap().systems.remove(0);
+        let damages = system.list(&source, true, &false.into(), &mut |_| Ok(())).unwrap();
+        assert!(damages.lines.iter().any(|line| !line.contains("encrypted")), "{damages:?}");
+    }
+}
+
+#[test]
+fn a_changed_volume_gives_an_answer_or_an_error() {
+    survive(&volume::apfs(), volume::seal);
+}
