@@ -61,6 +61,53 @@ pub(super) fn content(
     }
 }
 
+/// The size of a deleted file and its places, as far as its inode still has them; `None` if nothing is
+/// left. The size is that of its blocks: XFS clears the length, and the number of extents.
+pub(super) fn freed(
+    part: &Part<'_>,
+    layout: &Layout,
+    inode: &Inode,
+    walk: &mut Walk<'_>,
+) -> Result<Option<(u64, Content)>> {
+    let left = layout.blocks;
+    let mut mapper =
+        Mapper { part, layout, content: Content::default(), next: 0, wanted: left, left };
+    for extent in inode.fork.chunks_exact(EXTENT_BYTES).map(ListedExtent::of) {
+        walk.step(part)?;
+        let is_next = extent.from >= mapper.next && extent.from < left;
+        if !is_next || !layout.is_run(extent.block, extent.blocks) || mapper.is_over(extent.blocks)
+        {
+            break;
+        }
+        mapper.skip_to(extent.from);
+        mapper.add(extent.block, extent.blocks, extent.is_unwritten);
+    }
+    let size = mapper.next * layout.block_bytes;
+    let content = Content { lost: None, ..mapper.content };
+    Ok((size > 0).then_some((size, content)))
+}
+
+/// An extent of a list.
+struct ListedExtent {
+    /// Its first block in the file.
+    from: u64,
+    block: u64,
+    blocks: u64,
+    is_unwritten: bool,
+}
+
+impl ListedExtent {
+    fn of(bytes: &[u8]) -> Self {
+        let (high, low) = (be64(bytes, 0), be64(bytes, 8));
+        ListedExtent {
+            from: high >> 9 & ((1 << 54) - 1),
+            block: (high & 0x1FF) << 43 | low >> 21,
+            blocks: low & ((1 << 21) - 1),
+            is_unwritten: high >> 63 != 0,
+        }
+    }
+}
+
 /// The target of a link: each of its blocks has a head, but for those of older mkfs.xfs.
 fn target(part: &Part<'_>, layout: &Layout, content: Content) -> Result<Content> {
     let mut target = Content { lost: content.lost, ..Content::default() };
@@ -113,11 +160,7 @@ impl Mapper<'_, '_> {
     fn list(&mut self, list: &[u8], count: usize, walk: &mut Walk<'_>) -> Result<()> {
         for extent in list.chunks_exact(EXTENT_BYTES).take(count) {
             walk.step(self.part)?;
-            let (high, low) = (be64(extent, 0), be64(extent, 8));
-            let is_unwritten = high >> 63 != 0;
-            let from = high >> 9 & ((1 << 54) - 1);
-            let block = (high & 0x1FF) << 43 | low >> 21;
-            let blocks = low & ((1 << 21) - 1);
+            let ListedExtent { from, block, blocks, is_unwritten } = ListedExtent::of(extent);
             // The blocks of a folder that find names by their hashes come after its end, and so do
             // blocks that were reserved for a file.
             if from >= self.wanted {
@@ -139,22 +182,15 @@ impl Mapper<'_, '_> {
     /// Blocks of the volume, which are the next ones of the file and do not leave their group.
     fn add(&mut self, block: u64, blocks: u64, is_unwritten: bool) {
         let bytes = blocks * self.layout.block_bytes;
-        let last = blocks.checked_sub(1).and_then(|more| block.checked_add(more));
-        let place = self.layout.place(block);
-        let end = last.and_then(|last| self.layout.place(last));
-        let (Some(at), Some(end)) = (place, end) else {
+        let place = self.layout.place(block).filter(|_| self.layout.is_run(block, blocks));
+        let Some(at) = place else {
             self.content.lost = Some(BEYOND);
             self.content.push(None, bytes);
             self.next += blocks;
             return;
         };
-        let is_together = end.checked_sub(at) == Some(bytes - self.layout.block_bytes);
         let offset = self.part.place(at);
         match is_unwritten {
-            _ if !is_together => {
-                self.content.lost = Some(BEYOND);
-                self.content.push(None, bytes);
-            }
             true => {
                 self.content.push(None, bytes);
                 self.content.reserved.push(Extent { offset, length: bytes });

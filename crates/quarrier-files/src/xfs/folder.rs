@@ -16,6 +16,8 @@ const FREE: u16 = 0xFFFF;
 pub(super) struct Name {
     pub(super) inode: u64,
     pub(super) name: Vec<u8>,
+    /// Whether it was deleted. Then the upper half of the inode's number may be missing.
+    pub(super) is_deleted: bool,
 }
 
 /// The names of a folder that stand in its inode; false where they are damaged.
@@ -33,14 +35,19 @@ pub(super) fn of_inode(layout: &Layout, fork: &[u8], found: &mut Vec<Name>) -> b
             _ => be32(number, 0).into(),
         };
         let name = fork[name_at..name_at + usize::from(name_bytes)].to_vec();
-        found.push(Name { inode, name });
+        found.push(Name { inode, name, is_deleted: false });
         at = number_at + number_bytes;
     }
     true
 }
 
-/// The names of a block of a folder; false where it is damaged.
-pub(super) fn of_block(layout: &Layout, block: &[u8], found: &mut Vec<Name>) -> bool {
+/// The names of a block of a folder, deleted ones if they are wanted; false where it is damaged.
+pub(super) fn of_block(
+    layout: &Layout,
+    block: &[u8],
+    deleted: bool,
+    found: &mut Vec<Name>,
+) -> bool {
     let (magic_block, magic_data, head) = match layout.is_new {
         true => (BLOCK_NEW, DATA_NEW, HEAD_BYTES_NEW),
         false => (BLOCK_OLD, DATA_OLD, HEAD_BYTES_OLD),
@@ -62,7 +69,13 @@ pub(super) fn of_block(layout: &Layout, block: &[u8], found: &mut Vec<Name>) -> 
         let entry = &block[at..end];
         if be16(entry, 0) == FREE {
             match usize::from(be16(entry, 2)) {
-                bytes if bytes >= 8 && bytes.is_multiple_of(8) => at += bytes,
+                bytes if bytes >= 8 && bytes.is_multiple_of(8) => {
+                    if deleted {
+                        let gap = entry.get(..bytes).unwrap_or(entry);
+                        deleted_names(layout, gap, at, found);
+                    }
+                    at += bytes;
+                }
                 _ => return false,
             }
             continue;
@@ -72,9 +85,34 @@ pub(super) fn of_block(layout: &Layout, block: &[u8], found: &mut Vec<Name>) -> 
             return false;
         };
         if name != b"." && name != b".." {
-            found.push(Name { inode: be64(entry, 0), name: name.to_vec() });
+            found.push(Name { inode: be64(entry, 0), name: name.to_vec(), is_deleted: false });
         }
         at += (8 + 1 + name_bytes + usize::from(layout.has_types) + 2).next_multiple_of(8);
     }
     true
+}
+
+/// The names that are left in bytes that no entry uses, which begin at an offset of their block. The
+/// first four bytes of a deleted entry are lost, but not of one that was joined to free bytes before it.
+fn deleted_names(layout: &Layout, gap: &[u8], gap_at: usize, found: &mut Vec<Name>) {
+    let mut at = 0;
+    while let Some(entry) = gap.get(at..).filter(|entry| entry.len() > 9) {
+        let name_bytes = usize::from(entry[8]);
+        let bytes = (8 + 1 + name_bytes + usize::from(layout.has_types) + 2).next_multiple_of(8);
+        // Each entry ends with its own offset.
+        let Some(tag) = entry.get(bytes - 2..bytes) else { return };
+        let name = &entry[9..9 + name_bytes];
+        let is_name = !name.is_empty() && !name.contains(&0) && !name.contains(&b'/');
+        if !is_name || usize::from(be16(tag, 0)) != gap_at + at {
+            return;
+        }
+        let inode = match be16(entry, 0) {
+            FREE => be32(entry, 4).into(),
+            _ => be64(entry, 0),
+        };
+        if name != b"." && name != b".." {
+            found.push(Name { inode, name: name.to_vec(), is_deleted: true });
+        }
+        at += bytes;
+    }
 }

@@ -9,6 +9,7 @@ const VERSION_NEW: u16 = 5;
 const MORE_FLAGS: u16 = 0x8000;
 const TYPES_OLD: u32 = 0x200;
 const TYPES_NEW: u32 = 0x1;
+const SPARSE_CHUNKS: u32 = 0x2;
 const HEAD_BYTES_OLD: usize = 16;
 const HEAD_BYTES_NEW: usize = 56;
 
@@ -30,6 +31,8 @@ pub(crate) struct Layout {
     pub(crate) is_new: bool,
     /// Whether entries of folders have the type of their file.
     pub(crate) has_types: bool,
+    /// Whether chunks of inodes may have holes.
+    pub(super) has_sparse_chunks: bool,
     block_shift: u32,
     inode_shift: u32,
 }
@@ -78,6 +81,7 @@ pub(crate) fn layout(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
         folder_block_bytes: block_bytes << folder_shift,
         is_new,
         has_types,
+        has_sparse_chunks: is_new && be32(boot, 216) & SPARSE_CHUNKS != 0,
         block_shift,
         inode_shift: (block_bytes / inode_bytes).trailing_zeros(),
     }))
@@ -101,6 +105,19 @@ impl Layout {
     pub(crate) fn inode_at(&self, number: u64) -> Option<u64> {
         let inside = number & ((1 << self.inode_shift) - 1);
         Some(self.place(number >> self.inode_shift)? + inside * self.inode_bytes)
+    }
+
+    /// The number of an inode by that in its group.
+    pub(super) fn inode_number(&self, group: u64, inode: u64) -> u64 {
+        group << (self.block_shift + self.inode_shift) | inode
+    }
+
+    /// Whether blocks, at least one, lie one after the other in a group.
+    pub(super) fn is_run(&self, block: u64, blocks: u64) -> bool {
+        let last = blocks.checked_sub(1).and_then(|more| block.checked_add(more));
+        let ends = (self.place(block), last.and_then(|last| self.place(last)));
+        let (Some(first), Some(last)) = ends else { return false };
+        last.checked_sub(first) == Some((blocks - 1) * self.block_bytes)
     }
 
     /// The length of the head of a block in the trees of a group.

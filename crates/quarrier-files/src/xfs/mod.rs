@@ -1,10 +1,11 @@
 //! XFS: inodes in groups, and folders that name them.
 //!
-//! *XFS Algorithms & Data Structures*, 3rd edition. Names of deleted files are not listed: XFS clears
-//! the inodes of deleted files and the entries of folders.
+//! *XFS Algorithms & Data Structures*, 3rd edition. The inode of a deleted file loses its type, its length and
+//! the number of its extents, but not the extents; its name stays in a folder that has blocks.
 
 mod blocks;
 mod folder;
+mod freed;
 mod inode;
 mod layout;
 
@@ -12,14 +13,17 @@ use std::collections::HashSet;
 
 pub(crate) use layout::{Layout, layout};
 
-use blocks::content;
+use blocks::{content, freed};
 use folder::{Name, of_block, of_inode};
 use inode::{Form, Inode, Inodes};
 
 use crate::entry::{Content, Entry, Kind, State};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, joined, name_of_bytes};
+
+/// The folder of files without one, named as sleuthkit does.
+const ORPHANS: &str = "/$OrphanFiles";
 
 /// A folder to be listed.
 struct Folder {
@@ -32,7 +36,7 @@ struct Lister<'v, 'p, 's> {
     part: &'p Part<'s>,
     layout: &'v Layout,
     inodes: Inodes<'v, 'p, 's>,
-    /// Folders that were come to.
+    /// Folders that were come to, and deleted inodes that have a name.
     seen: HashSet<u64>,
     folders: Vec<Folder>,
 }
@@ -61,6 +65,20 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         walk.tolerate(listed)?;
         // The first folder of a folder comes next.
         lister.folders[at..].reverse();
+    }
+    if !walk.deleted {
+        return Ok(());
+    }
+    for group in 0..layout.groups {
+        if layout.place_in(group, 0).is_none() {
+            break;
+        }
+        let listed = freed::each(part, &layout, group, walk, &mut |number, walk| {
+            let path = format!("{ORPHANS}/OrphanFile-{number}");
+            let listed = lister.deleted(path, number, false, walk);
+            walk.tolerate(listed)
+        });
+        walk.tolerate(listed)?;
     }
     Ok(())
 }
@@ -112,7 +130,7 @@ impl Lister<'_, '_, '_> {
                 filled += step;
                 if filled == block.len() {
                     filled = 0;
-                    if !of_block(self.layout, &block, &mut found) {
+                    if !of_block(self.layout, &block, walk.deleted, &mut found) {
                         walk.damaged(self.part, at, "a folder with damaged names");
                     }
                     self.names(folder, std::mem::take(&mut found), walk)?;
@@ -136,6 +154,12 @@ impl Lister<'_, '_, '_> {
             walk.damaged(self.part, 0, "folders nested without end");
             return Ok(());
         };
+        if name.is_deleted {
+            // The upper half is most often that of the folder.
+            let upper = folder.inode.number & !u64::from(u32::MAX);
+            let number = if name.inode >> 32 == 0 { name.inode | upper } else { name.inode };
+            return self.deleted(path, number, true, walk);
+        }
         let inode = self.inodes.read(name.inode)?;
         if !inode.is_used() {
             let at = self.layout.inode_at(name.inode).unwrap_or(0);
@@ -144,5 +168,45 @@ impl Lister<'_, '_, '_> {
         }
         let is_new = inode.kind() != Kind::Folder || self.seen.insert(inode.number);
         if is_new { self.emit(path, inode, walk) } else { Ok(()) }
+    }
+
+    /// Hands on a deleted inode, under a name that is left of it or without one.
+    fn deleted(
+        &mut self,
+        path: String,
+        number: u64,
+        is_named: bool,
+        walk: &mut Walk<'_>,
+    ) -> Result<()> {
+        let inode = match self.inodes.read(number) {
+            Ok(inode) => Some(inode),
+            // The blocks of its chunk may have other bytes now.
+            Err(Error::FileSystem { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let free = inode.filter(|inode| !inode.is_used());
+        let left = match &free {
+            Some(inode) if self.seen.insert(number) => freed(self.part, self.layout, inode, walk)?,
+            _ => None,
+        };
+        let is_left = left.is_some();
+        if !is_left && !is_named {
+            return Ok(());
+        }
+        let lost = match free {
+            Some(_) => "its inode does not say where it was",
+            None => "another file has its inode",
+        };
+        let (size, content) = left.unwrap_or_else(|| (0, Content::lost(lost)));
+        let times = free.filter(|_| is_left).map(|inode| inode.times).unwrap_or_default();
+        walk.emit(Entry {
+            path,
+            inode: number,
+            kind: Kind::File,
+            state: State::Deleted,
+            size,
+            times,
+            content,
+        })
     }
 }

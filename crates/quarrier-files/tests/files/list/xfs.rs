@@ -154,3 +154,74 @@ fn structures_that_lead_in_circles_end() {
     assert!(all.iter().all(|entry| !entry.path.starts_with("/docs/deep")));
     assert_eq!(named(&all, "/random.bin").size, 100_000);
 }
+
+/// Deletes a file as the system does: its inode keeps the extents, and is free.
+fn delete(image: &mut [u8], number: u64) {
+    let is_it = |at: &usize| {
+        image[*at..].starts_with(b"IN") && image[at + 152..at + 160] == number.to_be_bytes()
+    };
+    let at = (0..image.len()).step_by(512).find(is_it).unwrap();
+    image[at + 2..at + 4].fill(0);
+    image[at + 5] = 2;
+    image[at + 56..at + 72].fill(0);
+    image[at + 76..at + 80].fill(0);
+    image[at + 82] = 0;
+    let chunks = (0..image.len()).step_by(4096).filter(|at| image[*at..].starts_with(b"IAB3"));
+    let chunks: Vec<usize> = chunks.flat_map(|at| (at + 56..at + 4096).step_by(16)).collect();
+    let first = |at: usize| u64::from(u32::from_be_bytes(image[at..at + 4].try_into().unwrap()));
+    let has = |at: &usize| (first(*at)..first(*at) + 64).contains(&number);
+    let at = chunks.into_iter().find(has).unwrap();
+    let bit = number - first(at);
+    image[at + 15 - bit as usize / 8] |= 1 << (bit % 8);
+}
+
+#[test]
+fn deleted_files_keep_their_extents_and_some_their_names() {
+    let Some(lab) = volume(&["-d", "agcount=1"]) else { return };
+    let source = lab.source();
+    let whole = entries(&source);
+    let mut image = std::fs::read(lab.path("image")).unwrap();
+    // Three names next to each other: the first keeps its name, so does the second, the third does not.
+    let paths = [350, 351, 352].map(|number| format!("/docs/number-{number}-with-a-long-name"));
+    let numbers = paths.each_ref().map(|path| named(&whole, path).inode);
+    let extents = named(&whole, "/docs").extents();
+    let entry_at = |image: &[u8], number: u64| {
+        let is_it = |at: &usize| image[*at..at + 8] == number.to_be_bytes();
+        let blocks = extents.iter().flat_map(|one| one.offset..one.offset + one.length);
+        blocks.step_by(8).map(|at| at as usize).find(is_it).unwrap()
+    };
+    let places = numbers.map(|number| entry_at(&image, number));
+    assert!(places[1] - places[0] < 64 && places[2] - places[1] < 64);
+    let end = places[1] + (places[1] - places[0]);
+    image[places[0]..places[0] + 2].fill(0xFF);
+    let length = ((end - places[0]) as u16).to_be_bytes();
+    image[places[0] + 2..places[0] + 4].copy_from_slice(&length);
+    if places[2] == end {
+        let length = 40u16.to_be_bytes();
+        image[end..end + 2].fill(0xFF);
+        image[end + 2..end + 4].copy_from_slice(&length);
+        image[end + 8] = 0;
+    }
+    numbers.iter().for_each(|number| delete(&mut image, *number));
+    lab.put("image", &image);
+
+    let source = lab.source();
+    let all = entries(&source);
+    for (path, number) in [
+        (paths[0].clone(), numbers[0]),
+        (paths[1].clone(), numbers[1]),
+        (format!("/$OrphanFiles/OrphanFile-{}", numbers[2]), numbers[2]),
+    ] {
+        let entry = named(&all, &path);
+        assert_eq!(
+            (entry.inode, entry.state, entry.size),
+            (number, State::Deleted, 4096),
+            "{path}"
+        );
+        let bytes = content(&source, entry);
+        assert_eq!(bytes[..6], noise("a.txt", 6));
+        let live = named(&whole, &paths[numbers.iter().position(|one| *one == number).unwrap()]);
+        assert_eq!(entry.extents()[0].offset, live.extents()[0].offset);
+    }
+    assert_eq!(all.len(), whole.len());
+}
