@@ -139,7 +139,7 @@ fn what_args() -> Vec<Arg> {
             .help("Carve these offsets only, as if they were the whole source"),
         flag(
             "unallocated",
-            "Leave out the bytes of allocated files (ext2 to ext4, XFS, FAT, exFAT, NTFS, ISO 9660): \
+            "Leave out the bytes of allocated files (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, APFS, ISO 9660): \
              carve deleted files, free space, slack, and all that no file system has",
         ),
         flag("where", "Say which file each begins in, as file systems have it, deleted files too"),

@@ -36,11 +36,11 @@ Examples:
   quarrier files disk.img --deleted --bodyfile > body.txt
   quarrier files https://example.org/disk.img /Windows/System32/config
 
-It reads ext2 to ext4, XFS, FAT, exFAT, NTFS and ISO 9660, in a source that
-holds one of them or in the partitions of a GPT or an MBR. Deleted files are
-listed with what is left of them (nothing in XFS); those that have lost their
-folder are in /$OrphanFiles. FAT has local times without a zone; they are shown
-as UTC.
+It reads ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, APFS and ISO 9660,
+in a source that holds one of them or in the partitions of a GPT or an MBR.
+Deleted files are listed with what is left of them (nothing in Btrfs, HFS+ and
+APFS); those that have lost their folder are in /$OrphanFiles. FAT has local
+times without a zone; they are shown as UTC.
 
 PATH names a file, or a folder with all that is below it; in GLOB * and ?
 match within a name, and ** any folders. A glob without a slash matches names

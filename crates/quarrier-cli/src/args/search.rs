@@ -559,7 +559,7 @@ fn scope_args() -> Vec<Arg> {
         .conflicts_with_all(["count", "files-with-matches", "only-matching"]),
         flag(
             "unallocated",
-            "Leave out the bytes of allocated files (ext2 to ext4, XFS, FAT, exFAT, NTFS, ISO 9660): \
+            "Leave out the bytes of allocated files (ext2 to ext4, XFS, Btrfs, FAT, exFAT, NTFS, HFS+, APFS, ISO 9660): \
              search deleted files, free space, slack, and all that no file system has",
         )
         .conflicts_with("line-number"),
