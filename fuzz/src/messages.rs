@@ -117,7 +117,7 @@ impl Taker for Count {
         &mut self.rows
     }
 
-    fn commit(&mut self, _message: &[u8]) {
+    fn commit(&mut self, _message: &[u8], _at: usize, _line: u64) {
         self.right += 1;
         self.rows.rollback();
     }

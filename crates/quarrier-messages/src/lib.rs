@@ -20,6 +20,9 @@ pub use value::Value;
 mod schema;
 pub use schema::{Field, Schema};
 
+mod hidden;
+pub use hidden::{HiddenColumns, LINE_COLUMN, MESSAGE_COLUMN, OFFSET_COLUMN};
+
 mod error;
 mod fault;
 mod limits;
@@ -39,8 +42,8 @@ pub mod build;
 
 mod load;
 pub use load::{
-    ArrowFile, ColumnReader, Columns, Format, FormatReader, Load, Loaded, MESSAGE_COLUMN, Opening,
-    Reject, decompressed, decompressed_stream, guarded, is_panic_caught, open_arrow_file,
+    ArrowFile, ColumnReader, Columns, Format, FormatReader, Load, Loaded, Opening, Reject,
+    decompressed, decompressed_stream, guarded, is_panic_caught, open_arrow_file,
 };
 
 pub mod column;

@@ -57,7 +57,8 @@ Examples:
 
 A CONDITION is a search condition of SQL-92, as after WHERE. Name nested fields
 by their path (order.leg[0].qty), and put names that are not SQL identifiers in
-double quotes (\"a-b\"). Messages are JSON lines, FIX, NVFIX, CSV or XML.
+double quotes (\"a-b\"). _line, _offset and _message are the line, the byte offset
+and the bytes of a message. Messages are JSON lines, FIX, NVFIX, CSV or XML.
 Matching messages are printed as they are in the file, a line each; with
 --columns or another --format, as rows. A FILE is a path, a URL, or '-' for
 standard input; gzip and Zstandard are decompressed. Matches in an open stream

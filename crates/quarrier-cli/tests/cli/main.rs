@@ -22,6 +22,7 @@ mod failures;
 mod files;
 mod filter;
 mod filter_agrees;
+mod filter_hidden;
 mod filter_holes;
 mod filter_kinds;
 mod filter_sources;

@@ -107,6 +107,11 @@ impl Sieve {
         at.is_some_and(|at| self.columns[at].is_seen)
     }
 
+    /// Whether a condition names this column of the schema.
+    pub fn names(&self, column: usize) -> bool {
+        self.places.get(column).is_some_and(Option::is_some)
+    }
+
     /// Whether values of this column of the schema take part in calculations, or are compared with
     /// other columns: then the number of digits may matter, not only the value.
     pub fn is_held(&self, column: usize) -> bool {

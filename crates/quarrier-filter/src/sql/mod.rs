@@ -84,7 +84,18 @@ pub fn expression(text: &str, schema: &Schema) -> Result<Expr> {
 /// # Errors
 /// The errors of [`condition`], and an error for all other SQL: joins, grouping, subqueries.
 pub fn statement(text: &str, table: &str, schema: &Schema) -> Result<Query> {
-    parse::parsed(text, |parser| statement::bound(parser, table, schema))
+    let visible = schema.fields.len();
+    parse::parsed(text, |parser| statement::bound(parser, table, (schema, visible)))
+}
+
+/// Binds a statement as [`statement`] does, over a table of this name. `*` leaves out its hidden
+/// columns.
+///
+/// # Errors
+/// The errors of [`statement`].
+pub fn statement_of(text: &str, name: &str, table: &Table) -> Result<Query> {
+    let columns = (table.schema(), table.visible());
+    parse::parsed(text, |parser| statement::bound(parser, name, columns))
 }
 
 /// Binds a statement as [`statement`] does, over the table that `find` returns for the name in it.

@@ -36,15 +36,19 @@ enum Item {
     Value(Box<ast::Expr>, Option<Ident>),
 }
 
-/// Parses and binds a statement over the table named `table`.
-pub(super) fn bound(parser: &mut Parser<'_>, table: &str, schema: &Schema) -> Result<Query> {
+/// Parses and binds a statement over the table named `table`; `*` is the first `visible` columns.
+pub(super) fn bound(
+    parser: &mut Parser<'_>,
+    table: &str,
+    (schema, visible): (&Schema, usize),
+) -> Result<Query> {
     let written = read(parser)?;
     if !written.table.value.eq_ignore_ascii_case(table) {
         let reason =
             format!("there is no table '{}'; the table is called {table}", written.table.value);
         return Err(wrong(written.table.span.start, reason));
     }
-    bind(written, schema)
+    bind(written, schema, visible)
 }
 
 /// Parses a statement, and binds it over the table that `find` returns for its name.
@@ -57,13 +61,13 @@ pub(super) fn bound_over(
         let reason = format!("there is no table '{}'", written.table.value);
         return Err(wrong(written.table.span.start, reason));
     };
-    bind(written, table.schema())
+    bind(written, table.schema(), table.visible())
 }
 
-fn bind(written: Written, schema: &Schema) -> Result<Query> {
+fn bind(written: Written, schema: &Schema, visible: usize) -> Result<Query> {
     let name = written.alias.unwrap_or(written.table).value;
     let mut binder = Binder::new(schema, Some(name));
-    let select = select(&mut binder, written.items)?;
+    let select = select(&mut binder, written.items, visible)?;
     let condition = match written.condition {
         Some(condition) => Some(binder.bind(condition)?.condition()?),
         None => None,
@@ -225,7 +229,7 @@ fn rows(parser: &mut Parser<'_>) {
     let _ = parser.parse_keyword(Keyword::ROWS) || parser.parse_keyword(Keyword::ROW);
 }
 
-fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
+fn select(binder: &mut Binder<'_>, mut items: Vec<Item>, visible: usize) -> Result<Select> {
     if let [Item::Count(..)] = items.as_slice()
         && let Some(Item::Count(name, written)) = items.pop()
     {
@@ -242,7 +246,7 @@ fn select(binder: &mut Binder<'_>, mut items: Vec<Item>) -> Result<Select> {
                 ));
             }
             Item::Everything | Item::EverythingOf(_) => {
-                let fields = binder.schema().fields.iter().enumerate();
+                let fields = binder.schema().fields.iter().take(visible).enumerate();
                 outputs.extend(fields.map(|(column, field)| Output {
                     name: field.name.clone(),
                     expr: Expr::Column(column),

@@ -51,7 +51,7 @@ impl<F: LineFormat> Lines<F> {
         let line = &text[..end];
         if !line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
             match self.format.line(text, end, taker.row()) {
-                Ok(()) => taker.commit(line),
+                Ok(()) => taker.commit(line, chunk.at, chunk.lines),
                 Err(fault) => {
                     taker.reject(Rejected { bytes: line, at: chunk.at, line: chunk.lines, fault });
                 }

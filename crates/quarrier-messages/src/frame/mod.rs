@@ -54,8 +54,9 @@ pub trait Taker {
     /// Takes the fields of the next message.
     fn row(&mut self) -> &mut Self::Row;
 
-    /// Accepts the message, which is complete and has these bytes.
-    fn commit(&mut self, message: &[u8]);
+    /// Accepts the message, which is complete and has these bytes. It starts at `at` in the chunk's
+    /// bytes, and `line` lines of the chunk started before its own.
+    fn commit(&mut self, message: &[u8], at: usize, line: u64);
 
     /// Rejects the message, and removes the fields set so far.
     fn reject(&mut self, reject: Rejected<'_>);

@@ -80,7 +80,7 @@ impl<F: RecordFormat> Records<F> {
         let message = without_line_end(&rest[..end]);
         if !self.format.is_nothing(message) {
             match self.format.message(message, taker.row()) {
-                Ok(()) => taker.commit(message),
+                Ok(()) => taker.commit(message, chunk.at, chunk.lines),
                 Err(fault) => taker.reject(Rejected {
                     bytes: message,
                     at: chunk.at,

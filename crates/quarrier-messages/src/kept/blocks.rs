@@ -159,7 +159,7 @@ impl<J: Judge> Taker for Counter<'_, J> {
     }
 
     #[inline(always)]
-    fn commit(&mut self, message: &[u8]) {
+    fn commit(&mut self, message: &[u8], _at: usize, _line: u64) {
         match self.judge.verdict() {
             None => self.messages += 1,
             Some(what) => self.refuse(message, what),
@@ -186,7 +186,7 @@ impl<J: Judge> Taker for Joiner<'_, J> {
         self.judge
     }
 
-    fn commit(&mut self, message: &[u8]) {
+    fn commit(&mut self, message: &[u8], _at: usize, _line: u64) {
         if self.judge.verdict().is_none() {
             self.payload.extend_from_slice(message);
             self.payload.push(b'\n');
@@ -213,7 +213,7 @@ impl<W: Fn(usize) -> bool> Taker for Picker<W> {
         &mut self.nothing
     }
 
-    fn commit(&mut self, message: &[u8]) {
+    fn commit(&mut self, message: &[u8], _at: usize, _line: u64) {
         if (self.is_wanted)(self.number) {
             self.payload.extend_from_slice(message);
             // The last message of a batch may lack a newline.

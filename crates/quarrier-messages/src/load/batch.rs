@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::keep::{MESSAGE_COLUMN, OriginalBytes};
+use super::keep::MessageColumns;
 use super::reject::{Origin, Rejects};
+use super::run::Lines;
 use super::times::{TimeFields, Times};
 use crate::build::{FieldId, Refused, RowBuilder};
 use crate::column::SegmentColumn;
 use crate::frame::{Rejected, Taker};
-use crate::{Limits, Packing, Part, PartSegment, Schema};
+use crate::{HiddenColumns, Limits, Packing, Part, PartSegment, Schema};
 
 /// Rows, packed as segments fill up, and rejects.
 #[derive(Debug)]
@@ -25,8 +26,8 @@ pub(super) struct Batch {
     /// Bytes of memory of the segments, without dictionaries.
     packed_bytes: usize,
     times: Times,
-    /// The messages' original bytes, if they are kept.
-    kept: Option<OriginalBytes>,
+    /// The messages' places and original bytes, if any of these are kept.
+    kept: Option<MessageColumns>,
 }
 
 /// Claim and segment of the claim are combined in a number that orders them; this is the segment's
@@ -38,7 +39,7 @@ impl Batch {
         limits: &Limits,
         packing: Packing,
         schema: Option<&Schema>,
-        keeps_bytes: bool,
+        kept: HiddenColumns,
     ) -> Self {
         let rows = match schema {
             Some(schema) => RowBuilder::with_fields_packed(schema, packing),
@@ -54,7 +55,7 @@ impl Batch {
             messages: 0,
             packed_bytes: 0,
             times: Times::default(),
-            kept: keeps_bytes.then(OriginalBytes::default),
+            kept: (!kept.is_none()).then(|| MessageColumns::new(kept)),
         }
     }
 
@@ -79,7 +80,7 @@ impl Batch {
         self.messages + self.rows.rows() as u64
     }
 
-    /// Returns the bytes of memory of the packed messages, including roughly their original bytes.
+    /// Returns the bytes of memory of the packed messages, including roughly the columns kept beside.
     pub(super) fn nbytes(&self) -> usize {
         let dictionaries = (0..self.rows.fields()).map(|at| {
             let (ends, texts) = self.rows.dictionary(FieldId::new(at));
@@ -98,7 +99,7 @@ impl Batch {
         times.write_again(names, &mut self.rows, &mut self.segments);
     }
 
-    pub(super) fn into_parts(self) -> (Part, Rejects, Refused) {
+    pub(super) fn into_parts(self, lines: &Lines) -> (Part, Rejects, Refused) {
         let mut refused = self.rows.refused().clone();
         let fields = self.rows.into_fields();
         let mut segments = self.segments;
@@ -111,8 +112,13 @@ impl Batch {
         }
         let fields = fields.into_iter().flatten().collect();
         let mut part = Part { fields, segments };
-        if self.kept.is_some_and(|kept| kept.join(&mut part)) {
-            refused.add(Refused { names: vec![MESSAGE_COLUMN.into()], count: 1 });
+        if let Some(kept) = self.kept {
+            let before = |place: u64| lines.before_claim((place >> SEGMENT_BITS) as usize);
+            let names = kept.join(&mut part, before);
+            if !names.is_empty() {
+                let count = names.len() as u64;
+                refused.add(Refused { names, count });
+            }
         }
         (part, self.rejects, refused)
     }
@@ -151,12 +157,11 @@ impl Taker for Batch {
     }
 
     #[inline(always)]
-    fn commit(&mut self, message: &[u8]) {
+    fn commit(&mut self, message: &[u8], at: usize, line: u64) {
         self.rows.commit();
         let mut is_full = self.rows.is_full();
         if let Some(kept) = &mut self.kept {
-            kept.add(message);
-            self.packed_bytes += message.len();
+            self.packed_bytes += kept.add(message, self.offset + at as u64, line);
             is_full |= kept.is_full();
         }
         if is_full {

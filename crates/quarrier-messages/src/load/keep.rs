@@ -1,76 +1,125 @@
-//! The messages' original bytes as a column.
+//! The places and original bytes of messages as columns.
 
 use crate::column::SegmentColumn;
 use crate::column::raw::{RawColumn, RawData};
-use crate::{Field, Kind, Part, PartField, Schema};
-
-/// The name of the column of the messages' original bytes: see
-/// [`Load::keep_bytes`](super::Load::keep_bytes).
-pub const MESSAGE_COLUMN: &str = "_message";
+use crate::{HiddenColumns, Part, PartField, Schema};
 
 /// A segment is packed after this many bytes, so that long messages need no more memory.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
-/// The original bytes of a worker's messages: those of the rows being written, and a column for
-/// each packed segment.
+/// The places and bytes of a worker's messages: those of the rows being written, and columns for each
+/// packed segment.
 #[derive(Debug, Default)]
-pub(super) struct OriginalBytes {
+pub(super) struct MessageColumns {
+    selected: HiddenColumns,
+    lines: Vec<u64>,
+    offsets: Vec<i64>,
     ends: Vec<u32>,
     bytes: Vec<u8>,
-    segments: Vec<SegmentColumn>,
+    segments: Vec<Segment>,
 }
 
-impl OriginalBytes {
-    /// Adds the bytes of a complete row.
-    pub(super) fn add(&mut self, message: &[u8]) {
-        match std::str::from_utf8(message) {
-            Ok(text) => self.bytes.extend_from_slice(text.as_bytes()),
-            // No format accepts a message that is not UTF-8.
-            Err(_) => self.bytes.extend_from_slice(String::from_utf8_lossy(message).as_bytes()),
+/// The columns of one segment.
+#[derive(Debug, Default)]
+struct Segment {
+    /// For each row, the lines of its claim before its own: only at the end is it known how many lines
+    /// precede the claim.
+    lines: Vec<u64>,
+    offsets: Option<SegmentColumn>,
+    messages: Option<SegmentColumn>,
+}
+
+impl MessageColumns {
+    pub(super) fn new(selected: HiddenColumns) -> Self {
+        MessageColumns { selected, ..MessageColumns::default() }
+    }
+
+    /// Adds a complete row: the message's bytes, its offset in the source, and the number of lines of
+    /// the claim before its own. Returns the bytes of memory that it takes.
+    pub(super) fn add(&mut self, message: &[u8], offset: u64, line: u64) -> usize {
+        let mut taken = 0;
+        if self.selected.line {
+            self.lines.push(line);
+            taken += size_of::<u64>();
         }
-        self.ends.push(self.bytes.len() as u32);
+        if self.selected.offset {
+            self.offsets.push(i64::try_from(offset).unwrap_or(i64::MAX));
+            taken += size_of::<i64>();
+        }
+        if self.selected.message {
+            match std::str::from_utf8(message) {
+                Ok(text) => self.bytes.extend_from_slice(text.as_bytes()),
+                // No format accepts a message that is not UTF-8.
+                Err(_) => {
+                    self.bytes.extend_from_slice(String::from_utf8_lossy(message).as_bytes());
+                }
+            }
+            self.ends.push(self.bytes.len() as u32);
+            taken += message.len();
+        }
+        taken
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.bytes.len() >= SEGMENT_BYTES_MAX
     }
 
-    /// Packs the bytes of the rows, at least one.
+    /// Packs the rows, at least one.
     pub(super) fn pack(&mut self) {
-        let (ends, bytes) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.bytes));
-        let raw = RawColumn { valid: Vec::new(), data: RawData::Text { ends, bytes } };
-        self.segments.push(SegmentColumn::pack(&raw));
-        if let RawData::Text { mut ends, mut bytes } = raw.data {
-            ends.clear();
-            bytes.clear();
-            (self.ends, self.bytes) = (ends, bytes);
+        let mut segment = Segment { lines: std::mem::take(&mut self.lines), ..Segment::default() };
+        if self.selected.offset {
+            segment.offsets = Some(whole_numbers(std::mem::take(&mut self.offsets)));
         }
+        if self.selected.message {
+            let (ends, bytes) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.bytes));
+            let raw = RawColumn { valid: Vec::new(), data: RawData::Text { ends, bytes } };
+            segment.messages = Some(SegmentColumn::pack(&raw));
+            if let RawData::Text { mut ends, mut bytes } = raw.data {
+                ends.clear();
+                bytes.clear();
+                (self.ends, self.bytes) = (ends, bytes);
+            }
+        }
+        self.segments.push(segment);
     }
 
-    /// Adds the column to the part, after its fields. Returns whether it replaces a field of the same
-    /// name.
-    pub(super) fn join(self, part: &mut Part) -> bool {
-        let hidden = part.fields.iter().position(|field| &*field.name == MESSAGE_COLUMN);
-        if let Some(hidden) = hidden {
-            part.fields.remove(hidden);
-        }
+    /// Adds the columns to the part, after its fields; `lines_before` returns how many lines of its
+    /// source precede a segment's claim, by the segment's place. Returns the names of fields that the
+    /// columns replace.
+    pub(super) fn join(self, part: &mut Part, lines_before: impl Fn(u64) -> u64) -> Vec<Box<str>> {
+        let selected = self.selected;
+        let is_replaced = |field: &PartField| selected.has(&field.name);
+        let replaced: Vec<bool> = part.fields.iter().map(is_replaced).collect();
+        let names = part.fields.iter().filter(|field| is_replaced(field));
+        let names = names.map(|field| field.name.clone()).collect();
+        part.fields.retain(|field| !is_replaced(field));
         let fields = part.fields.len();
-        part.fields.push(PartField { name: MESSAGE_COLUMN.into(), ..PartField::default() });
+        let named = |field: crate::Field| PartField { name: field.name, ..PartField::default() };
+        part.fields.extend(selected.fields().map(named));
         for (segment, kept) in part.segments.iter_mut().zip(self.segments) {
-            if let Some(hidden) = hidden.filter(|&hidden| hidden < segment.columns.len()) {
-                segment.columns.remove(hidden);
-            }
+            let mut is_replaced = replaced.iter().copied();
+            segment.columns.retain(|_| !is_replaced.next().unwrap_or(false));
             segment.columns.resize(fields, None);
-            segment.columns.push(Some(kept));
+            if selected.line {
+                let first = lines_before(segment.place) + 1;
+                let number = |line: u64| i64::try_from(first + line).unwrap_or(i64::MAX);
+                let lines = kept.lines.into_iter().map(number).collect();
+                segment.columns.push(Some(whole_numbers(lines)));
+            }
+            let others = [kept.offsets, kept.messages];
+            segment.columns.extend(others.into_iter().filter(Option::is_some));
         }
-        hidden.is_some()
+        names
     }
 }
 
-/// Returns the wanted columns, including that of the bytes.
-pub(super) fn with_messages(schema: &Schema) -> Schema {
+fn whole_numbers(values: Vec<i64>) -> SegmentColumn {
+    SegmentColumn::pack(&RawColumn { valid: Vec::new(), data: RawData::Integer(values) })
+}
+
+/// Returns the wanted columns, including the selected hidden ones.
+pub(super) fn with_columns(schema: &Schema, selected: HiddenColumns) -> Schema {
     let mut schema = schema.clone();
-    schema.fields.retain(|field| &*field.name != MESSAGE_COLUMN);
-    schema.fields.push(Field { name: MESSAGE_COLUMN.into(), kind: Kind::Text });
+    selected.add_to(&mut schema);
     schema
 }

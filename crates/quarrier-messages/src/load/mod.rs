@@ -25,7 +25,6 @@ mod times;
 pub use columnar::{ArrowFile, ColumnReader, Columns, guarded, is_panic_caught, open_arrow_file};
 pub use compressed::{reader as decompressed, stream as decompressed_stream};
 pub use format::{Format, FormatReader, Opening};
-pub use keep::MESSAGE_COLUMN;
 pub use reject::Reject;
 pub(crate) use stream::{Block, Stream};
 
@@ -37,7 +36,7 @@ use quarrier_core::parallel::{available_workers, planned_workers};
 use quarrier_core::source::Source;
 
 use crate::build::Refused;
-use crate::{Error, Kind, Limits, Packing, Result, Schema, Table};
+use crate::{Error, HiddenColumns, Kind, Limits, Packing, Result, Schema, Table};
 use batch::Batch;
 use run::Take;
 
@@ -62,6 +61,7 @@ pub struct Load<'c> {
     packing: Packing,
     schema: Option<Schema>,
     keeps_bytes: bool,
+    hidden: HiddenColumns,
     stop: Option<&'c AtomicBool>,
     parquet: Option<&'c dyn ColumnReader>,
 }
@@ -93,6 +93,7 @@ impl<'c> Load<'c> {
             packing: Packing::default(),
             schema: None,
             keeps_bytes: false,
+            hidden: HiddenColumns::default(),
             stop: None,
             parquet: None,
         }
@@ -128,13 +129,27 @@ impl<'c> Load<'c> {
     }
 
     /// Keeps each message's original bytes, as in the source without the end of the line, in a
-    /// column of strings named [`MESSAGE_COLUMN`] after the columns of the messages. They are
+    /// column of strings named [`MESSAGE_COLUMN`](crate::MESSAGE_COLUMN) after the columns of the messages. They are
     /// UTF-8, as all messages that parse. Takes their length and 4 bytes per message, and replaces
     /// a field of the same name. Has no effect on Arrow and Parquet, which have no such bytes.
     #[must_use]
     pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
         self.keeps_bytes = keeps_bytes;
         self
+    }
+
+    /// Adds hidden columns, which [`Table::hidden`] returns: the places of messages and their bytes,
+    /// so that statements can name them. They take up to 8 bytes for each number, and the length of
+    /// each message; a field of the same name gives way. Has no effect on Arrow and Parquet.
+    #[must_use]
+    pub fn hidden(mut self, hidden: HiddenColumns) -> Self {
+        self.hidden = hidden;
+        self
+    }
+
+    /// Returns the columns beside the messages' fields.
+    fn kept(&self) -> HiddenColumns {
+        self.hidden | HiddenColumns { message: self.keeps_bytes, ..HiddenColumns::default() }
     }
 
     /// Ends the load soon after `stop` becomes true, with [`Error::Cancelled`].
@@ -274,7 +289,7 @@ impl<'c> Load<'c> {
         let mut loaded = Loaded::default();
         let mut parts = Vec::new();
         for batch in batches {
-            let (part, rejects, refused) = batch.into_parts();
+            let (part, rejects, refused) = batch.into_parts(lines);
             parts.push(part);
             rejects.hand_over(names, lines, &mut loaded);
             loaded.refused.add(refused);
@@ -282,8 +297,8 @@ impl<'c> Load<'c> {
         loaded.rejects.sort_by_key(|reject| reject.place());
         loaded.rejects.truncate(self.limits.rejects_max);
         loaded.table = match &self.schema {
-            Some(schema) if self.keeps_bytes => {
-                let schema = keep::with_messages(schema);
+            Some(schema) if !self.kept().is_none() => {
+                let schema = keep::with_columns(schema, self.kept());
                 Table::assemble_packed(parts, self.workers, Some(&schema), self.packing)
             }
             schema => {
@@ -296,6 +311,8 @@ impl<'c> Load<'c> {
                 }
             }
         };
+        let visible = HiddenColumns { message: self.keeps_bytes, ..HiddenColumns::default() };
+        loaded.table = loaded.table.hiding(self.hidden.without(visible));
         Ok(loaded)
     }
 
@@ -322,6 +339,11 @@ impl<'c> Load<'c> {
     }
 
     fn batch(&self) -> Batch {
-        Batch::new(&self.limits, self.packing, self.schema.as_ref(), self.keeps_bytes)
+        let kept = self.kept();
+        let schema = self.schema.as_ref().map(|schema| {
+            let fields = schema.fields.iter().filter(|field| !kept.has(&field.name));
+            Schema { fields: fields.cloned().collect() }
+        });
+        Batch::new(&self.limits, self.packing, schema.as_ref(), kept)
     }
 }

@@ -54,6 +54,11 @@ impl Lines {
         self.before[origin.claim]
     }
 
+    /// The same for a claim by its index among those of all sources.
+    pub(super) fn before_claim(&self, claim: usize) -> u64 {
+        self.before.get(claim).copied().unwrap_or(0)
+    }
+
     /// Adds consecutive claims, with their numbers in any order; `sum` lines precede them. Returns
     /// the number of lines up to their end.
     fn add(&mut self, mut claims: Vec<(usize, u64)>, mut sum: u64) -> u64 {

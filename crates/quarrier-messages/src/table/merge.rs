@@ -10,7 +10,7 @@ use super::assemble::in_parallel;
 use super::{Column, Table};
 use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use crate::column::{Data, Dictionary, SegmentColumn, Texts};
-use crate::{Field, Kind, Schema};
+use crate::{Field, HiddenColumns, Kind, Schema};
 
 /// Segments to merge, or one that stays as it is.
 struct Group<'d> {
@@ -135,7 +135,8 @@ impl Table {
     pub(crate) fn with_columns(&self, count: usize) -> Table {
         let fields = self.schema.fields.iter().take(count).cloned().collect();
         let columns = self.columns.iter().take(count).cloned().collect();
-        Table { schema: Schema { fields }, columns, starts: self.starts.clone() }
+        let (starts, hidden) = (self.starts.clone(), HiddenColumns::default());
+        Table { schema: Schema { fields }, columns, starts, hidden }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::column::{Data, Dictionary, SegmentColumn, Texts};
-use crate::{Field, Kind, Schema, Value, exact};
+use crate::{Field, HiddenColumns, Kind, Schema, Value, exact};
 
 mod assemble;
 
@@ -22,6 +22,7 @@ pub struct Table {
     columns: Vec<Column>,
     /// The first row of each segment, and at the end the number of rows.
     starts: Vec<u64>,
+    hidden: HiddenColumns,
 }
 
 /// One field of all messages.
@@ -48,7 +49,7 @@ impl Table {
             end += u64::from(rows);
             starts.push(end);
         }
-        Table { schema, columns, starts }
+        Table { schema, columns, starts, hidden: HiddenColumns::default() }
     }
 
     /// Makes a table without rows: columns with these names, of unknown type.
@@ -66,6 +67,42 @@ impl Table {
     /// Returns the columns, in the order of the schema.
     pub fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    /// Returns the hidden columns among its columns, which are the last ones: statements find them by
+    /// name, and `*` leaves them out.
+    pub fn hidden(&self) -> HiddenColumns {
+        self.hidden
+    }
+
+    /// Returns the number of columns that are not hidden.
+    pub fn visible(&self) -> usize {
+        self.columns.len() - self.hidden.fields().count()
+    }
+
+    /// Hides columns, and moves them to the end. A table without rows gets the missing ones.
+    #[must_use]
+    pub fn hiding(mut self, hidden: HiddenColumns) -> Table {
+        let mut columns: Vec<_> =
+            self.schema.fields.drain(..).zip(self.columns.drain(..)).collect();
+        for wanted in hidden.fields() {
+            let place = columns.iter().position(|(field, _)| field.name == wanted.name);
+            let column = match place {
+                Some(place) => columns.remove(place).1,
+                None if self.starts.len() <= 1 => Column::default(),
+                None => continue,
+            };
+            self.hidden = self.hidden | HiddenColumns::of_name(&wanted.name);
+            columns.push((wanted, column));
+        }
+        (self.schema.fields, self.columns) = columns.into_iter().unzip();
+        self
+    }
+
+    /// Returns the table without its hidden columns. Shares the others.
+    #[must_use]
+    pub fn without_hidden(&self) -> Table {
+        self.with_columns(self.visible())
     }
 
     /// Returns the number of rows.

@@ -175,7 +175,7 @@ impl Taker for Log {
     fn row(&mut self) -> &mut Shown {
         &mut self.row
     }
-    fn commit(&mut self, message: &[u8]) {
+    fn commit(&mut self, message: &[u8], _at: usize, _line: u64) {
         let Shown { names, values, .. } = &mut self.row;
         let mut fields: Vec<_> =
             std::mem::take(values).into_iter().map(|(at, value)| (&names[at], value)).collect();
@@ -204,7 +204,7 @@ fn lines_alone(bytes: &[u8]) -> Vec<String> {
     for (line, text) in bytes.split(|&byte| byte == b'\n').enumerate() {
         if !text.trim_ascii().is_empty() {
             match JsonParser::new(&Limits::default()).message(text, log.row()) {
-                Ok(()) => log.commit(text),
+                Ok(()) => log.commit(text, 0, 0),
                 Err(fault) => {
                     log.reject(Rejected { bytes: text, at, line: line as u64, fault });
                 }

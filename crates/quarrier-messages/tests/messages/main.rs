@@ -9,6 +9,7 @@ mod columnar;
 mod csv;
 mod fix;
 mod formats;
+mod hidden;
 mod json;
 mod keep_bytes;
 mod kinds;

@@ -4,6 +4,7 @@
 use std::io;
 use std::ops::ControlFlow;
 
+use memchr::memchr_iter;
 use quarrier_core::pipeline::{self, Sink};
 use quarrier_messages::Kind;
 use quarrier_messages::frame::Reader;
@@ -58,6 +59,7 @@ pub(super) struct Drain<'d, 's> {
     kinds: Vec<Option<Kind>>,
     /// Reads messages across borders.
     worker: Worker<'s>,
+    /// Whether messages are found from any offset, and need not be read in order.
     is_found_anywhere: bool,
     message_bytes_max: usize,
     /// Where the source's first message starts.
@@ -71,6 +73,8 @@ pub(super) struct Drain<'d, 's> {
     offset: u64,
     /// Lines that started before it.
     lines: u64,
+    /// Line feeds before it, if messages are read in order.
+    line_feeds: u64,
     is_inside: bool,
 }
 
@@ -94,7 +98,7 @@ impl<'d, 's> Drain<'d, 's> {
             setup,
             kinds: vec![None; setup.rebinding.schema().fields.len()],
             worker: Worker::new(setup),
-            is_found_anywhere: setup.reader().is_found_anywhere(),
+            is_found_anywhere: setup.reader().is_found_anywhere() && !setup.hidden.are_in_order(),
             message_bytes_max: setup.limits.message_bytes_max,
             first: setup.first,
             found: ChunkOutput::default(),
@@ -102,6 +106,7 @@ impl<'d, 's> Drain<'d, 's> {
             unreadable: Vec::new(),
             offset: 0,
             lines: 0,
+            line_feeds: 0,
             is_inside: false,
         }
     }
@@ -180,10 +185,13 @@ impl<'d, 's> Drain<'d, 's> {
         let unreadable = std::mem::take(&mut self.unreadable);
         let (offset, unreadable) = (self.offset, unreadable.as_slice());
         let place = pipeline::Chunk { offset, unreadable, ..pipeline::Chunk::whole(&carry) };
-        self.worker.take(&place, at, (self.is_inside, is_over), &mut found);
+        self.worker.take(&place, (at, self.line_feeds), (self.is_inside, is_over), &mut found);
         let flow = self.emit(offset, &carry, &found);
         let rest = if found.is_inside || is_over { carry.len() } else { found.tail };
         self.offset += rest as u64;
+        if self.setup.hidden.are_in_order() {
+            self.line_feeds += memchr_iter(b'\n', &carry[..rest]).count() as u64;
+        }
         self.is_inside = found.is_inside && !is_over;
         self.carry = carry;
         self.carry.drain(..rest);

@@ -14,6 +14,7 @@ mod again;
 mod columns;
 mod conditions;
 mod drain;
+mod hidden;
 mod kind;
 mod pass;
 mod passes;
@@ -34,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use quarrier_messages::{Format, Limits};
+use quarrier_messages::{Format, HiddenColumns, Limits};
 
 use crate::{Opener, Result, Sources};
 
@@ -160,6 +161,15 @@ impl Filter {
     pub fn follow(mut self, follows: bool) -> Self {
         self.follows = follows;
         self
+    }
+
+    /// The hidden columns that conditions may name, and those among the columns of rows.
+    fn hidden(&self) -> (HiddenColumns, HiddenColumns) {
+        let all = |all: HiddenColumns, one: HiddenColumns| all | one;
+        let tested = self.conditions.texts().map(HiddenColumns::named_in);
+        let shown = self.columns.iter().flatten().map(|name| HiddenColumns::of_name(name));
+        let none = HiddenColumns::default();
+        (tested.fold(none, all), shown.fold(none, all))
     }
 
     /// The conditions, in their order.

@@ -11,6 +11,7 @@ use quarrier_messages::{Field, Schema, Value};
 use super::again::{Origin, Printed, RereadReason};
 use super::conditions::{Conditions, Rebinding};
 use super::drain::{Drain, Ended, Tally};
+use super::hidden::HiddenNames;
 use super::kind;
 use super::pass::Bytes;
 use super::running::Session;
@@ -72,6 +73,7 @@ impl Session<'_, '_> {
             sieve: Sieve::new(&Schema::default(), &[every]),
             rebinding: Rebinding::new(Arc::new(Conditions::none()), Schema::default()),
             output_kind: OutputKind::Kinds,
+            hidden: HiddenNames::default(),
             lists_rejects: false,
         })
     }

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use quarrier_core::pipeline::Run;
 use quarrier_core::source::Source;
 use quarrier_filter::Sieve;
-use quarrier_messages::{Field, Format, Kind, Schema};
+use quarrier_messages::{Field, Format, HiddenColumns, Kind, Schema};
 
 use super::again::{Origin, Printed, RereadReason, Tape};
 use super::conditions::{Bound, Conditions, Rebinding, Unknown};
 use super::drain::{Drain, Ended, Tally};
+use super::hidden::HiddenNames;
 use super::pass::Bytes;
 use super::record::Wanted;
 use super::rejects::List;
@@ -259,6 +260,9 @@ impl<'f, 'w> Session<'f, 'w> {
         let is_all = sample.is_all || all.is_some();
         widen(&mut self.schema, &seen);
         all.iter().for_each(|all| widen(&mut self.schema, all));
+        let has_fields = !self.schema.fields.is_empty();
+        let (tested, shown) = filter.hidden();
+        (tested | shown).add_to(&mut self.schema);
         let mut schema = self.schema.clone();
         let bound = filter.conditions.bind(&mut schema);
         // A condition that is wrong for the types in the sample may be right for those of all messages.
@@ -272,7 +276,7 @@ impl<'f, 'w> Session<'f, 'w> {
         self.unknown = unknown.into_iter().chain(self.unknown_columns()).collect();
         if is_last
             && is_all
-            && !self.schema.fields.is_empty()
+            && has_fields
             && let Some(unknown) = self.unknown.first()
         {
             return Err(Ended::Failed(unknown.error()));
@@ -282,14 +286,23 @@ impl<'f, 'w> Session<'f, 'w> {
             None => self.output_kind.insert(self.output_kind()).clone(),
         };
         self.bind += started.elapsed();
+        let sieve = Sieve::new(&schema, &exprs);
+        // A word of a condition may stand in a string, and name no column.
+        let is_tested = |field: &Field| {
+            schema.fields.iter().position(|known| known == field).is_some_and(|at| sieve.names(at))
+        };
+        let tested = tested.fields().filter(is_tested);
+        let tested = tested.map(|field| HiddenColumns::of_name(&field.name));
+        let tested = tested.fold(HiddenColumns::default(), |all, one| all | one);
         Ok(Setup {
             format,
             limits: filter.limits.clone(),
             opening,
             first,
-            sieve: Sieve::new(&schema, &exprs),
+            sieve,
             rebinding: Rebinding::new(Arc::clone(&filter.conditions), schema),
             output_kind,
+            hidden: HiddenNames { tested, shown },
             lists_rejects: filter.rejects.is_some(),
         })
     }
@@ -305,6 +318,13 @@ impl<'f, 'w> Session<'f, 'w> {
         unknown.map(|name| Unknown { name: name.clone(), reason: said(name) }).collect()
     }
 
+    /// The columns of the messages so far.
+    fn visible(&self) -> impl Iterator<Item = &Field> {
+        let (tested, shown) = self.filter.hidden();
+        let is_hidden = move |field: &&Field| (tested | shown).has(&field.name);
+        self.schema.fields.iter().filter(move |field| !is_hidden(field))
+    }
+
     /// The kind of output, with the columns of the first messages.
     fn output_kind(&self) -> OutputKind {
         let filter = self.filter;
@@ -315,7 +335,7 @@ impl<'f, 'w> Session<'f, 'w> {
         };
         let columns = || match &filter.columns {
             Some(names) => names.iter().map(wanted).collect(),
-            None => self.schema.fields.iter().map(known).collect::<Vec<Wanted>>(),
+            None => self.visible().map(known).collect::<Vec<Wanted>>(),
         };
         match filter.form {
             Form::Matches => OutputKind::Matches,

@@ -3,11 +3,12 @@
 use std::io::Write;
 
 use arrow_array::RecordBatch;
-use quarrier_messages::FormatReader;
 use quarrier_messages::build::{Cell, KindFinder};
+use quarrier_messages::{FormatReader, HiddenColumns};
 use quarrier_report::visible;
 
 use super::columns::Builders;
+use super::hidden::PlacedMessage;
 use super::record::{Record, Wanted};
 use super::worker::read_one;
 
@@ -95,19 +96,21 @@ impl Shower {
         Some(Shower { reader, record, rows, text: String::new() })
     }
 
-    /// Appends the message at `at`.
+    /// Appends the message at `at`, with these of its hidden columns.
     ///
     /// # Errors
     /// Why it cannot be shown.
     pub(super) fn show(
         &mut self,
-        data: &[u8],
-        at: usize,
-        is_end: bool,
+        (data, at, is_end): (&[u8], usize, bool),
+        hidden: Option<(HiddenColumns, PlacedMessage<'_>)>,
         shown: &mut Shown,
     ) -> Result<(), String> {
         self.record.clear();
         read_one(&mut self.reader, data, at, is_end, &mut self.record);
+        if let Some((columns, placed)) = hidden {
+            placed.put(columns, &mut self.record);
+        }
         let Shower { record, rows, text, .. } = self;
         let written = match rows {
             Rows::Text => tabbed(record, text, &mut shown.bytes),

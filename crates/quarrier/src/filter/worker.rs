@@ -11,6 +11,7 @@ use quarrier_messages::frame::{Chunk, Reader, Rejected, Taker};
 use quarrier_messages::{Format, FormatReader, Kind, Limits, Opening};
 
 use super::conditions::{Misfits, Rebinding, Rebound};
+use super::hidden::{HiddenNames, PlacedMessage};
 use super::rejects::Reject;
 use super::show::{OutputKind, Shower, Shown};
 
@@ -24,6 +25,7 @@ pub(super) struct Setup {
     pub(super) sieve: Sieve,
     pub(super) rebinding: Rebinding,
     pub(super) output_kind: OutputKind,
+    pub(super) hidden: HiddenNames,
     /// Whether all messages left out are listed, or counted and the first one kept.
     pub(super) lists_rejects: bool,
 }
@@ -179,6 +181,11 @@ impl<'s> Worker<'s> {
     /// Takes the messages that start and end in a chunk.
     fn chunk(&mut self, chunk: &pipeline::Chunk<'_>, found: &mut ChunkOutput) {
         let data = chunk.data;
+        if self.setup.hidden.are_in_order() {
+            // The sink, which orders the chunks, reads them.
+            (found.head, found.tail) = (data.len(), data.len());
+            return;
+        }
         // If no message begins in the first zeros of a hole, none begins in the rest.
         let seen = if chunk.is_hole { &data[..data.len().min(HOLE_SEEN_BYTES)] } else { data };
         let start = match self.reader.is_found_anywhere() {
@@ -190,16 +197,17 @@ impl<'s> Worker<'s> {
         found.head = start.unwrap_or(data.len());
         found.tail = found.head;
         if start.is_some() {
-            self.take(chunk, found.head, (false, false), found);
+            self.take(chunk, (found.head, 0), (false, false), found);
         }
     }
 
     /// Reads the messages of a chunk from `at` on, which may lie inside of one that is too long; reads
-    /// the last one too if the source ends there.
+    /// the last one too if the source ends there. If messages are read in order, `line_feeds` precede
+    /// the chunk in the source.
     pub(super) fn take(
         &mut self,
         chunk: &pipeline::Chunk<'_>,
-        at: usize,
+        (at, line_feeds): (usize, u64),
         (is_inside, is_end): (bool, bool),
         found: &mut ChunkOutput,
     ) {
@@ -214,6 +222,7 @@ impl<'s> Worker<'s> {
             is_end,
             unreadable: (chunk.offset, chunk.unreadable),
             counted: (at, 0),
+            line_feeds: (0, line_feeds),
         };
         sift.state.sieve.clear();
         self.reader.read(&mut messages, &mut sift);
@@ -258,6 +267,8 @@ struct Sift<'w, 's, 'c> {
     unreadable: (u64, &'c [std::ops::Range<u64>]),
     /// A place, and how many lines end before it.
     counted: (usize, u64),
+    /// A place, and how many line feeds precede it in the source, if messages are read in order.
+    line_feeds: (usize, u64),
 }
 
 impl Taker for Sift<'_, '_, '_> {
@@ -269,8 +280,12 @@ impl Taker for Sift<'_, '_, '_> {
     }
 
     #[inline(always)]
-    fn commit(&mut self, message: &[u8]) {
+    fn commit(&mut self, message: &[u8], _at: usize, _line: u64) {
         self.found.messages += 1;
+        if !self.state.setup.hidden.tested.is_none() {
+            let placed = self.placed(message);
+            placed.put(self.state.setup.hidden.tested, &mut self.state.sieve);
+        }
         if self.state.sieve.misfits().is_empty() && self.unreadable.1.is_empty() {
             match self.found.counts.as_mut_slice() {
                 [count] => match self.state.sieve.is_true(0) {
@@ -310,13 +325,29 @@ impl Sift<'_, '_, '_> {
         message.as_ptr() as usize - self.data.as_ptr() as usize
     }
 
+    /// A message with its place; asked with rising places.
+    #[cold]
+    fn placed<'m>(&mut self, message: &'m [u8]) -> PlacedMessage<'m> {
+        let at = self.place(message);
+        let mut line = 0;
+        if self.state.setup.hidden.are_in_order() {
+            let (from, before) = self.line_feeds;
+            line = before + memchr_iter(b'\n', &self.data[from.min(at)..at]).count() as u64;
+            self.line_feeds = (at, line);
+        }
+        PlacedMessage { line: line + 1, offset: self.unreadable.0 + at as u64, bytes: message }
+    }
+
     fn matched(&mut self, message: &[u8]) {
         if self.found.broken.is_some() || self.state.setup.output_kind == OutputKind::Count {
             return;
         }
         let at = self.place(message);
+        let shown = self.state.setup.hidden.shown;
+        let placed = (!shown.is_none()).then(|| (shown, self.placed(message)));
         if let Some(shower) = &mut self.state.shower
-            && let Err(reason) = shower.show(self.data, at, self.is_end, &mut self.found.shown)
+            && let Err(reason) =
+                shower.show((self.data, at, self.is_end), placed, &mut self.found.shown)
         {
             self.found.counts.iter_mut().for_each(|count| *count -= 1);
             return self.left_out(message, reason);
@@ -380,9 +411,14 @@ impl Sift<'_, '_, '_> {
         misfits.dedup_by_key(|misfit| misfit.0);
         let again = self.again(misfits);
         let (data, at, is_end) = (self.data, self.place(message), self.is_end);
+        let tested = self.state.setup.hidden.tested;
+        let placed = (!tested.is_none()).then(|| self.placed(message));
         let again = &mut self.state.again[again];
         again.sieve.clear();
         read_one(&mut again.reader, data, at, is_end, &mut again.sieve);
+        if let Some(placed) = placed {
+            placed.put(tested, &mut again.sieve);
+        }
         let rebound = Arc::clone(&again.rebound);
         self.note_misfits(at, &rebound);
         std::mem::swap(&mut self.state.sieve, &mut self.state.again[0].sieve);
@@ -486,7 +522,7 @@ impl<R: quarrier_messages::build::Row> Taker for One<'_, R> {
         self.row
     }
 
-    fn commit(&mut self, _message: &[u8]) {}
+    fn commit(&mut self, _message: &[u8], _at: usize, _line: u64) {}
 
     fn reject(&mut self, _reject: Rejected<'_>) {}
 }

@@ -24,11 +24,12 @@ use quarrier_core::parallel::{available_workers, planned_workers};
 use quarrier_core::source::Source;
 use quarrier_messages::build::Refused;
 use quarrier_messages::{
-    ColumnReader, Error as LoadError, Format, Limits, Load, Reject, Schema, Table,
+    ColumnReader, Error as LoadError, Format, HiddenColumns, Limits, Load, Reject, Schema, Table,
 };
 
 use crate::account::{RemoteCost, Stages, Stats, rate};
-use crate::{Opener, Result, Sources};
+use crate::source::Version;
+use crate::{Error, Opener, Result, Sources};
 
 /// A request: how messages are loaded.
 ///
@@ -53,6 +54,7 @@ pub struct Tables<'p> {
     format: Option<Format>,
     dictionary: Option<PathBuf>,
     keeps_bytes: bool,
+    hidden: HiddenColumns,
     workers: usize,
     limits: Limits,
     parquet: Option<&'p dyn ColumnReader>,
@@ -76,6 +78,9 @@ pub struct Loaded {
     pub damages: Vec<String>,
     /// The cost of remote sources, if there were any.
     pub remote: Option<RemoteCost>,
+    /// The versions of the sources, in their order; `None` for those that have none. Of
+    /// [`Tables::load_all`] alone.
+    pub versions: Vec<Option<Version>>,
     /// Threads that parsed.
     pub workers: usize,
     /// The time it took.
@@ -88,6 +93,7 @@ impl Default for Tables<'_> {
             format: None,
             dictionary: None,
             keeps_bytes: false,
+            hidden: HiddenColumns::default(),
             workers: available_workers(),
             limits: Limits::default(),
             parquet: None,
@@ -116,6 +122,12 @@ impl<'p> Tables<'p> {
     /// Whether each message's own bytes are kept, as a column: see [`Load::keep_bytes`].
     pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
         self.keeps_bytes = keeps_bytes;
+        self
+    }
+
+    /// Adds hidden columns, which statements can name: see [`Load::hidden`].
+    pub fn hidden(mut self, hidden: HiddenColumns) -> Self {
+        self.hidden = hidden;
         self
     }
 
@@ -148,8 +160,39 @@ impl<'p> Tables<'p> {
         opener: &Opener,
         stop: &Arc<AtomicBool>,
     ) -> Result<Loaded> {
-        let detected = sources.open_messages(opener).map(|opened| self.detect(opened?, stop));
-        self.load(detected.collect::<Result<Vec<_>>>()?, stop)
+        let mut versions = Vec::new();
+        let detected = sources.iter().zip(sources.open_messages(opener)).map(|(named, opened)| {
+            let opened = opened?;
+            versions.push(Version::of(named, &opened).ok());
+            self.detect(opened, stop)
+        });
+        let detected = detected.collect::<Result<Vec<_>>>()?;
+        Ok(Loaded { versions, ..self.load(detected, stop)? })
+    }
+
+    /// Loads once more what [`load_all`](Self::load_all) loaded from sources of these versions.
+    ///
+    /// # Errors
+    /// As `load_all`; [`Error::Request`] if a source has another version now, or none.
+    pub fn load_again(
+        &self,
+        sources: &Sources,
+        opener: &Opener,
+        (stop, versions): (&Arc<AtomicBool>, &[Option<Version>]),
+    ) -> Result<Loaded> {
+        let loaded = self.load_all(sources, opener, stop)?;
+        let same =
+            |(now, before): (&Option<Version>, &Option<Version>)| now.is_some() && now == before;
+        let are_same = loaded.versions.len() == versions.len()
+            && loaded.versions.iter().zip(versions).all(same);
+        match are_same {
+            true => Ok(loaded),
+            false => Err(Error::Request(
+                "the messages must be read again for _line, _offset or _message, and their source \
+                 was changed or comes only once; name these columns in quarrier.query(…) over it"
+                    .to_string(),
+            )),
+        }
     }
 
     /// Loads sources into one table, one after another, until `stop` becomes true.
@@ -177,7 +220,11 @@ impl<'p> Tables<'p> {
             detected.iter().flat_map(|detected| detected.damages().iter().cloned()).collect();
         all.table = match tables.len() {
             1 => tables.pop().unwrap_or_default(),
-            _ => Table::concat(&tables, self.workers),
+            _ => {
+                let hidden = tables.iter().map(Table::hidden);
+                let hidden = hidden.fold(HiddenColumns::default(), |all, one| all | one);
+                Table::concat(&tables, self.workers).hiding(hidden)
+            }
         };
         for counters in detected.iter().filter_map(DetectedSource::counters) {
             all.remote.get_or_insert_default().add(&counters);
@@ -260,6 +307,7 @@ impl<'p> Tables<'p> {
             .workers(self.workers)
             .limits(self.limits.clone())
             .keep_bytes(self.keeps_bytes)
+            .hidden(self.hidden)
             .cancel(stop);
         self.parquet.into_iter().fold(load, Load::parquet)
     }
@@ -267,8 +315,8 @@ impl<'p> Tables<'p> {
     fn loaded(&self, loaded: quarrier_messages::Loaded, started: Instant) -> Loaded {
         let quarrier_messages::Loaded { table, rejects, rejected, refused, bytes, .. } = loaded;
         let (workers, elapsed) = (self.workers, started.elapsed());
-        let (damages, remote) = (Vec::new(), None);
-        Loaded { table, rejects, rejected, refused, bytes, damages, remote, workers, elapsed }
+        let rest = Loaded::default();
+        Loaded { table, rejects, rejected, refused, bytes, workers, elapsed, ..rest }
     }
 }
 

@@ -34,7 +34,7 @@ pub fn answer(
 ) -> Result<Vec<Table>, Error> {
     let bound = statements.iter().map(|text| match stop.load(Ordering::Relaxed) {
         true => Err(Error::Cancelled),
-        false => sql::statement(text, name, table.schema()),
+        false => sql::statement_of(text, name, table),
     });
     let queries = bound.collect::<Result<Vec<Query>, Error>>()?;
     let workers = quarrier_core::parallel::planned_workers(workers);

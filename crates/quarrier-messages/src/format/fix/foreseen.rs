@@ -101,7 +101,7 @@ impl FixParser {
             // SAFETY: the caller promises the instruction set, the only condition of `message_on`.
             let message = unsafe { self.message_on::<L, T::Row>(bytes, taker.row()) };
             let Some((end, line_feeds)) = message else { return };
-            taker.commit(&bytes[..end]);
+            taker.commit(&bytes[..end], chunk.at, chunk.lines);
             chunk.lines += u64::from(line_feeds);
             chunk.at += end;
         }

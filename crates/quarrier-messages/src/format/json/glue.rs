@@ -165,7 +165,7 @@ impl Glue {
             // SAFETY: the caller promises the instruction set, the only condition of `line`.
             let line = unsafe { self.line::<L, T::Row>(bytes, chunk.at, taker.row()) };
             let Some(end) = line else { return false };
-            taker.commit(&bytes[chunk.at..end - 1]);
+            taker.commit(&bytes[chunk.at..end - 1], chunk.at, chunk.lines);
             chunk.at = end;
             chunk.lines += 1;
         }

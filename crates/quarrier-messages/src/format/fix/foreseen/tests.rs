@@ -59,7 +59,7 @@ impl Taker for Log {
         self
     }
 
-    fn commit(&mut self, message: &[u8]) {
+    fn commit(&mut self, message: &[u8], _at: usize, _line: u64) {
         self.last = std::mem::take(&mut self.row);
         self.messages.push(format!("{:?} {:?}", self.last, String::from_utf8_lossy(message)));
     }
