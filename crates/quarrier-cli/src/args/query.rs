@@ -91,7 +91,8 @@ lines, FIX, NVFIX, CSV, XML), Arrow or Parquet, detected by content and
 extension; gzip and Zstandard are decompressed; '-' is standard input. Several
 files are one table with a column filename. The rows of a segment of the durable
 log (.qlog) are the messages in it. Name nested fields by their path
-(order.leg[0].qty).
+(order.leg[0].qty). _line, _offset and _message are the line, the byte offset
+and the bytes of a message; '*' leaves them out.
 
 Without SQL, statements are read from a prompt or from standard input.
 

@@ -20,6 +20,7 @@ use std::time::Instant;
 
 use quarrier_cli::{Query, QueryAccount, complain, has_failed};
 use quarrier_core::parallel::planned_workers;
+use quarrier_messages::HiddenColumns;
 use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory};
 
 use self::view::View;
@@ -66,6 +67,7 @@ pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
             workers,
             memory_bytes_max: query.memory_bytes_max.or_else(usable_memory),
             statement_words_max: stack.words_max,
+            hidden: query.sql.as_deref().map(HiddenColumns::named_in).unwrap_or_default(),
             stop: Arc::clone(&stop),
             environment: quarrier_cli::environment().clone(),
             machine: quarrier_cli::machine().clone(),

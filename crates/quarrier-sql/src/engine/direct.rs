@@ -13,7 +13,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::prelude::SessionContext;
 use futures::FutureExt;
 use quarrier_filter::{Expr, Query, Select, sql};
-use quarrier_messages::Kind;
+use quarrier_messages::{HiddenColumns, Kind};
 
 use crate::Messages;
 use crate::plan::TOP_ROWS_MAX;
@@ -35,7 +35,8 @@ pub(super) struct Direct {
 
 /// Plans a statement directly; `None` if the engine has to plan it.
 pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Option<Direct> {
-    if text.len() > TEXT_BYTES_MAX {
+    // The tables of this context have no hidden columns.
+    if text.len() > TEXT_BYTES_MAX || !HiddenColumns::named_in(text).is_none() {
         return None;
     }
     let mut provider = None;

@@ -4,12 +4,13 @@ mod answer;
 mod direct;
 mod growing;
 mod names;
+mod opened;
 mod options;
 mod pool;
 mod session;
 mod statement;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -24,13 +25,14 @@ use datafusion::prelude::SessionContext;
 use quarrier::DataFolder;
 use quarrier_core::parallel::planned_workers;
 use quarrier_core::sync::lock;
+use quarrier_messages::HiddenColumns;
 
 use crate::ceiling::Ceiling;
-use crate::files::{self, Opening, Room};
+use crate::files::{Opening, Room};
 use crate::function::{self, Notes};
 use crate::net::{caught, caught_now};
 use crate::reach::Reach;
-use crate::rewrite::{self, KnownNames, Named, Rewritable};
+use crate::rewrite::{self, HiddenTables, KnownNames, Named, Rewritable};
 use crate::rows::Rows;
 use crate::{Error, Messages, Result};
 
@@ -40,6 +42,7 @@ use answer::Planned;
 pub use direct::is_of_scan;
 pub(crate) use growing::Shown;
 use names::Names;
+use opened::{OpenedTable, Origin};
 pub use options::Options;
 pub use statement::{Statement, WORDS_MAX, WORDS_ON_ANY_STACK};
 
@@ -88,6 +91,8 @@ struct State {
     /// The data folder whose tables are opened when a statement names them, and their names.
     kept: Option<Arc<DataFolder>>,
     kept_names: Vec<String>,
+    /// Tables that were opened from sources, by their names.
+    opened: HashMap<String, OpenedTable>,
 }
 
 impl Engine {
@@ -110,6 +115,7 @@ impl Engine {
             room: Arc::clone(&room),
             workers: options.workers,
             limits: options.limits,
+            hidden: options.hidden,
             stop: options.stop,
             environment: host.environment,
         };
@@ -139,8 +145,7 @@ impl Engine {
     /// # Errors
     /// If there is no such file, it cannot be read, or there is not enough memory for it.
     pub async fn open(&self, name: &str, file: &str) -> Result<()> {
-        let opened = caught(files::open(&self.context, file, &self.opening)).await?;
-        self.keep(name, opened)
+        self.open_from(name, Origin::Source(file.to_string()), HiddenColumns::default()).await
     }
 
     /// Takes in the tables of a data folder, by their names there. Each is opened when a statement names
@@ -175,7 +180,10 @@ impl Engine {
     /// # Errors
     /// If the name cannot be given.
     pub fn add(&self, name: &str, table: Arc<quarrier_messages::Table>) -> Result<()> {
-        self.keep(name, (Arc::new(Messages::new(table)), Loaded::default()))
+        let hidden = table.hidden();
+        let table: Arc<dyn TableProvider> = Arc::new(Messages::new(table));
+        let loaded = Loaded { hidden, ..Loaded::default() };
+        self.keep_opened(name, (Origin::Memory, hidden), (table, loaded))
     }
 
     /// Calls record batches by a name. Their memory is not counted.
@@ -379,49 +387,58 @@ impl Engine {
     async fn prepared(&self, statement: &Statement) -> Result<datafusion::sql::parser::Statement> {
         let mut statement = statement.clone();
         let named = statement.named();
-        self.open_all(named).await?;
-        let known = lock(&self.state).known.clone();
+        let hidden = statement.hidden_columns();
+        self.open_all(named, hidden).await?;
+        let tables = match hidden.is_none() {
+            true => HiddenTables::default(),
+            false => self.hidden_tables(),
+        };
+        let known = lock(&self.state).known.clone().with_hidden(tables);
         statement.rewrite(&known)?;
         Ok(statement.into_inner())
     }
 
-    async fn open_all(&self, named: Named) -> Result<()> {
+    /// Opens the tables that a statement names, with these hidden columns.
+    async fn open_all(&self, named: Named, hidden: HiddenColumns) -> Result<()> {
         for file in named.files {
-            if !self.is_open(&file) {
+            if !self.is_open(&file) && !self.is_open_with(&file, hidden) {
                 self.reach.check(&file)?;
-                self.open(&file, &file).await?;
+                self.open_from(&file, Origin::Source(file.clone()), hidden).await?;
             }
+            self.add_hidden(&file, hidden).await?;
         }
         for (table, typed) in named.typed {
-            if !self.is_open(&table) {
+            if !self.is_open(&table) && !self.is_open_with(&table, hidden) {
                 self.reach.check(&typed.source)?;
-                let opened = files::open_typed(&self.context, typed, &self.opening).await?;
-                self.keep(&table, opened)?;
+                self.open_from(&table, Origin::Typed(typed), hidden).await?;
             }
+            self.add_hidden(&table, hidden).await?;
         }
         for name in named.names {
             if self.renew(&name).await? {
                 continue;
             }
             let is_known = self.is_open(&name)
+                || self.is_open_with(&name, hidden)
                 || self.context.table_exist(TableReference::bare(name.as_str()))?;
             let is_file = Path::new(&name).is_file() || quarrier::source::is_remote(&name);
-            if !is_known && self.open_kept_table(&name).await? {
+            if !is_known && self.open_kept_table(&name, hidden).await? {
                 continue;
             }
             if !is_known && is_file {
                 self.reach.check(&name)?;
-                self.open(&name, &name).await?;
+                self.open_from(&name, Origin::Source(name.clone()), hidden).await?;
             }
+            self.add_hidden(&name, hidden).await?;
         }
         Ok(())
     }
 
     /// Opens the table of the data folder that this name stands for. Returns whether there is one.
-    async fn open_kept_table(&self, name: &str) -> Result<bool> {
+    async fn open_kept_table(&self, name: &str, hidden: HiddenColumns) -> Result<bool> {
         let Some((kept, name)) = self.kept_table(name) else { return Ok(false) };
-        let opened = files::open_kept(&self.context, (&kept, &name), &self.opening).await?;
-        self.keep(&name, opened)?;
+        let origin = Origin::Kept(kept, name.clone());
+        self.open_from(&name, origin, hidden).await?;
         Ok(true)
     }
 

@@ -8,9 +8,11 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::{Result, exec_err};
 use futures::future::BoxFuture;
 
+use crate::rewrite::is_name_with_hidden;
+
 type Tables = BTreeMap<String, Arc<dyn TableProvider>>;
 
-/// Tables by their names.
+/// Tables by their names. Those with hidden columns, beside the tables without, are not listed.
 #[derive(Debug, Default)]
 pub(super) struct Names(RwLock<Tables>);
 
@@ -38,7 +40,8 @@ impl Names {
 
 impl SchemaProvider for Names {
     fn table_names(&self) -> Vec<String> {
-        self.read().keys().cloned().collect()
+        let names = self.read();
+        names.keys().filter(|name| !is_name_with_hidden(name)).cloned().collect()
     }
 
     fn table<'s, 'n, 't>(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier::{Environment, Machine};
-use quarrier_messages::Limits;
+use quarrier_messages::{HiddenColumns, Limits};
 
 use super::WORDS_MAX;
 use crate::Reach;
@@ -22,6 +22,9 @@ pub struct Options {
     pub statement_words_max: usize,
     /// The limits of messages.
     pub limits: Limits,
+    /// Hidden columns that statements will name. A table gets hidden columns when the first statement
+    /// names them, which reads its source once more unless they are foreseen here; none by default.
+    pub hidden: HiddenColumns,
     /// Ends loads soon after it became true.
     pub stop: Arc<AtomicBool>,
     /// Proxies and credentials for remote sources; none by default.
@@ -39,6 +42,7 @@ impl Default for Options {
             memory_bytes_max: None,
             statement_words_max: WORDS_MAX,
             limits: Limits::default(),
+            hidden: HiddenColumns::default(),
             stop: Arc::default(),
             environment: Environment::default(),
             reach: Reach::default(),

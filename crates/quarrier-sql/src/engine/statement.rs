@@ -11,11 +11,12 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 use quarrier_core::{panics, threads};
+use quarrier_messages::HiddenColumns;
 
 use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
 use crate::output::Format;
-use crate::rewrite::{KnownNames, Named, TREE_DEPTH_MAX, balance, named};
+use crate::rewrite::{KnownNames, Named, TREE_DEPTH_MAX, balance, hidden_columns, named};
 use crate::{Error, Result};
 
 /// The most bytes of a text.
@@ -206,6 +207,11 @@ impl Statement {
         named_of(&mut self.inner)
     }
 
+    /// The hidden columns that it names.
+    pub(super) fn hidden_columns(&mut self) -> HiddenColumns {
+        hidden_columns_of(&mut self.inner)
+    }
+
     pub(super) fn rewrite(&mut self, known: &KnownNames) -> Result<()> {
         rewrite_of(&mut self.inner, known)
     }
@@ -300,6 +306,14 @@ fn named_of(statement: &mut parser::Statement) -> Named {
         parser::Statement::Statement(statement) => named(&mut **statement),
         parser::Statement::Explain(explain) => named_of(&mut explain.statement),
         _ => Named::default(),
+    }
+}
+
+fn hidden_columns_of(statement: &mut parser::Statement) -> HiddenColumns {
+    match statement {
+        parser::Statement::Statement(statement) => hidden_columns(&mut **statement),
+        parser::Statement::Explain(explain) => hidden_columns_of(&mut explain.statement),
+        _ => HiddenColumns::default(),
     }
 }
 

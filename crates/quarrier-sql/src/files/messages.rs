@@ -42,7 +42,10 @@ pub(super) async fn load(
 pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> Result<Opened> {
     let shown = name.to_string();
     let load = move || {
-        let request = Request::new().workers(opening.workers).limits(opening.limits.clone());
+        let request = Request::new()
+            .workers(opening.workers)
+            .limits(opening.limits.clone())
+            .hidden(opening.hidden);
         let loaded = request.load_all(&sources, &opening.opener(), &opening.stop);
         let mut loaded = loaded.map_err(|error| {
             if opening.stop.load(Ordering::Relaxed) {
@@ -55,6 +58,7 @@ pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> 
         met.bytes = loaded.bytes;
         met.damages = std::mem::take(&mut loaded.damages);
         met.memory_bytes = loaded.table.nbytes();
+        met.hidden = loaded.table.hidden();
         let table: Arc<dyn TableProvider> = Arc::new(Messages::new(Arc::new(loaded.table)));
         Ok((table, met))
     };
@@ -108,6 +112,7 @@ impl Reading {
                 .format(self.format.clone())
                 .workers(self.opening.workers)
                 .limits(self.opening.limits.clone())
+                .hidden(self.opening.hidden)
                 .parquet(Some(&quarrier_parquet::Reader));
             // Connections last as long as it does.
             let opener = self.opening.opener();
@@ -155,8 +160,10 @@ impl Reading {
         met.damages = std::mem::take(&mut rest.damages);
         if pieces.are_none() {
             met.memory_bytes = rest.table.nbytes();
+            met.hidden = rest.table.hidden();
             return Ok(Pass::Done((Arc::new(Messages::new(Arc::new(rest.table))), met)));
         }
+        met.hidden = rest.table.hidden();
         pieces.add(rest.table)?;
         give_back_freed_memory();
         Ok(match pieces.wider() {
@@ -204,6 +211,7 @@ fn meet(met: &mut Loaded, piece: &mut quarrier::tables::Loaded) {
         left_out,
         rejects: std::mem::take(&mut piece.rejects),
         fields_left_out: piece.refused.count,
+        has_replaced: piece.refused.names.iter().any(|name| piece.table.hidden().has(name)),
         ..Loaded::default()
     });
 }

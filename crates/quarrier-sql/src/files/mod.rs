@@ -19,7 +19,7 @@ use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::prelude::SessionContext;
 use quarrier::source::shown;
 use quarrier::{DataFolder, Environment, Named, OpenOptions, Opener, Sources};
-use quarrier_messages::{Format, Limits, Reject};
+use quarrier_messages::{Format, HiddenColumns, Limits, Reject};
 
 use crate::rewrite::TypedMessages;
 use crate::{Error, Result};
@@ -34,6 +34,8 @@ pub(crate) struct Opening {
     /// Where tables have their memory from.
     pub(crate) room: Arc<Room>,
     pub(crate) limits: Limits,
+    /// Columns beside the messages' fields.
+    pub(crate) hidden: HiddenColumns,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) environment: Environment,
 }
@@ -65,6 +67,10 @@ pub struct Loaded {
     pub bytes: u64,
     /// Bytes of memory that the columns take.
     pub memory_bytes: usize,
+    /// The hidden columns of the table.
+    pub(crate) hidden: HiddenColumns,
+    /// Whether they replace fields of messages.
+    pub(crate) has_replaced: bool,
 }
 
 /// Values that lost digits because they became floats; shown as a sentence.
@@ -126,6 +132,8 @@ impl Loaded {
         self.notices.extend(other.notices);
         self.bytes += other.bytes;
         self.memory_bytes += other.memory_bytes;
+        self.hidden = self.hidden | other.hidden;
+        self.has_replaced |= other.has_replaced;
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `1.5e300` | `CAST('1.5e300' AS DOUBLE)` |
 //! | `RANK() OVER (…)` | `CAST(… AS BIGINT)` |
 //! | `UNIQUE (query)`, `x MATCH (query)` | counts |
+//! | `SELECT *, _line FROM m` | `SELECT * EXCLUDE (_line), _line`, of `m` with that column |
 
 pub(crate) mod like;
 
@@ -20,6 +21,7 @@ mod captions;
 mod chains;
 mod clauses;
 mod exponents;
+mod hidden;
 mod names;
 mod outputs;
 mod padded;
@@ -31,6 +33,7 @@ mod walk;
 
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
 pub(crate) use clauses::Functions;
+pub(crate) use hidden::{HiddenTables, hidden_columns, is_name_with_hidden, name_with_hidden};
 pub(crate) use names::KnownNames;
 pub(crate) use tables::{MESSAGES, Named, TypedMessages, named};
 
@@ -52,6 +55,7 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> R
     ended(walk(statement, &mut predicates::Predicates))?;
     ended(walk(statement, &mut outputs::Outputs))?;
     statement.caption(captions);
+    hidden::show(statement, known.hidden())?;
     clauses::name_outputs(statement);
     Ok(())
 }

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::clauses::Functions;
+use super::hidden::HiddenTables;
 use super::walk::{Flow, Stop, walk};
 
 /// The known names of columns and tables.
@@ -20,6 +21,7 @@ pub(crate) struct KnownNames {
     /// By the lower-case name; `None` if several names differ only in case.
     folded: HashMap<String, Option<String>>,
     functions: Arc<Functions>,
+    hidden: HiddenTables,
 }
 
 impl KnownNames {
@@ -31,6 +33,16 @@ impl KnownNames {
     /// The functions that are more than a value of their arguments.
     pub(super) fn functions(&self) -> &Functions {
         &self.functions
+    }
+
+    /// The same names, and the tables that a statement reads with their hidden columns.
+    pub(crate) fn with_hidden(self, hidden: HiddenTables) -> Self {
+        KnownNames { hidden, ..self }
+    }
+
+    /// Tables to be read with their hidden columns.
+    pub(super) fn hidden(&self) -> &HiddenTables {
+        &self.hidden
     }
 
     /// One more.

@@ -15,6 +15,7 @@ mod formats;
 mod functions;
 mod guards;
 mod harness;
+mod hidden;
 mod hostile;
 mod kept;
 mod keyed;

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Select, SelectItem, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    ExcludeSelectItem, Expr, Ident, ObjectNamePart, Select, SelectItem, VisitorMut,
+    WildcardAdditionalOptions,
+};
 
 use super::super::walk::{Flow, Stop};
 
@@ -14,8 +17,10 @@ impl VisitorMut for Names {
     type Break = Stop;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
-        let is_wild = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
-        let has_all = select.projection.iter().any(is_wild);
+        let all = select.projection.iter().find_map(|item| match item {
+            SelectItem::Wildcard(options) => Some(options.clone()),
+            _ => None,
+        });
         // As they are written, for `a.x` and `b.x` are columns of different names to the engine.
         let mut taken = HashSet::new();
         for item in &mut select.projection {
@@ -36,7 +41,8 @@ impl VisitorMut for Names {
                 item,
                 SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_))
             );
-            let is_first = !(has_all && is_column) && taken.insert(written);
+            let is_in_all = all.as_ref().is_some_and(|all| !excludes(all, &name));
+            let is_first = !(is_in_all && is_column) && taken.insert(written);
             if is_first {
                 continue;
             }
@@ -53,6 +59,19 @@ impl VisitorMut for Names {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether a `*` leaves out the column of this name.
+fn excludes(all: &WildcardAdditionalOptions, name: &str) -> bool {
+    let names = match &all.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
+        Some(ExcludeSelectItem::Multiple(names)) => names,
+        None => &[],
+    };
+    names.iter().any(|excluded| match excluded.0.as_slice() {
+        [ObjectNamePart::Identifier(ident)] => ident.value == name,
+        _ => false,
+    })
 }
 
 /// The name of a column, without its table's.

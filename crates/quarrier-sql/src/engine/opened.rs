@@ -1,0 +1,158 @@
+//! Tables that are opened from sources, and opened once more when a statement names hidden columns: only
+//! then does anybody pay for these.
+
+use std::sync::Arc;
+
+use datafusion::catalog::TableProvider;
+use quarrier::DataFolder;
+use quarrier_core::sync::lock;
+use quarrier_messages::HiddenColumns;
+
+use super::Engine;
+use crate::files::{self, Loaded, Opening};
+use crate::net::caught;
+use crate::rewrite::{HiddenTables, TypedMessages, name_with_hidden};
+use crate::{Messages, Result};
+
+/// The source of a table.
+#[derive(Debug, Clone)]
+pub(super) enum Origin {
+    /// A source of any kind, or a glob.
+    Source(String),
+    /// Messages of a named format.
+    Typed(TypedMessages),
+    /// A table of a data folder.
+    Kept(Arc<DataFolder>, String),
+    /// Memory.
+    Memory,
+}
+
+/// A table that was opened from a source.
+#[derive(Debug)]
+pub(super) struct OpenedTable {
+    origin: Origin,
+    /// The hidden columns that it was opened with, whether its source has such or not.
+    asked: HiddenColumns,
+    /// Those that the table with hidden columns has.
+    hidden: HiddenColumns,
+    /// Memory of the table, with and without hidden columns.
+    memory_bytes: usize,
+}
+
+impl Engine {
+    /// Opens a table by a name, with these hidden columns at least.
+    ///
+    /// # Errors
+    /// If the source cannot be opened, or there is not enough memory for it.
+    pub(super) async fn open_from(
+        &self,
+        name: &str,
+        origin: Origin,
+        hidden: HiddenColumns,
+    ) -> Result<()> {
+        let before = lock(&self.state).opened.get(name).map(|table| table.asked);
+        let asked = match before {
+            // It has a table with hidden columns.
+            Some(_) if hidden.is_none() => hidden,
+            before => hidden | self.opening.hidden | before.unwrap_or_default(),
+        };
+        let opening = Opening { hidden: asked, ..self.opening.clone() };
+        let opened = match &origin {
+            Origin::Source(source) => caught(files::open(&self.context, source, &opening)).await?,
+            Origin::Typed(typed) => {
+                files::open_typed(&self.context, typed.clone(), &opening).await?
+            }
+            Origin::Kept(kept, table) => {
+                files::open_kept(&self.context, (kept, table), &opening).await?
+            }
+            Origin::Memory => return Ok(()),
+        };
+        self.keep_opened(name, (origin, asked), opened)
+    }
+
+    /// Opens a table again, unless it has these hidden columns or its source has none.
+    ///
+    /// # Errors
+    /// As [`open_from`](Self::open_from).
+    pub(super) async fn add_hidden(&self, name: &str, hidden: HiddenColumns) -> Result<()> {
+        let found = {
+            let state = lock(&self.state);
+            let exact = state.opened.get_key_value(name);
+            let mut alike = state.opened.iter().filter(|(it, _)| it.eq_ignore_ascii_case(name));
+            let found = exact.or_else(|| alike.next().filter(|_| alike.next().is_none()));
+            found.map(|(name, table)| (name.clone(), table.origin.clone(), table.asked))
+        };
+        match found {
+            Some((name, origin, asked)) if !asked.contains(hidden) => {
+                self.open_from(&name, origin, hidden).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a table was opened with these hidden columns.
+    pub(super) fn is_open_with(&self, name: &str, hidden: HiddenColumns) -> bool {
+        let state = lock(&self.state);
+        !hidden.is_none()
+            && state.opened.get(name).is_some_and(|table| table.asked.contains(hidden))
+    }
+
+    /// The tables that have hidden columns.
+    pub(super) fn hidden_tables(&self) -> HiddenTables {
+        let state = lock(&self.state);
+        let tables = state.opened.iter().filter(|(_, table)| !table.hidden.is_none());
+        tables.map(|(name, table)| (name.clone(), table.hidden)).collect()
+    }
+
+    /// Calls an opened table so: the one with its hidden columns, if it has such, and where its columns
+    /// are in memory, the one without.
+    pub(super) fn keep_opened(
+        &self,
+        name: &str,
+        (origin, asked): (Origin, HiddenColumns),
+        (table, mut loaded): (Arc<dyn TableProvider>, Loaded),
+    ) -> Result<()> {
+        let Loaded { hidden, has_replaced, bytes, memory_bytes, .. } = loaded;
+        let (is_open, is_known) = {
+            let state = lock(&self.state);
+            (state.tables.contains(name), state.opened.contains_key(name))
+        };
+        if is_known {
+            // Its problems were reported before.
+            loaded = Loaded { bytes, memory_bytes, ..Loaded::default() };
+        }
+        let mut known = OpenedTable { origin, asked, hidden, memory_bytes };
+        if let Some(before) = lock(&self.state).opened.remove(name) {
+            known.asked = asked | before.asked;
+            known.hidden = hidden | before.hidden;
+            known.memory_bytes += before.memory_bytes;
+        }
+        if hidden.is_none() {
+            match is_open {
+                // Its source has no hidden columns.
+                true => known.memory_bytes -= memory_bytes,
+                false => self.keep(name, (table, loaded))?,
+            }
+        } else {
+            let messages = table.downcast_ref::<Messages>().filter(|_| !has_replaced);
+            let visible = messages.map(|it| Messages::new(Arc::new(it.table().without_hidden())));
+            self.room.take(memory_bytes)?;
+            {
+                let mut state = lock(&self.state);
+                state.loaded.add(loaded);
+                state.known.add(name);
+                let fields = table.schema();
+                fields.fields().iter().for_each(|field| state.known.add(field.name()));
+            }
+            self.names.replace(&name_with_hidden(name), table);
+            if let Some(visible) = visible {
+                self.names.replace(name, Arc::new(visible));
+                lock(&self.state).tables.insert(name.to_string());
+                self.room.give_back(known.memory_bytes - memory_bytes);
+                known.memory_bytes = memory_bytes;
+            }
+        }
+        lock(&self.state).opened.insert(name.to_string(), known);
+        Ok(())
+    }
+}
