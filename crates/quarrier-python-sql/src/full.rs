@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use quarrier_filter::Query;
-use quarrier_messages::Schema;
+use quarrier_messages::{HiddenColumns, Schema};
 use quarrier_native::sql::{self, Answers, Given, Refused, StatementBatch};
 use quarrier_sql::{Answer, Engine, Options, Rows, Statement, is_of_scan, usable_memory};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -67,8 +67,17 @@ fn runtime(workers: usize) -> Result<Runtime, Refused> {
 async fn answers(asked: StatementBatch, stop: Arc<AtomicBool>) -> Result<Answers, Refused> {
     let StatementBatch { tables, statements, workers, environment, machine } = asked;
     let memory_bytes_max = usable_memory();
-    let options =
-        Options { workers, memory_bytes_max, stop, environment, machine, ..Options::default() };
+    let named = statements.iter().map(|text| HiddenColumns::named_in(text));
+    let hidden = named.fold(HiddenColumns::default(), |all, one| all | one);
+    let options = Options {
+        workers,
+        memory_bytes_max,
+        hidden,
+        stop,
+        environment,
+        machine,
+        ..Options::default()
+    };
     let engine = Engine::new(options).map_err(refused)?;
     for (name, table) in tables {
         match table {

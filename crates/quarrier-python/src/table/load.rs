@@ -1,16 +1,17 @@
 //! Tables from messages.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use quarrier::tables::Loaded;
 use quarrier::{OpenOptions, Sources, Tables};
 use quarrier_core::source::ChangingMemory;
-use quarrier_messages::{Format, Reject};
+use quarrier_messages::{Format, HiddenColumns, Reject};
 
+use super::hidden::{Loading, Origin};
 use crate::buffer::Buffer;
 use crate::count::Count;
 use crate::errors::{of_facade, of_messages};
@@ -18,14 +19,14 @@ use crate::host;
 use crate::interrupt::interruptible;
 use crate::search::{MEMORY_NAME, path_of};
 
-/// Loads the messages of a path, URL or bytes-like object.
+/// Loads the messages of a path, URL or bytes-like object, with these hidden columns.
 pub(super) fn load(
     source: &Bound<'_, PyAny>,
     format: &str,
     dictionary: Option<PathBuf>,
-    keeps_bytes: bool,
+    (keeps_bytes, hidden): (bool, HiddenColumns),
     workers: Option<Count>,
-) -> PyResult<Loaded> {
+) -> PyResult<(Loaded, Origin)> {
     let py = source.py();
     let format = Format::named(format).map_err(|error| of_messages(py, &error))?;
     let tables = Tables::new()
@@ -35,20 +36,24 @@ pub(super) fn load(
         .workers(Count::asked(workers))
         .parquet(Some(&quarrier_parquet::Reader));
     let loaded = if let Some(path) = path_of(source)? {
-        interruptible(py, |stop| {
+        let loaded = interruptible(py, |stop| {
             let opener = host::opener(OpenOptions::default(), stop);
-            tables.load_all(&Sources::of([path]), &opener, stop)
-        })?
+            tables.clone().hidden(hidden).load_all(&Sources::of([&path]), &opener, stop)
+        })?;
+        let loaded = loaded.map_err(|error| of_facade(py, &error))?;
+        let versions = loaded.versions.clone();
+        let origin = Loading { tables, path, versions, loaded: Mutex::default() };
+        return Ok((loaded, Origin::Source(Box::new(origin))));
     } else {
         let buffer = Buffer::of(source)?;
         let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
         let load = |stop: &Arc<AtomicBool>| {
             let detected = tables.detect_source(Box::new(memory))?;
-            tables.load(vec![detected], stop)
+            tables.clone().hidden(hidden).load(vec![detected], stop)
         };
         interruptible(py, load)?
     };
-    loaded.map_err(|error| of_facade(py, &error))
+    Ok((loaded.map_err(|error| of_facade(py, &error))?, Origin::Bytes))
 }
 
 /// The rejected messages, for a table's text form.

@@ -1,6 +1,7 @@
 //! `quarrier.Table`: messages as columns.
 
 mod arrow;
+mod hidden;
 mod load;
 mod parameters;
 pub(crate) mod query;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString};
 use quarrier::tables::Loaded;
-use quarrier_messages::{Column, Kind, Reject};
+use quarrier_messages::{Column, HiddenColumns, Kind, Reject};
 
 use crate::count::Count;
 use crate::frames;
@@ -28,28 +29,63 @@ pub(crate) struct Table {
     rejects: Vec<Reject>,
     /// How many were none.
     rejected: u64,
+    /// What it was loaded from, if from messages.
+    origin: Option<hidden::Origin>,
+    /// Columns that would be hidden and are not.
+    visible: HiddenColumns,
 }
 
 impl Table {
     pub(crate) fn of(rows: Rows) -> Self {
-        Table { rows, rejects: Vec::new(), rejected: 0 }
+        let visible = HiddenColumns::default();
+        Table { rows, rejects: Vec::new(), rejected: 0, origin: None, visible }
     }
 
-    /// A table of messages, from a path or bytes.
-    fn loaded(source: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(load::load(source, "auto", None, false, None)?.into())
+    /// A table of messages, from a path or bytes, with these hidden columns.
+    fn loaded(source: &Bound<'_, PyAny>, hidden: HiddenColumns) -> PyResult<Self> {
+        Ok(load::load(source, "auto", None, (false, hidden), None)?.0.into())
     }
 
     /// A table of messages, from a path, glob or URL.
-    fn loaded_from_name(py: Python<'_>, name: &str) -> PyResult<Self> {
-        Self::loaded(PyString::new(py, name).as_any())
+    fn loaded_from_name(py: Python<'_>, name: &str, hidden: HiddenColumns) -> PyResult<Self> {
+        Self::loaded(PyString::new(py, name).as_any(), hidden)
+    }
+
+    /// The rows, with the hidden columns that statements may name; or without, and why. That matters
+    /// only if the statements have no answer then: a word of theirs may stand in a string.
+    fn rows_for<'t>(
+        &self,
+        py: Python<'_>,
+        statements: impl IntoIterator<Item = &'t str>,
+    ) -> (Rows, Option<PyErr>) {
+        let named = hidden::named_in(statements).without(self.visible);
+        match &self.origin {
+            Some(origin) if !named.is_none() => match origin.rows_with(py, named) {
+                Ok(rows) => (rows, None),
+                Err(error) => (self.rows.clone(), Some(error)),
+            },
+            _ => (self.rows.clone(), None),
+        }
+    }
+
+    /// Answers statements about the table, which is called `name` in them.
+    fn answers(
+        &self,
+        py: Python<'_>,
+        statements: Vec<String>,
+        name: &str,
+        workers: Option<Count>,
+    ) -> PyResult<Vec<Self>> {
+        let (rows, missing) = self.rows_for(py, statements.iter().map(String::as_str));
+        let answers = query::of_table(py, &rows, name, statements, workers);
+        answers.map_err(|error| missing.unwrap_or(error))
     }
 }
 
 impl From<Loaded> for Table {
     fn from(loaded: Loaded) -> Self {
         let rows = Rows::Packed(Arc::new(loaded.table));
-        Table { rows, rejects: loaded.rejects, rejected: loaded.rejected }
+        Table { rejects: loaded.rejects, rejected: loaded.rejected, ..Table::of(rows) }
     }
 }
 
@@ -64,8 +100,11 @@ impl Table {
     /// Loads the messages of a file, all files of a glob, a URL or bytes-like object, compressed or not.
     ///
     /// The format is detected by the content, then by the extension. `dictionary` is the path of a
-    /// QuickFIX data dictionary, for FIX and NVFIX. With `keep_bytes`, the column `_message` has each
-    /// message as it is in the source.
+    /// QuickFIX data dictionary, for FIX and NVFIX. With `keep_bytes`, the table has a column `_message`
+    /// with each message as it is in the source.
+    ///
+    /// Statements may name `_line`, `_offset` and `_message`, the place and the bytes of each message,
+    /// of any table. The first that does reads the source again, unless that was changed.
     #[staticmethod]
     #[pyo3(signature = (source, *, format="auto", dictionary=None, keep_bytes=false, workers=None))]
     fn from_messages(
@@ -75,7 +114,10 @@ impl Table {
         keep_bytes: bool,
         workers: Option<Count>,
     ) -> PyResult<Self> {
-        Ok(load::load(source, format, dictionary, keep_bytes, workers)?.into())
+        let hidden = (keep_bytes, HiddenColumns::default());
+        let (loaded, origin) = load::load(source, format, dictionary, hidden, workers)?;
+        let visible = HiddenColumns { message: keep_bytes, ..HiddenColumns::default() };
+        Ok(Table { origin: Some(origin), visible, ..loaded.into() })
     }
 
     /// Copies data from any object with the Arrow PyCapsule interface (pyarrow, polars, pandas,
@@ -168,8 +210,7 @@ impl Table {
         workers: Option<Count>,
     ) -> PyResult<Self> {
         let sql = parameters::bound(py, sql, params)?.into_owned();
-        let answers = query::of_table(py, &self.rows, name, vec![sql], workers);
-        Ok(answers?.pop().unwrap_or_default())
+        Ok(self.answers(py, vec![sql], name, workers)?.pop().unwrap_or_default())
     }
 
     /// Answers any number of statements in one pass over the table, with one result each.
@@ -181,7 +222,7 @@ impl Table {
         name: &str,
         workers: Option<Count>,
     ) -> PyResult<Vec<Self>> {
-        query::of_table(py, &self.rows, name, sqls, workers)
+        self.answers(py, sqls, name, workers)
     }
 
     /// Answers the statements in one pass, and explains how: the order of evaluation, the parts they
@@ -194,7 +235,9 @@ impl Table {
         name: &str,
         workers: Option<Count>,
     ) -> PyResult<String> {
-        query::explain(py, &self.rows, name, &sqls, workers)
+        let (rows, missing) = self.rows_for(py, sqls.iter().map(String::as_str));
+        let explained = query::explain(py, &rows, name, &sqls, workers);
+        explained.map_err(|error| missing.unwrap_or(error))
     }
 
     /// All rows as a list of dicts. Times are naive, in UTC and to the microsecond.

@@ -9,7 +9,7 @@ use quarrier_core::parallel::planned_workers;
 use quarrier_filter::{Error, Query, Scan, sql as filter};
 use quarrier_messages::Table as Packed;
 
-use super::{Table, arrow, parameters};
+use super::{Table, arrow, hidden, parameters};
 use crate::count::Count;
 use crate::errors::{of_filter, of_sql, raise};
 use crate::host;
@@ -64,22 +64,30 @@ pub(crate) fn query(
 ) -> PyResult<Table> {
     let sql = &*parameters::bound(py, sql, params)?;
     let named = py.detach(|| filter::table(sql));
+    let hidden = hidden::named_in([sql]);
     let all = tables.map(|tables| tables.iter().map(|(name, table)| Ok((name.extract()?, table))));
     let mut all: Vec<(String, Bound<'_, PyAny>)> =
         all.into_iter().flatten().collect::<PyResult<_>>()?;
     if sql::engine().is_none() {
         let named = named.map_err(|error| of_filter(py, &error))?;
         let table = match named.is_file {
-            true => Table::loaded_from_name(py, &named.name)?.rows,
-            false => in_memory(&all[place_of(py, &all, &named.name)?].1)?,
+            true => (Table::loaded_from_name(py, &named.name, hidden)?.rows, None),
+            false => in_memory(&all[place_of(py, &all, &named.name)?].1, sql)?,
         };
+        let (table, missing) = table;
         let tables = vec![(named.name.clone(), Given::Rows(table))];
-        return only(answer(py, Some(&named.name), tables, vec![sql.to_string()], 0));
+        let answers = answer(py, Some(&named.name), tables, vec![sql.to_string()], 0);
+        return only(answers.map_err(|error| missing.unwrap_or(error)));
     }
     // Only named tables are loaded.
     let text = sql.to_lowercase();
     all.retain(|(name, _)| name.contains('"') || text.contains(&name.to_lowercase()));
-    let tables = all.iter().map(|(name, table)| Ok((name.clone(), given(table)?)));
+    let mut missing = None;
+    let tables = all.iter().map(|(name, table)| {
+        let (given, error) = given(table, sql)?;
+        missing = error.or(missing.take());
+        Ok((name.clone(), given))
+    });
     let tables = tables.collect::<PyResult<Vec<_>>>()?;
     let scanned = match named {
         Ok(named) if !named.is_file => {
@@ -87,7 +95,8 @@ pub(crate) fn query(
         }
         _ => None,
     };
-    only(answer(py, scanned.as_deref(), tables, vec![sql.to_string()], 0))
+    let answers = answer(py, scanned.as_deref(), tables, vec![sql.to_string()], 0);
+    only(answers.map_err(|error| missing.unwrap_or(error)))
 }
 
 fn only(answers: PyResult<Vec<Table>>) -> PyResult<Table> {
@@ -111,19 +120,19 @@ fn place_of(py: Python<'_>, all: &[(String, Bound<'_, PyAny>)], name: &str) -> P
     Err(raise(py, "QuarrierError", (message,)))
 }
 
-/// A table in memory.
-fn in_memory(table: &Bound<'_, PyAny>) -> PyResult<Rows> {
-    if let Ok(table) = table.cast::<Table>() {
-        return Ok(table.get().rows.clone());
+/// A table in memory, with the hidden columns that a statement names; or without, and why.
+fn in_memory(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Rows, Option<PyErr>)> {
+    if let Ok(known) = table.cast::<Table>() {
+        return Ok(known.get().rows_for(table.py(), [sql]));
     }
     if table.hasattr("__arrow_c_stream__")? || table.hasattr("__arrow_c_array__")? {
-        return Ok(Rows::Packed(Arc::new(arrow::import(table, 0)?)));
+        return Ok((Rows::Packed(Arc::new(arrow::import(table, 0)?)), None));
     }
-    Ok(Table::loaded(table)?.rows)
+    Ok((Table::loaded(table, hidden::named_in([sql]))?.rows, None))
 }
 
 /// A table for the engine, which opens files itself.
-fn given(table: &Bound<'_, PyAny>) -> PyResult<Given> {
+fn given(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Given, Option<PyErr>)> {
     let is_in_memory = table.is_instance_of::<Table>()
         || table.hasattr("__arrow_c_stream__")?
         || table.hasattr("__arrow_c_array__")?;
@@ -131,9 +140,10 @@ fn given(table: &Bound<'_, PyAny>) -> PyResult<Given> {
         && let Some(path) = path_of(table)?
         && let Ok(name) = path.into_os_string().into_string()
     {
-        return Ok(Given::File(name));
+        return Ok((Given::File(name), None));
     }
-    in_memory(table).map(Given::Rows)
+    let (rows, missing) = in_memory(table, sql)?;
+    Ok((Given::Rows(rows), missing))
 }
 
 /// The results, one for each statement. `scanned` is the name of the table that all of them may be
@@ -247,7 +257,7 @@ fn bound(
 ) -> Result<Vec<Query>, Error> {
     let bound = statements.iter().map(|text| match stop.load(Ordering::Relaxed) {
         true => Err(Error::Cancelled),
-        false => filter::statement(text, name, table.schema()),
+        false => filter::statement_of(text, name, table),
     });
     bound.collect()
 }
