@@ -5,17 +5,25 @@
 //! report; nobody may use them as paths. Only one member at a time is in memory; tapes (tar) are
 //! read as a stream. Archives in archives are followed to a bounded depth, and all of them together
 //! may yield only a bounded number of bytes, so that a bomb costs no more than that.
+//!
+//! [`members`] passes on every member instead, whatever it is.
 
 mod archive;
+mod member;
 mod reader;
 mod tape;
 
+pub use member::{TakeMembers, Unpacked, archive_kind, members};
+
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 use quarrier_core::source::{Memory, Source};
 
 use crate::format::tar::header::{BLOCK_BYTES, is_header};
+use crate::format::zip::Listed;
 use crate::format::{self, Format, Kind};
 use crate::view::{Extent, View};
 
@@ -82,6 +90,8 @@ pub enum Content<'i> {
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 /// The most bytes of a name that are shown.
 const NAME_BYTES_MAX: usize = 1024;
+/// For walks that nobody interrupts.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Whether files of this type are unpacked.
 pub fn is_archive(kind: &str) -> bool {
@@ -96,15 +106,17 @@ fn is_zip(kind: &str) -> bool {
 /// order of the archive; the files of a nested archive follow it. Does nothing for other types (see
 /// [`is_archive`]).
 pub fn walk(kind: &str, view: &mut View<'_>, limits: &Limits, take: &mut dyn FnMut(Inside<'_>)) {
-    let by_ratio = view.length().saturating_mul(limits.ratio_max).max(RATIO_FREE_BYTES);
-    let mut walker = Walker {
-        limits: *limits,
-        left_bytes: limits.unpacked_bytes_max.min(by_ratio),
-        left_members: limits.members_max,
-        path: kind.to_string(),
-        take,
-    };
-    walker.archive(kind, view, 1);
+    let mut walker = Walker::new(limits, view.length(), Receiver::Recognised(take), &NEVER);
+    walker.path = kind.to_string();
+    walker.archive(kind, view, None, 1);
+}
+
+/// Receives what a walk finds.
+enum Receiver<'w> {
+    /// The files that a validator recognises.
+    Recognised(&'w mut dyn FnMut(Inside<'_>)),
+    /// Every member.
+    All(&'w mut dyn TakeMembers),
 }
 
 /// The state of the way through an archive.
@@ -112,41 +124,116 @@ struct Walker<'w> {
     limits: Limits,
     left_bytes: u64,
     left_members: u64,
+    /// Bytes of the members around the current one, which are in memory.
+    held_bytes: u64,
     path: String,
-    take: &'w mut dyn FnMut(Inside<'_>),
+    receiver: Receiver<'w>,
+    /// Whether the receiver has enough.
+    is_ended: bool,
+    stop: &'w AtomicBool,
 }
 
-impl Walker<'_> {
-    fn archive(&mut self, kind: &str, view: &mut View<'_>, depth: usize) {
+impl<'w> Walker<'w> {
+    /// For an archive of `length` bytes.
+    fn new(limits: &Limits, length: u64, receiver: Receiver<'w>, stop: &'w AtomicBool) -> Self {
+        let by_ratio = length.saturating_mul(limits.ratio_max).max(RATIO_FREE_BYTES);
+        Walker {
+            limits: *limits,
+            left_bytes: limits.unpacked_bytes_max.min(by_ratio),
+            left_members: limits.members_max,
+            held_bytes: 0,
+            path: String::new(),
+            receiver,
+            is_ended: false,
+            stop,
+        }
+    }
+
+    /// Walks an archive, which begins at `base` of the outermost one if its bytes lie there as they are.
+    fn archive(&mut self, kind: &str, view: &mut View<'_>, base: Option<u64>, depth: usize) {
+        let stop = self.stop;
         match kind {
-            "tar" => tape::walk(self, &mut Reader::all(view), depth),
+            "tar" => tape::walk(self, &mut Reader::all(view, stop), base, depth),
             "gz" => {
                 let name = gz_name(view);
-                let mut reader = MultiGzDecoder::new(Reader::all(view));
-                self.member(&name, &mut reader, depth);
+                let mut reader = MultiGzDecoder::new(Reader::all(view, stop));
+                self.member(&name, &mut reader, None, depth);
             }
-            _ if is_zip(kind) => archive::walk(self, view, depth),
+            _ if is_zip(kind) => archive::walk(self, view, base, depth),
             _ => {}
         }
     }
 
     /// Returns whether the limits allow more.
-    fn may_go_on(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.left_bytes > 0 && self.left_members > 0
     }
 
-    /// Handles a member whose bytes `reader` gives. Returns whether to continue.
-    fn member(&mut self, name: &[u8], reader: &mut dyn Read, depth: usize) -> bool {
-        let before = self.path.len();
-        self.path.push('!');
-        push_name(&mut self.path, name);
-        self.left_members = self.left_members.saturating_sub(1);
-        self.content(reader, depth);
-        if !self.may_go_on() {
+    /// Returns whether to continue.
+    fn may_go_on(&self) -> bool {
+        self.has_room() && !self.is_ended && !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Handles a member whose bytes `reader` gives, and which begins at `place` of the outermost archive if
+    /// its bytes lie there as they are. Returns whether to continue.
+    fn member(
+        &mut self,
+        name: &[u8],
+        reader: &mut dyn Read,
+        place: Option<u64>,
+        depth: usize,
+    ) -> bool {
+        let before = self.enter(name);
+        self.content(reader, place, depth);
+        if !self.has_room() {
             self.skip("archive unpacks to more than the limit");
         }
         self.path.truncate(before);
         self.may_go_on()
+    }
+
+    /// As [`member`](Self::member), for one of a directory, which says beforehand whether it is empty.
+    fn listed(
+        &mut self,
+        listed: &Listed<'_>,
+        reader: &mut dyn Read,
+        place: Option<u64>,
+        depth: usize,
+    ) -> bool {
+        let is_folder = listed.unpacked == 0 && listed.name.ends_with(b"/");
+        match self.receiver {
+            // No validator recognises an empty file.
+            Receiver::Recognised(_) if listed.unpacked == 0 => true,
+            Receiver::All(_) if is_folder => true,
+            _ => self.member(listed.name, reader, place, depth),
+        }
+    }
+
+    /// Handles a member whose bytes cannot be had. Returns whether to continue.
+    fn unread(&mut self, name: &[u8], reason: &'static str) -> bool {
+        if matches!(self.receiver, Receiver::Recognised(_)) {
+            return true;
+        }
+        let before = self.enter(name);
+        self.damaged(reason);
+        self.path.truncate(before);
+        self.may_go_on()
+    }
+
+    /// Reports that what the path names is not whole, if every member counts.
+    fn damaged(&mut self, reason: &'static str) {
+        if matches!(self.receiver, Receiver::All(_)) {
+            self.skip(reason);
+        }
+    }
+
+    /// Appends the name of a member to the path. Returns the length of the path before.
+    fn enter(&mut self, name: &[u8]) -> usize {
+        let before = self.path.len();
+        self.path.push('!');
+        push_name(&mut self.path, name);
+        self.left_members = self.left_members.saturating_sub(1);
+        before
     }
 
     /// Counts bytes that were unpacked and not examined. Returns whether to continue.
@@ -155,37 +242,70 @@ impl Walker<'_> {
         self.may_go_on()
     }
 
-    fn content(&mut self, reader: &mut dyn Read, depth: usize) {
+    fn content(&mut self, reader: &mut dyn Read, place: Option<u64>, depth: usize) {
         let mut bytes = Vec::new();
         if !self.fill(reader, &mut bytes, BLOCK_BYTES as u64) {
             return self.skip("cannot be unpacked");
         }
         if is_header(&bytes) {
             match depth < self.limits.depth_max {
-                true => tape::walk(self, &mut bytes.chain(reader), depth + 1),
+                true => tape::walk(self, &mut bytes.chain(reader), place, depth + 1),
                 false => self.skip("archives nested too deep"),
             }
             return;
         }
-        let most = self.limits.member_bytes_max.min(self.left_bytes);
+        let member_bytes_max = self.limits.member_bytes_max.saturating_sub(self.held_bytes);
+        let most = member_bytes_max.min(self.left_bytes.saturating_add(bytes.len() as u64));
         if !self.fill(reader, &mut bytes, most.saturating_add(1)) {
             return self.skip("cannot be unpacked");
         }
-        if bytes.len() as u64 > self.limits.member_bytes_max {
+        let length = bytes.len() as u64;
+        if length > member_bytes_max {
             return self.skip("larger than the limit for a member");
         }
-        let Some((kind, length, not_read)) = recognised(&bytes) else { return };
+        match self.receiver {
+            Receiver::Recognised(_) => self.recognised(&bytes, depth),
+            // Cut off by the limit for all members, as the caller reports.
+            Receiver::All(_) if length > most => {}
+            Receiver::All(_) => self.whole(Arc::new(bytes), place, depth),
+        }
+    }
+
+    /// Passes on the file at the start of a member's bytes, if a validator recognises it.
+    fn recognised(&mut self, bytes: &[u8], depth: usize) {
+        let Some((kind, length, not_read)) = recognised(bytes) else { return };
         let (bytes, not_read) = (&bytes[..length], &*not_read);
         let content = Content::File { kind, bytes, not_read };
-        (self.take)(Inside { path: &self.path, content });
-        if is_archive(kind.name) {
-            if depth >= self.limits.depth_max {
-                return self.skip("archives nested too deep");
-            }
-            let source = Memory::new("member", bytes);
-            let extent = Extent { offset: 0, length: length as u64 };
-            self.archive(kind.name, &mut View::of(&source, &[extent]), depth + 1);
+        if let Receiver::Recognised(take) = &mut self.receiver {
+            take(Inside { path: &self.path, content });
         }
+        if is_archive(kind.name) {
+            self.nested(kind.name, bytes, None, depth);
+        }
+    }
+
+    /// Passes on all bytes of a member.
+    fn whole(&mut self, bytes: Arc<Vec<u8>>, place: Option<u64>, depth: usize) {
+        if let Receiver::All(take) = &mut self.receiver {
+            self.is_ended |= !take.member(&self.path, &bytes, place);
+        }
+        if let Some(kind) = archive_kind(&bytes)
+            && self.may_go_on()
+        {
+            self.held_bytes += bytes.len() as u64;
+            self.nested(kind, &bytes, place, depth);
+            self.held_bytes -= bytes.len() as u64;
+        }
+    }
+
+    /// Walks an archive in an archive.
+    fn nested(&mut self, kind: &str, bytes: &[u8], place: Option<u64>, depth: usize) {
+        if depth >= self.limits.depth_max {
+            return self.skip("archives nested too deep");
+        }
+        let source = Memory::new("member", bytes);
+        let extent = Extent { offset: 0, length: bytes.len() as u64 };
+        self.archive(kind, &mut View::of(&source, &[extent]), place, depth + 1);
     }
 
     /// Reads from `reader` until there are `most` bytes or no more. Returns whether that was
@@ -198,8 +318,13 @@ impl Walker<'_> {
     }
 
     /// Reports that the member at `path` was not examined.
-    fn skip(&mut self, reason: &str) {
-        (self.take)(Inside { path: &self.path, content: Content::Skipped { reason } });
+    fn skip(&mut self, reason: &'static str) {
+        match &mut self.receiver {
+            Receiver::Recognised(take) => {
+                take(Inside { path: &self.path, content: Content::Skipped { reason } });
+            }
+            Receiver::All(take) => take.skipped(&self.path, reason),
+        }
     }
 }
 

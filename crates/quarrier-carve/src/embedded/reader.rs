@@ -1,29 +1,31 @@
 //! Reads a view from front to back.
 
-use std::io::{BufRead, Read, Result};
+use std::io::{BufRead, Error, Read, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::view::View;
 
 /// Bytes per read of the view.
 const RUN_BYTES: usize = 64 << 10;
 
-/// Reads a range of a view.
+/// Reads a range of a view. Fails soon after `stop` becomes true, so that a decoder ends then.
 pub(super) struct Reader<'r, 's> {
     view: &'r mut View<'s>,
     at: u64,
     end: u64,
+    stop: &'r AtomicBool,
 }
 
 impl<'r, 's> Reader<'r, 's> {
     /// Reads all bytes of `view`.
-    pub(super) fn all(view: &'r mut View<'s>) -> Self {
+    pub(super) fn all(view: &'r mut View<'s>, stop: &'r AtomicBool) -> Self {
         let end = view.length();
-        Reader { view, at: 0, end }
+        Reader { view, at: 0, end, stop }
     }
 
     /// Reads the bytes from `at` to `end` of `view`.
-    pub(super) fn range(view: &'r mut View<'s>, at: u64, end: u64) -> Self {
-        Reader { view, at, end }
+    pub(super) fn range(view: &'r mut View<'s>, at: u64, end: u64, stop: &'r AtomicBool) -> Self {
+        Reader { view, at, end, stop }
     }
 }
 
@@ -39,6 +41,10 @@ impl Read for Reader<'_, '_> {
 
 impl BufRead for Reader<'_, '_> {
     fn fill_buf(&mut self) -> Result<&[u8]> {
+        if self.stop.load(Ordering::Relaxed) {
+            // Not `Interrupted`, after which readers try again.
+            return Err(Error::other("interrupted"));
+        }
         let most = self.end.saturating_sub(self.at).min(RUN_BYTES as u64);
         Ok(self.view.run(self.at, most as usize))
     }

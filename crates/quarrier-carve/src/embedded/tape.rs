@@ -11,14 +11,20 @@ use crate::format::tar::header::{BLOCK_BYTES, content_bytes, is_header};
 const LONG_NAME_BYTES_MAX: u64 = 64 << 10;
 
 /// Passes on each file of the tape in `tape`, from the current position to its end, or to the first
-/// invalid header.
-pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, depth: usize) {
+/// invalid header. The tape begins at `base` of the outermost archive if its bytes lie there as they are.
+pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, base: Option<u64>, depth: usize) {
     let mut name: Option<Vec<u8>> = None;
     let mut size: Option<u64> = None;
     let mut header = [0; BLOCK_BYTES];
+    // Of the next header.
+    let mut at = 0u64;
     while read_exact(tape, &mut header) && is_header(&header) {
-        let Some(told) = content_bytes(&header) else { return };
-        let bytes = size.take().unwrap_or(told);
+        let Some(stated) = content_bytes(&header) else {
+            return walker.damaged("an entry has no length");
+        };
+        let bytes = size.take().unwrap_or(stated);
+        let content_at = at.saturating_add(BLOCK_BYTES as u64);
+        let place = base.and_then(|base| base.checked_add(content_at));
         let mut content = (&mut *tape).take(bytes);
         match header[156] {
             b'L' => name = Some(short(&mut content)),
@@ -30,7 +36,7 @@ pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, depth: usize) {
             }
             b'0' | b'7' | 0 => {
                 let name = name.take().unwrap_or_else(|| header_name(&header));
-                if !walker.member(&name, &mut content, depth) {
+                if !walker.member(&name, &mut content, place, depth) {
                     return;
                 }
             }
@@ -41,9 +47,13 @@ pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, depth: usize) {
         let padding = bytes.wrapping_neg() % BLOCK_BYTES as u64;
         let rest = left.saturating_add(padding);
         let passed = copy(&mut tape.take(rest), &mut sink());
-        if !passed.is_ok_and(|count| count == rest) || !walker.pass(rest) {
+        if !passed.is_ok_and(|count| count == rest) {
+            return walker.damaged("the archive ends early");
+        }
+        if !walker.pass(rest) {
             return;
         }
+        at = content_at.saturating_add(bytes).saturating_add(padding);
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) struct Listed<'n> {
     pub(crate) name: &'n [u8],
     /// The range of its compressed bytes in the file.
     pub(crate) data: Range<u64>,
+    /// Its length when it is unpacked, as the directory has it.
+    pub(crate) unpacked: u64,
     pub(crate) packing: Packing,
 }
 
@@ -23,34 +25,36 @@ pub(crate) enum Packing {
     Deflated,
     /// A method that is not supported here, or encrypted.
     Other,
+    /// Its bytes are not where the directory says.
+    Lost,
 }
 
 /// Calls `take` with each member of the archive in `view`, in the order of its directory, until
-/// `take` stops it.
+/// `take` stops it. Returns whether there is a directory.
 pub(crate) fn members(
     view: &mut View<'_>,
     take: &mut dyn FnMut(&mut View<'_>, &Listed<'_>) -> bool,
-) {
-    let Some(mut at) = directory_at(view) else { return };
+) -> bool {
+    let Some(mut at) = directory_at(view) else { return false };
     while let Some(entry) = Entry::read(view, at) {
         at = entry.end;
-        let Some(name) = view.take(entry.name_at, entry.name_bytes.into()) else { return };
+        let Some(name) = view.take(entry.name_at, entry.name_bytes.into()) else { break };
         let name = name.to_vec();
-        let Some(local) = Local::read(view, entry.offset) else { continue };
-        let Some(end) = local.data_at.checked_add(entry.packed) else { continue };
+        let data = Local::read(view, entry.offset)
+            .and_then(|local| Some(local.data_at..local.data_at.checked_add(entry.packed)?));
         let packing = match entry.method {
+            _ if data.is_none() => Packing::Lost,
             _ if entry.flags & ENCRYPTED != 0 => Packing::Other,
             STORED => Packing::Stored,
             DEFLATED => Packing::Deflated,
             _ => Packing::Other,
         };
-        if entry.unpacked == 0 || packing == Packing::Other {
-            continue;
-        }
-        if !take(view, &Listed { name: &name, data: local.data_at..end, packing }) {
-            return;
+        let (data, unpacked) = (data.unwrap_or_default(), entry.unpacked);
+        if !take(view, &Listed { name: &name, data, unpacked, packing }) {
+            break;
         }
     }
+    true
 }
 
 /// Returns the start of the directory in the archive that ends with `view`.

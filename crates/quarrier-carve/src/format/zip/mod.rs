@@ -20,7 +20,7 @@ use crate::view::{Extent, View};
 
 use directory::{End, Entry};
 use kinds::{KINDS, MemberNameInfo};
-pub(crate) use listing::{Packing, members};
+pub(crate) use listing::{Listed, Packing, members};
 use local::{HEADER_BYTES, Local};
 use member::Member;
 

@@ -1,0 +1,57 @@
+//! Every member of an archive, whatever it is.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::{Limits, Receiver, Walker};
+use crate::format::tar::header::is_header;
+use crate::view::View;
+
+/// Receives the members of an archive. Paths are `!` and a name, for each archive on the way; control
+/// characters are escaped. Never use one as a path of a file system.
+pub trait TakeMembers {
+    /// Takes a member with all of its bytes, and the offset in the outermost archive at which these lie as
+    /// they are, if they do. Returns whether to continue.
+    fn member(&mut self, path: &str, bytes: &Arc<Vec<u8>>, place: Option<u64>) -> bool;
+
+    /// Learns that a member was not examined, or that an archive (the outermost one for an empty path) was
+    /// not walked to its end, and why.
+    fn skipped(&mut self, path: &str, reason: &'static str);
+}
+
+/// The cost of a walk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unpacked {
+    /// The bytes of all members of all levels.
+    pub bytes: u64,
+    /// The number of members.
+    pub members: u64,
+}
+
+/// The type of an archive that [`members`] unpacks, by the first bytes of the file, of which 512 suffice.
+pub fn archive_kind(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [b'P', b'K', 3, 4, ..] => Some("zip"),
+        [0x1F, 0x8B, 8, ..] => Some("gz"),
+        _ if is_header(head) => Some("tar"),
+        _ => None,
+    }
+}
+
+/// Unpacks the archive of type `kind` that `view` shows, and passes every member to `take`, in the order of
+/// the archive; the members of a nested archive follow it. A tape (tar) within an archive is read as a
+/// stream, so it is no member itself. All members in memory at a time, which are nested in each other, have
+/// at most `limits.member_bytes_max` together. Does nothing for other types (see [`archive_kind`]), and ends
+/// soon after `stop` becomes true.
+pub fn members(
+    kind: &str,
+    view: &mut View<'_>,
+    limits: &Limits,
+    stop: &AtomicBool,
+    take: &mut dyn TakeMembers,
+) -> Unpacked {
+    let mut walker = Walker::new(limits, view.length(), Receiver::All(take), stop);
+    let (bytes, members) = (walker.left_bytes, walker.left_members);
+    walker.archive(kind, view, Some(0), 1);
+    Unpacked { bytes: bytes - walker.left_bytes, members: members - walker.left_members }
+}
