@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use quarrier::rules::{SCOPE_BYTES_MAX, SCOPE_TIME_MAX};
+use quarrier::rules::{SCOPE_BYTES_MAX, SCOPE_TIME_MAX, Scopes};
 use quarrier::search::{Feature, HISTOGRAM_BYTES_MAX};
 use quarrier_core::pipeline::Access;
 use quarrier_gpu::DeviceChoice;
@@ -57,6 +57,8 @@ pub(crate) struct Search {
     pub(crate) features: Vec<&'static Feature>,
     /// Files of YARA rules, in place of patterns.
     pub(crate) rules: Vec<PathBuf>,
+    /// The scopes in which rules are judged.
+    pub(crate) scopes: Scopes,
     /// The longest scope in which rules are judged.
     pub(crate) rules_bytes_max: u64,
     /// The most time that the rules of a scope may take.
@@ -263,6 +265,7 @@ fn read(
             .copied()
             .collect(),
         rules: paths("rules"),
+        scopes: matches.get_one("scopes").copied().unwrap_or_default(),
         rules_bytes_max: matches.get_one("rules-max-size").copied().unwrap_or(SCOPE_BYTES_MAX),
         rules_time_max: matches
             .get_one::<u64>("rules-timeout")
@@ -385,6 +388,7 @@ Examples:
   quarrier search -E '[a-z0-9.]+@[a-z0-9.]+' --histogram disk.img
   quarrier search --features email,card,iban --histogram disk.img
   quarrier search --rules malware.yar --format json disk.img
+  quarrier search --rules malware.yar --scopes all disk.img
   zcat image.gz | quarrier search -i --utf16 -e password -
   quarrier search -f patterns.txt --where --format json disk.img
   quarrier search -E '[0-9]{16}' --unallocated --where disk.img
@@ -577,6 +581,18 @@ fn rule_args() -> Vec<Arg> {
                 "Print where these YARA rules hold, in place of patterns: one row for each string found of \
                  each rule that holds in a scope. Scopes are the source and the allocated files of its file \
                  systems; -c counts them. '-' is standard input; repeatable",
+            )
+            .help_heading("Rules"),
+        Arg::new("scopes")
+            .long("scopes")
+            .value_name("LIST")
+            .default_value("source,files")
+            .value_parser(|text: &str| text.parse::<Scopes>())
+            .requires("rules")
+            .help(
+                "Where rules are judged: source, files (allocated ones), deleted (files whose bytes are \
+                 known), carved (files found by their content), members (of zip, tar and gzip archives), or \
+                 all; joined by commas",
             )
             .help_heading("Rules"),
         Arg::new("rules-max-size")

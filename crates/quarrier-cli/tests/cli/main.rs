@@ -8,6 +8,7 @@
 mod harness;
 
 mod account;
+mod archives;
 mod bad_sectors;
 mod carve;
 mod carve_free;
@@ -42,6 +43,7 @@ mod matrix;
 mod outputs;
 mod patterns;
 mod remote;
+mod rule_scopes;
 mod rules;
 mod scope;
 mod shrinking;

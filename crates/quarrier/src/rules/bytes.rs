@@ -98,6 +98,17 @@ pub(super) fn of_file(
     Ok(ScopeBytes { bytes, unreadable })
 }
 
+/// The first bytes of a file, at most `bytes_max`; fewer if they cannot be read.
+pub(super) fn head_of_file(
+    source: &dyn Source,
+    entry: &Entry,
+    bytes_max: u64,
+    stop: &AtomicBool,
+) -> Vec<u8> {
+    let head = Entry { size: entry.size.min(bytes_max), ..entry.clone() };
+    of_file(source, &head, stop).map(|read| read.bytes).unwrap_or_default()
+}
+
 /// The bytes of a stream; `None` if it has more than `bytes_max`. Stops soon after `stop` becomes true.
 ///
 /// # Errors

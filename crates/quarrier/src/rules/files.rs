@@ -1,19 +1,21 @@
-//! The files of the file systems in a source, as scopes.
+//! The files in a source, as scopes: those of its file systems, and carved ones.
 
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use quarrier_core::source::Source;
-use quarrier_files::{Entry, Error as FilesError, Kind, Systems, find};
-use quarrier_rules::Hits;
+use quarrier_files::{Entry, Error as FilesError, Extent, Kind, State, Systems, find};
+use quarrier_rules::{Hits, ScopeName};
+use quarrier_search::Finding;
 
+use super::outcome::ScopeKind;
 use crate::{Error, Result};
 
 /// Files of a source, at most.
-const FILES_MAX: usize = 2_000_000;
+pub(super) const FILES_MAX: usize = 2_000_000;
 /// Runs of all files together, at most.
-const RUNS_MAX: usize = 1 << 24;
+pub(super) const RUNS_MAX: usize = 1 << 24;
 
 /// A file.
 #[derive(Debug)]
@@ -23,10 +25,55 @@ pub(super) struct File {
     pub(super) entry: Entry,
 }
 
-/// The files of a source.
+/// Files of one kind, with the patterns found in them.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) kind: ScopeKind,
+    /// Whether they are scopes themselves, and not only where archives may be.
+    pub(super) is_judged: bool,
+    pub(super) files: Vec<File>,
+    whole: Whole,
+    /// None for a file that is searched when it is read.
+    pub(super) hits: Vec<Option<Hits>>,
+}
+
+impl Group {
+    pub(super) fn new(kind: ScopeKind, is_judged: bool, files: Vec<File>) -> Self {
+        let whole = if is_judged { Whole::of(&files) } else { Whole::default() };
+        let hits = whole.hits(files.len());
+        Group { kind, is_judged, files, whole, hits }
+    }
+
+    /// Notes a pattern found in the source.
+    pub(super) fn add(&mut self, finding: &Finding) {
+        let end = finding.offset.saturating_add(u64::from(finding.length));
+        let file = self.whole.file(finding.offset..end);
+        if let Some(Some(hits)) = file.and_then(|file| self.hits.get_mut(file)) {
+            hits.add(finding.pattern);
+        }
+    }
+
+    /// The name of a file's scope.
+    pub(super) fn name(&self, file: &File) -> String {
+        match self.kind {
+            ScopeKind::Deleted => format!("{} (deleted)", file.path),
+            _ => file.path.clone(),
+        }
+    }
+}
+
+impl File {
+    /// What rules may say of it by name.
+    pub(super) fn scope_name(&self) -> ScopeName {
+        ScopeName::of(&self.path)
+    }
+}
+
+/// The files of the file systems in a source.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    pub(super) files: Vec<File>,
+    pub(super) allocated: Vec<File>,
+    pub(super) deleted: Vec<File>,
     /// Whether there are file systems at all.
     pub(super) is_known: bool,
     /// Skipped partitions, a line each.
@@ -36,11 +83,12 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Lists the allocated files of all file systems, in the order of these.
+    /// Lists the files of all file systems, in the order of these; `deleted` ones, too, if the places of
+    /// their bytes are known.
     ///
     /// # Errors
     /// [`Error::Source`] if the source cannot be read; [`Error::Stopped`] soon after `stop` becomes true.
-    pub(super) fn list(source: &dyn Source, stop: &AtomicBool) -> Result<Self> {
+    pub(super) fn list(source: &dyn Source, deleted: bool, stop: &AtomicBool) -> Result<Self> {
         let systems = match find(source) {
             // Most sources have none.
             Err(FilesError::FileSystem { .. }) => return Ok(Files::default()),
@@ -51,18 +99,22 @@ impl Files {
         for system in &systems.systems {
             let prefix = prefix(&systems, system.partition);
             let mut take = |entry: Entry| {
-                if entry.kind != Kind::File {
+                if entry.kind != Kind::File || is_gone(&entry) {
                     return Ok(());
                 }
                 runs += entry.content.runs.len();
-                if all.files.len() >= FILES_MAX || runs > RUNS_MAX {
+                if all.count() >= FILES_MAX || runs > RUNS_MAX {
                     return Err(io::ErrorKind::QuotaExceeded.into());
                 }
                 let path = format!("{prefix}{}", entry.path);
-                all.files.push(File { path, entry });
+                let files = match entry.state {
+                    State::Allocated => &mut all.allocated,
+                    State::Deleted => &mut all.deleted,
+                };
+                files.push(File { path, entry });
                 Ok(())
             };
-            match system.list(source, false, stop, &mut take) {
+            match system.list(source, deleted, stop, &mut take) {
                 Ok(damages) => all.damages.extend(damages.in_words()),
                 Err(FilesError::Taken(error)) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     all.damages.push(format!(
@@ -79,6 +131,17 @@ impl Files {
         }
         Ok(all)
     }
+
+    pub(super) fn count(&self) -> usize {
+        self.allocated.len() + self.deleted.len()
+    }
+}
+
+/// Whether nothing but the name of a deleted file is left.
+fn is_gone(entry: &Entry) -> bool {
+    let content = &entry.content;
+    let is_known = content.inline.is_some() || content.runs.iter().any(|run| run.place.is_some());
+    entry.state == State::Deleted && (content.lost.is_some() || !is_known)
 }
 
 /// The prefix of a file system's paths, if there are several.
@@ -130,62 +193,31 @@ impl Whole {
     }
 }
 
-/// Where a file's bytes lie in one piece, if they do.
-fn whole_span(entry: &Entry) -> Option<Range<u64>> {
+/// The places of a file's bytes, if all of these lie in the source as they are.
+pub(super) fn plain_extents(entry: &Entry) -> Option<Vec<Extent>> {
     let content = &entry.content;
     let is_plain = content.inline.is_none() && !content.is_packed() && content.lost.is_none();
     let is_written = content.written.is_none_or(|written| written >= entry.size);
-    let extents = if is_plain && is_written { entry.extents() } else { Vec::new() };
-    match extents[..] {
-        [extent] if extent.length == entry.size => {
-            Some(extent.offset..extent.offset.checked_add(extent.length)?)
-        }
+    let extents = (is_plain && is_written).then(|| entry.extents())?;
+    let bytes = extents.iter().fold(0u64, |sum, extent| sum.saturating_add(extent.length));
+    (bytes == entry.size).then_some(extents)
+}
+
+/// Where a file's bytes lie in one piece, if they do.
+fn whole_span(entry: &Entry) -> Option<Range<u64>> {
+    match plain_extents(entry)?[..] {
+        [extent] => Some(extent.offset..extent.offset.checked_add(extent.length)?),
         _ => None,
     }
 }
 
-/// The places of a file's bytes in the source.
-#[derive(Debug, Default)]
-pub(super) struct Extents {
-    /// Offset in the file, length, offset in the source.
-    runs: Vec<(u64, u64, u64)>,
-}
-
-impl Extents {
-    pub(super) fn of(entry: &Entry) -> Self {
-        let content = &entry.content;
-        let mut runs = Vec::new();
-        if content.inline.is_some() || content.is_packed() {
-            return Extents { runs };
-        }
-        let end = content.written.unwrap_or(u64::MAX).min(entry.size);
-        let mut at = 0u64;
-        for run in &content.runs {
-            let length = run.length.min(end.saturating_sub(at));
-            if let (Some(place), 1..) = (run.place, length) {
-                runs.push((at, length, place));
-            }
-            at = at.saturating_add(run.length);
-        }
-        Extents { runs }
-    }
-
-    /// Where the byte at `offset` of the file lies; `None` if it lies nowhere as it is.
-    pub(super) fn at(&self, offset: u64) -> Option<u64> {
-        let next = self.runs.partition_point(|(start, _, _)| *start <= offset);
-        let (start, length, place) = *self.runs.get(next.checked_sub(1)?)?;
-        let within = offset - start;
-        (within < length).then(|| place.checked_add(within))?
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use quarrier_files::{Content, Run, State, Times};
+pub(super) mod tests {
+    use quarrier_files::{Content, Run, Times};
 
     use super::*;
 
-    fn file(size: u64, runs: &[(Option<u64>, u64)]) -> File {
+    pub(in crate::rules) fn file(size: u64, runs: &[(Option<u64>, u64)]) -> File {
         let run = |&(place, length): &(Option<u64>, u64)| Run { place, length };
         let content = Content { runs: runs.iter().map(run).collect(), ..Content::default() };
         let entry = Entry {
@@ -198,21 +230,6 @@ mod tests {
             content,
         };
         File { path: "/f".to_string(), entry }
-    }
-
-    #[test]
-    fn offsets_of_a_file_are_those_of_its_extents() {
-        let file = file(2500, &[(Some(8192), 1024), (None, 1024), (Some(512), 1024)]);
-        let extents = Extents::of(&file.entry);
-        assert_eq!(extents.at(0), Some(8192));
-        assert_eq!(extents.at(1023), Some(9215));
-        assert_eq!(extents.at(1024), None);
-        assert_eq!(extents.at(2048), Some(512));
-        assert_eq!(extents.at(2499), Some(963));
-        assert_eq!(extents.at(2500), None, "slack");
-        let mut packed = file.entry.clone();
-        packed.content.packed_unit = Some(65_536);
-        assert_eq!(Extents::of(&packed).at(0), None);
     }
 
     #[test]
@@ -236,5 +253,19 @@ mod tests {
         let hits = whole.hits(7);
         let searched: Vec<usize> = (0..7).filter(|file| hits[*file].is_none()).collect();
         assert_eq!(searched, [1, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn deleted_files_are_scopes_as_far_as_their_bytes_are_known() {
+        let mut gone = file(10, &[(Some(512), 10)]).entry;
+        assert!(!is_gone(&gone));
+        gone.state = State::Deleted;
+        assert!(!is_gone(&gone));
+        gone.content.lost = Some("taken");
+        assert!(is_gone(&gone));
+        gone.content = Content { inline: Some(vec![1].into()), ..Content::default() };
+        assert!(!is_gone(&gone));
+        gone.content = file(10, &[(None, 10)]).entry.content;
+        assert!(is_gone(&gone), "zeros");
     }
 }

@@ -1,4 +1,4 @@
-//! Rules: which YARA rules hold in a source, and in the files of its file systems.
+//! Rules: which YARA rules hold in a source, and in the files in it.
 //!
 //! ```text
 //!  files of rules ──read_rules──→ Rules ──→ RuleSearch ──start──→ RuleRun ──search(place)──┐
@@ -8,16 +8,25 @@
 //! ```
 //!
 //! A scope is what a condition speaks of: `filesize` is its length, and `uint16(0)` its beginning. Scopes
-//! are the source itself, and each allocated file of the file systems in it.
+//! are the source itself, and each allocated file of the file systems in it; if requested ([`Scopes`]),
+//! deleted and carved files and the members of archives, too.
 
 mod bytes;
+mod carved;
+mod extents;
 mod files;
+mod going;
+mod members;
+mod outcome;
 mod read;
 mod running;
+mod scopes;
 
+pub use outcome::{JudgedScope, RuleRow, RulesSearched, ScopeKind, WatchRules};
 pub use quarrier_rules::{Found, Held, Rule, Rules};
 pub use read::read_rules;
-pub use running::{JudgedScope, RuleRun, RulesSearched, ScopeKind, WatchRules};
+pub use running::RuleRun;
+pub use scopes::Scopes;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -66,6 +75,7 @@ pub struct RuleSearch {
     rules: Rules,
     /// The search for the strings' patterns; none if no string has one.
     gate: Option<Search>,
+    scopes: Scopes,
     scope_bytes_max: u64,
     scope_time_max: Duration,
     workers: usize,
@@ -80,10 +90,17 @@ impl RuleSearch {
         RuleSearch {
             rules,
             gate,
+            scopes: Scopes::default(),
             scope_bytes_max: SCOPE_BYTES_MAX,
             scope_time_max: SCOPE_TIME_MAX,
             workers: 0,
         }
+    }
+
+    /// The scopes in which rules are judged.
+    pub fn scopes(mut self, scopes: Scopes) -> Self {
+        self.scopes = scopes;
+        self
     }
 
     /// The longest scope that is judged. It is held in memory; longer ones are reported as left out.

@@ -51,6 +51,7 @@ pub(super) fn request(search: &Search, stop: &AtomicBool) -> Result<Request, Str
 pub(super) fn rule_request(search: &Search, stop: &AtomicBool) -> Result<RuleSearch, String> {
     let rules = read_rules(&search.rules, stop).map_err(|error| error.to_string())?;
     Ok(RuleSearch::new(rules)
+        .scopes(search.scopes)
         .scope_bytes_max(search.rules_bytes_max)
         .scope_time_max(search.rules_time_max)
         .planning(planning(search))

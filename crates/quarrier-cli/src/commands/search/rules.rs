@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use quarrier::account::{RemoteCost, Stats};
-use quarrier::rules::{JudgedScope, Rule, RuleRun, RuleSearch, RulesSearched, WatchRules};
-use quarrier::search::MATCH_BYTES_MAX;
+use quarrier::rules::{JudgedScope, RuleRow, RuleRun, RuleSearch, RulesSearched, WatchRules};
 use quarrier::{Opened, Opener, Sources};
 use quarrier_report::number;
 use serde_json::json;
@@ -326,34 +325,25 @@ impl OneSource<'_> {
             self.rows.row(&[Value::Text(self.name)], Excerpt::default())?;
             return Ok(ControlFlow::Break(()));
         }
-        let mut text = String::new();
-        for held in scope.held {
-            let rule = &self.request.rules().rules()[held.rule];
-            let tags = self.tags(&rule.tags);
+        let (rules, mut text) = (self.request.rules(), String::new());
+        for row in scope.rows(rules) {
+            let tags = self.tags(&row.rule.tags);
             let tags = match self.search.format {
                 Format::Json => Value::Json(&tags),
                 _ => Value::Text(&tags),
             };
-            let head =
-                [Value::Text(self.name), Value::Text(scope.name), Value::Text(&rule.name), tags];
-            if held.found.is_empty() {
-                // The rule holds without a string that may be shown.
-                if self.row(&[&head[..], &[Value::Missing; 4][..]].concat(), &[])?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
-            }
-            for one in &held.found {
-                let bytes = scope.found(one.offset, one.length, MATCH_BYTES_MAX);
-                let offset = scope.source_offset(one.offset);
-                let values = [
-                    Value::Text(&one.string),
-                    offset.map_or(Value::Missing, Value::Unsigned),
-                    Value::Unsigned(one.length),
-                    self.found(bytes, rule, &one.string, &mut text),
-                ];
-                if self.row(&[&head[..], &values[..]].concat(), bytes)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+            let values = [
+                Value::Text(self.name),
+                Value::Text(scope.name),
+                Value::Text(&row.rule.name),
+                tags,
+                row.string.map_or(Value::Missing, Value::Text),
+                row.offset.map_or(Value::Missing, Value::Unsigned),
+                row.length.map_or(Value::Missing, Value::Unsigned),
+                self.found(&row, &mut text),
+            ];
+            if self.row(&values, row.found)?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -368,22 +358,19 @@ impl OneSource<'_> {
     }
 
     /// The bytes found, as the format has them.
-    fn found<'t>(
-        &self,
-        bytes: &'t [u8],
-        rule: &Rule,
-        string: &str,
-        text: &'t mut String,
-    ) -> Value<'t> {
+    fn found<'t>(&self, row: &RuleRow<'t>, text: &'t mut String) -> Value<'t> {
         match self.search.format {
             // Text for people shows them in its excerpt.
             Format::Text => Value::Missing,
-            Format::Arrow => Value::Bytes(bytes),
-            Format::Json | Format::Csv => {
-                text.clear();
-                rule.show_match(string, bytes, text);
-                Value::Text(text)
-            }
+            Format::Arrow if row.string.is_some() => Value::Bytes(row.found),
+            Format::Arrow => Value::Missing,
+            Format::Json | Format::Csv => match row.match_text() {
+                Some(found) => {
+                    *text = found;
+                    Value::Text(text)
+                }
+                None => Value::Missing,
+            },
         }
     }
 

@@ -1,0 +1,233 @@
+//! The members of archives, as scopes.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use quarrier_carve::embedded::{Limits, TakeMembers, Unpacked, archive_kind, members};
+use quarrier_carve::{Extent, View};
+use quarrier_core::source::Memory;
+use quarrier_report::number;
+use quarrier_rules::ScopeName;
+
+use super::bytes;
+use super::extents::Extents;
+use super::files::{File, Group, plain_extents};
+use super::going::{BATCH_BYTES_MAX, BATCH_FILES_MAX, Going, SOURCE_NAME};
+use super::outcome::ScopeKind;
+
+/// Bytes of all members of a source and of the archives that have them, at most, as a multiple of its length,
+/// or of a gibibyte.
+const MEMBERS_TIMES_MAX: u64 = 16;
+/// Members of all archives of a source, at most.
+const MEMBERS_MAX: u64 = 4 << 20;
+/// The first bytes of a file, by which an archive is recognised.
+const HEAD_BYTES: usize = 512;
+/// No archive is shorter.
+const ARCHIVE_BYTES_MIN: u64 = 18;
+
+/// Judges the members of all archives: of the source itself, then of files; whether to go on.
+pub(super) fn judge_members(going: &mut Going<'_, '_>, groups: &[Group]) -> ControlFlow<()> {
+    let length = going.source.length();
+    let bytes = length.max(1 << 30).saturating_mul(MEMBERS_TIMES_MAX);
+    let mut archives = Archives { going, left: Unpacked { bytes, members: MEMBERS_MAX } };
+    let whole = Extent { offset: 0, length };
+    let source = archives.going.source;
+    archives.judge(SOURCE_NAME, &Extents::whole(length), View::of(source, &[whole]))?;
+    for group in groups {
+        for file in &group.files {
+            archives.judge_file(&group.name(file), file)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// The archives of one source.
+struct Archives<'a, 'g, 's> {
+    going: &'a mut Going<'g, 's>,
+    /// How much of them may still be unpacked.
+    left: Unpacked,
+}
+
+impl Archives<'_, '_, '_> {
+    /// Judges the members of a file, if it is an archive; whether to go on.
+    fn judge_file(&mut self, name: &str, file: &File) -> ControlFlow<()> {
+        let (source, stop) = (self.going.source, self.going.stop);
+        if self.going.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        let entry = &file.entry;
+        if entry.size < ARCHIVE_BYTES_MIN {
+            return ControlFlow::Continue(());
+        }
+        let head = bytes::head_of_file(source, entry, HEAD_BYTES as u64, stop);
+        if archive_kind(&head).is_none() {
+            return ControlFlow::Continue(());
+        }
+        let extents = Extents::of(entry);
+        if let Some(places) = plain_extents(entry) {
+            let places: Vec<Extent> = places
+                .iter()
+                .map(|place| Extent { offset: place.offset, length: place.length })
+                .collect();
+            return self.judge(name, &extents, View::of(source, &places));
+        }
+        // Packed, or with holes.
+        let most = self.going.run.search.scope_bytes_max;
+        if entry.size > most {
+            self.going.done.missing(format!(
+                "{name}: the rules of its members are not judged: it has {}, more than {}; raise \
+                 --rules-max-size",
+                number::bytes(entry.size),
+                number::bytes(most),
+            ));
+            return ControlFlow::Continue(());
+        }
+        match bytes::of_file(source, entry, stop) {
+            Ok(read) => {
+                self.going.done.could_not_read(&read.unreadable);
+                let whole = Extent { offset: 0, length: read.bytes.len() as u64 };
+                let memory = Memory::new(name, &read.bytes[..]);
+                self.judge_unread(name, &extents, &mut View::of(&memory, &[whole]))
+            }
+            Err(reason) => {
+                let line = format!("{name}: the rules of its members are not judged: {reason}");
+                self.going.done.missing(line);
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    /// Judges the members of an archive whose bytes lie in the source as they are.
+    fn judge(&mut self, name: &str, extents: &Extents, mut view: View<'_>) -> ControlFlow<()> {
+        let judged = self.judge_unread(name, extents, &mut view);
+        self.going.done.could_not_read(view.unreadable());
+        judged
+    }
+
+    /// Judges the members of an archive, if it is one; whether to go on.
+    fn judge_unread(
+        &mut self,
+        name: &str,
+        extents: &Extents,
+        view: &mut View<'_>,
+    ) -> ControlFlow<()> {
+        let head =
+            view.take(0, HEAD_BYTES.min(usize::try_from(view.length()).unwrap_or(HEAD_BYTES)));
+        let Some(kind) = head.and_then(archive_kind) else { return ControlFlow::Continue(()) };
+        // Members that unpack to nothing cost the bytes of the archive.
+        self.left.bytes = self.left.bytes.saturating_sub(view.length());
+        if self.left.bytes == 0 || self.left.members == 0 {
+            self.going.done.missing(format!(
+                "{name}: the rules of its members are not judged: the archives of the source unpack to more \
+                 than the limit",
+            ));
+            return ControlFlow::Continue(());
+        }
+        let limits = Limits {
+            member_bytes_max: self.going.run.search.scope_bytes_max,
+            unpacked_bytes_max: self.left.bytes,
+            members_max: self.left.members.min(Limits::default().members_max),
+            ..Limits::default()
+        };
+        let stop = self.going.stop;
+        let mut batch = Batch {
+            going: &mut *self.going,
+            archive: name,
+            extents,
+            waiting: Vec::new(),
+            bytes: 0,
+            flow: ControlFlow::Continue(()),
+        };
+        let unpacked = members(kind, view, &limits, stop, &mut batch);
+        if batch.flow.is_continue() {
+            batch.judge();
+        }
+        let flow = batch.flow;
+        self.left.bytes -= unpacked.bytes.min(self.left.bytes);
+        self.left.members -= unpacked.members.min(self.left.members);
+        match self.going.is_stopped() {
+            true => ControlFlow::Break(()),
+            false => flow,
+        }
+    }
+}
+
+/// Members that are judged together.
+struct Batch<'b, 'g, 's> {
+    going: &'b mut Going<'g, 's>,
+    /// The scope that is the archive, and the places of its bytes.
+    archive: &'b str,
+    extents: &'b Extents,
+    waiting: Vec<Waiting>,
+    bytes: u64,
+    flow: ControlFlow<()>,
+}
+
+/// A member that waits.
+struct Waiting {
+    name: String,
+    bytes: Arc<Vec<u8>>,
+    extents: Extents,
+}
+
+impl Batch<'_, '_, '_> {
+    /// Judges all that wait, on all threads, and hands them over in order.
+    fn judge(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.bytes = 0;
+        self.going.done.files += waiting.len() as u64;
+        let (run, stop) = (self.going.run, self.going.stop);
+        let judged = self.going.on_all_threads(waiting.len(), |place| {
+            let one = &waiting[place];
+            run.judge_bytes(Arc::clone(&one.bytes), &scope_name(&one.name), stop)
+        });
+        for (place, scope) in judged {
+            let one = &waiting[place];
+            let handed = self.going.hand_over(ScopeKind::Member, &one.name, &one.extents, &scope);
+            if handed.is_break() {
+                self.flow = handed;
+                return;
+            }
+        }
+    }
+}
+
+impl TakeMembers for Batch<'_, '_, '_> {
+    fn member(&mut self, path: &str, bytes: &Arc<Vec<u8>>, place: Option<u64>) -> bool {
+        let length = bytes.len() as u64;
+        let extents = place.map(|place| self.extents.part(place, length)).unwrap_or_default();
+        let name = format!("{}{path}", self.archive);
+        self.waiting.push(Waiting { name, bytes: Arc::clone(bytes), extents });
+        self.bytes += length;
+        if self.bytes >= BATCH_BYTES_MAX || self.waiting.len() >= BATCH_FILES_MAX {
+            self.judge();
+        }
+        self.flow.is_continue()
+    }
+
+    fn skipped(&mut self, path: &str, reason: &'static str) {
+        if !self.going.is_stopped() && self.flow.is_continue() {
+            let line = format!("{}{path}: its rules are not judged: {reason}", self.archive);
+            self.going.done.missing(line);
+        }
+    }
+}
+
+/// What rules may say of a member by name: its own is the part after the last `!` and slash.
+fn scope_name(path: &str) -> ScopeName {
+    let name = path.rsplit(['!', '/']).next().unwrap_or_default().to_string();
+    ScopeName { name, path: path.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_member_is_that_in_its_archive() {
+        let name = |path| scope_name(path).name;
+        assert_eq!(name("/a.zip!word/document.xml"), "document.xml");
+        assert_eq!(name("source!b.tar!c.exe"), "c.exe");
+        assert_eq!(scope_name("zip/000.zip!d").path, "zip/000.zip!d");
+    }
+}
