@@ -143,7 +143,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Search, String> {
 }
 
 /// Options that mean something for patterns alone.
-const OPTIONS_OF_PATTERNS: [&str; 28] = [
+const OPTIONS_OF_PATTERNS: [&str; 33] = [
     "pattern",
     "hex",
     "regex",
@@ -163,7 +163,9 @@ const OPTIONS_OF_PATTERNS: [&str; 28] = [
     "aligned",
     "context",
     "where",
+    "unallocated",
     "histogram",
+    "histogram-memory",
     "stop-list",
     "alert-list",
     "after-context",
@@ -172,6 +174,9 @@ const OPTIONS_OF_PATTERNS: [&str; 28] = [
     "line-number",
     "only-matching",
     "report",
+    "to",
+    "shard",
+    "plan",
 ];
 
 /// Refuses what rules say themselves, or cannot mean.
@@ -187,6 +192,15 @@ fn refuse_with_rules(matches: &ArgMatches) -> Result<(), String> {
             Err("--where does not go with --rules: their rows have the file in the column scope"
                 .to_string())
         }
+        Some(&"unallocated") => {
+            Err("--unallocated does not go with --rules: --scopes deleted,carved \
+             judges deleted and carved files"
+                .to_string())
+        }
+        Some(id @ &("to" | "shard" | "plan")) => Err(format!(
+            "--{id} does not go with --rules: a rule is judged over a whole source; name a part of the \
+             sources in each run"
+        )),
         Some(id) => Err(format!(
             "--{id} does not go with --rules; search for patterns in a run of their own"
         )),

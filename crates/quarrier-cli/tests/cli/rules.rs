@@ -116,6 +116,10 @@ fn what_rules_cannot_mean_is_refused() {
         (&["--range", "0..4"], "--range does not go with --rules"),
         (&["--where"], "the file in the column scope"),
         (&["--histogram"], "--histogram does not go with --rules"),
+        (&["--unallocated"], "--scopes deleted,carved"),
+        (&["--shard", "0/2"], "--shard does not go with --rules"),
+        (&["--plan"], "--plan does not go with --rules"),
+        (&["--to", "d"], "--to does not go with --rules"),
     ] {
         lab.search([&["--rules", "r.yar", "f"], option].concat()).refuses(&[words]);
     }
