@@ -37,7 +37,7 @@ Ctrl-C ends a call. Every error is a `QuarrierError`; an error of the system is 
 
 SECTIONS = {
     "Search and carve": (
-        "search hex regex Pattern Findings Finding units run Unit "
+        "search hex regex Pattern Findings Finding RuleFindings units run Unit "
         "carve CarvedFiles CarvedFile files"
     ),
     "Tables and SQL": "query Table Store connect Connection Writer Marks Subscription Change",

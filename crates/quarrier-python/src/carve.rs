@@ -19,7 +19,7 @@ use crate::count::{Count, Size};
 use crate::errors::{of_facade, raise};
 use crate::host;
 use crate::interrupt::interruptible;
-use crate::search::{MEMORY_NAME, path_of};
+use crate::source::{MEMORY_NAME, path_of};
 
 /// Recovers files from a disk image, device, URL or bytes-like object into a folder; or only lists
 /// them (`dry_run=True`, without a folder).

@@ -14,7 +14,7 @@ use crate::buffer::Buffer;
 use crate::errors::of_facade;
 use crate::host;
 use crate::interrupt::interruptible;
-use crate::search::{MEMORY_NAME, path_of};
+use crate::source::{MEMORY_NAME, path_of};
 
 /// The files of the file systems in a disk image, device, URL or bytes-like object, as a list of dicts;
 /// their bytes are written into `folder` if one is named. `only` is a path or a glob. Damage, and files

@@ -3,6 +3,7 @@
 //! ```text
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    requests to the facade (quarrier)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
+//!                                            ├─ rules     where YARA rules hold
 //!                                            ├─ units     parts of sources that others search
 //!                                            ├─ frames    rows as pandas, polars, HTML
 //!                                            ├─ carve     files recovered, likewise
@@ -35,6 +36,8 @@ mod count;
 mod interrupt;
 
 mod pattern;
+
+mod rules;
 
 mod search;
 
@@ -95,6 +98,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<parallel::SharedFeed>()?;
     module.add_class::<parallel::SharedRegion>()?;
     module.add_class::<pattern::Pattern>()?;
+    module.add_class::<rules::RuleFindings>()?;
     module.add_class::<source::Source>()?;
     module.add_class::<sparse::CostModel>()?;
     module.add_class::<sparse::ReadAhead>()?;

@@ -5,16 +5,17 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use quarrier::rules::Scopes;
 use quarrier::search::{Feature, Planning, Running};
 use quarrier::{Error, OpenOptions, Place, Search, Sources};
 use quarrier_core::pipeline::{Access, Chunk};
 use quarrier_core::source::ChangingMemory;
 use quarrier_gpu::DeviceChoice;
-use quarrier_search::{Encodings, Finding, Options};
+use quarrier_search::{Encodings, EngineName, Finding, Options};
 
 use crate::buffer::Buffer;
 use crate::count::{AutoSize, Count, Size};
@@ -23,30 +24,35 @@ use crate::findings::{Findings, SearchResult};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::pattern;
-use crate::source::{Failed, Opened, Source};
+use crate::rules::{self, RuleRequest};
+use crate::source::{Failed, MEMORY_NAME, Opened, opened, path_of};
 use crate::units;
 
-/// The name of a source that is bytes in memory.
-pub(crate) const MEMORY_NAME: &str = "<bytes>";
-
 /// Finds every occurrence of patterns in a file, device or bytes-like object.
+///
+/// With `rules`, the path of a file of YARA rules or several, it finds where these hold instead, as
+/// `quarrier search --rules` does, and returns `RuleFindings`: `quarrier.search("disk.img",
+/// rules=["malware.yar"], scopes="source,files,members")`. The options `rules_max_size` and
+/// `rules_timeout` (in seconds), `max_count` and those of the machine go with rules.
 #[pyfunction]
 #[pyo3(
     signature = (
-        source, patterns, *, ignore_case=false, utf16=false, max_count=None, range=None,
+        source, patterns=None, *, ignore_case=false, utf16=false, max_count=None, range=None,
         aligned=Size(1), regex_max_length=Size(65536), workers=None, readers=None, buffers=None,
         buffer_size=None, access="auto", direct=false, engine="auto", device="cpu", word=false,
-        utf16be=false, encodings="", xor=false, base64=false, features="",
+        utf16be=false, encodings="", xor=false, base64=false, features="", rules=None,
+        scopes="source,files", rules_max_size=Size(1 << 30), rules_timeout=60.0,
     ),
-    text_signature = "(source, patterns, *, ignore_case=False, utf16=False, max_count=None, \
+    text_signature = "(source, patterns=None, *, ignore_case=False, utf16=False, max_count=None, \
         range=None, aligned=1, regex_max_length=65536, workers=None, readers=None, buffers=None, \
         buffer_size=None, access='auto', direct=False, engine='auto', device='cpu', word=False, \
-        utf16be=False, encodings='', xor=False, base64=False, features='')"
+        utf16be=False, encodings='', xor=False, base64=False, features='', rules=None, \
+        scopes='source,files', rules_max_size=1073741824, rules_timeout=60.0)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the options of the command line, by keyword only")]
-pub(crate) fn search(
-    source: &Bound<'_, PyAny>,
-    patterns: &Bound<'_, PyAny>,
+pub(crate) fn search<'py>(
+    source: &Bound<'py, PyAny>,
+    patterns: Option<&Bound<'py, PyAny>>,
     ignore_case: bool,
     utf16: bool,
     max_count: Option<u64>,
@@ -67,9 +73,33 @@ pub(crate) fn search(
     xor: bool,
     base64: bool,
     features: &str,
-) -> PyResult<Findings> {
+    rules: Option<&Bound<'py, PyAny>>,
+    scopes: &str,
+    rules_max_size: Size,
+    rules_timeout: f64,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
     let refuse = |message: &str| raise(py, "PlanError", (message,));
+    if rules.is_some() {
+        let of_patterns = [
+            ("patterns", patterns.is_some()),
+            ("ignore_case", ignore_case),
+            ("utf16", utf16),
+            ("range", range.is_some()),
+            ("aligned", aligned.0 != 1),
+            ("word", word),
+            ("utf16be", utf16be),
+            ("encodings", !encodings.is_empty()),
+            ("xor", xor),
+            ("base64", base64),
+            ("features", !features.is_empty()),
+        ];
+        if let Some((name, _)) = of_patterns.into_iter().find(|(_, is_given)| *is_given) {
+            let message =
+                format!("{name} does not go with rules; search for patterns in a call of its own");
+            return Err(refuse(&message));
+        }
+    }
     let (Size(aligned), Size(regex_max_length)) = (aligned, regex_max_length);
     if aligned == 0 || regex_max_length == 0 {
         return Err(refuse("aligned and regex_max_length must be at least 1"));
@@ -86,7 +116,27 @@ pub(crate) fn search(
         access: parse_access(access).map_err(|message| refuse(&message))?,
         direct,
     };
-    let mut patterns = pattern::collect(patterns)?;
+    let engine = engine.parse::<EngineName>().map_err(|error| of_search(py, &error))?;
+    let device = device_choice(device).map_err(|message| raise(py, "DeviceError", (message,)))?;
+    if let Some(rules) = rules {
+        let request = RuleRequest {
+            paths: rules::paths(rules)?,
+            scopes: scopes.parse::<Scopes>().map_err(|message| refuse(&message))?,
+            scope_bytes_max: rules_max_size.0,
+            scope_time_max: Duration::try_from_secs_f64(rules_timeout)
+                .map_err(|error| refuse(&format!("rules_timeout: {error}")))?,
+            rows_max: max_count.unwrap_or(u64::MAX),
+            planning,
+            engine,
+            device,
+        };
+        return Ok(Bound::new(py, rules::judge(source, &request)?)?.into_any());
+    }
+    let mut patterns = match patterns {
+        Some(patterns) => pattern::collect(patterns)?,
+        None if !features.is_empty() => Vec::new(),
+        None => return Err(PyTypeError::new_err("search needs patterns, features or rules")),
+    };
     if word {
         let words = patterns.into_iter().map(quarrier_search::Pattern::word);
         patterns = words.collect::<Result<_, _>>().map_err(|error| of_search(py, &error))?;
@@ -108,8 +158,8 @@ pub(crate) fn search(
             regex_length_bytes_max: usize::try_from(regex_max_length)?,
             ..Options::default()
         })
-        .engine(engine.parse().map_err(|error| of_search(py, &error))?)
-        .device(device_choice(device).map_err(|message| raise(py, "DeviceError", (message,)))?)
+        .engine(engine)
+        .device(device)
         .aligned(aligned)
         .findings_max(max_count.unwrap_or(u64::MAX))
         .range(range.0..range.1)
@@ -119,7 +169,7 @@ pub(crate) fn search(
         let message = CString::new(format!("{lost}; the CPU did its part"))?;
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)?;
     }
-    Ok(Findings::new(found))
+    Ok(Bound::new(py, Findings::new(found))?.into_any())
 }
 
 type Gathered = (SearchResult, Vec<String>);
@@ -213,31 +263,6 @@ fn ended(running: Option<&Running<'_>>, mut found: SearchResult) -> Gathered {
 fn device_choice(text: &str) -> Result<DeviceChoice, String> {
     text.parse()
         .map_err(|_| format!("no device '{text}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …, all"))
-}
-
-/// The source that `quarrier.open` returned, if `source` is one.
-fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
-    let class = source.py().import("quarrier._file")?.getattr("SourceFile")?;
-    if !source.is_instance(&class)? {
-        return Ok(None);
-    }
-    Ok(Some(source.call_method0("_native")?.cast_into::<Source>()?.unbind()))
-}
-
-/// Returns the path in `source`, or `None` if it is bytes.
-pub(crate) fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
-    if source.is_instance_of::<PyString>() || source.hasattr("__fspath__")? {
-        return Ok(Some(source.extract()?));
-    }
-    // SAFETY: `source` is a live object, and its type shows that this thread is attached to the
-    // interpreter.
-    if unsafe { pyo3::ffi::PyObject_CheckBuffer(source.as_ptr()) } == 0 {
-        return Err(PyTypeError::new_err(format!(
-            "a source is a path or a bytes-like object, not '{}'",
-            source.get_type().name()?
-        )));
-    }
-    Ok(None)
 }
 
 fn parse_access(text: &str) -> Result<Option<Access>, String> {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 use quarrier::source::{Announced, Opened as OpenedSource, open_url};
 use quarrier::{Environment, Named, OpenOptions, Place, Sources};
 use quarrier_core::source::{self, Source as _, read_full_at};
@@ -19,6 +20,9 @@ use crate::errors::{of_core, of_facade, of_io, of_remote};
 use crate::host;
 use crate::interrupt::interruptible;
 use crate::sparse::Number;
+
+/// The name of a source that is bytes in memory.
+pub(crate) const MEMORY_NAME: &str = "<bytes>";
 
 /// Something with bytes at offsets; `quarrier.open` makes a file object of it.
 #[pyclass(frozen, module = "quarrier")]
@@ -266,4 +270,29 @@ impl source::Source for Opened {
             Kind::Remote { source, .. } => source.sector_bytes(),
         }
     }
+}
+
+/// The source that `quarrier.open` returned, if `source` is one.
+pub(crate) fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
+    let class = source.py().import("quarrier._file")?.getattr("SourceFile")?;
+    if !source.is_instance(&class)? {
+        return Ok(None);
+    }
+    Ok(Some(source.call_method0("_native")?.cast_into::<Source>()?.unbind()))
+}
+
+/// Returns the path in `source`, or `None` if it is bytes.
+pub(crate) fn path_of(source: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    if source.is_instance_of::<PyString>() || source.hasattr("__fspath__")? {
+        return Ok(Some(source.extract()?));
+    }
+    // SAFETY: `source` is a live object, and its type shows that this thread is attached to the
+    // interpreter.
+    if unsafe { pyo3::ffi::PyObject_CheckBuffer(source.as_ptr()) } == 0 {
+        return Err(PyTypeError::new_err(format!(
+            "a source is a path or a bytes-like object, not '{}'",
+            source.get_type().name()?
+        )));
+    }
+    Ok(None)
 }

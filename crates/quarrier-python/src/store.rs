@@ -16,7 +16,7 @@ use crate::count::Count;
 use crate::errors::{of_facade, of_messages, raise};
 use crate::host;
 use crate::interrupt::interruptible;
-use crate::search::{MEMORY_NAME, path_of};
+use crate::source::{MEMORY_NAME, path_of};
 use crate::sql::Rows;
 use crate::table::{Table, query};
 

@@ -16,8 +16,15 @@ const BATCH_ROWS: usize = 64 * 1024;
 
 /// The capsule that the Arrow PyCapsule interface speaks of.
 pub(crate) fn capsule(py: Python<'_>, found: Arc<SearchResult>) -> PyResult<Bound<'_, PyCapsule>> {
-    let batches = Batches { found, next: 0, schema: schema() };
-    let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+    capsule_of(py, Box::new(Batches { found, next: 0, schema: schema() }))
+}
+
+/// A capsule of any batches.
+pub(crate) fn capsule_of(
+    py: Python<'_>,
+    batches: Box<dyn RecordBatchReader + Send>,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    let stream = FFI_ArrowArrayStream::new(batches);
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quarrier._native import Findings, Table
+    from quarrier._native import Findings, RuleFindings, Table
 
 # Rows that a notebook shows.
 _ROWS_SHOWN = 10
@@ -18,12 +18,12 @@ _CHARACTERS_SHOWN = 200
 _ROWS_AT_ONCE = 4096
 
 
-def to_arrow(rows: Table | Findings, _exact: bool) -> Any:
+def to_arrow(rows: Table | Findings | RuleFindings, _exact: bool) -> Any:
     """The rows as a pyarrow.Table."""
     return _needed("pyarrow", "to_arrow").table(rows)
 
 
-def to_pandas(rows: Table | Findings, exact: bool) -> Any:
+def to_pandas(rows: Table | Findings | RuleFindings, exact: bool) -> Any:
     """The rows as a pandas.DataFrame: decimals as floats, unless all their digits are asked for."""
     pandas = _needed("pandas", "to_pandas")
     pa = _needed("pyarrow", "to_pandas")
@@ -47,7 +47,7 @@ def to_pandas(rows: Table | Findings, exact: bool) -> Any:
     return frame
 
 
-def to_polars(rows: Table | Findings, exact: bool) -> Any:
+def to_polars(rows: Table | Findings | RuleFindings, exact: bool) -> Any:
     """The rows as a polars.DataFrame: decimals as floats, unless all their digits are asked for."""
     polars = _needed("polars", "to_polars")
     frame = polars.DataFrame(rows)
@@ -67,7 +67,7 @@ def _needed(package: str, method: str) -> Any:
         ) from None
 
 
-def repr_html(rows: Table | Findings, _exact: bool) -> str:
+def repr_html(rows: Table | Findings | RuleFindings, _exact: bool) -> str:
     """The first rows as a table of HTML, in which nothing of the rows is markup."""
     shown = [row if isinstance(row, dict) else row._asdict() for row in rows[:_ROWS_SHOWN]]
     names = list(rows.schema) if hasattr(rows, "schema") else list(shown[0]) if shown else []

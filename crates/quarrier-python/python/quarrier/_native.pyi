@@ -19,6 +19,7 @@ __all__ = [
     "Findings",
     "Pattern",
     "ReadAhead",
+    "RuleFindings",
     "SharedFeed",
     "SharedRegion",
     "Source",
@@ -70,6 +71,25 @@ class Findings:
     def __iter__(self) -> Iterator[Finding]: ...
 
 @final
+class RuleFindings:
+    @property
+    def notices(self) -> list[str]: ...
+    @property
+    def unreadable(self) -> list[tuple[int, int]]: ...
+    def to_pylist(self) -> list[dict[str, Any]]: ...
+    def to_arrow(self) -> Any: ...
+    def to_pandas(self) -> Any: ...
+    def to_polars(self) -> Any: ...
+    def _repr_html_(self) -> str: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: int, /) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> list[dict[str, Any]]: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+
+@final
 class CarvedFiles:
     @property
     def unreadable(self) -> list[tuple[int, int]]: ...
@@ -115,6 +135,26 @@ def cut(
 def gauge_json(areas: list[str], quick: bool, path: str | os.PathLike[str]) -> str: ...
 def hex(text: str, /) -> Pattern: ...
 def regex(expression: bytes | str | re.Pattern[bytes] | re.Pattern[str], /) -> Pattern: ...
+@overload
+def search(
+    source: str | os.PathLike[str] | SourceFile | Buffer,
+    patterns: None = None,
+    *,
+    max_count: int | None = None,
+    workers: int | Literal["auto"] | None = None,
+    readers: int | Literal["auto"] | None = None,
+    buffers: int | Literal["auto"] | None = None,
+    buffer_size: int | str | None = None,
+    access: Literal["auto", "window", "read", "queue", "uring"] = "auto",
+    direct: bool = False,
+    engine: str = "auto",
+    device: str = "cpu",
+    rules: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    scopes: str = "source,files",
+    rules_max_size: int | str = 1 << 30,
+    rules_timeout: float = 60.0,
+) -> RuleFindings: ...
+@overload
 def search(
     source: str | os.PathLike[str] | SourceFile | Buffer,
     patterns: _AnyPattern | Sequence[_AnyPattern] | Mapping[str, _AnyPattern],

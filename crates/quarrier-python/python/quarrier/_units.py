@@ -56,4 +56,5 @@ def run(unit: Unit, patterns: Any, **options: Any) -> Findings:
                 f"run takes no {name}; a unit is a range, and all of its rows are wanted"
             )
     options.setdefault("workers", 1)
-    return search(cast(Any, unit), patterns, **options)
+    found: Findings = search(cast(Any, unit), patterns, **options)
+    return found

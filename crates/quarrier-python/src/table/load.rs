@@ -17,7 +17,7 @@ use crate::count::Count;
 use crate::errors::{of_facade, of_messages};
 use crate::host;
 use crate::interrupt::interruptible;
-use crate::search::{MEMORY_NAME, path_of};
+use crate::source::{MEMORY_NAME, path_of};
 
 /// Loads the messages of a path, URL or bytes-like object, with these hidden columns.
 pub(super) fn load(

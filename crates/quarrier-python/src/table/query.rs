@@ -14,7 +14,7 @@ use crate::count::Count;
 use crate::errors::{of_filter, of_sql, raise};
 use crate::host;
 use crate::interrupt::interruptible;
-use crate::search::path_of;
+use crate::source::path_of;
 use crate::sql::{self, Answers, Engine, Given, Refused, Rows, StatementBatch};
 
 /// Why there is no answer.

@@ -1,0 +1,387 @@
+//! `quarrier.search(…, rules=…)`: where YARA rules hold.
+
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arrow_array::builder::{BinaryBuilder, StringBuilder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString};
+use quarrier::rules::{JudgedScope, RuleRun, RuleSearch, Rules, Scopes, read_rules};
+use quarrier::search::Planning;
+use quarrier::{Error, OpenOptions, Place, Sources};
+use quarrier_core::source::ChangingMemory;
+use quarrier_gpu::DeviceChoice;
+use quarrier_search::EngineName;
+
+use crate::buffer::Buffer;
+use crate::errors::{of_facade, raise};
+use crate::interrupt::interruptible;
+use crate::source::{Failed, MEMORY_NAME, Opened, opened, path_of};
+use crate::{frames, host, stream, units};
+
+/// Rows of a record batch.
+const BATCH_ROWS: usize = 16 * 1024;
+
+/// A search for rules, as Python code asks for it.
+pub(crate) struct RuleRequest {
+    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) scopes: Scopes,
+    pub(crate) scope_bytes_max: u64,
+    pub(crate) scope_time_max: Duration,
+    pub(crate) rows_max: u64,
+    pub(crate) planning: Planning,
+    pub(crate) engine: EngineName,
+    pub(crate) device: DeviceChoice,
+}
+
+impl RuleRequest {
+    /// Compiles the rules.
+    fn search(&self, stop: &AtomicBool) -> quarrier::Result<RuleSearch> {
+        Ok(RuleSearch::new(read_rules(&self.paths, stop)?)
+            .scopes(self.scopes)
+            .scope_bytes_max(self.scope_bytes_max)
+            .scope_time_max(self.scope_time_max)
+            .planning(self.planning)
+            .engine(self.engine)
+            .device(self.device))
+    }
+}
+
+/// The files of rules in an argument: a path, or several.
+///
+/// # Errors
+/// `TypeError` for anything else, and for none.
+pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    if given.is_instance_of::<PyString>() || given.hasattr("__fspath__")? {
+        return Ok(vec![given.extract()?]);
+    }
+    let paths: PyResult<Vec<PathBuf>> = given.try_iter()?.map(|path| Ok(path?.extract::<PathBuf>()?)).collect();
+    match paths? {
+        none if none.is_empty() => {
+            Err(PyTypeError::new_err("rules are the paths of files with YARA rules; none is given"))
+        }
+        paths => Ok(paths),
+    }
+}
+
+/// Judges rules in an open source, a path or URL, or bytes.
+///
+/// # Errors
+/// The exceptions of the sources; `QuarrierError` for rules that are wrong.
+pub(crate) fn judge(source: &Bound<'_, PyAny>, request: &RuleRequest) -> PyResult<RuleFindings> {
+    let py = source.py();
+    if units::unit_of(source)?.is_some() {
+        let message = "rules are judged over a whole source, not over a part of it";
+        return Err(raise(py, "PlanError", (message,)));
+    }
+    let found = if let Some(opened) = opened(source)? {
+        let mut failed = None;
+        let found = interruptible(py, |stop| {
+            let reported = Arc::new(Failed::stopped_by(stop));
+            failed = Some(Arc::clone(&reported));
+            let source = Opened::new(opened, reported);
+            in_place(request, source.place(), stop)
+        })?;
+        match (found, failed) {
+            (Err(Error::Source(error)), Some(failed)) => return Err(failed.raised(py, &error)),
+            (found, _) => found,
+        }
+    } else if let Some(path) = path_of(source)? {
+        interruptible(py, |stop| in_sources(request, path, stop))?
+    } else {
+        let buffer = Buffer::of(source)?;
+        let memory = ChangingMemory::new(MEMORY_NAME, buffer.shown());
+        interruptible(py, |stop| in_place(request, Place::Local(&memory), stop))?
+    };
+    let found = found.map_err(|error| of_facade(py, &error))?;
+    for line in &found.notices {
+        py.import("warnings")?.call_method1("warn", (line,))?;
+    }
+    Ok(RuleFindings { found: Arc::new(found) })
+}
+
+/// Judges rules in the sources that a path or URL stands for, one after another.
+fn in_sources(
+    request: &RuleRequest,
+    name: PathBuf,
+    stop: &Arc<AtomicBool>,
+) -> quarrier::Result<RuleRows> {
+    let search = request.search(stop)?;
+    let opener = host::opener(OpenOptions::default().direct(request.planning.direct), stop);
+    let sources = Sources::of([name]);
+    let mut run = None;
+    let mut found = RuleRows::of(&search, request.rows_max);
+    for opened in sources.open(&opener) {
+        let mut opened = opened?;
+        let run = match &mut run {
+            Some(run) => run,
+            None => run.insert(search.start(host::machine(), Some(&opened.place()), stop)?),
+        };
+        gather(run, opened.place(), stop, &mut found)?;
+        if found.is_full() || stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn in_place(
+    request: &RuleRequest,
+    place: Place<'_>,
+    stop: &AtomicBool,
+) -> quarrier::Result<RuleRows> {
+    let search = request.search(stop)?;
+    let mut run = search.start(host::machine(), Some(&place), stop)?;
+    let mut found = RuleRows::of(&search, request.rows_max);
+    gather(&mut run, place, stop, &mut found)?;
+    Ok(found)
+}
+
+/// Adds the rows of one source.
+fn gather(
+    run: &mut RuleRun<'_>,
+    place: Place<'_>,
+    stop: &AtomicBool,
+    found: &mut RuleRows,
+) -> quarrier::Result<()> {
+    let name: Arc<str> = place.name().into();
+    let mut take = |scope: &JudgedScope<'_>| found.add(&name, scope);
+    let searched = run.search(place, stop, &mut take)?;
+    let notices = searched.notices.into_iter();
+    found.notices.extend(notices.map(|notice| format!("{name}: {notice}")));
+    found.unreadable.extend(searched.unreadable);
+    Ok(())
+}
+
+/// The rows of a search for rules.
+struct RuleRows {
+    rules: Rules,
+    rows: Vec<Row>,
+    rows_max: u64,
+    notices: Vec<String>,
+    unreadable: Vec<Range<u64>>,
+}
+
+struct Row {
+    source: Arc<str>,
+    scope: Arc<str>,
+    /// By its place among all.
+    rule: usize,
+    string: Option<Box<str>>,
+    offset: Option<u64>,
+    length: Option<u64>,
+    found: Box<[u8]>,
+}
+
+impl RuleRows {
+    fn of(search: &RuleSearch, rows_max: u64) -> Self {
+        let rules = search.rules().clone();
+        RuleRows { rules, rows: Vec::new(), rows_max, notices: Vec::new(), unreadable: Vec::new() }
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows.len() as u64 >= self.rows_max
+    }
+
+    /// Adds the rows of a scope, up to the most.
+    fn add(&mut self, source: &Arc<str>, scope: &JudgedScope<'_>) -> ControlFlow<()> {
+        let name: Arc<str> = scope.name.into();
+        for row in scope.rows(&self.rules) {
+            if self.rows.len() as u64 >= self.rows_max {
+                break;
+            }
+            self.rows.push(Row {
+                source: Arc::clone(source),
+                scope: Arc::clone(&name),
+                rule: row.place,
+                string: row.string.map(Box::from),
+                offset: row.offset,
+                length: row.length,
+                found: row.found.into(),
+            });
+        }
+        match self.is_full() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn dict<'py>(&self, py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
+        let rule = &self.rules.rules()[row.rule];
+        let dict = PyDict::new(py);
+        dict.set_item(intern!(py, "source"), &*row.source)?;
+        dict.set_item(intern!(py, "scope"), &*row.scope)?;
+        dict.set_item(intern!(py, "rule"), &rule.name)?;
+        dict.set_item(intern!(py, "tags"), PyList::new(py, &rule.tags)?)?;
+        dict.set_item(intern!(py, "string"), row.string.as_deref())?;
+        dict.set_item(intern!(py, "offset"), row.offset)?;
+        dict.set_item(intern!(py, "length"), row.length)?;
+        let found = row.string.as_ref().map(|_| PyBytes::new(py, &row.found));
+        dict.set_item(intern!(py, "match"), found)?;
+        Ok(dict)
+    }
+}
+
+/// Where YARA rules hold: one row for each string found of each rule that holds in a scope, with the keys
+/// `source`, `scope`, `rule`, `tags`, `string`, `offset`, `length` and `match`. A rule that holds without a
+/// string has one row, with None in the last four.
+#[pyclass(frozen, sequence, module = "quarrier")]
+pub(crate) struct RuleFindings {
+    found: Arc<RuleRows>,
+}
+
+#[pymethods]
+impl RuleFindings {
+    /// What people should know, a line each: scopes that were not judged. Each is a warning, too.
+    #[getter]
+    fn notices(&self) -> Vec<String> {
+        self.found.notices.clone()
+    }
+
+    /// Ranges that could not be read, as (offset, length): of all sources, one after the other.
+    #[getter]
+    fn unreadable(&self) -> Vec<(u64, u64)> {
+        self.found.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
+    }
+
+    /// All rows as a list of dicts.
+    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for row in &self.found.rows {
+            list.append(self.found.dict(py, row)?)?;
+        }
+        Ok(list)
+    }
+
+    /// The rows as a stream of Arrow record batches, by the Arrow PyCapsule interface; tags are words.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface allows a producer that cannot cast to ignore the requested schema.
+        let _ = requested_schema;
+        let batches = Batches { found: Arc::clone(&self.found), next: 0, schema: schema() };
+        stream::capsule_of(py, Box::new(batches))
+    }
+
+    fn __len__(&self) -> usize {
+        self.found.rows.len()
+    }
+
+    /// The rows as a `pyarrow.Table`.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_arrow", true)
+    }
+
+    /// The rows as a `pandas.DataFrame`.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_pandas", true)
+    }
+
+    /// The rows as a `polars.DataFrame`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "to_polars", true)
+    }
+
+    /// The first rows as HTML, which notebooks show.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        frames::made(slf.as_any(), "repr_html", true)
+    }
+
+    /// A row by its number; of a slice, a list of them.
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, rows) = (key.py(), &self.found.rows);
+        let Ok(index) = key.extract::<isize>() else {
+            return self.to_pylist(py)?.as_any().get_item(key);
+        };
+        let at = if index < 0 { index + rows.len() as isize } else { index };
+        match usize::try_from(at).ok().and_then(|at| rows.get(at)) {
+            Some(row) => Ok(self.found.dict(py, row)?.into_any()),
+            None => {
+                let count = rows.len();
+                Err(PyIndexError::new_err(format!("row {index} of {count}: there is none")))
+            }
+        }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.to_pylist(py)?.try_iter()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<quarrier.RuleFindings: {} rows>", self.found.rows.len())
+    }
+}
+
+/// The columns, as `quarrier search --rules --format arrow` has them.
+fn schema() -> SchemaRef {
+    let text = |name: &str, is_optional: bool| Field::new(name, DataType::Utf8, is_optional);
+    Arc::new(Schema::new(vec![
+        text("source", true),
+        text("scope", true),
+        text("rule", true),
+        text("tags", true),
+        text("string", true),
+        Field::new("offset", DataType::UInt64, true),
+        Field::new("length", DataType::UInt64, true),
+        Field::new("match", DataType::Binary, true),
+    ]))
+}
+
+struct Batches {
+    found: Arc<RuleRows>,
+    next: usize,
+    schema: SchemaRef,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rows = self.found.rows.get(self.next..)?;
+        let rows = &rows[..rows.len().min(BATCH_ROWS)];
+        if rows.is_empty() {
+            return None;
+        }
+        self.next += rows.len();
+        let mut texts = [(); 5].map(|()| StringBuilder::new());
+        let mut offsets = UInt64Builder::with_capacity(rows.len());
+        let mut lengths = UInt64Builder::with_capacity(rows.len());
+        let mut matches = BinaryBuilder::new();
+        for row in rows {
+            let rule = &self.found.rules.rules()[row.rule];
+            let [sources, scopes, names, tags, strings] = &mut texts;
+            sources.append_value(&row.source);
+            scopes.append_value(&row.scope);
+            names.append_value(&rule.name);
+            tags.append_value(rule.tags.join(" "));
+            strings.append_option(row.string.as_deref());
+            offsets.append_option(row.offset);
+            lengths.append_option(row.length);
+            matches.append_option(row.string.as_ref().map(|_| &row.found));
+        }
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(8);
+        for mut text in texts {
+            columns.push(Arc::new(text.finish()));
+        }
+        columns.push(Arc::new(offsets.finish()));
+        columns.push(Arc::new(lengths.finish()));
+        columns.push(Arc::new(matches.finish()));
+        Some(RecordBatch::try_new(Arc::clone(&self.schema), columns))
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
