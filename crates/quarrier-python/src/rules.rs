@@ -62,7 +62,8 @@ pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     if given.is_instance_of::<PyString>() || given.hasattr("__fspath__")? {
         return Ok(vec![given.extract()?]);
     }
-    let paths: PyResult<Vec<PathBuf>> = given.try_iter()?.map(|path| Ok(path?.extract::<PathBuf>()?)).collect();
+    let paths = given.try_iter()?.map(|path| path.and_then(|path| path.extract::<PathBuf>()));
+    let paths: PyResult<Vec<PathBuf>> = paths.collect();
     match paths? {
         none if none.is_empty() => {
             Err(PyTypeError::new_err("rules are the paths of files with YARA rules; none is given"))
