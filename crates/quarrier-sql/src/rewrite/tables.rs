@@ -39,7 +39,7 @@ const TABLES: &str = "SELECT table_name FROM information_schema.tables \
                       WHERE table_schema <> 'information_schema' ORDER BY table_name";
 
 /// Functions that are tables; the engine knows them by these names only.
-const FUNCTIONS: [&str; 5] = ["carve", "files", "gauge", MESSAGES, "search"];
+const FUNCTIONS: [&str; 6] = ["carve", "files", "gauge", MESSAGES, "rules", "search"];
 
 /// The tables that are named. A file becomes a table of the file's name, called by its stem.
 pub(crate) fn named<S: VisitMut>(statement: &mut S) -> Named {

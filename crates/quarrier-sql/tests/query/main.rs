@@ -35,6 +35,7 @@ mod prompt;
 mod pushdown;
 mod random;
 mod remote;
+mod rules;
 mod serve;
 #[path = "../../../quarrier-cli/tests/cli/surroundings.rs"]
 mod surroundings;

@@ -1,4 +1,5 @@
-//! Tables over the engine itself: `search(…)`, `carve(…)`, `files(…)`, `gauge(…)`, `messages(…)`.
+//! Tables over the engine itself: `search(…)`, `rules(…)`, `carve(…)`, `files(…)`, `gauge(…)`,
+//! `messages(…)`.
 //!
 //! ```text
 //!  call ─→ arguments ─→ provider ─→ FoundExec ─→ a thread that finds ─→ batches, a few ahead
@@ -23,6 +24,8 @@ mod plan;
 pub(crate) use plan::FoundExec;
 
 mod rows;
+
+mod rules;
 
 mod search;
 
@@ -73,6 +76,7 @@ fn unread(name: &str, ranges: &[Range<u64>]) -> impl Iterator<Item = String> {
 pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     if host.reach.has_tables_of_the_engine() {
         context.register_udtf("search", Arc::new(search::Search::new(notes, host)));
+        context.register_udtf("rules", Arc::new(rules::Rules::new(notes, host)));
         context.register_udtf("carve", Arc::new(carve::Carve::new(notes, host)));
         context.register_udtf("files", Arc::new(files::Files::new(notes, host)));
     }

@@ -1,0 +1,190 @@
+//! `rules(source, files of rules[, scopes])`: where YARA rules hold, as rows of `quarrier search --rules`.
+//!
+//! A LIMIT ends the search.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use quarrier::rules::{JudgedScope, RuleSearch, Scopes, read_rules};
+use quarrier::{OpenOptions, Opener, Sources};
+
+use super::plan::{Finds, FoundExec, Out};
+use super::rows::{RowsOut, text, whole};
+use super::{Host, Notes, arguments, unread};
+use crate::Error;
+use crate::at_once::scan_at_once;
+
+const USAGE: &str = "rules('disk.img', 'malware.yar'[, 'source,files,members'])";
+
+/// The function.
+#[derive(Debug)]
+pub(super) struct Rules {
+    notes: Notes,
+    host: Host,
+}
+
+impl Rules {
+    pub(super) fn new(notes: &Notes, host: &Host) -> Self {
+        Rules { notes: notes.clone(), host: host.clone() }
+    }
+}
+
+impl TableFunctionImpl for Rules {
+    fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
+        let texts = arguments::texts(USAGE, args.exprs(), 2, 3)?;
+        let [source, file, ..] = &texts[..] else { return Err(Error::text(USAGE).into()) };
+        for name in [source, file] {
+            self.host.reach.check(name)?;
+        }
+        let scopes = match texts.get(2) {
+            None => Scopes::default(),
+            Some(names) => names
+                .parse::<Scopes>()
+                .map_err(|reason| Error::text(format!("rules(…): {reason}")))?,
+        };
+        let text =
+            |name: &str, is_optional: bool| Field::new(name, DataType::Utf8View, is_optional);
+        let whole = |name: &str| Field::new(name, DataType::Int64, true);
+        let schema = Arc::new(Schema::new(vec![
+            text("source", false),
+            text("scope", false),
+            text("rule", false),
+            text("tags", false),
+            text("string", true),
+            whole("offset"),
+            whole("length"),
+            text("match", true),
+        ]));
+        let (source, file) = (source.clone(), file.clone());
+        let (notes, host) = (self.notes.clone(), self.host.clone());
+        let judging = Judging { source, file, scopes, schema, notes, host };
+        Ok(Arc::new(RulesTable { judging: Arc::new(judging) }))
+    }
+}
+
+/// The rows of one call.
+#[derive(Debug)]
+struct RulesTable {
+    judging: Arc<Judging>,
+}
+
+impl RulesTable {
+    fn plan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let judging = Arc::clone(&self.judging);
+        Ok(Arc::new(FoundExec::new(judging, projection, limit)?))
+    }
+}
+
+impl TableProvider for RulesTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.judging.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    scan_at_once!();
+}
+
+/// A search for rules.
+#[derive(Debug)]
+struct Judging {
+    source: String,
+    file: String,
+    scopes: Scopes,
+    schema: SchemaRef,
+    notes: Notes,
+    host: Host,
+}
+
+impl Finds for Judging {
+    fn name(&self) -> &'static str {
+        "RulesExec"
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn label(&self) -> String {
+        format!("{}, rules={}, scopes={}", self.source, self.file, self.scopes)
+    }
+
+    fn find(&self, out: &mut Out) -> Result<()> {
+        let stop = Arc::clone(out.stop());
+        let rules = match read_rules(&[PathBuf::from(&self.file)], &stop) {
+            Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
+            rules => rules.map_err(failed)?,
+        };
+        let request = RuleSearch::new(rules).scopes(self.scopes);
+        let opener = Opener::new(OpenOptions::default(), &self.host.environment, &stop);
+        let mut run = None;
+        for opened in Sources::of([&self.source]).open(&opener) {
+            let mut opened = opened.map_err(failed)?;
+            let run = match &mut run {
+                Some(run) => run,
+                None => {
+                    let started = request.start(&self.host.machine, Some(&opened.place()), &stop);
+                    run.insert(started.map_err(failed)?)
+                }
+            };
+            let name = opened.name().to_string();
+            let mut rows = RowsOut::new(out);
+            let mut error = None;
+            let mut take = |scope: &JudgedScope<'_>| {
+                let mut added = Ok(ControlFlow::Continue(()));
+                for row in scope.rows(request.rules()) {
+                    added = rows.add(|place| match place {
+                        0 => text(Some(&name)),
+                        1 => text(Some(scope.name)),
+                        2 => text(Some(&row.rule.name)),
+                        3 => text(Some(&row.rule.tags.join(" "))),
+                        4 => text(row.string),
+                        5 => whole(row.offset),
+                        6 => whole(row.length),
+                        _ => text(row.match_text().as_deref()),
+                    });
+                    if !matches!(added, Ok(ControlFlow::Continue(()))) {
+                        break;
+                    }
+                }
+                added.unwrap_or_else(|why| {
+                    error = Some(why);
+                    ControlFlow::Break(())
+                })
+            };
+            let searched = run.search(opened.place(), &stop, &mut take);
+            if let Some(error) = error {
+                return Err(error);
+            }
+            let flow = rows.flush()?;
+            drop(rows);
+            if flow.is_break() || stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let searched = searched.map_err(failed)?;
+            out.touched(searched.bytes);
+            self.notes.add(searched.notices.iter().map(|notice| format!("{name}: {notice}")));
+            self.notes.add(unread(&name, &searched.unreadable));
+        }
+        Ok(())
+    }
+}
+
+fn failed(error: quarrier::Error) -> DataFusionError {
+    Error::table("rules(…)", error.to_string()).into()
+}
