@@ -26,6 +26,7 @@ mod filter_agrees;
 mod filter_hidden;
 mod filter_holes;
 mod filter_kinds;
+mod filter_lists;
 mod filter_sources;
 mod filter_streams;
 mod folders;

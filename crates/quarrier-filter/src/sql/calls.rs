@@ -51,7 +51,12 @@ impl Binder<'_> {
             From::Subquery(_) | From::Exists { .. } | From::InSubquery { .. } => {
                 Err(elsewhere(at, "subqueries are"))
             }
-            From::AnyOp { .. } | From::AllOp { .. } => Err(elsewhere(at, "ANY and ALL are")),
+            From::AnyOp { left, compare_op, right, .. } => {
+                self.quantified(*left, (&compare_op, false), &right, at)
+            }
+            From::AllOp { left, compare_op, right } => {
+                self.quantified(*left, (&compare_op, true), &right, at)
+            }
             From::AtTimeZone { .. } => {
                 Err(wrong(at, "points in time are in UTC; add an INTERVAL for another zone"))
             }

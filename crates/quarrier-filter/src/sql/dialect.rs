@@ -150,7 +150,7 @@ fn is_reserved(keyword: Keyword) -> bool {
     is_reserved
 }
 
-/// Parses the name of a column: words, `.word` and `[number]`.
+/// Parses the name of a column: words, `.word` and `[number]`, or of a list: `[*]`.
 fn path(parser: &mut Parser<'_>) -> Parsed {
     let first = parser.parse_identifier()?;
     let mut name = first.clone();
@@ -159,9 +159,11 @@ fn path(parser: &mut Parser<'_>) -> Parsed {
             name.value.push('.');
             name.value.push_str(&parser.parse_identifier()?.value);
         } else if parser.consume_token(&Token::LBracket) {
-            let index = parser.parse_literal_uint()?;
+            match all_elements(parser) {
+                true => name.value.push_str("[*]"),
+                false => name.value.push_str(&format!("[{}]", parser.parse_literal_uint()?)),
+            }
             parser.expect_token(&Token::RBracket)?;
-            name.value.push_str(&format!("[{index}]"));
         } else {
             break;
         }
@@ -171,6 +173,19 @@ fn path(parser: &mut Parser<'_>) -> Parsed {
         name.quote_style = Some('"');
     }
     Ok(Expr::Identifier(name))
+}
+
+/// Consumes the `*` of `leg[*]`, which `quarrier query` writes as a name.
+fn all_elements(parser: &mut Parser<'_>) -> bool {
+    let is_all = match &parser.peek_token_ref().token {
+        Token::Mul => true,
+        Token::Word(word) => word.quote_style == Some('"') && word.value == "*",
+        _ => false,
+    };
+    if is_all {
+        parser.advance_token();
+    }
+    is_all
 }
 
 fn sign(parser: &mut Parser<'_>, op: ast::UnaryOperator) -> Parsed {

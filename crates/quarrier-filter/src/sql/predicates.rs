@@ -8,10 +8,10 @@ use super::bind::{Binder, Bound, elsewhere, place};
 use super::dialect::SYMMETRIC;
 use super::rows::{literal_as, stripped};
 use super::types::Type;
-use super::{literals, wrong};
-use crate::Result;
+use super::{lists, literals, wrong};
 use crate::expr::{Comparison, Expr, Matcher, Pattern};
 use crate::matching::Matching;
+use crate::{Error, Result};
 
 impl Binder<'_> {
     /// Binds a predicate that is not an operator; returns other expressions unchanged.
@@ -49,6 +49,37 @@ impl Binder<'_> {
             other => return Ok(Err(other)),
         };
         Ok(Ok(if negated { self.not(bound, at)? } else { bound }))
+    }
+
+    /// Binds `left op ANY (list)`, or ALL.
+    pub(super) fn quantified(
+        &mut self,
+        left: ast::Expr,
+        (op, is_all): (&BinaryOperator, bool),
+        right: &ast::Expr,
+        at: Location,
+    ) -> Result<Bound> {
+        let path = match stripped(right) {
+            ast::Expr::Identifier(name) if lists::is_list(&name.value) => &*name.value,
+            _ => return Err(elsewhere(at, "ANY and ALL of a query are")),
+        };
+        let names: Vec<&str> = self.schema().fields.iter().map(|field| &*field.name).collect();
+        let of_table = || {
+            let (_, path) = path.split_once('.').filter(|(table, _)| self.is_table(table))?;
+            lists::elements(path, &names)
+        };
+        let Some(elements) = lists::elements(path, &names).or_else(of_table) else {
+            // A column of this name stands for a list that no message has yet.
+            return match self.schema().position(path) {
+                Some(_) => Ok(Bound::literal(Value::Boolean(is_all), Type::Boolean, at)),
+                None => {
+                    let error = Box::new(wrong(at, self.unknown(path)));
+                    Err(Error::Column { name: path.into(), error })
+                }
+            };
+        };
+        let compared = lists::quantified(&left, (op, is_all), &elements, &lists::column);
+        self.bind(compared.map_err(|reason| wrong(at, reason))?)
     }
 
     /// Binds `IS NULL` of a value, or of each value of a row.

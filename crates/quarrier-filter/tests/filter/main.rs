@@ -9,6 +9,7 @@ mod features;
 mod gpu;
 mod groups;
 mod hostile;
+mod lists;
 mod matching;
 mod outcomes;
 mod probes;

@@ -70,6 +70,11 @@ impl Conditions {
         self.written.iter().map(|written| &*written.text)
     }
 
+    /// Whether one names a list: then all columns must be known, for any of them may be an element.
+    pub(super) fn name_lists(&self) -> bool {
+        self.texts().any(sql::is_list)
+    }
+
     /// Whether they are right for columns of some kinds, with these names.
     pub(super) fn are_right_somewhere(&self, schema: &Schema) -> bool {
         let unknown = |field: &Field| Field { name: field.name.clone(), kind: Kind::Null };

@@ -263,6 +263,13 @@ impl<'f, 'w> Session<'f, 'w> {
         let has_fields = !self.schema.fields.is_empty();
         let (tested, shown) = filter.hidden();
         (tested | shown).add_to(&mut self.schema);
+        if filter.conditions.name_lists() && !is_all {
+            let said = format!("{name}: the elements of a list, [*], are known at the end only");
+            return Err(match filter.follows {
+                true => Ended::Failed(Error::Request(format!("{said}; ask without --follow"))),
+                false => Ended::Again(RereadReason { said, printed: Printed::default() }),
+            });
+        }
         let mut schema = self.schema.clone();
         let bound = filter.conditions.bind(&mut schema);
         // A condition that is wrong for the types in the sample may be right for those of all messages.

@@ -1,0 +1,303 @@
+//! Comparisons with lists: `5 < ANY (leg[*].qty)`.
+//!
+//! The elements of a list are columns: `leg[0].qty`, `leg[1].qty` and so on. So a comparison with some of
+//! them is one of each:
+//!
+//! ```text
+//!  x < ANY (leg[*].qty)   (x < leg[0].qty) IS TRUE OR (x < leg[1].qty) IS TRUE OR …
+//!                         OR NULL AND (x is compared with NULL)
+//!  x < ALL (leg[*].qty)   NOT (x >= ANY (leg[*].qty))
+//! ```
+//!
+//! A list has the elements up to the last one with a value in one of its columns. Elements before that
+//! without a value are NULL.
+
+use std::collections::BTreeMap;
+
+use sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, Value};
+
+/// Stands for all elements in a path.
+const ALL: &str = "[*]";
+
+/// An element of a list, as columns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Element<'c> {
+    /// Its index, from 0.
+    pub index: u64,
+    /// The column that the path names; `None` if no message has it.
+    pub value: Option<&'c str>,
+    /// The other columns of the element.
+    pub others: Vec<&'c str>,
+}
+
+/// Whether a path names all elements of a list.
+pub fn is_list(path: &str) -> bool {
+    path.contains(ALL)
+}
+
+/// Returns the elements that a path such as `leg[*].qty` or `tag[*]` names among columns; `None` if no
+/// column is named so. Elements that no column has stand in it once where they are missing.
+pub fn elements<'c>(path: &str, columns: &[&'c str]) -> Option<Vec<Element<'c>>> {
+    let (list, field) = path.split_once(ALL)?;
+    let found = |is_exact: bool| {
+        let is_same = |one: &str, other: &str| match is_exact {
+            true => one == other,
+            false => one.eq_ignore_ascii_case(other),
+        };
+        let mut found: BTreeMap<u64, Element<'c>> = BTreeMap::new();
+        for &column in columns {
+            let Some((head, rest)) = column.split_at_checked(list.len()) else { continue };
+            let indexed = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let Some((index, rest)) = indexed.filter(|_| is_same(head, list)) else { continue };
+            let Ok(index) = index.parse() else { continue };
+            let element = found.entry(index).or_insert(Element { index, ..Element::default() });
+            match element.value {
+                None if is_same(rest, field) => element.value = Some(column),
+                _ => element.others.push(column),
+            }
+        }
+        found.values().any(|element| element.value.is_some()).then_some(found)
+    };
+    let found = found(true).or_else(|| found(false))?;
+    let (mut elements, mut next) = (Vec::with_capacity(found.len()), 0);
+    for (index, element) in found {
+        if index > next {
+            elements.push(Element { index: next, ..Element::default() });
+        }
+        next = index.saturating_add(1);
+        elements.push(element);
+    }
+    Some(elements)
+}
+
+/// Returns the fields of the elements of a list, `.qty` or nothing for elements that are values, each
+/// once; none if no column is an element of it.
+pub fn list_fields<'c>(list: &str, columns: &[&'c str]) -> Vec<&'c str> {
+    let fields = |is_exact: bool| {
+        let mut fields: Vec<&'c str> = Vec::new();
+        for &column in columns {
+            let Some((head, rest)) = column.split_at_checked(list.len()) else { continue };
+            let is_same = head == list || !is_exact && head.eq_ignore_ascii_case(list);
+            let indexed = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let Some((index, field)) = indexed.filter(|_| is_same) else { continue };
+            if index.parse::<u64>().is_ok() && !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+        fields
+    };
+    let exact = fields(true);
+    if exact.is_empty() { fields(false) } else { exact }
+}
+
+/// Returns `left op ANY (elements)`, or ALL, as an expression of the columns, which `column` names.
+///
+/// # Errors
+/// If `op` is no comparison.
+pub fn quantified(
+    left: &Expr,
+    (op, is_all): (&BinaryOperator, bool),
+    elements: &[Element<'_>],
+    column: &dyn Fn(&str) -> Expr,
+) -> Result<Expr, String> {
+    let op = match is_all {
+        true => negated(op),
+        false => negated(op).map(|_| op.clone()),
+    };
+    let op = op.ok_or("ANY and ALL take a comparison: = <> < <= > >=")?;
+    let mut any: Vec<Expr> = Vec::new();
+    for name in elements.iter().filter_map(|element| element.value) {
+        let compared = binary(left.clone(), op.clone(), column(name));
+        any.push(Expr::IsTrue(Box::new(compared)));
+    }
+    let nulls = Nulls::of(elements, column);
+    let mut unknown: Vec<Expr> = nulls.is_element.into_iter().collect();
+    if !is_value(left)
+        && let Some(has_elements) = nulls.has_values
+    {
+        let is_null = Expr::IsNull(Box::new(nested(left.clone())));
+        unknown.push(binary(is_null, BinaryOperator::And, has_elements));
+    }
+    if let Some(unknown) = joined(unknown, &BinaryOperator::Or) {
+        let null = Expr::Value(Value::Null.into());
+        any.push(binary(null, BinaryOperator::And, unknown));
+    }
+    let any = joined(any, &BinaryOperator::Or).unwrap_or_else(|| truth(false));
+    Ok(match is_all {
+        true => nested(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) }),
+        false => any,
+    })
+}
+
+/// Conditions on some elements of a list; `None` is FALSE.
+struct Nulls {
+    /// One of them has no value, or is none.
+    is_missing: Option<Expr>,
+    /// One of them is there, for one of its columns has a value.
+    has_values: Option<Expr>,
+    /// One of them has no value, and is an element: one of its columns has a value, or one of those
+    /// behind it.
+    is_element: Option<Expr>,
+}
+
+impl Nulls {
+    /// Halves the elements, so that the conditions stay short.
+    fn of(elements: &[Element<'_>], column: &dyn Fn(&str) -> Expr) -> Nulls {
+        let (and, or) = (BinaryOperator::And, BinaryOperator::Or);
+        if let [element] = elements {
+            let is_there = |name: &&str| Expr::IsNotNull(Box::new(column(name)));
+            let is_missing = match element.value {
+                Some(name) => Expr::IsNull(Box::new(column(name))),
+                None => truth(true),
+            };
+            let others = joined(element.others.iter().map(is_there).collect(), &or);
+            let value = element.value.iter().map(is_there);
+            let has_values = joined(value.chain(others.clone()).collect(), &or);
+            let is_element = others.map(|others| binary(is_missing.clone(), and, others));
+            return Nulls { is_missing: Some(is_missing), has_values, is_element };
+        }
+        if elements.is_empty() {
+            return Nulls { is_missing: None, has_values: None, is_element: None };
+        }
+        let (first, last) = elements.split_at(elements.len() / 2);
+        let (first, last) = (Nulls::of(first, column), Nulls::of(last, column));
+        let across = match (&first.is_missing, &last.has_values) {
+            (Some(missing), Some(there)) => Some(binary(missing.clone(), and, there.clone())),
+            _ => None,
+        };
+        let either = |parts: Vec<Option<Expr>>| joined(parts.into_iter().flatten().collect(), &or);
+        Nulls {
+            is_missing: either(vec![first.is_missing, last.is_missing]),
+            has_values: either(vec![first.has_values, last.has_values]),
+            is_element: either(vec![first.is_element, last.is_element, across]),
+        }
+    }
+}
+
+/// The comparison that is TRUE where `op` is FALSE.
+fn negated(op: &BinaryOperator) -> Option<BinaryOperator> {
+    Some(match op {
+        BinaryOperator::Eq => BinaryOperator::NotEq,
+        BinaryOperator::NotEq => BinaryOperator::Eq,
+        BinaryOperator::Lt => BinaryOperator::GtEq,
+        BinaryOperator::GtEq => BinaryOperator::Lt,
+        BinaryOperator::Gt => BinaryOperator::LtEq,
+        BinaryOperator::LtEq => BinaryOperator::Gt,
+        _ => return None,
+    })
+}
+
+/// Whether an operand is written as a value, which is not NULL.
+fn is_value(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => value.value != Value::Null,
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_value(inner),
+        Expr::TypedString(_) => true,
+        _ => false,
+    }
+}
+
+/// Joins operands by AND or OR, as a tree without depth.
+fn joined(mut operands: Vec<Expr>, op: &BinaryOperator) -> Option<Expr> {
+    if operands.len() <= 1 {
+        return operands.pop();
+    }
+    let last = operands.split_off(operands.len() / 2);
+    Some(binary(joined(operands, op)?, op.clone(), joined(last, op)?))
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    nested(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) })
+}
+
+fn nested(expr: Expr) -> Expr {
+    Expr::Nested(Box::new(expr))
+}
+
+fn truth(truth: bool) -> Expr {
+    Expr::Value(Value::Boolean(truth).into())
+}
+
+/// Names a column by itself.
+pub(super) fn column(name: &str) -> Expr {
+    Expr::Identifier(Ident::with_quote('"', name))
+}
+
+#[cfg(test)]
+mod tests {
+    use quarrier_messages::{Field, Kind, Schema, Value};
+
+    use crate::naive;
+
+    /// The comparison of each element in turn, as SQL-92 has it.
+    fn expected(list: &[Option<i64>], left: Option<i64>, op: &str, is_all: bool) -> Option<bool> {
+        let mut result = Some(is_all);
+        for element in list {
+            let truth = left.zip(*element).map(|(left, element)| match op {
+                "=" => left == element,
+                "<>" => left != element,
+                "<" => left < element,
+                "<=" => left <= element,
+                ">" => left > element,
+                _ => left >= element,
+            });
+            result = match (result, truth, is_all) {
+                (_, Some(true), false) | (Some(true), _, false) => Some(true),
+                (_, Some(false), true) | (Some(false), _, true) => Some(false),
+                (None, _, _) | (_, None, _) => None,
+                (known, _, _) => known,
+            };
+        }
+        result
+    }
+
+    #[test]
+    fn a_list_is_compared_element_by_element() {
+        // Elements of a value and a name; the columns of index 1 have no value in any message, so
+        // there is none but that of the name.
+        let names = ["leg[0].qty", "leg[0].name", "leg[1].name", "leg[2].qty", "leg[3].qty", "x"];
+        let field = |name: &str| Field { name: name.into(), kind: Kind::Integer };
+        let schema = Schema { fields: names.into_iter().map(field).collect() };
+        let value = |number: u32| match number {
+            0 => Value::Null,
+            number => Value::Integer(i64::from(number)),
+        };
+        let words = [("ANY", false), ("ALL", true), ("SOME", false)];
+        let operators = ["=", "<>", "<", "<=", ">", ">="];
+        let lefts = ["2", "x", "NULL"];
+        for at in 0..words.len() * operators.len() * lefts.len() {
+            let (word, is_all) = words[at % 3];
+            let (op, left) = (operators[at / 3 % 6], lefts[at / 18]);
+            let text = format!("{left} {op} {word} (leg[*].qty)");
+            let expr = crate::sql::condition(&text, &schema).unwrap();
+            for row in 0..4_u32.pow(6) {
+                let row: Vec<u32> = (0..6).map(|at| row / 4_u32.pow(at) % 4).collect();
+                let number = |at: usize| (row[at] > 0).then(|| i64::from(row[at]));
+                let elements = [
+                    (number(0), row[1] > 0),
+                    (None, row[2] > 0),
+                    (number(3), false),
+                    (number(4), false),
+                ];
+                let end = elements.iter().rposition(|(value, other)| value.is_some() || *other);
+                let list = &elements[..end.map_or(0, |end| end + 1)];
+                let list: Vec<Option<i64>> = list.iter().map(|(value, _)| *value).collect();
+                let known = [Some(2), number(5), None][at / 18];
+                let values = |column: usize| value(row[column]);
+                let truth = naive::truth(&expr, &values).unwrap();
+                assert_eq!(truth, expected(&list, known, op, is_all), "{text} {list:?} {row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lists_of_values_are_named_without_a_field() {
+        let fields = ["tag[0]", "tag[1]", "Tag[9]", "other[0]"];
+        let found = super::elements("tag[*]", &fields).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(super::elements("TAG[*]", &fields).unwrap().len(), 4);
+        assert_eq!(super::elements("tag[*].x", &fields), None);
+        // However far its index, a gap is one element.
+        assert_eq!(super::elements("t[*]", &["t[4000000000]"]).unwrap().len(), 2);
+    }
+}
