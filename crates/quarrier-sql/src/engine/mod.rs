@@ -32,7 +32,7 @@ use crate::files::{Opening, Room};
 use crate::function::{self, Notes};
 use crate::net::{caught, caught_now};
 use crate::reach::Reach;
-use crate::rewrite::{self, HiddenTables, KnownNames, Named, Rewritable};
+use crate::rewrite::{self, HiddenTables, KnownNames, Named, Rewritable, TableColumns};
 use crate::rows::Rows;
 use crate::{Error, Messages, Result};
 
@@ -393,7 +393,11 @@ impl Engine {
             true => HiddenTables::default(),
             false => self.hidden_tables(),
         };
-        let known = lock(&self.state).known.clone().with_hidden(tables);
+        let columns = match statement.has_lists() {
+            true => self.columns_of_tables(),
+            false => TableColumns::default(),
+        };
+        let known = lock(&self.state).known.clone().with_hidden(tables).with_columns(columns);
         statement.rewrite(&known)?;
         Ok(statement.into_inner())
     }

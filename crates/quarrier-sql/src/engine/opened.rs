@@ -11,7 +11,7 @@ use quarrier_messages::HiddenColumns;
 use super::Engine;
 use crate::files::{self, Loaded, Opening};
 use crate::net::caught;
-use crate::rewrite::{HiddenTables, TypedMessages, name_with_hidden};
+use crate::rewrite::{HiddenTables, TableColumns, TypedMessages, name_with_hidden};
 use crate::{Messages, Result};
 
 /// The source of a table.
@@ -102,6 +102,23 @@ impl Engine {
         let state = lock(&self.state);
         let tables = state.opened.iter().filter(|(_, table)| !table.hidden.is_none());
         tables.map(|(name, table)| (name.clone(), table.hidden)).collect()
+    }
+
+    /// The columns of all tables that are open, without the hidden ones.
+    pub(super) fn columns_of_tables(&self) -> TableColumns {
+        let names: Vec<String> = {
+            let state = lock(&self.state);
+            state.tables.iter().chain(state.opened.keys()).cloned().collect()
+        };
+        let columns = |name: String| {
+            let table = self.names.get(&name);
+            let table = table.or_else(|| self.names.get(&name_with_hidden(&name)))?;
+            let schema = table.schema();
+            let fields = schema.fields().iter().map(|field| field.name().clone());
+            let columns = fields.filter(|field| HiddenColumns::of_name(field).is_none()).collect();
+            Some((name, columns))
+        };
+        names.into_iter().filter_map(columns).collect()
     }
 
     /// Calls an opened table so: the one with its hidden columns, if it has such, and where its columns

@@ -16,7 +16,9 @@ use quarrier_messages::HiddenColumns;
 use super::rewrite_part;
 use crate::dialect::{DEPTH_MAX, Sql};
 use crate::output::Format;
-use crate::rewrite::{KnownNames, Named, TREE_DEPTH_MAX, balance, hidden_columns, named};
+use crate::rewrite::{
+    ALL_ELEMENTS, KnownNames, Named, TREE_DEPTH_MAX, balance, has_lists, hidden_columns, named,
+};
 use crate::{Error, Result};
 
 /// The most bytes of a text.
@@ -78,6 +80,7 @@ fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>> {
 fn parsed_tokens(mut tokens: Vec<TokenWithSpan>, words_max: usize) -> Result<Vec<Statement>> {
     let words = check(&tokens, words_max)?;
     tokens.iter_mut().for_each(|token| rename(&mut token.token));
+    name_all_elements(&mut tokens);
     let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
     let parser = DFParserBuilder::new(ParserInput::Tokens(tokens))
         .with_dialect(&Sql)
@@ -174,6 +177,21 @@ fn rename(token: &mut Token) {
     }
 }
 
+/// Replaces the `*` of `leg[*]`, which the library does not know, by a name.
+fn name_all_elements(tokens: &mut [TokenWithSpan]) {
+    let is_said = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
+    let said: Vec<usize> = (0..tokens.len()).filter(is_said).collect();
+    for places in said.windows(3) {
+        let [before, at, after] = [places[0], places[1], places[2]];
+        let is_all = tokens[before].token == Token::LBracket
+            && tokens[at].token == Token::Mul
+            && tokens[after].token == Token::RBracket;
+        if is_all {
+            tokens[at].token = Token::make_word(ALL_ELEMENTS, Some('"'));
+        }
+    }
+}
+
 /// How an error says that the text is over.
 const THE_END: &str = "found the end";
 
@@ -210,6 +228,11 @@ impl Statement {
     /// The hidden columns that it names.
     pub(super) fn hidden_columns(&mut self) -> HiddenColumns {
         hidden_columns_of(&mut self.inner)
+    }
+
+    /// Whether it may name lists.
+    pub(super) fn has_lists(&mut self) -> bool {
+        has_lists_of(&mut self.inner)
     }
 
     pub(super) fn rewrite(&mut self, known: &KnownNames) -> Result<()> {
@@ -314,6 +337,14 @@ fn hidden_columns_of(statement: &mut parser::Statement) -> HiddenColumns {
         parser::Statement::Statement(statement) => hidden_columns(&mut **statement),
         parser::Statement::Explain(explain) => hidden_columns_of(&mut explain.statement),
         _ => HiddenColumns::default(),
+    }
+}
+
+fn has_lists_of(statement: &mut parser::Statement) -> bool {
+    match statement {
+        parser::Statement::Statement(statement) => has_lists(&mut **statement),
+        parser::Statement::Explain(explain) => has_lists_of(&mut explain.statement),
+        _ => false,
     }
 }
 

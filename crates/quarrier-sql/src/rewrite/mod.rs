@@ -12,6 +12,7 @@
 //! | `1.5e300` | `CAST('1.5e300' AS DOUBLE)` |
 //! | `RANK() OVER (…)` | `CAST(… AS BIGINT)` |
 //! | `UNIQUE (query)`, `x MATCH (query)` | counts |
+//! | `5 < ANY (leg[*].qty)`, `UNNEST(leg)` | the columns `leg[0].qty`, … : see [`lists`] |
 //! | `SELECT *, _line FROM m` | `SELECT * EXCLUDE (_line), _line`, of `m` with that column |
 
 pub(crate) mod like;
@@ -22,6 +23,7 @@ mod chains;
 mod clauses;
 mod exponents;
 mod hidden;
+mod lists;
 mod names;
 mod outputs;
 mod padded;
@@ -34,6 +36,7 @@ mod walk;
 pub(crate) use chains::{TREE_DEPTH_MAX, balance};
 pub(crate) use clauses::Functions;
 pub(crate) use hidden::{HiddenTables, hidden_columns, is_name_with_hidden, name_with_hidden};
+pub(crate) use lists::{ALL as ALL_ELEMENTS, TableColumns, has_lists};
 pub(crate) use names::KnownNames;
 pub(crate) use tables::{MESSAGES, Named, TypedMessages, named};
 
@@ -48,6 +51,7 @@ use crate::{Error, Result};
 /// # Errors
 /// If something is written that has no meaning.
 pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> Result<()> {
+    lists::expand(statement, (known.columns(), known.hidden()))?;
     let captions = statement.captions();
     clauses::meant(statement, known.functions())?;
     names::spell(statement, known);

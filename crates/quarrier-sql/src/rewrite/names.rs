@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::clauses::Functions;
 use super::hidden::HiddenTables;
+use super::lists::{TableColumns, is_star};
 use super::walk::{Flow, Stop, walk};
 
 /// The known names of columns and tables.
@@ -22,6 +23,7 @@ pub(crate) struct KnownNames {
     folded: HashMap<String, Option<String>>,
     functions: Arc<Functions>,
     hidden: HiddenTables,
+    columns: TableColumns,
 }
 
 impl KnownNames {
@@ -43,6 +45,16 @@ impl KnownNames {
     /// Tables to be read with their hidden columns.
     pub(super) fn hidden(&self) -> &HiddenTables {
         &self.hidden
+    }
+
+    /// The same names, and the columns of tables, where a statement names lists.
+    pub(crate) fn with_columns(self, columns: TableColumns) -> Self {
+        KnownNames { columns, ..self }
+    }
+
+    /// The columns of tables, where a statement names lists.
+    pub(super) fn columns(&self) -> &TableColumns {
+        &self.columns
     }
 
     /// One more.
@@ -138,7 +150,7 @@ impl Speller<'_> {
 }
 
 /// `a`, `b`, `[0]` → `a.b[0]`
-fn joined(parts: &[String]) -> String {
+pub(super) fn joined(parts: &[String]) -> String {
     let mut path = String::new();
     for part in parts {
         if !path.is_empty() && !part.starts_with('[') {
@@ -150,7 +162,7 @@ fn joined(parts: &[String]) -> String {
 }
 
 /// The parts of what may be a path.
-fn parts(expr: &Expr) -> Option<Vec<String>> {
+pub(super) fn parts(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Identifier(ident) => Some(vec![ident.value.clone()]),
         Expr::CompoundIdentifier(idents) => {
@@ -166,6 +178,9 @@ fn parts(expr: &Expr) -> Option<Vec<String>> {
                             Value::Number(digits, _) => path.push(format!("[{digits}]")),
                             _ => return None,
                         }
+                    }
+                    AccessExpr::Subscript(Subscript::Index { index }) if is_star(index) => {
+                        path.push("[*]".to_string());
                     }
                     AccessExpr::Subscript(_) => return None,
                 }

@@ -20,6 +20,7 @@ mod hostile;
 mod kept;
 mod keyed;
 mod killed;
+mod lists;
 mod live;
 mod matrix;
 mod meaning;

@@ -1,0 +1,87 @@
+//! Arrays of the columns of a list.
+
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, CaseWhen, Expr, Value};
+use quarrier_filter::sql::Element;
+
+use super::super::refused;
+use super::scope::{Fields, List};
+use crate::Result;
+use crate::dialect::call;
+
+/// The most elements of a list, those that no message has among them.
+const ELEMENTS_MAX: u64 = 65_536;
+
+/// A row for each element of an array.
+pub(super) fn unnest(array: Expr) -> Expr {
+    call("unnest", vec![array])
+}
+
+/// The list as an array: as long as the list, not as there are columns.
+///
+/// # Errors
+/// If it is too long.
+pub(super) fn array(list: &List<'_>) -> Result<Expr> {
+    let (mut values, mut lengths) = (Vec::new(), Vec::new());
+    for element in &list.elements {
+        if element.index >= ELEMENTS_MAX {
+            return Err(refused(format!("a list of more than {ELEMENTS_MAX} elements")));
+        }
+        while (values.len() as u64) < element.index {
+            values.push(null());
+        }
+        values.push(element.value.map_or_else(null, |name| list.column(name)));
+        if let Some(condition) = is_there(list, element) {
+            lengths.push((condition, element.index + 1));
+        }
+    }
+    let conditions = lengths.into_iter().rev();
+    let conditions =
+        conditions.map(|(condition, length)| CaseWhen { condition, result: number(length) });
+    let length = Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: conditions.collect(),
+        else_result: Some(Box::new(number(0))),
+    };
+    Ok(call("array_slice", vec![call("make_array", values), number(1), length]))
+}
+
+/// The fields of a list, unnested side by side, as a struct; elements that are values as they are.
+///
+/// # Errors
+/// If it is too long.
+pub(super) fn structs(fields: &Fields<'_>) -> Result<Expr> {
+    if let [(field, list)] = fields.as_slice()
+        && field.is_empty()
+    {
+        return Ok(unnest(array(list)?));
+    }
+    let mut arguments = Vec::new();
+    for (field, list) in fields {
+        let name = if field.is_empty() { "value" } else { field };
+        arguments.push(Expr::Value(Value::SingleQuotedString(name.to_string()).into()));
+        arguments.push(unnest(array(list)?));
+    }
+    Ok(call("named_struct", arguments))
+}
+
+/// Whether one of an element's columns has a value.
+fn is_there(list: &List<'_>, element: &Element<'_>) -> Option<Expr> {
+    let names = element.value.iter().chain(&element.others);
+    let tests = names.map(|name| Expr::IsNotNull(Box::new(list.column(name))));
+    tests.reduce(|left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::Or,
+        right: Box::new(right),
+    })
+}
+
+fn null() -> Expr {
+    Expr::Value(Value::Null.into())
+}
+
+fn number(number: u64) -> Expr {
+    Expr::Value(Value::Number(number.to_string(), false).into())
+}

@@ -1,0 +1,183 @@
+//! Lists of messages, whose elements are columns: `leg[0].qty`, `leg[1].qty` and so on.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `5 < ANY (leg[*].qty)` | a comparison of each element: see `quarrier_filter::sql::quantified` |
+//! | `UNNEST(leg[*].qty)`, `UNNEST(tag)` among outputs | `unnest(…)` of an array of the columns, as long as the list |
+//! | `UNNEST(leg)` among outputs | the same for each field, as a struct |
+//! | `FROM m, UNNEST(leg) AS l` | `FROM (SELECT *, unnest(…) AS "l.qty", … FROM m) AS m`, and `l.qty` the column of it |
+
+mod arrays;
+mod scope;
+mod tables;
+
+pub(crate) use scope::TableColumns;
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
+    Select, SelectItem, Subscript, TableFactor, VisitMut, VisitorMut,
+};
+use quarrier_filter::sql::{is_list, quantified};
+
+use self::scope::{Scopes, path_of};
+use self::tables::Unnested;
+use super::hidden::HiddenTables;
+use super::names::joined;
+use super::refused;
+use super::walk::{Flow, Stop, ended, walk};
+use crate::Result;
+
+/// Stands for all elements in `leg[*]`: the library's grammar has no such subscript.
+pub(crate) const ALL: &str = "*";
+
+/// Whether a statement may name lists.
+pub(crate) fn has_lists<S: VisitMut>(statement: &mut S) -> bool {
+    walk(statement, &mut Finder).is_break()
+}
+
+struct Finder;
+
+impl VisitorMut for Finder {
+    type Break = Stop;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        let is_one = match expr {
+            Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter().any(is_all),
+            Expr::Function(function) => is_unnest(function),
+            _ => false,
+        };
+        if is_one { ControlFlow::Break(None) } else { ControlFlow::Continue(()) }
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> Flow {
+        match factor {
+            TableFactor::UNNEST { .. } => ControlFlow::Break(None),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn is_all(access: &AccessExpr) -> bool {
+    match access {
+        AccessExpr::Subscript(Subscript::Index { index }) => is_star(index),
+        _ => false,
+    }
+}
+
+/// Whether a subscript stands for all elements.
+pub(super) fn is_star(index: &Expr) -> bool {
+    matches!(index, Expr::Identifier(ident) if ident.value == ALL && ident.quote_style.is_some())
+}
+
+fn is_unnest(function: &Function) -> bool {
+    function.name.to_string().eq_ignore_ascii_case("unnest")
+}
+
+/// Writes lists as their columns.
+///
+/// # Errors
+/// For a list that no table has, and where a list has no meaning.
+pub(super) fn expand<S: VisitMut>(
+    statement: &mut S,
+    tables: (&TableColumns, &HiddenTables),
+) -> Result<()> {
+    if !has_lists(statement) {
+        return Ok(());
+    }
+    let scopes = Scopes::new(statement, tables)?;
+    ended(walk(statement, &mut Expander { scopes }))
+}
+
+struct Expander<'t> {
+    scopes: Scopes<'t>,
+}
+
+impl VisitorMut for Expander<'_> {
+    type Break = Stop;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
+        flow(Unnested::in_query(&self.scopes, query))
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
+        self.scopes.enter(select);
+        select.projection.iter_mut().for_each(caption);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, _: &mut Select) -> Flow {
+        self.scopes.leave();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        flow(self.meant(expr))
+    }
+}
+
+fn flow(result: Result<()>) -> Flow {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(Some(Box::new(error))),
+    }
+}
+
+/// Calls an output as it is written, where its text is about to change.
+fn caption(item: &mut SelectItem) {
+    if let SelectItem::UnnamedExpr(expr) = item
+        && !matches!(expr, Expr::CompoundFieldAccess { .. })
+        && has_lists(expr)
+    {
+        let text: String = expr.to_string().replace("[\"*\"]", "[*]").chars().take(80).collect();
+        *item =
+            SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', text) };
+    }
+}
+
+impl Expander<'_> {
+    fn meant(&self, expr: &mut Expr) -> Result<()> {
+        let (left, op, right, is_all) = match expr {
+            Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
+            Expr::AllOp { left, compare_op, right } => (left, compare_op, right, true),
+            Expr::Function(function) if is_unnest(function) => {
+                if let Some(meant) = self.unnested(function)? {
+                    *expr = meant;
+                }
+                return Ok(());
+            }
+            Expr::CompoundFieldAccess { access_chain, .. } if access_chain.iter().any(is_all) => {
+                return Err(refused(
+                    "all elements of a list, [*], stand in ANY (…), ALL (…) and UNNEST (…) only",
+                ));
+            }
+            _ => return Ok(()),
+        };
+        let Some(path) = path_of(right).filter(|path| is_list(&joined(path))) else {
+            return Ok(());
+        };
+        let list = self.scopes.list(&path)?;
+        let column = |name: &str| list.column(name);
+        let meant = quantified(left, (op, is_all), &list.elements, &column).map_err(refused)?;
+        *expr = meant;
+        Ok(())
+    }
+
+    /// A call of UNNEST over a list of messages; `None` if its argument is none.
+    fn unnested(&self, function: &Function) -> Result<Option<Expr>> {
+        let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] = list.args.as_slice() else {
+            return Ok(None);
+        };
+        let Some(path) = path_of(argument) else { return Ok(None) };
+        if is_list(&joined(&path)) {
+            let list = self.scopes.list(&path)?;
+            return Ok(Some(arrays::unnest(arrays::array(&list)?)));
+        }
+        match self.scopes.fields(&path)? {
+            Some(fields) => Ok(Some(arrays::structs(&fields)?)),
+            None => Ok(None),
+        }
+    }
+}

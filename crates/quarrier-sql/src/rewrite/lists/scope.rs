@@ -1,0 +1,288 @@
+//! The tables whose columns an expression can name.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectNamePart, Query, Select, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+};
+use quarrier_filter::sql::{Element, elements, list_fields};
+use quarrier_messages::HiddenColumns;
+
+use super::super::hidden::HiddenTables;
+use super::super::names::{joined, parts};
+use super::super::refused;
+use super::super::walk::{Flow, Stop, ended, walk};
+use crate::Result;
+
+/// The columns of tables, by the tables' names.
+pub(crate) type TableColumns = HashMap<String, Vec<String>>;
+
+/// A list of messages: its table, and its elements.
+#[derive(Debug)]
+pub(super) struct List<'t> {
+    qualifier: String,
+    pub(super) elements: Vec<Element<'t>>,
+}
+
+impl List<'_> {
+    /// Names one of its columns.
+    pub(super) fn column(&self, name: &str) -> Expr {
+        column(&self.qualifier, name)
+    }
+}
+
+/// A column by its table and name.
+pub(super) fn column(table: &str, name: &str) -> Expr {
+    let quoted = |name: &str| Ident::with_quote('"', name);
+    Expr::CompoundIdentifier(vec![quoted(table), quoted(name)])
+}
+
+/// The fields of a list's elements: the names, empty where elements are values, and the lists.
+pub(super) type Fields<'t> = Vec<(&'t str, List<'t>)>;
+
+/// A table of a FROM.
+#[derive(Debug, Clone)]
+pub(super) struct Relation<'t> {
+    /// The name that qualifies its columns.
+    pub(super) qualifier: Option<String>,
+    /// Its columns, if it is a table that is open.
+    pub(super) columns: Option<&'t [String]>,
+}
+
+/// The tables of each SELECT around an expression, the innermost last.
+pub(super) struct Scopes<'t> {
+    tables: &'t TableColumns,
+    hidden: &'t HiddenTables,
+    given: HashSet<String>,
+    scopes: Vec<Vec<Relation<'t>>>,
+    /// The tables in whose place a query stands now, by the names that qualify their columns.
+    replaced: RefCell<HashMap<String, ReplacedTable<'t>>>,
+}
+
+/// A table in whose place a query stands now.
+#[derive(Debug, Clone, Copy)]
+struct ReplacedTable<'t> {
+    columns: Option<&'t [String]>,
+    /// The hidden columns that the query shows.
+    hidden: HiddenColumns,
+}
+
+/// The parts of what may be a path.
+pub(super) fn path_of(expr: &Expr) -> Option<Vec<String>> {
+    match expr {
+        Expr::Nested(inner) => path_of(inner),
+        other => parts(other),
+    }
+}
+
+impl<'t> Scopes<'t> {
+    /// Without an expression yet.
+    pub(super) fn new<S: VisitMut>(
+        statement: &mut S,
+        (tables, hidden): (&'t TableColumns, &'t HiddenTables),
+    ) -> Result<Self> {
+        let mut given = Given { names: HashSet::new() };
+        ended(walk(statement, &mut given))?;
+        let given = given.names;
+        Ok(Scopes { tables, hidden, given, scopes: Vec::new(), replaced: RefCell::default() })
+    }
+
+    /// A query that shows these hidden columns is about to take the place of a table.
+    pub(super) fn replaced(&self, qualifier: &str, factor: &TableFactor) -> HiddenColumns {
+        let TableFactor::Table { name, .. } = factor else { return HiddenColumns::default() };
+        let hidden = match name.0.as_slice() {
+            [ObjectNamePart::Identifier(ident)] => self.hidden.get(&ident.value).copied(),
+            _ => None,
+        };
+        let hidden = hidden.unwrap_or_default();
+        let table = ReplacedTable { columns: self.relation(factor).columns, hidden };
+        self.replaced.borrow_mut().insert(qualifier.to_string(), table);
+        hidden
+    }
+
+    /// The hidden columns that the query in place of a table shows.
+    pub(super) fn hidden_of(&self, qualifier: &str) -> HiddenColumns {
+        self.replaced.borrow().get(qualifier).map(|table| table.hidden).unwrap_or_default()
+    }
+
+    /// Enters a SELECT.
+    pub(super) fn enter(&mut self, select: &Select) {
+        let scope = self.relations(&select.from);
+        self.scopes.push(scope);
+    }
+
+    /// Leaves it.
+    pub(super) fn leave(&mut self) {
+        self.scopes.pop();
+    }
+
+    /// The tables of a FROM, in their order.
+    pub(super) fn relations(&self, from: &[TableWithJoins]) -> Vec<Relation<'t>> {
+        let mut relations = Vec::new();
+        for tables in from {
+            self.add(&tables.relation, &mut relations);
+            tables.joins.iter().for_each(|join| self.add(&join.relation, &mut relations));
+        }
+        relations
+    }
+
+    fn add(&self, factor: &TableFactor, to: &mut Vec<Relation<'t>>) {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                to.extend(self.relations(std::slice::from_ref(table_with_joins)));
+            }
+            factor => to.push(self.relation(factor)),
+        }
+    }
+
+    /// One table of a FROM.
+    pub(super) fn relation(&self, factor: &TableFactor) -> Relation<'t> {
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let ident = match name.0.as_slice() {
+                    [ObjectNamePart::Identifier(ident)] => Some(&ident.value),
+                    _ => None,
+                };
+                let alias_name = alias.as_ref().map(|alias| alias.name.value.clone());
+                let is_renamed = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
+                let columns = ident.filter(|_| !is_renamed).and_then(|name| self.columns(name));
+                Relation { qualifier: alias_name.or_else(|| ident.cloned()), columns }
+            }
+            TableFactor::Derived { alias: Some(alias), .. } => {
+                let qualifier = alias.name.value.clone();
+                let replaced = self.replaced.borrow().get(&qualifier).copied();
+                let columns = replaced.and_then(|table| table.columns);
+                Relation { qualifier: Some(qualifier), columns }
+            }
+            TableFactor::Table { alias, .. } | TableFactor::UNNEST { alias, .. } => {
+                let qualifier = alias.as_ref().map(|alias| alias.name.value.clone());
+                Relation { qualifier, columns: None }
+            }
+            _ => Relation { qualifier: None, columns: None },
+        }
+    }
+
+    fn columns(&self, table: &str) -> Option<&'t [String]> {
+        if self.given.contains(&table.to_ascii_lowercase()) {
+            return None;
+        }
+        let mut alike = self.tables.iter().filter(|(name, _)| name.eq_ignore_ascii_case(table));
+        let only = || alike.next().filter(|_| alike.next().is_none()).map(|(_, columns)| columns);
+        self.tables.get(table).or_else(only).map(Vec::as_slice)
+    }
+
+    /// The list that a path with `[*]` names.
+    ///
+    /// # Errors
+    /// If no table has it, or several have.
+    pub(super) fn list(&self, path: &[String]) -> Result<List<'t>> {
+        let found = self.find(path, |columns, path| elements(path, columns))?;
+        let found = found.map(|(qualifier, elements)| List { qualifier, elements });
+        found.ok_or_else(|| {
+            refused(format!(
+                "there is no list '{}' in the tables of messages after FROM",
+                joined(path)
+            ))
+        })
+    }
+
+    /// The fields of the list that a path names; `None` if it names none.
+    ///
+    /// # Errors
+    /// If several tables have it.
+    pub(super) fn fields(&self, path: &[String]) -> Result<Option<Fields<'t>>> {
+        Ok(self.find(path, fields)?.map(named))
+    }
+
+    /// The same in some tables alone; and the table.
+    ///
+    /// # Errors
+    /// As [`fields`](Self::fields).
+    pub(super) fn fields_in(
+        &self,
+        relations: &[Relation<'t>],
+        path: &[String],
+    ) -> Result<Option<(String, Fields<'t>)>> {
+        let found = find_in(relations, path, fields)?;
+        Ok(found.map(|found| (found.0.clone(), named(found))))
+    }
+
+    /// What a path names in a table, of the innermost SELECT where it names something; and the table.
+    fn find<T>(
+        &self,
+        path: &[String],
+        named: impl Fn(&[&'t str], &str) -> Option<T> + Copy,
+    ) -> Result<Option<(String, T)>> {
+        for scope in self.scopes.iter().rev() {
+            if let Some(found) = find_in(scope, path, named)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What a path names in one of these tables; and the table.
+fn find_in<'t, T>(
+    relations: &[Relation<'t>],
+    path: &[String],
+    named: impl Fn(&[&'t str], &str) -> Option<T>,
+) -> Result<Option<(String, T)>> {
+    let found = relations.iter().filter_map(|relation| {
+        let columns: Vec<&'t str> = relation.columns?.iter().map(String::as_str).collect();
+        let qualifier = relation.qualifier.clone()?;
+        let (first, rest) = path.split_first()?;
+        let is_qualified = !rest.is_empty() && first.eq_ignore_ascii_case(&qualifier);
+        let by_table = match is_qualified {
+            true => named(&columns, &joined(rest)),
+            false => None,
+        };
+        let found = by_table.or_else(|| named(&columns, &joined(path)))?;
+        Some((qualifier, found))
+    });
+    let mut found: Vec<(String, T)> = found.collect();
+    match (found.pop(), found.is_empty()) {
+        (Some(_), false) => {
+            let path = joined(path);
+            Err(refused(format!("several tables have '{path}'; name the table, too")))
+        }
+        (found, _) => Ok(found),
+    }
+}
+
+/// Fields of a list with its elements.
+type FieldElements<'t> = Vec<(&'t str, Vec<Element<'t>>)>;
+
+/// The fields of the list that a path names among columns.
+fn fields<'t>(columns: &[&'t str], path: &str) -> Option<FieldElements<'t>> {
+    let is_column = columns.contains(&path);
+    let fields = list_fields(path, columns).into_iter().map(|field| {
+        let list = elements(&format!("{path}[*]{field}"), columns).unwrap_or_default();
+        (field.strip_prefix('.').unwrap_or(field), list)
+    });
+    let fields: FieldElements<'t> = fields.collect();
+    (!is_column && !fields.is_empty()).then_some(fields)
+}
+
+fn named<'t>((qualifier, fields): (String, FieldElements<'t>)) -> Fields<'t> {
+    let list = |(name, elements)| (name, List { qualifier: qualifier.clone(), elements });
+    fields.into_iter().map(list).collect()
+}
+
+/// The tables that WITH gives names.
+struct Given {
+    names: HashSet<String>,
+}
+
+impl VisitorMut for Given {
+    type Break = Stop;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            self.names.insert(table.alias.name.value.to_ascii_lowercase());
+        }
+        ControlFlow::Continue(())
+    }
+}
