@@ -8,9 +8,9 @@ use crate::wanted::Wanted;
 
 /// Reads a pattern file.
 ///
-/// A line is a literal (its exact bytes, UTF-8 or not), or begins with `hex:`, `re:`, `utf16:`,
-/// `utf16be:`, `xor:` or `base64:`; with `word:` before any of these but `hex:`, `xor:` and
-/// `base64:` it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
+/// A line is a literal (its exact bytes, UTF-8 or not), or begins with `hex:`, `re:`, `re16:`, `utf16:`,
+/// `utf16be:`, `xor:` or `base64:`; with `word:` before a literal, `re:`, `utf16:` and `utf16be:` it
+/// matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
 /// letters, digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty
 /// or begin with `#` are skipped, as are a carriage return at a line's end and a byte order mark at
 /// the file's beginning. A regex is parsed here, and compiled together with the set.
@@ -66,9 +66,10 @@ fn parse_pattern(line: &[u8]) -> Result<Pattern> {
         Pattern::hex(hex.trim())
     } else if let Some(regex) = rest("re:") {
         utf8(line, &text)?;
-        let pattern = Pattern::regex(regex)?;
-        crate::regex::verify(regex)?;
-        Ok(pattern)
+        verified(Pattern::regex(regex)?)
+    } else if let Some(regex) = rest("re16:") {
+        utf8(line, &text)?;
+        verified(Pattern::regex_utf16(regex)?)
     } else if let Some(wide) = rest("utf16:") {
         utf8(line, &text)?;
         Pattern::utf16(wide)
@@ -88,6 +89,11 @@ fn parse_pattern(line: &[u8]) -> Result<Pattern> {
     } else {
         Pattern::bytes(line, &text)
     }
+}
+
+fn verified(regex: Pattern) -> Result<Pattern> {
+    crate::regex::verify(&regex)?;
+    Ok(regex)
 }
 
 fn utf8(line: &[u8], text: &str) -> Result<()> {

@@ -37,6 +37,8 @@ pub struct Pattern {
     /// The name given to it, if any.
     pub name: Option<String>,
     pub(crate) kind: Kind,
+    /// Whether a regex is over text in UTF-16LE.
+    pub(crate) is_wide: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub(crate) enum Kind {
     Masked { value: Vec<u8>, mask: Vec<u8> },
     /// Hexadecimal with jumps, alternatives or negated bytes.
     Program(Program),
-    /// A byte regex.
+    /// A regex, as written.
     Regex(String),
 }
 
@@ -126,6 +128,15 @@ impl Pattern {
         Ok(Self::new(text, Kind::Regex(text.to_string())))
     }
 
+    /// Makes a regex over text in UTF-16LE, at any offset: `.` and classes are characters of Unicode.
+    /// There is no `\b`, and no `^` or `$` of lines. It is compiled together with the set.
+    ///
+    /// # Errors
+    /// As [`Pattern::regex`].
+    pub fn regex_utf16(text: &str) -> Result<Self> {
+        Ok(Pattern { is_wide: true, ..Self::regex(text)? })
+    }
+
     /// Makes a pattern of only the UTF-16LE form of `text`.
     ///
     /// # Errors
@@ -184,8 +195,8 @@ impl Pattern {
     /// precede or follow it. Its text is unchanged.
     ///
     /// # Errors
-    /// For hexadecimal, base64 and xor patterns, which have no notion of a word; for a regex that
-    /// is too long.
+    /// For hexadecimal, base64 and xor patterns and regexes over UTF-16, which have no notion of a word;
+    /// for a regex that is too long.
     pub fn word(self) -> Result<Self> {
         let kind = match self.kind {
             Kind::Literal {
@@ -193,12 +204,12 @@ impl Pattern {
                 form: form @ (Form::Plain | Form::Utf16Le | Form::Utf16Be),
                 ..
             } => Kind::Literal { bytes, form, is_word: true },
-            Kind::Regex(regex) => {
+            Kind::Regex(regex) if !self.is_wide => {
                 let regex = format!(r"\b{{start-half}}(?:{regex})\b{{end-half}}");
                 check_length(&self.text, regex.len())?;
                 Kind::Regex(regex)
             }
-            Kind::Literal { .. } | Kind::Masked { .. } | Kind::Program(_) => {
+            Kind::Literal { .. } | Kind::Masked { .. } | Kind::Program(_) | Kind::Regex(_) => {
                 return Err(Error::pattern(
                     &self.text,
                     "has no words; leave out -w, or this pattern",
@@ -228,7 +239,7 @@ impl Pattern {
     }
 
     fn new(text: &str, kind: Kind) -> Self {
-        Pattern { text: text.to_string(), name: None, kind }
+        Pattern { text: text.to_string(), name: None, kind, is_wide: false }
     }
 }
 

@@ -14,9 +14,12 @@ impl Pattern {
         }
     }
 
-    /// Returns the match as text, if it is this pattern's text in UTF-16.
+    /// Returns the match as text, if it is this pattern's text in UTF-16, or that of a regex over UTF-16.
     #[must_use]
     pub fn decode_match(&self, found: &[u8]) -> Option<String> {
+        if self.is_wide {
+            return decoded(found, u16::from_le_bytes);
+        }
         let text = match &self.kind {
             Kind::Literal { bytes, form, .. } if *form != Form::Plain || bytes != found => {
                 std::str::from_utf8(bytes).ok()?
@@ -25,13 +28,18 @@ impl Pattern {
                 return None;
             }
         };
-        [u16::from_le_bytes, u16::from_be_bytes].into_iter().find_map(|unit| {
-            let (pairs, rest) = found.as_chunks::<2>();
-            let units = pairs.iter().map(|pair| unit(*pair));
-            let decoded: String = char::decode_utf16(units).collect::<Result<_, _>>().ok()?;
-            (rest.is_empty() && begins_alike(text, &decoded)).then_some(decoded)
-        })
+        [u16::from_le_bytes, u16::from_be_bytes]
+            .into_iter()
+            .find_map(|unit| decoded(found, unit).filter(|decoded| begins_alike(text, decoded)))
     }
+}
+
+/// The text that bytes are in UTF-16.
+fn decoded(found: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let (pairs, rest) = found.as_chunks::<2>();
+    let units = pairs.iter().map(|pair| unit(*pair));
+    let decoded: String = char::decode_utf16(units).collect::<Result<_, _>>().ok()?;
+    rest.is_empty().then_some(decoded)
 }
 
 /// Whether `text` begins with `start`, ignoring case.
@@ -78,6 +86,9 @@ mod tests {
         assert_eq!(shown(&regex, "aé\n".as_bytes()), "aé\n");
         assert_eq!(shown(&regex, b"a\xFFb\xC3"), "a\\xffb\\xc3");
         assert_eq!(shown(&regex, b"a\0b\0"), "a\0b\0", "a regex is no text in UTF-16");
+        let wide = Pattern::regex_utf16("a.*").unwrap();
+        assert_eq!(shown(&wide, b"a\0\xE9\0"), "aé");
+        assert_eq!(shown(&wide, b"a\0b"), "a\0b", "cut off");
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod gate;
 mod spot;
 mod stitch;
 mod watch;
+mod wide;
 
 pub(crate) use cursor::Cursor;
 pub(crate) use gate::{Gate, Passage};
@@ -97,7 +98,9 @@ pub(crate) fn compile(
     for (index, pattern) in patterns.iter().enumerate() {
         let Kind::Regex(text) = &pattern.kind else { continue };
         wanted.check()?;
-        let regex = BoundedRegex::new(text, index as u32, options, states_bytes(memory, count))?;
+        let hir = parse(text, pattern.is_wide, options.ignore_case)?;
+        let states_bytes = states_bytes(memory, count);
+        let regex = BoundedRegex::new(text, hir, index as u32, options, states_bytes)?;
         bytes += regex.automata_bytes();
         if bytes > memory {
             let room = match memory >> 20 {
@@ -123,14 +126,18 @@ fn states_bytes(memory: usize, regexes: usize) -> usize {
 }
 
 /// Validates a regex before the set is known.
-pub(crate) fn verify(text: &str) -> Result<()> {
-    parse(text, false).map(|_| ())
+pub(crate) fn verify(pattern: &Pattern) -> Result<()> {
+    match &pattern.kind {
+        Kind::Regex(text) => parse(text, pattern.is_wide, false).map(|_| ()),
+        _ => Ok(()),
+    }
 }
 
-fn parse(text: &str, ignore_case: bool) -> Result<Hir> {
+/// Parses a regex over bytes, or over text in UTF-16LE, whose characters are Unicode's.
+fn parse(text: &str, is_wide: bool, ignore_case: bool) -> Result<Hir> {
     let hir = regex_syntax::ParserBuilder::new()
-        .utf8(false)
-        .unicode(false)
+        .utf8(is_wide)
+        .unicode(is_wide)
         .case_insensitive(ignore_case)
         .build()
         .parse(text)
@@ -138,13 +145,21 @@ fn parse(text: &str, ignore_case: bool) -> Result<Hir> {
     if hir.properties().minimum_len() == Some(0) {
         return Err(Error::pattern(text, "can match nothing at all, which is everywhere"));
     }
-    Ok(hir)
+    match is_wide {
+        true => wide::in_utf16(&hir).map_err(|reason| Error::pattern(text, reason)),
+        false => Ok(hir),
+    }
 }
 
 impl BoundedRegex {
-    fn new(text: &str, pattern: u32, options: Options, states_bytes: usize) -> Result<Self> {
+    fn new(
+        text: &str,
+        hir: Hir,
+        pattern: u32,
+        options: Options,
+        states_bytes: usize,
+    ) -> Result<Self> {
         let fail = |reason: String| Error::pattern(text, reason);
-        let hir = parse(text, options.ignore_case)?;
         let limit = options.regex_length_bytes_max;
         let length_bytes_max = match hir.properties().maximum_len() {
             Some(bytes) if bytes > limit => {

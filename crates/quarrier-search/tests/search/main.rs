@@ -12,3 +12,4 @@ mod patterns;
 mod pipelines;
 mod regex_sets;
 mod regexes;
+mod wide;

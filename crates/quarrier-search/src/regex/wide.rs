@@ -1,0 +1,203 @@
+//! Regexes over text in UTF-16LE: each character of the regex becomes its two or four bytes.
+
+use std::collections::BTreeMap;
+
+use regex_syntax::hir::{
+    Capture, Class, ClassBytes, ClassBytesRange, Hir, HirKind, Look, Repetition,
+};
+
+/// A range of byte values, with both ends.
+type Bytes = (u8, u8);
+
+/// The regex over bytes that matches, in UTF-16LE, what `hir` matches in UTF-8.
+///
+/// # Errors
+/// Why there is none, in words: for assertions about what is before or after, which look at single bytes.
+pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
+    let all = |subs: &[Hir]| subs.iter().map(in_utf16).collect::<Result<Vec<Hir>, _>>();
+    Ok(match hir.kind() {
+        HirKind::Empty => Hir::empty(),
+        HirKind::Literal(literal) => {
+            let text = std::str::from_utf8(&literal.0).map_err(|_| "has bytes that are no text")?;
+            Hir::literal(text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
+        }
+        HirKind::Class(Class::Unicode(class)) => {
+            let ranges = class.ranges().iter();
+            characters(ranges.map(|range| (u32::from(range.start()), u32::from(range.end()))))
+        }
+        HirKind::Class(Class::Bytes(class)) => {
+            let ranges = class.ranges().iter();
+            characters(ranges.map(|range| (u32::from(range.start()), u32::from(range.end()))))
+        }
+        HirKind::Look(look @ (Look::Start | Look::End)) => Hir::look(*look),
+        HirKind::Look(_) => {
+            return Err("has \\b, \\B, or ^ and $ of lines, which UTF-16 does not have here");
+        }
+        HirKind::Repetition(Repetition { min, max, greedy, sub }) => {
+            let sub = Box::new(in_utf16(sub)?);
+            Hir::repetition(Repetition { min: *min, max: *max, greedy: *greedy, sub })
+        }
+        HirKind::Capture(Capture { sub, .. }) => in_utf16(sub)?,
+        HirKind::Concat(subs) => Hir::concat(all(subs)?),
+        HirKind::Alternation(subs) => Hir::alternation(all(subs)?),
+    })
+}
+
+/// One character of these ranges.
+fn characters(ranges: impl Iterator<Item = (u32, u32)>) -> Hir {
+    let mut sequences = Sequences::default();
+    for (start, end) in ranges {
+        // Between these are surrogates, which are no characters.
+        for (first, last) in [(0, 0xD7FF), (0xE000, 0xFFFF)] {
+            let (start, end) = (start.max(first), end.min(last));
+            if start <= end {
+                for unit in units(start as u16, end as u16) {
+                    sequences.add_unit(unit);
+                }
+            }
+        }
+        if end >= 0x1_0000 {
+            sequences.add_pairs(start.max(0x1_0000) - 0x1_0000, end - 0x1_0000);
+        }
+    }
+    sequences.hir()
+}
+
+/// The units of a range: the low bytes, and the high bytes, any of which may follow.
+fn units(start: u16, end: u16) -> Vec<(Bytes, Bytes)> {
+    let split = split(u32::from(start), u32::from(end), 8);
+    let byte = |value: u32| value as u8;
+    split
+        .into_iter()
+        .map(|(high, low)| ((byte(low.0), byte(low.1)), (byte(high.0), byte(high.1))))
+        .collect()
+}
+
+/// A range of numbers as ranges of their upper part and their lower `bits`, which combine freely.
+fn split(start: u32, end: u32, bits: u32) -> Vec<((u32, u32), (u32, u32))> {
+    let most = (1 << bits) - 1;
+    let (mut first, mut last) = (start >> bits, end >> bits);
+    if first == last {
+        return vec![((first, first), (start & most, end & most))];
+    }
+    let mut parts = Vec::new();
+    if start & most != 0 {
+        parts.push(((first, first), (start & most, most)));
+        first += 1;
+    }
+    let tail = (end & most != most).then(|| {
+        last -= 1;
+        ((last + 1, last + 1), (0, end & most))
+    });
+    if first <= last {
+        parts.push(((first, last), (0, most)));
+    }
+    parts.extend(tail);
+    parts
+}
+
+/// The byte sequences of characters.
+#[derive(Default)]
+struct Sequences {
+    /// The low bytes of units, by the range of high bytes.
+    units: BTreeMap<Bytes, Vec<Bytes>>,
+    /// Pairs of surrogates.
+    pairs: Vec<Hir>,
+}
+
+impl Sequences {
+    fn add_unit(&mut self, (low, high): (Bytes, Bytes)) {
+        self.units.entry(high).or_default().push(low);
+    }
+
+    /// Characters beyond the first plane, counted from its end.
+    fn add_pairs(&mut self, start: u32, end: u32) {
+        for ((high_start, high_end), (low_start, low_end)) in split(start, end, 10) {
+            let unit = |base: u32, start: u32, end: u32| {
+                let mut sequences = Sequences::default();
+                units((base + start) as u16, (base + end) as u16)
+                    .into_iter()
+                    .for_each(|unit| sequences.add_unit(unit));
+                sequences.hir()
+            };
+            let pair = [unit(0xD800, high_start, high_end), unit(0xDC00, low_start, low_end)];
+            self.pairs.push(Hir::concat(pair.into()));
+        }
+    }
+
+    fn hir(self) -> Hir {
+        let class = |ranges: &[Bytes]| {
+            let ranges = ranges.iter().map(|&(start, end)| ClassBytesRange::new(start, end));
+            Hir::class(Class::Bytes(ClassBytes::new(ranges)))
+        };
+        let units = self.units.iter();
+        let mut all: Vec<Hir> =
+            units.map(|(high, low)| Hir::concat(vec![class(low), class(&[*high])])).collect();
+        all.extend(self.pairs);
+        match all.is_empty() {
+            // A class without characters.
+            true => Hir::fail(),
+            false => Hir::alternation(all),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a regex matches a character in UTF-16LE.
+    fn is_in(regex: &regex_automata::meta::Regex, character: char) -> bool {
+        let mut units = [0; 2];
+        let bytes: Vec<u8> =
+            character.encode_utf16(&mut units).iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        regex.find(&bytes).is_some_and(|found| found.range() == (0..bytes.len()))
+    }
+
+    #[test]
+    fn a_class_has_the_same_characters_in_utf16() {
+        for text in [
+            "[a-z]",
+            "[^a-z]",
+            ".",
+            r"\w",
+            r"[^\w]",
+            "é",
+            "[à-ÿ]",
+            "[\u{100}-\u{2FF}]",
+            "[\u{1FF}-\u{501}]",
+            "[\u{D7FF}-\u{E000}]",
+            "[\u{FFFF}-\u{10000}]",
+            "[\u{10000}-\u{103FF}]",
+            "[\u{103FF}-\u{10400}]",
+            "[\u{12345}-\u{6789A}]",
+            "[\u{10FFFF}]",
+            r"\p{Greek}",
+            r"(?i)ß",
+            r"(?-u:\d)",
+        ] {
+            let hir = regex_syntax::parse(text).unwrap();
+            let expected = regex_automata::meta::Regex::new(&format!("^(?:{text})$")).unwrap();
+            let config = regex_automata::meta::Regex::config().utf8_empty(false);
+            let builder = regex_automata::meta::Regex::builder().configure(config).clone();
+            let wide = builder.build_from_hir(&in_utf16(&hir).unwrap()).unwrap();
+            let edges =
+                [0, 0x7F, 0x80, 0xFF, 0x100, 0x7FF, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF];
+            let near = edges.into_iter().flat_map(|edge: u32| edge.saturating_sub(3)..edge + 4);
+            for code in near.chain((0..0x11_0000).step_by(251)) {
+                let Some(character) = char::from_u32(code) else { continue };
+                let is_expected = expected.is_match(character.encode_utf8(&mut [0; 4]).as_bytes());
+                assert_eq!(is_in(&wide, character), is_expected, "{text} and {code:x}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_looks_at_single_bytes_is_refused() {
+        for text in [r"\bword\b", r"a\B", "(?m)^a", "(?m)a$"] {
+            let hir = regex_syntax::parse(text).unwrap();
+            assert!(in_utf16(&hir).is_err(), "{text}");
+        }
+        assert!(in_utf16(&regex_syntax::parse("^a$").unwrap()).is_ok());
+    }
+}
