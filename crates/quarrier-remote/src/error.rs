@@ -77,6 +77,14 @@ pub enum Error {
         /// The error of the last attempt.
         reason: String,
     },
+    /// No request may be made ([`Options::offline`](crate::Options::offline)), and the cache does not have
+    /// the object, or not these bytes of it.
+    NotCached {
+        /// The URL, without its secrets.
+        source_name: String,
+        /// The first byte that is missing; `None` if no part of the object is there.
+        offset: Option<u64>,
+    },
     /// The [`Remote`](crate::Remote) was dropped, or its stop flag was set.
     Closed {
         /// The URL, without its secrets.
@@ -101,13 +109,14 @@ impl Error {
             | Error::Changed { source_name, .. }
             | Error::Failed { source_name, .. }
             | Error::Gone { source_name, .. }
+            | Error::NotCached { source_name, .. }
             | Error::Closed { source_name } => Some(source_name),
         }
     }
 
     /// Whether the error is about one range, so that others may still be read.
     pub fn is_of_a_range(&self) -> bool {
-        matches!(self, Error::Failed { .. })
+        matches!(self, Error::Failed { .. } | Error::NotCached { .. })
     }
 
     /// The error without the name of the source.
@@ -136,6 +145,13 @@ impl Error {
             Error::Gone { reason, .. } => {
                 format!("the server fails again and again: {reason}; try again later")
             }
+            Error::NotCached { offset, .. } => {
+                let missing = offset.map_or_else(|| "it".to_string(), |at| format!("byte {at}"));
+                format!(
+                    "{missing} is not in the cache, and offline nothing is fetched; 'quarrier cache \
+                     fill' fetches it"
+                )
+            }
             Error::Closed { .. } => "the connection was given up".to_string(),
         }
     }
@@ -144,6 +160,8 @@ impl Error {
         match self {
             Error::BadUrl { .. } | Error::Setup { .. } => io::ErrorKind::InvalidInput,
             Error::NotFound { .. } => io::ErrorKind::NotFound,
+            Error::NotCached { offset: None, .. } => io::ErrorKind::NotFound,
+            Error::NotCached { .. } => io::ErrorKind::Other,
             Error::Denied { .. } => io::ErrorKind::PermissionDenied,
             Error::NoRanges { .. } => io::ErrorKind::Unsupported,
             Error::Changed { .. } => io::ErrorKind::StaleNetworkFileHandle,

@@ -50,6 +50,7 @@ mod bucket;
 mod cache;
 pub mod journal;
 
+pub use cache::{Cache, CachedObject, Checked};
 pub use client::Remote;
 pub use counters::Counters;
 pub use error::{Error, Result, Unnamed};

@@ -56,6 +56,8 @@ enum Way {
         target: Mutex<Option<Url>>,
     },
     Bucket(Box<Signing>),
+    /// No request is made.
+    Offline,
 }
 
 /// An answer whose body has not arrived yet.
@@ -71,6 +73,8 @@ impl Link {
         options: &Options,
     ) -> Result<Self> {
         let way = match &location.place {
+            // Credentials are not needed then.
+            _ if options.offline => Way::Offline,
             Place::Http(url) => Way::Http { url: url.clone(), target: Mutex::new(None) },
             Place::Bucket { store, bucket, key } => {
                 let signing = Signing::new(*store, bucket, key, &options.s3, client.clone())?;
@@ -114,6 +118,10 @@ impl Link {
                     *target = None;
                 }
                 Ok((target.as_ref().unwrap_or(url).clone(), target.is_some()))
+            }
+            Way::Offline => {
+                let reason = "offline nothing is fetched".to_string();
+                Err(Fault::Setup(crate::Error::Setup { reason }))
             }
             Way::Bucket(signing) => {
                 let url = signing.url(is_refused).await.map_err(Fault::Setup)?;

@@ -159,7 +159,7 @@ impl Object {
 
     /// Starts to fetch bytes that will be read soon, in as many pieces as are worth a request.
     pub(crate) fn fetch_ahead(self: &Arc<Self>, ahead: Span) {
-        if ahead.length == 0 {
+        if ahead.length == 0 || self.shared.options.offline {
             return;
         }
         let mut missing = self.missing(ahead);
@@ -365,6 +365,10 @@ impl Landing {
 
 /// Fetches a span, as often as the options allow.
 async fn fetch(object: &Object, span: Span) -> Result<()> {
+    if object.shared.options.offline {
+        let (source_name, offset) = (object.name.clone(), Some(span.offset));
+        return Err(Error::NotCached { source_name, offset });
+    }
     let retry = &object.shared.options.retry;
     // While ranges fail, each is tried once, so that a server that is gone is soon known.
     let is_suspect = object.failed_ranges.load(Ordering::Relaxed) > 0;

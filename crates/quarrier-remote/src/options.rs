@@ -42,6 +42,9 @@ pub struct Options {
     pub proxy: Proxy,
     /// A cache on disk, shared with other processes. Default: none.
     pub cache: Option<CacheOptions>,
+    /// No request is made: objects are opened, in the version used last, and read from the cache on disk;
+    /// the rest is an error of its range. Default false.
+    pub offline: bool,
     /// Reads end with [`Error::Closed`](crate::Error::Closed) within a tenth of a second after
     /// this becomes true.
     pub stop: Option<Arc<AtomicBool>>,
@@ -72,6 +75,7 @@ impl Default for Options {
             s3: Vec::new(),
             proxy: Proxy::default(),
             cache: None,
+            offline: false,
             stop: None,
         }
     }

@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use quarrier_core::source::Source;
 use quarrier_sparse::{Span, SparseFile};
 
+use crate::answer::Version;
 use crate::bucket;
+use crate::cache::Entry;
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::link::Link;
@@ -68,6 +70,10 @@ impl RemoteSource {
     ) -> Result<Self> {
         let name = location.name.clone();
         let link = Link::new(&location, shared.client.clone(), &shared.options)?;
+        let identity = bucket::identity(&location.identity, &location.place, &shared.options.s3);
+        if shared.options.offline {
+            return RemoteSource::of_cache(shared, link, name, &identity);
+        }
         let (options, asked_name) = (shared.options.clone(), name.clone());
         let asked = async move {
             let opened = opening::open(&link, &asked_name, &options).await;
@@ -77,20 +83,49 @@ impl RemoteSource {
             return Err(crate::Error::Closed { source_name: name });
         };
         let opened = opened?;
-        let version = opened.version;
-        let identity = bucket::identity(&location.identity, &location.place, &shared.options.s3);
+        let source = RemoteSource::of_version(shared, link, name, &identity, opened.version)?;
+        // An object that holds nothing yet has nothing to differ from.
+        let _ = source.owner.object.keep(opened.offset, &opened.bytes, false);
+        Ok(source)
+    }
+
+    /// Opens the version in the cache that was used last.
+    fn of_cache(shared: &Arc<Shared>, link: Link, name: String, identity: &str) -> Result<Self> {
+        let Some(folder) = &shared.folder else {
+            let reason =
+                "offline, objects are read from the cache on disk, and none is named".to_string();
+            return Err(crate::Error::Setup { reason });
+        };
+        match folder.last_version(identity) {
+            Some(version) => RemoteSource::of_version(shared, link, name, identity, version),
+            None => Err(crate::Error::NotCached { source_name: name, offset: None }),
+        }
+    }
+
+    /// A version of an object, of which nothing is held in memory.
+    fn of_version(
+        shared: &Arc<Shared>,
+        link: Link,
+        name: String,
+        identity: &str,
+        version: Version,
+    ) -> Result<Self> {
         let id = format!("{} {identity}", shared.number());
         let file = SparseFile::builder(&id).length(version.length).build();
         let file = shared
             .store
             .insert(file)
             .map_err(|error| crate::Error::Setup { reason: format!("cannot hold it: {error}") })?;
-        let disk = shared.folder.as_ref().and_then(|folder| folder.entry(&identity, &version));
+        let folder = shared.folder.as_ref();
+        let disk = folder.and_then(|folder| folder.entry(identity, &name, &version));
         let object = Arc::new(Object::new(Arc::clone(shared), link, name, version, file, disk));
-        let source = RemoteSource { owner: Arc::new(Owner { object, id }) };
-        // An object that holds nothing yet has nothing to differ from.
-        let _ = source.owner.object.keep(opened.offset, &opened.bytes, false);
-        Ok(source)
+        Ok(RemoteSource { owner: Arc::new(Owner { object, id }) })
+    }
+
+    /// How many bytes of the object are in the cache on disk; `None` if it is not kept there: the cache is
+    /// off or in use elsewhere, or the server tells no version.
+    pub fn cached_bytes(&self) -> Option<u64> {
+        self.owner.object.disk.as_ref().map(Entry::held_bytes)
     }
 
     /// The ETag that the server sent, with its quotes.

@@ -10,7 +10,8 @@ use quarrier_core::hex;
 use quarrier_core::sync::lock;
 use quarrier_sparse::Span;
 
-use super::{Folder, Patience, locked};
+use super::list::held_bytes;
+use super::{About, Folder, Patience, locked};
 use crate::flight::without;
 use crate::journal::{BLOCK_BYTES_MAX, Claim, Claims, HEADER_BYTES, Header, Key, RECORD_BYTES};
 
@@ -39,12 +40,12 @@ struct JournalProgress {
 
 impl Entry {
     /// Opens or creates the entry; `None` if another process holds its lock.
-    pub(super) fn open(folder: Folder, key: Key, length: u64) -> io::Result<Option<Entry>> {
+    pub(super) fn open(folder: Folder, key: Key, about: &About) -> io::Result<Option<Entry>> {
         let Ok(_lock) = folder.file("lock").and_then(|file| locked(file, Patience::Some)) else {
             return Ok(None);
         };
         let name = hex::encode(&key);
-        let header = Header { key, length };
+        let header = Header { key, length: about.version.length };
         let journal_name = format!("{name}.journal");
         let (data, journal) = (folder.file(&format!("{name}.data"))?, folder.file(&journal_name)?);
         if data.try_lock_shared().is_err() {
@@ -57,11 +58,19 @@ impl Entry {
             journal.set_len(0)?;
             journal.write_all_at(&header.to_bytes(), 0)?;
         }
+        about.keep(&folder.path().join(format!("{name}.about")))?;
         // The time tells eviction which objects were not used for longest.
         let _ = journal.set_modified(SystemTime::now());
         let known = JournalProgress { claims: Claims::default(), read_bytes: HEADER_BYTES as u64 };
         let known = Mutex::new(known);
         Ok(Some(Entry { folder, header, data, journal_name, journal, known }))
+    }
+
+    /// How many bytes of the object are claimed, by this process or another, unchecked.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let mut known = self.known();
+        self.read_on(&mut known);
+        held_bytes(&known.claims)
     }
 
     /// The parts of `span` that are claimed, by this process or another, unchecked.

@@ -1,17 +1,21 @@
 //! The cache on disk: a folder of objects, shared by processes.
 //!
-//! Each version of an object has two files, named by the hash of its identity (URL without signatures
-//! and passwords, ETag, Last-Modified, length): `KEY.data`, sparse, each byte at its own offset, and
-//! `KEY.journal`, which claims blocks of it (see [`journal`](crate::journal)). A changed version has
-//! another name.
+//! Each version of an object has three files, named by the hash of its identity (URL without signatures
+//! and passwords, ETag, Last-Modified, length): `KEY.data`, sparse, each byte at its own offset,
+//! `KEY.journal`, which claims blocks of it (see [`journal`](crate::journal)), and `KEY.about`, which says
+//! what it is. A changed version has another name.
 //!
 //! A process that uses an object holds a shared lock on its data file, so that eviction does not remove
 //! it. Locks are only ever tried: a process that was stopped while it holds one blocks no other; bytes
 //! that could not be cached are fetched again later.
 
+mod about;
 mod entry;
+mod list;
 
+pub(crate) use about::About;
 pub(crate) use entry::Entry;
+pub use list::{Cache, CachedObject, Checked};
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -64,12 +68,13 @@ impl Folder {
     }
 
     /// The cached part of an object; `None` if the cache is off, or the object has no validators.
-    pub(crate) fn entry(&self, identity: &str, version: &Version) -> Option<Entry> {
+    pub(crate) fn entry(&self, identity: &str, name: &str, version: &Version) -> Option<Entry> {
         let is_told = version.etag.is_some() || version.last_modified.is_some();
         if !is_told || self.is_closed() {
             return None;
         }
-        let entry = Entry::open(self.clone(), key_of(identity, version), version.length);
+        let about = About::new(identity, name, version);
+        let entry = Entry::open(self.clone(), key_of(identity, version), &about);
         match entry {
             Ok(entry) => {
                 self.make_room();
@@ -80,6 +85,20 @@ impl Folder {
                 None
             }
         }
+    }
+
+    /// The version of an object that was used last.
+    pub(crate) fn last_version(&self, identity: &str) -> Option<Version> {
+        let identity = about::hashed(identity);
+        let known = self.objects().into_iter().filter_map(|object| {
+            let about = About::read(&object.data.with_extension("about"))?;
+            (about.identity == identity).then_some((object.used, about.version))
+        });
+        known.max_by_key(|(used, _)| *used).map(|(_, version)| version)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0.folder
     }
 
     pub(crate) fn warning(&self) -> Option<String> {
@@ -141,21 +160,22 @@ impl Folder {
         }
     }
 
-    fn objects(&self) -> Vec<CachedObject> {
+    fn objects(&self) -> Vec<Evictable> {
         let Ok(files) = fs::read_dir(&self.0.folder) else { return Vec::new() };
         let paths = files.filter_map(|file| file.ok().map(|file| file.path()));
-        paths.filter_map(|path| CachedObject::of(&path)).collect()
+        paths.filter_map(|path| Evictable::of(&path)).collect()
     }
 }
 
 /// An object in the cache folder, as eviction sees it.
-struct CachedObject {
+#[derive(Debug, Clone)]
+struct Evictable {
     data: PathBuf,
     bytes: u64,
     used: SystemTime,
 }
 
-impl CachedObject {
+impl Evictable {
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let key = name.strip_suffix(".data")?;
@@ -166,7 +186,7 @@ impl CachedObject {
         let meta = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
         let journal = fs::symlink_metadata(path.with_extension("journal"));
         let used = journal.and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-        Some(CachedObject { data: path.to_path_buf(), bytes: meta.blocks() * 512, used })
+        Some(Evictable { data: path.to_path_buf(), bytes: meta.blocks() * 512, used })
     }
 
     /// Removes it, unless somebody uses it. The journal goes first: claims without bytes would
@@ -174,7 +194,9 @@ impl CachedObject {
     fn remove(&self) -> bool {
         let opened = File::open(&self.data).and_then(|file| locked(file, Patience::None));
         let Ok(_unused) = opened else { return false };
-        let _ = fs::remove_file(self.data.with_extension("journal"));
+        for ending in ["journal", "about"] {
+            let _ = fs::remove_file(self.data.with_extension(ending));
+        }
         fs::remove_file(&self.data).is_ok()
     }
 }

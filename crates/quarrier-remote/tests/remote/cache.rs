@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use quarrier_core::source::Source;
-use quarrier_remote::{CacheOptions, Options, RemoteSource, journal};
+use quarrier_remote::{Cache, CacheOptions, Error, Options, RemoteSource, journal};
 
 use crate::server::{Act, Server};
 use crate::{exact, noise, remote};
@@ -257,4 +257,114 @@ fn what_is_kept_is_for_its_owner_only() {
     let all: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(all.len(), 3);
     assert!(all.iter().all(|path| mode(path) == 0o600));
+}
+
+fn open_cache(folder: &Path) -> Cache {
+    Cache::open(CacheOptions::new(folder)).unwrap()
+}
+
+#[test]
+fn offline_what_is_cached_is_read_and_the_rest_is_an_error_of_its_range() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(5_000_000, 9), |_| Act::Serve);
+    {
+        let remote = remote(cached(folder.path()));
+        let source = remote.open(&server.url()).unwrap();
+        read(&source, server.object(), 100_000);
+        assert_eq!(source.cached_bytes(), Some(1001));
+    }
+    let mut options = Options::default();
+    options.cache = Some(CacheOptions::new(folder.path()));
+    options.offline = true;
+    let remote = remote(options);
+    let source = remote.open(&server.url()).unwrap();
+    assert_eq!((source.length(), source.etag().is_some()), (5_000_000, true));
+    read(&source, server.object(), 100_000);
+    // Sequential reads fetch nothing ahead.
+    for offset in [3_000_000, 100_900] {
+        let error = source.read_at(offset, &mut [0; 1000]).unwrap_err().to_string();
+        assert!(error.contains("not in the cache"), "{error}");
+    }
+    read(&source, server.object(), 100_000);
+    assert_eq!(source.counters().requests, 0);
+    let missing = remote.open(&server.url_of("/other")).unwrap_err();
+    assert!(matches!(missing, Error::NotCached { offset: None, .. }), "{missing}");
+}
+
+#[test]
+fn offline_the_version_used_last_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(100_000, 3), |ask| match ask.number {
+        0 | 1 => Act::Serve,
+        _ => Act::Version("ETag: \"two\"\r\n".to_string()),
+    });
+    let online = || {
+        let remote = remote(cached(folder.path()));
+        remote.open(&server.url()).unwrap().read_at(5000, &mut [0; 1000]).unwrap();
+    };
+    let offline = || {
+        let mut options = cached(folder.path());
+        options.offline = true;
+        let source = remote(options).open(&server.url()).unwrap();
+        source.etag().unwrap().to_string()
+    };
+    online();
+    assert_eq!(offline(), "\"one\"");
+    for path in files(folder.path(), "journal") {
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    }
+    online();
+    assert_eq!(files(folder.path(), "about").len(), 2);
+    assert_eq!(offline(), "\"two\"");
+}
+
+#[test]
+fn cached_objects_are_listed_verified_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let server = Server::new(noise(5_000_000, 10), |_| Act::Serve);
+    let remote = remote(cached(folder.path()));
+    let url = server.url_of("/a?X-Amz-Signature=secret&part=1");
+    let source = remote.open(&url).unwrap();
+    read(&source, server.object(), 0);
+    read(&source, server.object(), 100_000);
+    let objects = open_cache(folder.path()).objects();
+    assert_eq!(objects.len(), 1);
+    let object = &objects[0];
+    assert_eq!(object.name.as_deref(), Some(&*server.url_of("/a?…")));
+    assert_eq!((object.length, object.held_bytes), (5_000_000, 2000));
+    assert_eq!(object.etag.as_deref(), source.etag());
+    let checked = object.verify(&stop).unwrap();
+    assert_eq!((checked.bytes, &checked.damaged[..]), (2000, &[][..]));
+    for path in fs::read_dir(folder.path()).unwrap() {
+        let bytes = fs::read(path.unwrap().path()).unwrap();
+        assert!(!bytes.windows(6).any(|window| window == b"secret"));
+    }
+    assert!(!object.remove(), "it is in use");
+    drop((source, remote));
+    let data = OpenOptions::new().write(true).open(&files(folder.path(), "data")[0]).unwrap();
+    data.write_all_at(b"x", 100_500).unwrap();
+    data.write_all_at(b"y", 100_501).unwrap();
+    let checked = object.verify(&stop).unwrap();
+    assert_eq!(checked.damaged, [100_000..101_000]);
+    assert!(object.remove());
+    assert!(open_cache(folder.path()).objects().is_empty());
+    assert!(files(folder.path(), "about").is_empty());
+}
+
+#[test]
+fn an_object_without_a_description_is_listed_without_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::new(noise(100_000, 6), |_| Act::Serve);
+    read(&remote(cached(folder.path())).open(&server.url()).unwrap(), server.object(), 5000);
+    let about = files(folder.path(), "about").remove(0);
+    for text in ["", "quarrier cached object 1\nlength: 7\n", "\u{0}"] {
+        fs::write(&about, text).unwrap();
+        let objects = open_cache(folder.path()).objects();
+        assert_eq!((objects[0].name.as_deref(), objects[0].held_bytes), (None, 1001), "{text:?}");
+    }
+    let mut options = cached(folder.path());
+    options.offline = true;
+    assert!(remote(options).open(&server.url()).is_err());
 }
