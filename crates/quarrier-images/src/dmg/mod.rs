@@ -1,4 +1,4 @@
-//! DMG: disk images of macOS, in chunks that are packed by zlib, bzip2, LZMA or ADC.
+//! DMG: disk images of macOS, in chunks that are packed by zlib, bzip2, LZMA, LZFSE or ADC.
 //!
 //! ```text
 //!  chunks ······ property list ─→ tables of chunks   trailer ("koly", the last 512 bytes)
@@ -8,6 +8,7 @@
 
 mod adc;
 mod list;
+mod lzfse;
 
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
@@ -41,6 +42,7 @@ enum Packing {
     Zlib,
     Bzip2,
     Lzma,
+    Lzfse,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -112,14 +114,10 @@ fn add(file: &dyn Source, table: &[u8], data_at: u64, chunks: &mut Vec<Chunk>) -
             0x8000_0004 => Packing::Adc,
             0x8000_0005 => Packing::Zlib,
             0x8000_0006 => Packing::Bzip2,
+            0x8000_0007 => Packing::Lzfse,
             0x8000_0008 => Packing::Lzma,
             0x7FFF_FFFE => continue,
             0xFFFF_FFFF => break,
-            0x8000_0007 => {
-                let reason = "is packed by LZFSE, which is not read; convert it with hdiutil convert \
-                              -format UDZO, and search that";
-                return Err(refused(file, reason));
-            }
             other => {
                 let reason = format!("has chunks packed in a way ({other:#x}) that is not known");
                 return Err(refused(file, reason));
@@ -176,6 +174,7 @@ impl Layout for Dmg {
         let done = match chunk.packing {
             Packing::Adc => adc::unpack(&packed, block),
             Packing::Bzip2 => unpacker.bzip2(&packed, block),
+            Packing::Lzfse => lzfse::unpack(&packed, block),
             Packing::Lzma => {
                 let mut reader = XzReader::new_mem_limit(&packed[..], false, MEMORY_KIB_MAX);
                 reader.read_exact(block).and_then(|()| match reader.read(&mut [0])? {

@@ -378,7 +378,7 @@ fn dmg(disk: &[u8], lzma: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     let (mut file, mut tables) = (Vec::new(), vec![Vec::new(), Vec::new()]);
     for (number, chunk) in disk.chunks(64 * KIB).enumerate() {
         let is_zero = chunk.iter().all(|&byte| byte == 0);
-        let (kind, packed) = match number % 4 {
+        let (kind, packed) = match number % 5 {
             _ if is_zero => (2u32, Vec::new()),
             0 => (1, chunk.to_vec()),
             1 => (
@@ -393,6 +393,11 @@ fn dmg(disk: &[u8], lzma: &dyn Fn(&[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
                 let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), level);
                 encoder.write_all(chunk).unwrap();
                 (0x8000_0006, encoder.finish().unwrap())
+            }
+            3 => {
+                let mut packed = Vec::new();
+                lzfse_rust::encode_bytes(chunk, &mut packed).unwrap();
+                (0x8000_0007, packed)
             }
             _ => match lzma(chunk) {
                 Some(packed) => (0x8000_0008, packed),
