@@ -82,7 +82,7 @@ fn open_as(kind: Kind, file: Arc<dyn Source>, around: &Around<'_>) -> Result<Ima
             Arc::new(image)
         }
         Kind::Aff4 => {
-            let (image, unknown) = aff4::open(&file, around.stop)?;
+            let (image, unknown) = aff4::open(&file, around)?;
             notice = unknown;
             Arc::new(image)
         }

@@ -58,7 +58,8 @@ impl StoredHashes {
     /// # Errors
     /// Those of [`open`](crate::open).
     pub fn read(file: &Arc<dyn Source>) -> Result<Self> {
-        let Parts { disk, described, streams, graph, .. } = parts(file, &AtomicBool::new(false))?;
+        let Parts { disk, described, streams, graph, .. } =
+            parts(file, None, &AtomicBool::new(false))?;
         let mut stored = Vec::new();
         let mut add = |source: &Arc<dyn Source>, of: &'static str, urns: &[String]| {
             let mut hashes = Vec::new();

@@ -5,7 +5,8 @@
 //!                                         └──→ zeros, bytes that repeat, bytes that nobody could read
 //! ```
 //!
-//! *Schatz, AFF4 Standard v1.0*, for disks and memory in one file. [`StoredHashes`] verifies an image.
+//! *Schatz, AFF4 Standard v1.0*, for disks and memory, with the streams in this file or in others beside it.
+//! [`StoredHashes`] verifies an image.
 
 mod container;
 mod graph;
@@ -14,6 +15,7 @@ mod map;
 mod stream;
 mod symbolic;
 mod turtle;
+mod volumes;
 
 use std::collections::HashMap;
 use std::io;
@@ -23,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use quarrier_core::Result;
 use quarrier_core::source::Source;
 
-use crate::around::shown;
+use crate::around::{Around, shown};
 use crate::disk::{Disk, Layout, Place, Run};
 use crate::fault::{damaged, refused};
 use container::Container;
@@ -32,6 +34,7 @@ pub use hashes::{Check, StoredHashes};
 use map::{Map, Target};
 use stream::Shared;
 use symbolic::{Filled, Symbolic, Unreadable};
+use volumes::Volume;
 
 /// Streams of an image: each keeps chunks of its own.
 const STREAMS_MAX: usize = 16;
@@ -52,9 +55,9 @@ const ENCRYPTED: [&str; 5] = [
 /// Opens an image; returns a notice too if parts of the disk were not acquired.
 pub(crate) fn open(
     file: &Arc<dyn Source>,
-    stop: &AtomicBool,
+    around: &Around<'_>,
 ) -> Result<(Disk<impl Layout + use<>>, Option<String>)> {
-    let Parts { disk, unknown_bytes, .. } = parts(file, stop)?;
+    let Parts { disk, unknown_bytes, .. } = parts(file, Some(around), around.stop)?;
     let notice = (unknown_bytes > 0).then(|| {
         format!(
             "{unknown_bytes} of its {} bytes were not acquired (AFF4: UnknownData), and read as zeros",
@@ -76,11 +79,11 @@ struct Parts {
     unknown_bytes: u64,
 }
 
-fn parts(file: &Arc<dyn Source>, stop: &AtomicBool) -> Result<Parts> {
+fn parts(file: &Arc<dyn Source>, around: Option<&Around<'_>>, stop: &AtomicBool) -> Result<Parts> {
     let container = Container::open(&**file)?;
     let graph = Graph::read(&**file, &container)?;
     let (image, data) = image(&**file, &graph)?;
-    let mut targets = Targets::new(file, &container, &graph);
+    let mut targets = Targets::new(file, &container, &graph, around);
     let map = match graph.get(&data).filter(|thing| thing.is("Map")) {
         Some(thing) => {
             let names = map::names(&**file, &container, &data)?;
@@ -184,6 +187,9 @@ fn images(graph: &Graph, kind: &str) -> Vec<(String, String)> {
 struct Targets<'i> {
     container: &'i Container,
     graph: &'i Graph,
+    around: Option<&'i Around<'i>>,
+    /// The other files of the image, once one was looked for.
+    others: Option<Vec<Volume>>,
     shared: Arc<Shared>,
     files: Vec<Arc<dyn Source>>,
     streams: Vec<(String, Arc<dyn Source>)>,
@@ -194,10 +200,17 @@ struct Targets<'i> {
 }
 
 impl<'i> Targets<'i> {
-    fn new(file: &Arc<dyn Source>, container: &'i Container, graph: &'i Graph) -> Self {
+    fn new(
+        file: &Arc<dyn Source>,
+        container: &'i Container,
+        graph: &'i Graph,
+        around: Option<&'i Around<'i>>,
+    ) -> Self {
         Targets {
             container,
             graph,
+            around,
+            others: None,
             shared: Shared::new(file),
             files: Vec::new(),
             streams: Vec::new(),
@@ -239,6 +252,9 @@ impl<'i> Targets<'i> {
                 format!("has its bytes in more than {STREAMS_MAX} streams; export it as raw");
             return Err(refused(&*file, reason));
         }
+        if let Some(stream) = self.stream_beside(urn)? {
+            return Ok(stream);
+        }
         let is = |kind: &str| self.graph.get(urn).is_some_and(|thing: &Thing| thing.is(kind));
         if let Some(thing) = self.graph.get(urn).filter(|_| is("ImageStream")) {
             let stream = stream::open(&self.shared, self.container, (urn, thing))?;
@@ -264,6 +280,22 @@ impl<'i> Targets<'i> {
         })?;
         let files = vec![Arc::clone(&file)];
         Ok(Arc::new(Disk::stored(file.name(), member.bytes, Inside { at }, files)))
+    }
+}
+
+impl Targets<'_> {
+    /// The stream `urn`, if it lies in another file of the image.
+    fn stream_beside(&mut self, urn: &str) -> Result<Option<Arc<dyn Source>>> {
+        let is_here = stream::is_in(self.container, urn) || self.container.find(urn).is_some();
+        let Some(around) = self.around.filter(|_| !is_here) else { return Ok(None) };
+        let file = &self.shared.file;
+        let others = self.others.get_or_insert_with(|| volumes::beside(&**file, around));
+        let found = others.iter().find_map(|volume| Some((volume, volume.stream(urn)?)));
+        let Some((volume, thing)) = found else { return Ok(None) };
+        let stream = stream::open(&volume.shared, &volume.container, (urn, thing))?;
+        self.chunk_bytes = self.chunk_bytes.max(stream.sector_bytes);
+        self.is_packed |= stream.is_packed();
+        Ok(Some(Arc::new(stream)))
     }
 }
 

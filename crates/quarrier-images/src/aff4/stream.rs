@@ -134,8 +134,8 @@ pub(super) fn open(
     let elsewhere = thing.iri("stored").filter(|volume| *volume != container.volume);
     if let Some(volume) = elsewhere.filter(|_| segments.is_empty()) {
         return wrong(&format!(
-            "lies in another file ({}): the image is striped over several, which are not read; \
-             export it as raw or E01, and search that",
+            "lies in another file ({}), as the image is striped over several, and there is none of \
+             them beside it; put them there",
             shown(volume)
         ));
     }
@@ -174,6 +174,11 @@ pub(super) fn open(
         Packing::Stored => Disk::stored(name, length, layout, files),
         _ => Disk::packed(name, length, layout, files, chunk_bytes as usize),
     })
+}
+
+/// Whether segments of the stream `urn` are in a file.
+pub(super) fn is_in(container: &Container, urn: &str) -> bool {
+    !segments(container, urn).is_empty()
 }
 
 /// The segments of a stream that are in the file, with their indexes.

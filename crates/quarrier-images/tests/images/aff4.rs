@@ -587,6 +587,70 @@ fn reference_images_have_the_bytes_that_are_known_of_them() {
         let checks = StoredHashes::read(&file).unwrap().verify(&mut |_| true).unwrap().unwrap();
         assert!(checks.len() >= 2 && checks.iter().all(|check| check.stored == check.computed));
     }
-    let striped = open_at(Path::new(&format!("{folder}/Base-Linear_1.aff4")));
-    assert!(striped.is_err_and(|error| error.to_string().contains("striped")));
+    // Each file of a striped image has a map of all of it.
+    for name in ["Base-Linear_1.aff4", "Base-Linear_2.aff4"] {
+        let path = format!("{folder}/{name}");
+        if ["1", "2"].iter().all(|n| Path::new(&format!("{folder}/Base-Linear_{n}.aff4")).exists())
+        {
+            let (image, _) = open_at(Path::new(&path)).unwrap();
+            let hash: String =
+                Sha1::digest(all_of(&*image)).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hash, known, "{name}");
+        }
+    }
+}
+
+const VOLUME2: &str = "aff4://00000000-0000-4000-8000-000000000011";
+const STREAM2: &str = "aff4://00000000-0000-4000-8000-000000000014";
+
+/// A second file of an image, with a stream of its own.
+fn second(shape: &Shape, stream: &[u8]) -> Vec<u8> {
+    let mut zip = Zip::default();
+    zip.add("container.description", VOLUME2.as_bytes(), false);
+    for (number, segment) in stream.chunks(shape.chunk * shape.chunks_in_segment).enumerate() {
+        let (mut data, mut index) = (Vec::new(), Vec::new());
+        for chunk in segment.chunks(shape.chunk) {
+            let chunk = packed(chunk, shape);
+            index.extend((data.len() as u64).to_le_bytes());
+            index.extend((chunk.len() as u32).to_le_bytes());
+            data.extend(chunk);
+        }
+        let name = format!("aff4%3A%2F%2F{}/{number:08}", &STREAM2[7..]);
+        zip.add(&name, &data, false);
+        zip.add(&format!("{name}.index"), &index, false);
+    }
+    let text = format!(
+        "@prefix aff4: <{SCHEMA}> .\n<{STREAM2}> a aff4:ImageStream ; aff4:chunkSize {} ;\n\
+         aff4:chunksInSegment {} ; aff4:compressionMethod <{}> ; aff4:size {} ;\n\
+         aff4:stored <{VOLUME2}> .\n",
+        shape.chunk,
+        shape.chunks_in_segment,
+        shape.packing,
+        stream.len()
+    );
+    zip.add("information.turtle", text.as_bytes(), false);
+    zip.finish(&format!("{VOLUME2}\0"))
+}
+
+#[test]
+fn an_image_that_is_striped_over_files_is_read_from_all_of_them() {
+    let (lab, disk, shape) = (Lab::new(), disk(3_000_000), Shape::default());
+    let (mut streams, mut entries) = ([Vec::new(), Vec::new()], Vec::new());
+    for (number, block) in disk.chunks(100_000).enumerate() {
+        let stream: &mut Vec<u8> = &mut streams[number % 2];
+        let (start, at) = ((number * 100_000) as u64, stream.len() as u64);
+        entries.push((start, block.len() as u64, at, (number % 2) as u32));
+        stream.extend(block);
+    }
+    let first = written(&shape, disk.len() as u64, &streams[0], entries, &[STREAM, STREAM2]);
+    lab.put("image.aff4", &first);
+    let refusal = lab.refusal("image.aff4");
+    assert!(refusal.contains("000000000014"), "{refusal}");
+    lab.put("a.aff4", b"no image");
+    lab.put("image_2.aff4", &second(&shape, &streams[1]));
+    let image = lab.open("image.aff4").unwrap();
+    check(&*image, &disk);
+    // A file without its segments is as good as none.
+    lab.put("image_2.aff4", &second(&shape, &[]));
+    assert!(lab.refusal("image.aff4").contains("000000000014"));
 }
