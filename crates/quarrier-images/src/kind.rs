@@ -2,7 +2,7 @@
 
 use quarrier_core::source::{Source, read_full_at};
 
-use crate::bytes::{u16_le, u32_le};
+use crate::bytes::{u16_le, u32_le, u64_le};
 
 /// How a file wraps a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,4 +168,48 @@ fn ended(file: &dyn Source) -> Option<Kind> {
 fn has_ending(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [".dmg", ".vhd", ".avhd", ".aff4"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// Other ways to pack or lock a disk, by the bytes that a file begins with; and what to try.
+const TAKEN_AS_THEY_ARE: [(usize, &[u8], &str, &str); 12] = [
+    (0, &[0x04, 0x22, 0x4D, 0x18], "is compressed by LZ4", "unpack it first with lz4 -d"),
+    (0, b"LZIP\x01", "is compressed by lzip", "unpack it first with lzip -d"),
+    (0, b"\x89LZO\0\r\n\x1A\n", "is compressed by lzop", "unpack it first with lzop -d"),
+    (0, &[0x1F, 0x9D], "is compressed by compress", "unpack it first with gzip -d"),
+    (0, &[0x5D, 0, 0], "is compressed by LZMA", "unpack it first with xz --format=lzma -d"),
+    (0, b"MSWIM\0\0\0", "is a Windows image (WIM)", "extract its files first"),
+    (0, b"IsZ!", "is a compressed ISO image (ISZ)", "unpack it first"),
+    (0, b"partclone-image", "is an image of Partclone", "restore it first with partclone.restore"),
+    (0, b"Bochs Virtual HD Image", "is a disk of Bochs", "convert it first with qemu-img"),
+    (0, b"#!/bin/sh\n#V2.0 Format\n", "is a cloop image", "convert it first with qemu-img"),
+    (0, b"LUKS\xBA\xBE", "is encrypted by LUKS", "unlock it first, and name the device"),
+    (3, b"-FVE-FS-", "is encrypted by BitLocker", "unlock it first, and name the device"),
+];
+
+/// What people should know of a file that is taken as it is, although something may be packed or locked in
+/// it.
+pub(crate) fn notice_of(file: &dyn Source) -> Option<String> {
+    let mut head = [0; 32];
+    let read = read_full_at(file, 0, &mut head).ok()?;
+    let head = &head[..read];
+    let (.., what, hint) = TAKEN_AS_THEY_ARE.iter().find(|(at, magic, ..)| {
+        head.get(*at..).is_some_and(|head| head.starts_with(magic)) && is_likely(magic, head)
+    })?;
+    Some(format!("{what}, which is not read: its bytes are taken as they are; {hint}"))
+}
+
+/// Whether more than the first bytes speaks for a format, where these are few.
+fn is_likely(magic: &[u8], head: &[u8]) -> bool {
+    match magic {
+        [0x1F, 0x9D] => {
+            head.get(2).is_some_and(|flags| flags & 0x60 == 0 && (9..=16).contains(&(flags & 0x1F)))
+        }
+        [0x5D, 0, 0] => {
+            let (dictionary, length) = (u32_le(head, 1), u64_le(head, 5));
+            head.len() > 13
+                && dictionary.is_power_of_two()
+                && (length == u64::MAX || length < 1 << 40)
+        }
+        _ => true,
+    }
 }

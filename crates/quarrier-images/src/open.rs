@@ -10,7 +10,7 @@ use quarrier_core::{Error, Result};
 use crate::around::{Around, Beside};
 use crate::ewf::{EwfSource, following};
 use crate::fault::refused;
-use crate::kind::Kind;
+use crate::kind::{Kind, notice_of};
 use crate::packed::{self, Packed};
 use crate::{aff4, dmg, ewf2, parallels, qcow2, vdi, vhd, vhdx, vmdk};
 
@@ -55,7 +55,10 @@ pub fn open(
     let around = Around { beside, open_disk: &open_disk, stop, chain: Vec::new(), depth: 0 };
     match Kind::of(&*file, beside.is_far()) {
         Some(kind) if !kinds_left.contains(&kind) => open_as(kind, file, &around),
-        _ => Ok(Image { content: Content::Disk(file), kind: None, notice: None }),
+        _ => {
+            let notice = notice_of(&*file);
+            Ok(Image { content: Content::Disk(file), kind: None, notice })
+        }
     }
 }
 
@@ -132,7 +135,10 @@ fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<I
                 let image = open_as(within, inner, &around)?;
                 Ok(Image { notice: notice.or(image.notice), ..image })
             }
-            None => Ok(Image { content: Content::Disk(inner), kind: Some(kind), notice }),
+            None => {
+                let notice = notice.or_else(|| notice_of(&*inner));
+                Ok(Image { content: Content::Disk(inner), kind: Some(kind), notice })
+            }
         },
         Packed::InOrder(mut reader) => {
             let mut head = Vec::new();

@@ -310,3 +310,60 @@ fn messages_inside_images_and_archives_are_read() {
         assert_eq!((ran.code, ran.text().trim()), (Some(0), "7"), "{source}: {ran:?}");
     }
 }
+
+/// The beginning of a file of each format that is recognised and not read, with a word of the refusal.
+const REFUSED: [(&[u8], &str); 8] = [
+    (b"AFF10\r\n\0", "AFF"),
+    (b"encrcdsa", "encrypted"),
+    (b"sprs\0\0\0\x03", "sparse image of macOS"),
+    (b"LVF\x09\x0d\x0a\xff\x00", "logical"),
+    (b"LEF2\x0d\x0a\x81\x00", "logical"),
+    (b"QED\0", "QED"),
+    (b"\xBE\xBA\xFE\xCA\0\0\0\0\x01\0", "seSparse"),
+    (b"QFI\xfb\0\0\0\x09", "version"),
+];
+
+/// The same of what is searched as it is, with a notice.
+const NOTICED: [(&[u8], &str); 12] = [
+    (b"\x04\x22\x4D\x18", "LZ4"),
+    (b"LZIP\x01", "lzip"),
+    (b"\x89LZO\0\r\n\x1A\n", "lzop"),
+    (b"\x1F\x9D\x90", "compress"),
+    (b"\x5D\0\0\x80\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0", "LZMA"),
+    (b"MSWIM\0\0\0", "WIM"),
+    (b"IsZ!", "ISZ"),
+    (b"partclone-image", "Partclone"),
+    (b"Bochs Virtual HD Image", "Bochs"),
+    (b"#!/bin/sh\n#V2.0 Format\n", "cloop"),
+    (b"LUKS\xBA\xBE", "LUKS"),
+    (b"\xEB\x58\x90-FVE-FS-", "BitLocker"),
+];
+
+#[test]
+fn what_wraps_or_locks_a_disk_is_opened_or_named_whatever_it_is_called() {
+    let lab = Lab::new();
+    let put = |head: &[u8]| {
+        let mut file = noise(200_000, 5);
+        file[..head.len()].copy_from_slice(head);
+        file[100_000..100_006].copy_from_slice(b"needle");
+        lab.put("d.bin", file);
+    };
+    for (head, word) in REFUSED {
+        put(head);
+        lab.search(["needle", "d.bin"]).refuses(&["d.bin", word]);
+        carve(&lab, &["d.bin", "--dry-run"]).refuses(&["d.bin", word]);
+    }
+    for (head, word) in NOTICED {
+        put(head);
+        let ran = lab.search(["needle", "d.bin"]);
+        ran.says(0, &["d.bin", word, "taken as they are"]);
+        assert_eq!(ran.lines().len(), 1);
+    }
+    // So is what an image wraps.
+    let mut locked = noise(200_000, 5);
+    locked[..6].copy_from_slice(b"LUKS\xBA\xBE");
+    lab.put("d.bin", locked);
+    let packed = std::process::Command::new("gzip").arg("-n").arg(lab.path("d.bin")).status();
+    assert!(packed.unwrap().success());
+    lab.search(["needle", "d.bin.gz"]).says(1, &["d.bin.gz", "LUKS"]);
+}
