@@ -34,6 +34,24 @@ pub trait Beside: Send + Sync {
         false
     }
 
+    /// Returns whether indexes are kept: then compressed images are indexed so that [`keep_index`] can take
+    /// the index.
+    ///
+    /// [`keep_index`]: Self::keep_index
+    fn keeps_indexes(&self) -> bool {
+        false
+    }
+
+    /// Returns the index of the image itself that an earlier run kept, if the image is unchanged.
+    fn kept_index(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Keeps an index of the image itself. An implementation may do without: an index can be made again.
+    fn keep_index(&self, index: &[u8]) {
+        let _ = index;
+    }
+
     /// Returns the path of the image itself, if it is a file.
     fn path(&self) -> Option<&Path> {
         None
@@ -113,6 +131,12 @@ pub(crate) struct Around<'a> {
 impl<'a> Around<'a> {
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Where the index of the image is kept, if it is, and the image is the file that was opened first.
+    pub(crate) fn keeper(&self) -> Option<&'a dyn Beside> {
+        let is_first = self.chain.is_empty() && self.depth <= 1;
+        Some(self.beside).filter(|beside| is_first && beside.keeps_indexes())
     }
 
     /// Opens the file that `image` names, beside it. A folder in the name is ignored: it was on another

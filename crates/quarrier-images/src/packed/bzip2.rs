@@ -14,6 +14,7 @@ use quarrier_core::threads::team;
 use quarrier_core::{Error, Result};
 
 use super::Packed;
+use super::kept::{Packing, Reader, Writer};
 use super::spans::{Spans, Unpack};
 use crate::around::Around;
 use crate::fault::{damaged, invalid};
@@ -43,8 +44,15 @@ struct Block {
     to: u64,
 }
 
-/// Opens a file, and unpacks all of it once, on all cores.
+/// Opens a file, and unpacks all of it once, on all cores, unless its index was kept.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
+    let keeper = around.keeper();
+    let kept = keeper.and_then(|keeper| keeper.kept_index());
+    if let Some((blocks, starts, end)) = kept.and_then(|bytes| read(&bytes, file.length())) {
+        let unpack = Blocks { file: Arc::clone(file), blocks };
+        let source = Spans::new(file.name(), starts, end, None, unpack);
+        return Ok(Packed::Anywhere(Arc::new(source), None));
+    }
     let marks = marks(&**file, around)?;
     let last = Mark { bit: file.length() * 8, is_block: false };
     let ends = marks.iter().skip(1).copied().chain([last]);
@@ -81,10 +89,44 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
             "damaged at byte {at} of the file: {error}; nothing behind byte {end} could be unpacked"
         )),
     };
+    if let Some(keeper) = keeper.filter(|_| damage.is_none()) {
+        keeper.keep_index(&written(file.length(), (&kept[..], &starts[..], end)));
+    }
     let notice = damage.clone();
     let unpack = Blocks { file: Arc::clone(file), blocks: kept };
     let source = Spans::new(file.name(), starts, end, damage, unpack);
     Ok(Packed::Anywhere(Arc::new(source), notice))
+}
+
+/// The index as it is kept: the bits of each block, and its unpacked length.
+fn written(file_bytes: u64, (blocks, starts, end): (&[Block], &[u64], u64)) -> Vec<u8> {
+    let mut writer = Writer::new(Packing::Bzip2, file_bytes, end);
+    writer.u32(blocks.len() as u32);
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    for ((block, start), end) in blocks.iter().zip(starts).zip(ends) {
+        writer.u64(block.from);
+        writer.u64(block.to);
+        writer.u32((end - start) as u32);
+    }
+    writer.finish()
+}
+
+/// Reads what [`written`] wrote for a file of this length; `None` for anything else.
+fn read(bytes: &[u8], file_bytes: u64) -> Option<(Vec<Block>, Vec<u64>, u64)> {
+    let (mut reader, unpacked_bytes) = Reader::new(bytes, Packing::Bzip2, file_bytes)?;
+    let count = reader.count(20).filter(|&count| count <= BLOCKS_MAX)?;
+    let (mut blocks, mut starts, mut end) = (Vec::new(), Vec::new(), 0u64);
+    for _ in 0..count {
+        let block = Block { from: reader.u64()?, to: reader.u64()? };
+        let length = reader.u32()?;
+        let is_right = block.from < block.to
+            && block.to <= file_bytes.checked_mul(8)?
+            && (1..=UNPACKED_BYTES_MAX).contains(&(length as usize));
+        blocks.push(Some(block).filter(|_| is_right)?);
+        starts.push(end);
+        end += u64::from(length);
+    }
+    (reader.is_at_end() && end == unpacked_bytes).then_some((blocks, starts, end))
 }
 
 /// All places where a block begins, or a stream ends.

@@ -11,6 +11,7 @@
 mod bzip2;
 mod gzip;
 mod in_order;
+mod kept;
 mod spans;
 mod xz;
 mod zstd;

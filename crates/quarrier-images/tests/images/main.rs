@@ -6,6 +6,7 @@
 
 mod aff4;
 mod ewf;
+mod kept;
 mod lab;
 mod packed;
 mod qemu;

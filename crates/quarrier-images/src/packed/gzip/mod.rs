@@ -3,11 +3,17 @@
 //! Deflate can be resumed anywhere if the state of its decoder is copied: its tables and bits, and the 32 KiB
 //! before. One pass builds the index, verifies every checksum and determines the length. The points grow
 //! apart with the file, so their memory is bounded.
+//!
+//! An index that is to be kept has points where a block begins, which need no state but these 32 KiB, and
+//! a checksum for the bytes up to the next one.
+
+mod inflate;
+mod kept;
 
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crc_fast::{CrcAlgorithm, Digest};
+use crc_fast::{CrcAlgorithm, Digest, checksum, checksum_combine};
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_HAS_MORE_INPUT;
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
@@ -15,11 +21,13 @@ use quarrier_core::source::{Source, read_full_at};
 use quarrier_core::sync::lock;
 use quarrier_core::{Error, Result};
 
-use super::Packed;
 use super::spans::{Spans, Unpack};
+use super::{Packed, SPAN_BYTES_MAX};
 use crate::around::Around;
 use crate::bytes::u32_le;
 use crate::fault::{damaged, invalid};
+use inflate::{HEADER_BYTES_MAX, Inflate, Stop};
+use kept::Kept;
 
 /// The initial distance between points, in decompressed bytes.
 const STEP_BYTES: u64 = 1 << 20;
@@ -33,10 +41,47 @@ const RING_BYTES: usize = 128 << 10;
 /// Maximum length of names and comments in the header of a member.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// Opens a file, and reads it completely once.
+/// Opens a file, and reads it completely once, unless its index was kept.
 pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed> {
-    let mut walk = Walk::new(Arc::clone(file), 0);
-    let mut index = Index { starts: vec![0], points: vec![None], step_bytes: STEP_BYTES };
+    let Some(keeper) = around.keeper() else {
+        return Ok(opened(file, walked(file, around, false)?));
+    };
+    let kept = keeper.kept_index().and_then(|bytes| kept::read(&bytes, file.length()));
+    if let Some(kept) = kept {
+        return Ok(opened(file, (kept, None)));
+    }
+    match walked(file, around, true) {
+        Ok((kept, None)) if kept.index.is_even(kept.length) => {
+            if let Some(bytes) = kept::written(file.length(), &kept) {
+                keeper.keep_index(&bytes);
+            }
+            Ok(opened(file, (kept, None)))
+        }
+        Err(error) if around.is_stopped() => Err(error),
+        // An index that ends at damage is made anew each time, by the decoder of all other files; so is that
+        // of a file of few blocks, whose points would lie far apart.
+        _ => Ok(opened(file, walked(file, around, false)?)),
+    }
+}
+
+/// The source over an index, and the damage at which it ends.
+fn opened(file: &Arc<dyn Source>, (kept, damage): (Kept, Option<String>)) -> Packed {
+    let Kept { index, length, notice } = kept;
+    let Index { starts, points, sums, .. } = index;
+    let points = Points { file: Arc::clone(file), points, sums, walks: Mutex::default() };
+    Packed::Anywhere(Arc::new(Spans::new(file.name(), starts, length, damage, points)), notice)
+}
+
+/// Reads a file completely; returns its index, and the damage at which it ends. The points of an index that
+/// `is_to_be_kept` are at blocks.
+fn walked(
+    file: &Arc<dyn Source>,
+    around: &Around<'_>,
+    is_to_be_kept: bool,
+) -> Result<(Kept, Option<String>)> {
+    let mut walk = Walk::new(Arc::clone(file), is_to_be_kept);
+    let mut index =
+        Index { starts: vec![0], points: vec![None], is_to_be_kept, ..Index::default() };
     let mut damage = None;
     loop {
         if around.is_stopped() {
@@ -53,6 +98,7 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
         }
     }
     let length = walk.written;
+    index.end();
     let damage = match damage {
         Some((at, error)) if length == 0 => return Err(damaged(&**file, at, error.to_string())),
         damage => damage.map(|(at, error)| format!(
@@ -60,46 +106,110 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
         )),
     };
     let notice = damage.clone().or_else(|| walk.notice.take());
-    let points = Points { file: Arc::clone(file), points: index.points, walks: Mutex::default() };
-    let source = Spans::new(file.name(), index.starts, length, damage, points);
-    Ok(Packed::Anywhere(Arc::new(source), notice))
+    Ok((Kept { index, length, notice }, damage))
 }
 
 /// A point at which decompression can begin: the decoder's state there. The start of the file needs none.
 struct Point {
     input_at: u64,
-    decoder: DecompressorOxide,
+    state: State,
     window: Box<[u8; WINDOW_BYTES]>,
+}
+
+enum State {
+    Decoder(Box<DecompressorOxide>),
+    /// A block begins: the bits of the byte before that belong to it, and their number.
+    Block {
+        bits: u8,
+        count: u8,
+    },
 }
 
 struct Index {
     starts: Vec<u64>,
     points: Vec<Option<Box<Point>>>,
+    is_to_be_kept: bool,
+    /// Checksums of the bytes between points, if it is to be kept.
+    sums: Vec<u32>,
+    /// That of the bytes since the last point.
+    sum: Digest,
     step_bytes: u64,
 }
+
+impl Default for Index {
+    fn default() -> Self {
+        Index {
+            starts: Vec::new(),
+            points: Vec::new(),
+            is_to_be_kept: false,
+            sums: Vec::new(),
+            sum: Digest::new(SPAN_SUM),
+            step_bytes: STEP_BYTES,
+        }
+    }
+}
+
+/// The checksum of a span of an index that is kept.
+const SPAN_SUM: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
 impl Index {
     /// Adds a point if the walk has advanced far enough.
     fn add(&mut self, walk: &Walk) {
+        if self.is_to_be_kept {
+            self.sum.update(walk.part());
+        }
         let last = self.starts.last().copied().unwrap_or(0);
-        let Some(point) = walk.point().filter(|_| walk.written - last >= self.step_bytes) else {
+        if walk.written - last < self.step_bytes {
             return;
-        };
+        }
+        let Some(point) = walk.point() else { return };
+        self.end();
         self.starts.push(walk.written);
         self.points.push(Some(Box::new(point)));
         if self.points.len() > POINTS_MAX {
-            let mut is_kept = [true, false].into_iter().cycle();
-            self.starts.retain(|_| is_kept.next() == Some(true));
-            let mut is_kept = [true, false].into_iter().cycle();
-            self.points.retain(|_| is_kept.next() == Some(true));
-            self.step_bytes *= 2;
+            self.thin_out();
         }
+    }
+
+    /// Whether no two points lie much further apart than they should.
+    fn is_even(&self, length: u64) -> bool {
+        let ends = self.starts.iter().skip(1).copied().chain([length]);
+        let mut spans = self.starts.iter().zip(ends).map(|(start, end)| end - start);
+        spans.all(|bytes| bytes <= 4 * self.step_bytes + SPAN_BYTES_MAX / 8)
+    }
+
+    /// Ends the span of the last point.
+    fn end(&mut self) {
+        if self.is_to_be_kept {
+            self.sums.push(self.sum.finalize() as u32);
+            self.sum = Digest::new(SPAN_SUM);
+        }
+    }
+
+    /// Leaves every other point out. The last one stays, whose span has not ended.
+    fn thin_out(&mut self) {
+        let spans = self.starts.windows(2).map(|two| two[1] - two[0]);
+        let spans: Vec<(u32, u64)> = self.sums.iter().copied().zip(spans).collect();
+        let joined = |two: &[(u32, u64)]| match two {
+            [(first, _), (second, bytes)] => {
+                checksum_combine(SPAN_SUM, (*first).into(), (*second).into(), *bytes) as u32
+            }
+            _ => two[0].0,
+        };
+        self.sums = spans.chunks(2).map(joined).collect();
+        let mut is_kept = [true, false].into_iter().cycle();
+        self.starts.retain(|_| is_kept.next() == Some(true));
+        let mut is_kept = [true, false].into_iter().cycle();
+        self.points.retain(|_| is_kept.next() == Some(true));
+        self.step_bytes *= 2;
     }
 }
 
 struct Points {
     file: Arc<dyn Source>,
     points: Vec<Option<Box<Point>>>,
+    /// Checksums of the bytes between points; empty if the points are states of a decoder.
+    sums: Vec<u32>,
     /// One walk for each thread that has decompressed at the same time.
     walks: Mutex<Vec<Walk>>,
 }
@@ -107,7 +217,8 @@ struct Points {
 impl Unpack for Points {
     fn unpack(&self, index: usize, out: &mut [u8]) -> io::Result<()> {
         let kept = lock(&self.walks).pop();
-        let mut walk = kept.unwrap_or_else(|| Walk::new(Arc::clone(&self.file), 0));
+        let is_at_blocks = !self.sums.is_empty();
+        let mut walk = kept.unwrap_or_else(|| Walk::new(Arc::clone(&self.file), is_at_blocks));
         walk.begin(self.points[index].as_deref());
         let mut filled = 0;
         while filled < out.len() {
@@ -120,8 +231,20 @@ impl Unpack for Points {
             filled += count;
         }
         lock(&self.walks).push(walk);
-        Ok(())
+        match self.sums.get(index) {
+            Some(&sum) if checksum(SPAN_SUM, out) as u32 != sum => {
+                Err(invalid("the file is another than when its index was made"))
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+/// What follows a part of a member.
+enum Next {
+    More,
+    End,
+    Damaged(&'static str),
 }
 
 /// Decompresses a file from some point on.
@@ -134,6 +257,10 @@ struct Walk {
     begins_at: u64,
     is_in_member: bool,
     decoder: Box<DecompressorOxide>,
+    /// The decoder that is used instead where points are at blocks.
+    blocks: Option<Box<Inflate>>,
+    /// Whether `input` reaches to the end of the file, as far as that is known.
+    is_all: bool,
     ring: Box<[u8; RING_BYTES]>,
     ring_at: usize,
     /// The range of the ring that was written last.
@@ -148,15 +275,17 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(file: Arc<dyn Source>, at: u64) -> Self {
+    fn new(file: Arc<dyn Source>, is_at_blocks: bool) -> Self {
         Walk {
             file,
             input: vec![0; INPUT_BYTES],
             filled: 0,
             used: 0,
-            begins_at: at,
+            begins_at: 0,
             is_in_member: false,
             decoder: Box::default(),
+            blocks: is_at_blocks.then(Box::default),
+            is_all: false,
             ring: Box::new([0; RING_BYTES]),
             ring_at: 0,
             last: (0, 0),
@@ -172,20 +301,34 @@ impl Walk {
     fn begin(&mut self, point: Option<&Point>) {
         (self.filled, self.used, self.last, self.written) = (0, 0, (0, 0), 0);
         (self.begins_at, self.is_in_member, self.ring_at) = (0, false, 0);
+        self.is_all = false;
         self.verifies = point.is_none();
         self.notice = None;
         if let Some(point) = point {
             self.begins_at = point.input_at;
             self.is_in_member = true;
-            *self.decoder = point.decoder.clone();
+            match &point.state {
+                State::Decoder(decoder) => (*self.decoder).clone_from(decoder),
+                State::Block { bits, count } => {
+                    if let Some(blocks) = &mut self.blocks {
+                        blocks.begin(WINDOW_BYTES, *bits, *count);
+                    }
+                }
+            }
             self.ring[..WINDOW_BYTES].copy_from_slice(&*point.window);
             self.ring_at = WINDOW_BYTES;
         }
     }
 
-    /// Returns the state of the decoder, if it is inside a member.
+    /// Returns the state of the decoder, if it is inside a member, and at a block where it must be.
     fn point(&self) -> Option<Point> {
         self.is_in_member.then_some(())?;
+        let state = match &self.blocks {
+            None => State::Decoder(self.decoder.clone()),
+            Some(blocks) => {
+                blocks.block_bits().map(|(bits, count)| State::Block { bits, count })?
+            }
+        };
         let mut window = Box::new([0; WINDOW_BYTES]);
         let end = self.ring_at;
         if end >= WINDOW_BYTES {
@@ -195,7 +338,7 @@ impl Walk {
             old.copy_from_slice(&self.ring[RING_BYTES - old.len()..]);
             new.copy_from_slice(&self.ring[..end]);
         }
-        Some(Point { input_at: self.input_at(), decoder: (*self.decoder).clone(), window })
+        Some(Point { input_at: self.input_at(), state, window })
     }
 
     /// Returns the offset of the next unused byte.
@@ -214,15 +357,15 @@ impl Walk {
             if !self.is_in_member && !self.begin_member()? {
                 return Ok(0);
             }
-            if self.used == self.filled {
-                self.fill()?;
-            }
             let at = self.ring_at % RING_BYTES;
-            let has_more = self.filled > 0;
-            let flags = if has_more { TINFL_FLAG_HAS_MORE_INPUT } else { 0 };
-            let input = &self.input[self.used..self.filled];
-            let (status, used, written) =
-                decompress(&mut self.decoder, input, &mut self.ring[..], at, flags);
+            let (next, used, written) = match self.blocks.take() {
+                None => self.decode()?,
+                Some(mut blocks) => {
+                    let decoded = self.decode_blocks(&mut blocks);
+                    self.blocks = Some(blocks);
+                    decoded?
+                }
+            };
             self.used += used;
             self.last = (at, at + written);
             self.ring_at = at + written;
@@ -231,14 +374,10 @@ impl Walk {
             if self.verifies {
                 self.checksum.update(&self.ring[at..at + written]);
             }
-            match status {
-                TINFLStatus::Done => self.end_member()?,
-                TINFLStatus::HasMoreOutput => {}
-                TINFLStatus::NeedsMoreInput if has_more => {}
-                TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                    return Err(invalid("it ends inside what is packed"));
-                }
-                _ => return Err(invalid("what is packed is damaged")),
+            match next {
+                Next::End => self.end_member()?,
+                Next::More => {}
+                Next::Damaged(why) => return Err(invalid(why)),
             }
             if written > 0 {
                 return Ok(written);
@@ -246,8 +385,53 @@ impl Walk {
         }
     }
 
+    /// Decompresses a part of a member. Returns what comes next, and how many bytes were used and written.
+    fn decode(&mut self) -> io::Result<(Next, usize, usize)> {
+        if self.used == self.filled {
+            self.fill()?;
+        }
+        let has_more = self.filled > 0;
+        let flags = if has_more { TINFL_FLAG_HAS_MORE_INPUT } else { 0 };
+        let (input, at) = (&self.input[self.used..self.filled], self.ring_at % RING_BYTES);
+        let (status, used, written) =
+            decompress(&mut self.decoder, input, &mut self.ring[..], at, flags);
+        let next = match status {
+            TINFLStatus::Done => Next::End,
+            TINFLStatus::HasMoreOutput => Next::More,
+            TINFLStatus::NeedsMoreInput if has_more => Next::More,
+            TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
+                Next::Damaged("it ends inside what is packed")
+            }
+            _ => Next::Damaged("what is packed is damaged"),
+        };
+        Ok((next, used, written))
+    }
+
+    /// As [`decode`](Self::decode), up to the end of a block.
+    fn decode_blocks(&mut self, blocks: &mut Inflate) -> io::Result<(Next, usize, usize)> {
+        if self.filled - self.used < HEADER_BYTES_MAX && !self.is_all {
+            self.input.copy_within(self.used..self.filled, 0);
+            self.begins_at += self.used as u64;
+            (self.used, self.filled) = (0, self.filled - self.used);
+            let at = self.begins_at + self.filled as u64;
+            let read = read_full_at(&*self.file, at, &mut self.input[self.filled..])?;
+            self.filled += read;
+            self.is_all = self.filled < self.input.len();
+        }
+        let (input, at) = (&self.input[self.used..self.filled], self.ring_at % RING_BYTES);
+        Ok(match blocks.decode(input, self.is_all, &mut self.ring, at) {
+            Ok((Stop::Stream, used, written)) => (Next::End, used, written),
+            Ok((Stop::Input, 0, 0)) if self.is_all => {
+                (Next::Damaged("it ends inside what is packed"), 0, 0)
+            }
+            Ok((_, used, written)) => (Next::More, used, written),
+            Err(why) => (Next::Damaged(why), 0, 0),
+        })
+    }
+
     /// Refills the input; at the end of the file it stays empty.
     fn fill(&mut self) -> io::Result<()> {
+        self.is_all = false;
         self.begins_at += self.filled as u64;
         (self.used, self.filled) = (0, 0);
         self.filled = read_full_at(&*self.file, self.begins_at, &mut self.input)?;
@@ -309,6 +493,9 @@ impl Walk {
         }
         self.is_in_member = true;
         self.decoder.init();
+        if let Some(blocks) = &mut self.blocks {
+            blocks.begin(0, 0, 0);
+        }
         self.member_bytes = 0;
         self.checksum = Digest::new(CrcAlgorithm::Crc32IsoHdlc);
         Ok(true)
@@ -356,3 +543,6 @@ impl Walk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
