@@ -118,6 +118,29 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Adds the figures of a run over another source. Ranges, which have the offsets of one source, and the
+    /// position stay those of this one.
+    pub fn join(&mut self, other: &Summary) {
+        self.bytes += other.bytes;
+        self.hole_bytes += other.hole_bytes;
+        self.candidates += other.candidates;
+        self.files.iter_mut().zip(other.files).for_each(|(sum, count)| *sum += count);
+        self.mended += other.mended;
+        self.cost_bytes += other.cost_bytes;
+        self.stopped |= other.stopped;
+        self.compile += other.compile;
+        self.workers = self.workers.max(other.workers);
+        if self.plan.is_none() {
+            self.plan.clone_from(&other.plan);
+            self.engine.clone_from(&other.engine);
+            self.signatures = other.signatures;
+        }
+        for (sum, load) in self.stages.iter_mut().zip(&other.stages) {
+            sum.busy += load.busy;
+            sum.waiting += load.waiting;
+        }
+    }
+
     /// Adds the figures of a search for signatures.
     pub(super) fn add(&mut self, run: &Run) {
         for (sum, stage) in self.stages.iter_mut().zip(Stage::ALL) {

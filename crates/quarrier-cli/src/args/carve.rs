@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::{
-    auto_count, color_arg, flag, format_arg, format_of, hash_arg, json_arg, quiet_arg, stats_arg,
-    workers_arg,
+    auto_count, color_arg, files_from_arg, flag, format_arg, format_of, hash_arg, json_arg,
+    quiet_arg, stats_arg, workers_arg,
 };
 use crate::log::log_arg;
 use crate::output::Format;
@@ -17,7 +17,9 @@ use crate::quantity::{parse_range, size_in};
 /// `quarrier carve`.
 #[derive(Debug)]
 pub(crate) struct Carve {
-    pub(crate) source: OsString,
+    pub(crate) sources: Vec<OsString>,
+    /// Files of further names.
+    pub(crate) files_from: Vec<PathBuf>,
     /// None in a dry run.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) types: Option<Vec<String>>,
@@ -57,18 +59,26 @@ Examples:
   quarrier carve image.001 --dry-run --format json | jq -r .path
   quarrier carve disk.img -o recovered --embedded --report recovered.html
   quarrier carve https://example.org/disk.img -o recovered --range 0..1G
+  quarrier carve evidence/ -o recovered
+  find evidence -name '*.bin' -print0 | quarrier carve --files-from - -o recovered
 
 A SOURCE is a file, a block device, the first part of a split image (image.001)
 or of an EWF image (image.E01), a quoted glob of the parts ('image.*'), or a
 URL: https://…, http://…, s3://BUCKET/KEY, gs://…, az://CONTAINER/KEY. AFF4
 images, virtual disks (qcow2, VMDK, VHD, VHDX, VDI, DMG) and compressed images
 (gz, xz, bz2, zst) are recognised by content. SOURCE#2 is the second partition.
+A folder is all regular files below it, hidden ones too; links are not followed.
 
 Each file is written to FOLDER/<type>/<offset>.<extension>, with the offset as
 12 hexadecimal digits; FOLDER/report.jsonl and FOLDER/report.dfxml have a row
 for each. Status 'valid': complete, as its format prescribes, with every
 checksum right. 'partial': correct up to the byte where it breaks. 'header':
 nothing but its beginning could be read.
+
+Several sources, or a folder: each source has a subfolder of its own,
+FOLDER/<name>-<hash of its name>/<type>/<offset>.<extension>, with reports and
+case.json, unless no file is found in it; FOLDER/report.jsonl has the rows of
+all, FOLDER/sources.jsonl a line for each finished source.
 
 Exit status: 0 files were found, 1 none, 2 wrong use or failure, 3 part of the
 source could not be read or was examined less closely (each range is listed;
@@ -82,9 +92,12 @@ pub(super) fn command() -> Command {
             Arg::new("source")
                 .value_name("SOURCE")
                 .value_parser(value_parser!(OsString))
-                .required(true)
-                .help("The image or device to carve"),
+                .num_args(0..)
+                .action(ArgAction::Append)
+                .required_unless_present("files-from")
+                .help("The images, devices or folders to carve"),
         )
+        .arg(files_from_arg())
         .arg(
             Arg::new("output")
                 .short('o')
@@ -179,7 +192,6 @@ fn how_args() -> Vec<Arg> {
 }
 
 pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
-    let source: &OsString = matches.get_one("source").ok_or("no source was given")?;
     let dry_run = matches.get_flag("dry-run");
     let folder: Option<PathBuf> = matches.get_one("output").cloned();
     if dry_run && matches.get_flag("resume") {
@@ -192,7 +204,8 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         types.dedup();
     });
     Ok(Carve {
-        source: source.clone(),
+        sources: matches.get_many("source").unwrap_or_default().cloned().collect(),
+        files_from: matches.get_many("files-from").unwrap_or_default().cloned().collect(),
         folder: folder.filter(|_| !dry_run),
         types,
         signatures: matches.get_one("signatures").cloned(),

@@ -9,7 +9,8 @@ use quarrier_messages::Format;
 
 use super::load::data_arg;
 use super::{
-    auto_count, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, workers_arg,
+    auto_count, color_arg, files_from_arg, flag, format_arg, format_of, json_arg, quiet_arg,
+    stats_arg, workers_arg,
 };
 use crate::log::log_arg;
 use crate::output;
@@ -19,6 +20,8 @@ use crate::output;
 pub(crate) struct Filter {
     pub(crate) asked: ConditionArg,
     pub(crate) files: Vec<OsString>,
+    /// Files of further names.
+    pub(crate) files_from: Vec<PathBuf>,
     /// The data folder; the files are then names of its tables.
     pub(crate) data: Option<PathBuf>,
     pub(crate) count: bool,
@@ -54,6 +57,7 @@ Examples:
   quarrier filter --many conditions.sql orders.ndjson
   quarrier filter --many alerts.sql --follow app.ndjson
   quarrier filter \"status = 'REJECTED'\" --data d orders
+  quarrier filter \"level = 'error'\" -c logs/
 
 A CONDITION is a search condition of SQL-92, as after WHERE. Name nested fields
 by their path (order.leg[0].qty), and put names that are not SQL identifiers in
@@ -78,7 +82,8 @@ type, the file is read again from its start; a stream, too, up to 32 MiB, beyond
 which this is an error. Columns that appear later are NULL in earlier rows.
 
 A message that does not parse is left out, counted on standard error, and listed
-by --rejects.
+by --rejects. A folder is all regular files below it; a quoted glob ('logs/*.gz')
+all files that match.
 
 Exit status: 0 found, 1 nothing found, 2 wrong use or failure, 3 part of the
 input could not be read (each range is listed, and each place of a log that is
@@ -114,7 +119,7 @@ pub(super) fn command() -> Command {
         .arg(rejects_arg())
         .args([workers_arg("Threads that read and evaluate")])
         .args([format_arg(), json_arg(), color_arg(), quiet_arg(), stats_arg()])
-        .arg(log_arg())
+        .args([log_arg(), files_from_arg()])
         .arg(files_arg())
 }
 
@@ -158,6 +163,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
     let filter = Filter {
         asked,
         files,
+        files_from: matches.get_many("files-from").unwrap_or_default().cloned().collect(),
         data: matches.get_one("data").cloned(),
         count: matches.get_flag("count"),
         follow: matches.get_flag("follow"),
@@ -181,7 +187,8 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
             "--limit stops at messages, but --many counts them; leave one of them out".to_string()
         );
     }
-    if filter.follow && (filter.files.len() != 1 || filter.data.is_some()) {
+    let is_one_file = filter.files.len() == 1 && filter.files_from.is_empty();
+    if filter.follow && (!is_one_file || filter.data.is_some()) {
         return Err(
             "--follow is for one file or '-'; follow tables of a data folder by SUBSCRIBE of \
                     'quarrier serve'"
@@ -215,7 +222,8 @@ pub(super) fn conditions_and_files(
             ConditionArg::One(text.map_err(|_| "the condition is not UTF-8")?)
         }
     };
-    if files.is_empty() {
+    let has_list = matches.try_contains_id("files-from").unwrap_or(false);
+    if files.is_empty() && !has_list {
         return Err(match &asked {
             ConditionArg::One(text) if std::path::Path::new(text).is_file() => format!(
                 "{text}: is a file, and no condition was given; try 'quarrier {verb} CONDITION {text}'"

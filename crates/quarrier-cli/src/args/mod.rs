@@ -179,6 +179,18 @@ fn auto(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id).long(id).value_name(name).default_value("auto").help(help).help_heading("Machine")
 }
 
+fn files_from_arg() -> Arg {
+    Arg::new("files-from")
+        .long("files-from")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .action(ArgAction::Append)
+        .help(
+            "Take the sources named in this file as well, one a line, or with a byte 0 after each \
+             (find -print0); '-' is standard input; repeatable",
+        )
+}
+
 fn workers_arg(help: &'static str) -> Arg {
     auto("workers", "N|auto", help).short('j').value_parser(parse_auto_count)
 }

@@ -16,8 +16,8 @@ use quarrier_search::{Encodings, EngineName, REGEX_MEMORY_BYTES};
 
 use super::matches::{line_args, match_args};
 use super::{
-    auto, color_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg, units,
-    workers_arg,
+    auto, color_arg, files_from_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg,
+    units, workers_arg,
 };
 use crate::log::log_arg;
 use crate::output::Format;
@@ -536,15 +536,7 @@ fn pattern_args() -> Vec<Arg> {
 
 fn scope_args() -> Vec<Arg> {
     vec![
-        Arg::new("files-from")
-            .long("files-from")
-            .value_name("FILE")
-            .value_parser(value_parser!(PathBuf))
-            .action(ArgAction::Append)
-            .help(
-                "Search the sources named in this file as well, one a line, or with a byte 0 after each \
-                 (find -print0); '-' is standard input; repeatable",
-            ),
+        files_from_arg(),
         flag("count", "Print one row a pattern with its number of findings").short('c'),
         flag("files-with-matches", "Print only the names of sources with findings")
             .short('l')

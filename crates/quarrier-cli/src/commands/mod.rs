@@ -14,11 +14,31 @@ pub(crate) mod query;
 pub(crate) mod search;
 pub(crate) mod verify;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use quarrier::read_names;
 
 /// A closed pipe is success: the reader has all it wanted.
 fn is_closed_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
+}
+
+/// The names given, and those in the files of names.
+///
+/// # Errors
+/// As [`read_names`].
+fn all_names(
+    given: &[OsString],
+    files_from: &[PathBuf],
+    stop: &AtomicBool,
+) -> quarrier::Result<Vec<OsString>> {
+    let mut names = given.to_vec();
+    for path in files_from {
+        names.extend(read_names(path, stop)?);
+    }
+    Ok(names)
 }
 
 /// Says why a command failed. What was given up because of a signal was interrupted.

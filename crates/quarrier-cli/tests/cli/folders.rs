@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::filter::filter;
 use crate::harness::{Lab, noise};
 
 /// Puts a file in a folder of the lab.
@@ -121,4 +122,22 @@ fn parts_of_an_image_in_a_folder_are_one_source() {
     put(&lab, "d/j", "needle");
     let expected = [("d/i.001".to_string(), 4), ("d/j".to_string(), 0)];
     assert_eq!(sources(&lab, &["needle", "d"]), expected);
+}
+
+#[test]
+fn messages_are_filtered_in_folders_globs_and_lists_of_names() {
+    let lab = Lab::new();
+    for (name, n) in [("d/a.ndjson", 1), ("d/x/b.ndjson", 2), ("d/x/.c.ndjson", 3)] {
+        put(&lab, name, format!("{{\"n\":{n}}}\n"));
+    }
+    let matching = |args: &[&str]| {
+        let ran = filter(&lab, [&["n > 0"][..], args].concat());
+        ran.is_clean().lines().into_iter().map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(matching(&["d"]), ["{\"n\":1}", "{\"n\":3}", "{\"n\":2}"]);
+    assert_eq!(matching(&["d", "-c"]), ["3"]);
+    assert_eq!(matching(&["d/x/b*.ndjson"]).len(), 1);
+    lab.put("list", "d/a.ndjson\nd/x/b.ndjson\n");
+    assert_eq!(matching(&["--files-from", "list"]).len(), 2);
+    assert_eq!(matching(&["d/x/.c.ndjson", "--files-from", "list"]).len(), 3);
 }

@@ -13,6 +13,7 @@ mod bad_sectors;
 mod carve;
 mod carve_free;
 mod carve_resume;
+mod carve_several;
 mod case;
 mod changing;
 mod damaged_images;

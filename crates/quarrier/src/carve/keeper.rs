@@ -21,6 +21,8 @@ pub(super) struct Keeper<'k> {
     pub(super) kept: Mutex<RunOutcome>,
     /// Knows which files to leave out.
     pub(super) skipping: Option<&'k Annotation>,
+    /// The subfolder that holds the files, where rows have paths from the folder above it on.
+    pub(super) part: Option<&'k str>,
 }
 
 /// The outcome of a run so far.
@@ -39,6 +41,9 @@ impl Keeper<'_> {
     pub(super) fn flush(&self, done_until: Option<u64>) -> io::Result<()> {
         let mut rows = std::mem::take(&mut self.lock().pending);
         rows.sort_by(in_order);
+        if let Some(part) = self.part {
+            rows.iter_mut().for_each(|row| row.path = format!("{part}/{}", row.path));
+        }
         self.watch.files(rows, done_until)
     }
 

@@ -9,6 +9,7 @@ mod annotation;
 mod ground;
 mod keeper;
 mod running;
+mod several;
 mod signatures;
 mod skimmed;
 mod target;
@@ -17,6 +18,7 @@ mod verify;
 pub use annotation::read_known;
 pub use ground::Free;
 pub use running::{Begin, Carved, Carving, reported};
+pub use several::Several;
 pub use signatures::Signatures;
 pub use skimmed::skimmed_in_words;
 pub(crate) use skimmed::to_json as skimmed_to_json;
@@ -55,6 +57,8 @@ use crate::case::Notes;
 #[must_use]
 pub struct Carve {
     folder: Option<PathBuf>,
+    /// Where the folder lies in that of several sources.
+    part: Option<String>,
     resume: bool,
     types: Option<Vec<String>>,
     signatures: Option<Signatures>,
@@ -96,6 +100,7 @@ impl Default for Carve {
     fn default() -> Self {
         Carve {
             folder: None,
+            part: None,
             resume: false,
             types: None,
             signatures: None,

@@ -161,7 +161,7 @@ impl Carve {
     }
 
     /// The options that affect the findings: a run can be resumed only with the same ones.
-    fn settings(&self, unallocated: &Option<String>) -> Value {
+    pub(super) fn settings(&self, unallocated: &Option<String>) -> Value {
         let mut types = self.types.clone();
         types.iter_mut().for_each(|types| types.sort());
         json!({
@@ -236,7 +236,8 @@ impl Carving<'_> {
         };
         let kept = Mutex::new(RunOutcome::default());
         let skipping = self.skipping.as_deref();
-        let keeper = Keeper { target: &self.target, inside, statuses, watch, kept, skipping };
+        let part = carve.part.as_deref();
+        let keeper = Keeper { target: &self.target, inside, statuses, watch, kept, skipping, part };
         let (started, begun) = (Instant::now(), SystemTime::now());
         let (source, carver) = (self.source, self.carver);
         let is_hashed = self.is_local && self.range == (0..source.length());
@@ -253,17 +254,15 @@ impl Carving<'_> {
         if let (Ok(()), Ok(summary), Some(folder)) = (&finished, &ran, &carve.folder)
             && is_complete
         {
+            let (notes, options) = (&carve.notes, self.settings);
             let facts = Facts {
-                verb: "carve",
-                notes: &carve.notes,
-                options: self.settings,
+                run: case::Run { verb: "carve", notes, options, started: begun },
                 source_name: source.name(),
                 source_bytes: source.length(),
                 source_digests,
                 hashes,
                 range: self.range,
                 unreadable: &summary.unreadable,
-                started: begun,
             };
             finished =
                 outputs(folder, hashes).and_then(|outputs| case::write(folder, &facts, outputs));

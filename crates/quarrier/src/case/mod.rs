@@ -2,7 +2,7 @@
 //! that show whether all of it is unchanged.
 //!
 //! ```text
-//! FOLDER/case.json    {program, command, options, source, outputs, seal, host, clock}
+//! FOLDER/case.json    {program, command, options, source or sources, outputs, seal, host, clock}
 //! ```
 //!
 //! The seal is the hash of all that stands before it: everything but the host and the clock, so that
@@ -50,13 +50,31 @@ impl Output {
     pub(crate) fn new(path: String, bytes: u64, digests: &Digests, kinds: HashKinds) -> Self {
         Output { path, bytes, sha256: digests.sha256_hex(), more: digests.named(kinds) }
     }
+
+    /// An output of the case file in the subfolder `part`, `None` if it is damaged.
+    pub(crate) fn of_part(part: &str, output: &Value) -> Option<Self> {
+        let text = |name: &str| output[name].as_str().map(str::to_string);
+        let more = ["md5", "sha1", "blake3"].into_iter();
+        Some(Output {
+            path: format!("{part}/{}", output["path"].as_str()?),
+            bytes: output["bytes"].as_u64()?,
+            sha256: text("sha256")?,
+            more: more.filter_map(|name| Some((name, text(name)?))).collect(),
+        })
+    }
 }
 
-/// The facts about a run.
-pub(crate) struct Facts<'f> {
+/// A run.
+pub(crate) struct Run<'r> {
     pub(crate) verb: &'static str,
-    pub(crate) notes: &'f Notes,
+    pub(crate) notes: &'r Notes,
     pub(crate) options: Value,
+    pub(crate) started: SystemTime,
+}
+
+/// The facts about a run over one source.
+pub(crate) struct Facts<'f> {
+    pub(crate) run: Run<'f>,
     pub(crate) source_name: &'f str,
     pub(crate) source_bytes: u64,
     /// The hashes of the whole source, where all of it was read.
@@ -67,7 +85,26 @@ pub(crate) struct Facts<'f> {
     pub(crate) range: Range<u64>,
     /// Ranges that could not be read.
     pub(crate) unreadable: &'f [Range<u64>],
-    pub(crate) started: SystemTime,
+}
+
+impl Facts<'_> {
+    /// The source as the case file has it.
+    fn source(&self) -> Value {
+        let pairs = |ranges: &[Range<u64>]| -> Vec<[u64; 2]> {
+            ranges.iter().map(|range| [range.start, range.end]).collect()
+        };
+        let mut source = json!({
+            "name": self.source_name,
+            "bytes": self.source_bytes,
+            "sha256": self.source_digests.as_ref().map(Digests::sha256_hex),
+        });
+        for (name, hash) in self.source_digests.iter().flat_map(|all| all.named(self.hashes)) {
+            source[name] = json!(hash);
+        }
+        source["range"] = json!([self.range.start, self.range.end]);
+        source["unreadable"] = json!(pairs(self.unreadable));
+        source
+    }
 }
 
 /// Writes the case file into a folder that has none.
@@ -79,27 +116,27 @@ pub(crate) fn write(
     facts: &Facts<'_>,
     outputs: impl Iterator<Item = io::Result<Output>>,
 ) -> io::Result<()> {
+    write_run(folder, &facts.run, ("source", facts.source()), outputs)
+}
+
+/// As [`write`], with the source, or several, as a named value.
+///
+/// # Errors
+/// The system's error.
+pub(crate) fn write_run(
+    folder: &Path,
+    run: &Run<'_>,
+    (source_key, source): (&'static str, Value),
+    outputs: impl Iterator<Item = io::Result<Output>>,
+) -> io::Result<()> {
     quarrier_carve::folder::write_new(folder, CASE, |file| {
         let mut out = Sealed { out: file, hasher: Hasher::sha256() };
-        let pairs = |ranges: &[Range<u64>]| -> Vec<[u64; 2]> {
-            ranges.iter().map(|range| [range.start, range.end]).collect()
-        };
-        let mut source = json!({
-            "name": facts.source_name,
-            "bytes": facts.source_bytes,
-            "sha256": facts.source_digests.as_ref().map(Digests::sha256_hex),
-        });
-        for (name, hash) in facts.source_digests.iter().flat_map(|all| all.named(facts.hashes)) {
-            source[name] = json!(hash);
-        }
-        source["range"] = json!([facts.range.start, facts.range.end]);
-        source["unreadable"] = json!(pairs(facts.unreadable));
         let head = [
             ("program", json!({"name": "quarrier", "version": env!("CARGO_PKG_VERSION")})),
-            ("verb", json!(facts.verb)),
-            ("command", json!(facts.notes.command)),
-            ("options", facts.options.clone()),
-            ("source", source),
+            ("verb", json!(run.verb)),
+            ("command", json!(run.notes.command)),
+            ("options", run.options.clone()),
+            (source_key, source),
         ];
         out.write_all(b"{\n")?;
         for (name, value) in head {
@@ -117,8 +154,8 @@ pub(crate) fn write(
         let Sealed { out, hasher } = out;
         let seal = hasher.finish().sha256_hex();
         let ended = SystemTime::now();
-        let clock = json!({"started": moment(facts.started), "ended": moment(ended)});
-        let host = json!(facts.notes.host);
+        let clock = json!({"started": moment(run.started), "ended": moment(ended)});
+        let host = json!(run.notes.host);
         write!(out, "{SEAL}\"{seal}\",\n\"host\": {host},\n\"clock\": {clock}\n}}\n")
     })
 }

@@ -90,7 +90,14 @@ pub fn verify(
         }
     }
     others(folder, &known, &mut found);
-    source(&case.value["source"], open, stop, &mut found);
+    let several = case.value["sources"].as_array();
+    for one in several.map_or_else(|| vec![&case.value["source"]], |all| all.iter().collect()) {
+        if stop.load(Ordering::Relaxed) {
+            found.stopped = true;
+            break;
+        }
+        source(one, open, stop, &mut found);
+    }
     Ok(found)
 }
 
@@ -163,8 +170,10 @@ fn source(
         Ok(source) => source,
         Err(error) => return found.left_out.push(format!("the source was not compared: {error}")),
     };
-    if Some(source.length()) != told["bytes"].as_u64() {
-        let before = told["bytes"].as_u64().unwrap_or(0);
+    let Some(before) = told["bytes"].as_u64() else {
+        return found.left_out.push(format!("{name}: its length was not noted"));
+    };
+    if source.length() != before {
         return found.add(format!("{name}: has {} bytes, and had {before}", source.length()));
     }
     if told["sha256"].as_str().is_none() {

@@ -93,21 +93,19 @@ impl Files {
         done?;
         let Listing { folder, mut listed, outputs, .. } = listing;
         if let (Some(folder), Some(path)) = (folder, &self.folder) {
+            let options = json!({
+                "only": self.wanted.text,
+                "deleted": self.deleted,
+                "hash": hashes.names().collect::<Vec<_>>(),
+            });
             let facts = Facts {
-                verb: "files",
-                notes: &self.notes,
-                options: json!({
-                    "only": self.wanted.text,
-                    "deleted": self.deleted,
-                    "hash": hashes.names().collect::<Vec<_>>(),
-                }),
+                run: case::Run { verb: "files", notes: &self.notes, options, started: began },
                 source_name: source.name(),
                 source_bytes: source.length(),
                 source_digests,
                 hashes,
                 range: 0..source.length(),
                 unreadable: &listed.unreadable,
-                started: began,
             };
             let outputs = outputs.into_iter().map(Ok);
             let finished = case::write(path, &facts, outputs).and_then(|()| folder.finish());

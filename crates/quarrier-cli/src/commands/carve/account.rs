@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use quarrier::Opened;
 use quarrier::account::{Files, Stages, Stats, rate};
 use quarrier_carve::Summary;
 use quarrier_core::source::Source;
@@ -42,13 +41,13 @@ pub(super) fn give(
     run: &Run<'_>,
     summary: &Summary,
     seen: &Seen,
-    opened: &Opened,
+    source: Option<&dyn Source>,
 ) -> Result<(), String> {
     let is_told = !run.carve.quiet && io::stderr().is_terminal();
     if run.carve.stats.is_none() && run.carve.report.is_none() && !is_told {
         return Ok(());
     }
-    let stats = stats(run, summary, seen, opened.local());
+    let stats = stats(run, summary, seen, source);
     if is_told {
         tell(run, &stats, seen);
     }

@@ -3,6 +3,7 @@
 mod account;
 mod page;
 mod request;
+mod several;
 mod watch;
 
 use std::ops::Range;
@@ -18,7 +19,7 @@ use quarrier_carve::folder::{REPORT, Skipped};
 use quarrier_report::number;
 
 use super::search::progress::Progress;
-use super::{broken_output, complain_of, failed};
+use super::{all_names, broken_output, complain_of, failed};
 use crate::args::Carve;
 use crate::{Outcome, complain, host, interrupt};
 
@@ -35,15 +36,24 @@ fn in_words(error: Error) -> String {
 }
 
 fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
-    let sources = Sources::of([&carve.source]);
+    let names = all_names(&carve.sources, &carve.files_from, stop).map_err(in_words)?;
+    let sources = Sources::of_until(&names, stop);
     let written = [&carve.stats, &carve.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
     let request = request::request(carve, stop)?;
     let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
-    let mut opened =
-        Sources::only(&carve.source).and_then(|named| opener.open(&named)).map_err(in_words)?;
+    let name = match &names[..] {
+        [] => return Err("no source was named".to_string()),
+        [name]
+            if carve.files_from.is_empty() && sources.len() == 1 && !Path::new(name).is_dir() =>
+        {
+            name
+        }
+        _ => return several::run(carve, (&names[..], &sources), &request, &opener, stop),
+    };
+    let mut opened = Sources::only(name).and_then(|named| opener.open(&named)).map_err(in_words)?;
     let verified = match carve.verify {
-        true => Some(verified(carve, stop)?),
+        true => Some(verified(carve, Path::new(name), stop)?),
         false => None,
     };
     if matches!(verified, Some(Verification::Interrupted)) {
@@ -86,14 +96,14 @@ fn carry_out(run: &Run<'_>, carving: Carving<'_>) -> (quarrier::Result<Carved>, 
         complain_of(&run.name, notice);
     }
     let progress = Progress::new(&run.name, run.range.clone(), run.carve.quiet);
-    let watch = Watch::new(run.carve, progress);
+    let watch = Watch::new(run.carve);
+    watch.begin(progress);
     let carved = carving.run(&watch);
     (carved, watch.end())
 }
 
 /// Compares the image with its stored hashes, and prints the outcome.
-fn verified(carve: &Carve, stop: &AtomicBool) -> Result<Verification, String> {
-    let path = Path::new(&carve.source);
+fn verified(carve: &Carve, path: &Path, stop: &AtomicBool) -> Result<Verification, String> {
     let name = path.display().to_string();
     let mut bar: Option<Progress> = None;
     let verified = verify(path, &mut |done, length| {
@@ -106,6 +116,23 @@ fn verified(carve: &Carve, stop: &AtomicBool) -> Result<Verification, String> {
     let verified = verified.map_err(in_words)?;
     complain(&format!("{name}: {}", verified.in_words()));
     Ok(verified)
+}
+
+/// Reports what was not read, or not as closely as the rest.
+fn report_problems(name: &str, carved: &Carved) -> Outcome {
+    let mut outcome = Outcome::Found;
+    for range in &carved.summary.unreadable {
+        complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
+        outcome = outcome.worse(Outcome::Incomplete);
+    }
+    for (reason, line) in skimmed_in_words(&carved.summary.skimmed) {
+        complain(&format!("{name}: {line}; {}", what_to_try(reason)));
+        outcome = outcome.worse(Outcome::Incomplete);
+    }
+    if let Some(skipped) = carved.skipped.as_ref().map(Skipped::in_words) {
+        complain(&format!("{name}: {skipped}"));
+    }
+    outcome
 }
 
 /// The option that examines such ranges more closely.
@@ -144,17 +171,7 @@ impl Run<'_> {
         if let Some(Verification::Differs(_)) = &self.verified {
             outcome = outcome.worse(Outcome::Incomplete);
         }
-        for range in &summary.unreadable {
-            complain(&format!("{name}: bytes {}..{} could not be read", range.start, range.end));
-            outcome = outcome.worse(Outcome::Incomplete);
-        }
-        for (reason, line) in skimmed_in_words(&summary.skimmed) {
-            complain(&format!("{name}: {line}; {}", what_to_try(reason)));
-            outcome = outcome.worse(Outcome::Incomplete);
-        }
-        if let Some(skipped) = carved.skipped.as_ref().map(Skipped::in_words) {
-            complain(&format!("{name}: {skipped}"));
-        }
+        outcome = outcome.worse(report_problems(name, carved));
         if summary.stopped {
             complain(&self.stopped_at(summary.position));
             outcome = outcome.worse(Outcome::Interrupted);
@@ -162,7 +179,7 @@ impl Run<'_> {
         if self.carve.folder.is_some() && !self.carve.quiet {
             outcome = outcome.worse(account::table(self.carve.format, seen));
         }
-        account::give(self, summary, seen, opened)?;
+        account::give(self, summary, seen, opened.local())?;
         Ok(outcome)
     }
 

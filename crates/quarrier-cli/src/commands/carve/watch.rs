@@ -98,7 +98,8 @@ pub(super) struct Watch {
 
 struct Inner {
     seen: Seen,
-    progress: Progress,
+    /// Of the source that is carved.
+    progress: Option<Progress>,
     /// Whether rows are printed, and the printer once there was one.
     prints: bool,
     /// Whether rows are remembered: there is no folder with a report to read them from.
@@ -107,12 +108,12 @@ struct Inner {
 }
 
 impl Watch {
-    pub(super) fn new(carve: &Carve, progress: Progress) -> Self {
+    pub(super) fn new(carve: &Carve) -> Self {
         // For people, files in a folder are counted in the end.
         let prints = carve.dry_run || carve.format != Format::Text;
         let inner = Inner {
             seen: Seen::default(),
-            progress,
+            progress: None,
             prints,
             remembers: carve.dry_run && carve.report.is_some(),
             rows: None,
@@ -125,10 +126,24 @@ impl Watch {
         }
     }
 
+    /// Shows the progress of another source.
+    pub(super) fn begin(&self, progress: Progress) {
+        if let Some(mut before) = self.lock().progress.replace(progress) {
+            before.clear();
+        }
+    }
+
+    /// Whether rows could not be printed any more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().seen.output_error.is_some()
+    }
+
     /// Ends the display; returns the files found.
     pub(super) fn end(&self) -> Seen {
         let inner = &mut *self.lock();
-        inner.progress.clear();
+        if let Some(mut progress) = inner.progress.take() {
+            progress.clear();
+        }
         let finished = inner.rows.take().map_or(Ok(()), |mut rows| rows.finish());
         let mut seen = std::mem::take(&mut inner.seen);
         if let Err(error) = finished
@@ -227,8 +242,8 @@ impl quarrier::carve::Watch for Watch {
         if inner.remembers {
             inner.seen.rows.append(&mut rows);
         }
-        if let Some(offset) = done_until {
-            inner.progress.advance_to(offset);
+        if let (Some(offset), Some(progress)) = (done_until, &mut inner.progress) {
+            progress.advance_to(offset);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use quarrier::filter::{Conditions, Filtered, Form};
 use quarrier::{DataFolder, Error, OpenOptions, Opener, Sources};
 
 use super::load::tell_found;
-use super::{broken_output, failed};
+use super::{all_names, broken_output, failed};
 use crate::args::{ConditionArg, Filter};
 use crate::output::rows::{self, Column, Layout, Value};
 use crate::output::{self, Format};
@@ -41,7 +41,7 @@ fn filtered(
 ) -> quarrier::Result<Filtered> {
     let request = request(filter, stop)?;
     let sources = match &filter.data {
-        None => Sources::of(&filter.files),
+        None => Sources::of_until(all_names(&filter.files, &filter.files_from, stop)?, stop),
         Some(folder) => {
             let kept = DataFolder::read(folder)?;
             if let outcome @ Outcome::Incomplete = tell_found(&kept, true) {

@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 
 use quarrier::files::{Unallocated, places};
 use quarrier::search::{Ahead, Histogram, Running, SmallFiles, Watch};
-use quarrier::{Error, Named, Opened, Opener, Sources, read_names};
+use quarrier::{Error, Named, Opened, Opener, Sources};
 use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
 use quarrier_search::{Finding, Pattern};
 
-use super::{broken_output, complain_of, failed, is_closed_pipe};
+use super::{all_names, broken_output, complain_of, failed, is_closed_pipe};
 use crate::args::Search;
 use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, host, interrupt};
@@ -149,11 +149,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
 
 /// The names of all sources.
 fn names(search: &Search, stop: &AtomicBool) -> Result<Vec<OsString>, String> {
-    let mut names = search.sources.clone();
-    for path in &search.files_from {
-        names.extend(read_names(path, stop).map_err(in_words)?);
-    }
-    Ok(names)
+    all_names(&search.sources, &search.files_from, stop).map_err(in_words)
 }
 
 fn in_words(error: Error) -> String {

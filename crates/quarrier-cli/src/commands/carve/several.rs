@@ -1,0 +1,170 @@
+//! Several sources, or a folder of them: each into a subfolder of its own.
+
+use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quarrier::carve::{Begin, Several};
+use quarrier::{Carve as Request, Error, Named, Opener, Sources};
+use quarrier_carve::Summary;
+use quarrier_report::number;
+
+use super::watch::Watch;
+use super::{Run, account, in_words, report_problems};
+use crate::args::Carve;
+use crate::commands::search::progress::Progress;
+use crate::commands::{broken_output, complain_of};
+use crate::{Outcome, complain, host};
+
+/// Carves all sources.
+///
+/// # Errors
+/// In words, where the folder cannot serve.
+pub(super) fn run(
+    carve: &Carve,
+    (names, sources): (&[OsString], &Sources),
+    request: &Request,
+    opener: &Opener,
+    stop: &AtomicBool,
+) -> Result<Outcome, String> {
+    for (is_given, option) in [(carve.verify, "--verify"), (carve.report.is_some(), "--report")] {
+        if is_given {
+            return Err(format!("{option} is for one source; name the sources one by one"));
+        }
+    }
+    let mut several = request.several(names).map_err(in_words)?;
+    let mut session = Session {
+        carve,
+        opener,
+        stop,
+        watch: Watch::new(carve),
+        total: Summary::default(),
+        elapsed: Duration::ZERO,
+        outcome: Outcome::Found,
+    };
+    let (mut is_complete, mut done, mut earlier) = (true, 0, 0);
+    for named in sources.iter() {
+        if stop.load(Ordering::Relaxed) {
+            is_complete = false;
+            break;
+        }
+        if several.is_done(named) {
+            (done, earlier) = (done + 1, earlier + 1);
+            continue;
+        }
+        match session.carve_one(named, &mut several) {
+            Ok(()) => done += 1,
+            Err(Ended::Source(error)) => {
+                complain(&error);
+                is_complete = false;
+                let is_stopped = stop.load(Ordering::Relaxed);
+                session.worsen(if is_stopped { Outcome::Interrupted } else { Outcome::Failed });
+            }
+            Err(Ended::Run(_)) if session.watch.has_failed() => break,
+            Err(Ended::Run(error)) => return Err(error),
+        }
+    }
+    if session.watch.has_failed() {
+        let seen = session.watch.end();
+        return Ok(seen.output_error.map_or(Outcome::Failed, |error| broken_output(&error)));
+    }
+    if stop.load(Ordering::Relaxed) {
+        let then = if carve.folder.is_some() { "; --resume goes on" } else { "" };
+        complain(&format!("interrupted after {done} of {} sources{then}", sources.len()));
+        session.worsen(Outcome::Interrupted);
+    }
+    // Sources that failed are tried again by --resume.
+    several.finish(sources, is_complete).map_err(in_words)?;
+    if earlier == sources.len() && earlier > 0 {
+        complain("all sources are finished already; nothing was done");
+        return Ok(Outcome::Found);
+    }
+    session.close(sources.len(), earlier > 0)
+}
+
+/// The end of a source before its end.
+enum Ended {
+    /// It cannot be carved; others may be.
+    Source(String),
+    /// Nothing can be written any more.
+    Run(String),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Write { .. } | Error::Folder { .. } => Ended::Run(error.to_string()),
+            error => Ended::Source(error.to_string()),
+        }
+    }
+}
+
+/// What all sources share.
+struct Session<'s> {
+    carve: &'s Carve,
+    opener: &'s Opener,
+    stop: &'s AtomicBool,
+    watch: Watch,
+    total: Summary,
+    elapsed: Duration,
+    outcome: Outcome,
+}
+
+impl Session<'_> {
+    fn carve_one(&mut self, named: &Named, several: &mut Several<'_>) -> Result<(), Ended> {
+        let mut opened = self.opener.open(named)?;
+        let name = opened.name().to_string();
+        let notice = opened.notice().map(str::to_string);
+        let request = several.request(named);
+        let carving = match request.start(opened.place(), host::machine(), self.stop)? {
+            Begin::Carving(carving) => carving,
+            // An earlier run was killed before it listed this source.
+            Begin::Finished => return Ok(several.finished(named)?),
+        };
+        // Where damage keeps the run from beginning, the error has it, and a notice would repeat it.
+        for notice in notice.iter().chain(carving.notices()) {
+            complain_of(&name, notice);
+        }
+        self.watch.begin(Progress::new(&name, carving.range().clone(), self.carve.quiet));
+        let carved = carving.run(&self.watch)?;
+        self.worsen(report_problems(&name, &carved));
+        self.total.join(&carved.summary);
+        self.elapsed += carved.elapsed;
+        if carved.summary.stopped {
+            let at = carved.summary.position;
+            return Err(Ended::Source(format!("{name}: interrupted at byte {at}")));
+        }
+        Ok(several.finished(named)?)
+    }
+
+    fn worsen(&mut self, outcome: Outcome) {
+        self.outcome = self.outcome.worse(outcome);
+    }
+
+    /// Prints the account of all sources.
+    fn close(self, count: usize, is_resumed: bool) -> Result<Outcome, String> {
+        let Session { carve, watch, total, elapsed, outcome, .. } = self;
+        let mut seen = watch.end();
+        if let Some(error) = seen.output_error.take() {
+            return Ok(broken_output(&error));
+        }
+        let mut outcome = match seen.total() {
+            0 if !is_resumed => Outcome::Nothing.worse(outcome),
+            _ => outcome,
+        };
+        if carve.folder.is_some() && !carve.quiet {
+            outcome = outcome.worse(account::table(carve.format, &seen));
+        }
+        let run = Run {
+            carve,
+            name: number::counted(count as u64, "source"),
+            range: 0..total.bytes,
+            free: None,
+            notices: Vec::new(),
+            verified: None,
+            elapsed,
+        };
+        account::give(&run, &total, &seen, None)?;
+        Ok(outcome)
+    }
+}
