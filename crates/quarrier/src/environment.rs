@@ -7,12 +7,15 @@ use std::path::PathBuf;
 /// looks at the environment.
 ///
 /// Variables that concern remote sources (`AWS_…`, proxies) are read with care: `HTTP_PROXY` in
-/// capitals is ignored, since a web server sets it from a header of its clients.
+/// capitals is ignored, since a web server sets it from a header of its clients. `QUARRIER_CACHE` names the
+/// folder in which fetched bytes are kept; `QUARRIER_OFFLINE`, unless it is empty or 0, forbids requests.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Environment {
     remote: Vec<(String, String)>,
     cache_folder: Option<PathBuf>,
+    remote_cache: Option<PathBuf>,
+    is_offline: bool,
 }
 
 impl Environment {
@@ -20,6 +23,7 @@ impl Environment {
     pub fn of_process() -> Self {
         // The base directory specification ignores a relative path.
         let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|p| p.is_absolute());
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = std::env::var_os("XDG_CACHE_HOME").and_then(absolute);
         let home = || Some(std::env::var_os("HOME").and_then(absolute)?.join(".cache"));
         let texts = std::env::vars_os().filter_map(|(name, value)| {
@@ -28,6 +32,8 @@ impl Environment {
         Environment {
             remote: texts.filter(|(name, _)| quarrier_remote::Options::concerns(name)).collect(),
             cache_folder: cache.or_else(home).map(|folder| folder.join("quarrier")),
+            remote_cache: set("QUARRIER_CACHE").map(PathBuf::from),
+            is_offline: set("QUARRIER_OFFLINE").is_some_and(|value| value != "0"),
         }
     }
 
@@ -35,6 +41,21 @@ impl Environment {
     /// where the environment names no cache folder and no home.
     pub fn cache_folder(&self) -> Option<&PathBuf> {
         self.cache_folder.as_ref()
+    }
+
+    /// The folder for bytes of remote sources where `QUARRIER_CACHE` names none.
+    pub fn default_remote_cache(&self) -> Option<PathBuf> {
+        self.cache_folder.as_ref().map(|folder| folder.join("remote"))
+    }
+
+    /// The folder for bytes of remote sources, if the environment names one.
+    pub fn remote_cache(&self) -> Option<&PathBuf> {
+        self.remote_cache.as_ref()
+    }
+
+    /// Whether the environment forbids requests.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.is_offline
     }
 
     /// The options for remote sources.
@@ -50,6 +71,8 @@ impl std::fmt::Debug for Environment {
         f.debug_struct("Environment")
             .field("remote", &names)
             .field("cache_folder", &self.cache_folder)
+            .field("remote_cache", &self.remote_cache)
+            .field("is_offline", &self.is_offline)
             .finish()
     }
 }

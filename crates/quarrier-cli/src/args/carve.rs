@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use super::cache::{CacheArgs, cache_args};
 use super::{
     auto_count, color_arg, files_from_arg, flag, format_arg, format_of, hash_arg, json_arg,
     quiet_arg, stats_arg, workers_arg,
@@ -40,6 +41,7 @@ pub(crate) struct Carve {
     pub(crate) verify: bool,
     pub(crate) workers: usize,
     pub(crate) format: Format,
+    pub(crate) cache: CacheArgs,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
     pub(crate) report: Option<PathBuf>,
@@ -109,6 +111,7 @@ pub(super) fn command() -> Command {
         )
         .args(what_args())
         .args(how_args())
+        .args(cache_args())
         .args([format_arg(), json_arg(), color_arg(), quiet_arg()])
         .args([stats_arg(), log_arg()])
         .arg(
@@ -225,6 +228,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Carve, String> {
         verify: matches.get_flag("verify"),
         workers: auto_count(matches, "workers"),
         format: format_of(matches)?,
+        cache: CacheArgs::of(matches),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),

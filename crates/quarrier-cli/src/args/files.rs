@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
+use super::cache::{CacheArgs, cache_args};
 use super::{color_arg, flag, format_arg, format_of, hash_arg, json_arg, quiet_arg, stats_arg};
 use crate::log::log_arg;
 use crate::output::Format;
@@ -21,6 +22,7 @@ pub(crate) struct Files {
     pub(crate) hashes: Vec<String>,
     pub(crate) bodyfile: bool,
     pub(crate) format: Format,
+    pub(crate) cache: CacheArgs,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
     /// The command line as typed, for the case file.
@@ -89,6 +91,7 @@ pub(super) fn command() -> Command {
                 .conflicts_with("json")
                 .help_heading("Output"),
         )
+        .args(cache_args())
         .args([format_arg(), json_arg(), color_arg(), quiet_arg(), stats_arg()])
         .arg(log_arg())
 }
@@ -107,6 +110,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Files, String> {
         hashes: matches.get_many("hash").unwrap_or_default().cloned().collect(),
         bodyfile,
         format,
+        cache: CacheArgs::of(matches),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         line: super::search::typed_line(),

@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use quarrier_messages::Format;
 
+use super::cache::{CacheArgs, cache_args};
 use super::load::data_arg;
 use super::{
     auto_count, color_arg, files_from_arg, flag, format_arg, format_of, json_arg, quiet_arg,
@@ -34,6 +35,7 @@ pub(crate) struct Filter {
     pub(crate) input_format: Option<Format>,
     pub(crate) format: output::Format,
     pub(crate) workers: usize,
+    pub(crate) cache: CacheArgs,
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
 }
@@ -118,6 +120,7 @@ pub(super) fn command() -> Command {
         .arg(input_format_arg())
         .arg(rejects_arg())
         .args([workers_arg("Threads that read and evaluate")])
+        .args(cache_args())
         .args([format_arg(), json_arg(), color_arg(), quiet_arg(), stats_arg()])
         .args([log_arg(), files_from_arg()])
         .arg(files_arg())
@@ -173,6 +176,7 @@ pub(super) fn parse(matches: &ArgMatches) -> Result<Filter, String> {
         input_format: matches.get_one::<Option<Format>>("input-format").cloned().flatten(),
         format: format_of(matches)?,
         workers: auto_count(matches, "workers"),
+        cache: CacheArgs::of(matches),
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
     };

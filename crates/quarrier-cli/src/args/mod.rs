@@ -1,5 +1,6 @@
 //! The command line. Help, man page and `docs/cli.md` come from here.
 
+mod cache;
 mod carve;
 mod completions;
 mod explain;
@@ -17,6 +18,7 @@ mod verify;
 mod version;
 mod wrong;
 
+pub(crate) use cache::{Cache, CacheArgs, CacheVerb};
 pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
 pub(crate) use files::Files;
@@ -49,6 +51,7 @@ pub(crate) enum Parsed {
     Search(Box<Search>),
     Carve(Box<Carve>),
     Files(Box<Files>),
+    Cache(Box<Cache>),
     Verify(Box<Verify>),
     Filter(Box<Filter>),
     Explain(Box<Explain>),
@@ -97,6 +100,7 @@ pub(crate) fn parse() -> Parsed {
         Some(("search", matches)) => search::parse(matches).map(|s| Parsed::Search(Box::new(s))),
         Some(("carve", matches)) => carve::parse(matches).map(|c| Parsed::Carve(Box::new(c))),
         Some(("files", matches)) => files::parse(matches).map(|f| Parsed::Files(Box::new(f))),
+        Some(("cache", matches)) => cache::parse(matches).map(|c| Parsed::Cache(Box::new(c))),
         Some(("verify", matches)) => verify::parse(matches).map(|v| Parsed::Verify(Box::new(v))),
         Some(("filter", matches)) => filter::parse(matches).map(|f| Parsed::Filter(Box::new(f))),
         Some(("explain", matches)) => {
@@ -160,6 +164,7 @@ pub(crate) fn shown() -> Command {
         .subcommand(carve::command())
         .subcommand(files::command())
         .subcommand(verify::command())
+        .subcommand(cache::command())
         .subcommand(filter::command())
         .subcommand(explain::command())
         .subcommand(gauge::command())

@@ -14,6 +14,7 @@ use quarrier_gpu::DeviceChoice;
 use quarrier_remote::{is_remote, redacted};
 use quarrier_search::{Encodings, EngineName, REGEX_MEMORY_BYTES};
 
+use super::cache::{CacheArgs, cache_args};
 use super::matches::{line_args, match_args};
 use super::{
     auto, color_arg, files_from_arg, flag, format_arg, format_of, json_arg, quiet_arg, stats_arg,
@@ -104,8 +105,7 @@ pub(crate) struct Search {
     pub(crate) quiet: bool,
     pub(crate) stats: Option<PathBuf>,
     pub(crate) report: Option<PathBuf>,
-    pub(crate) cache: Option<PathBuf>,
-    pub(crate) cache_bytes_max: u64,
+    pub(crate) cache: CacheArgs,
     pub(crate) requests: usize,
     /// Whether and how it is done unit by unit.
     pub(crate) units: Option<units::Units>,
@@ -329,8 +329,7 @@ fn read(
         quiet: matches.get_flag("quiet"),
         stats: matches.get_one("stats").cloned(),
         report: matches.get_one("report").cloned(),
-        cache: matches.get_one("cache").cloned(),
-        cache_bytes_max: matches.get_one("cache-size").copied().unwrap_or(10 << 30),
+        cache: CacheArgs::of(matches),
         requests: auto_count("requests"),
         units: units::parse(matches)?,
         line: typed_line(),
@@ -649,28 +648,14 @@ fn machine_args() -> Vec<Arg> {
 }
 
 fn remote_args() -> Vec<Arg> {
-    vec![
-        Arg::new("cache")
-            .long("cache")
-            .value_name("FOLDER")
-            .value_parser(value_parser!(PathBuf))
-            .help("Cache fetched data in this folder, for later runs and other processes")
-            .help_heading("Remote"),
-        Arg::new("cache-size")
-            .long("cache-size")
-            .value_name("SIZE")
-            .default_value("10G")
-            .value_parser(size_in(1..=u64::MAX))
-            .help("Maximum size of that folder; the least recently used objects are removed")
-            .help_heading("Remote"),
-        Arg::new("requests")
-            .long("requests")
-            .value_name("N|auto")
-            .default_value("auto")
-            .value_parser(parse_auto_count)
-            .help("Maximum number of concurrent requests")
-            .help_heading("Remote"),
-    ]
+    let requests = Arg::new("requests")
+        .long("requests")
+        .value_name("N|auto")
+        .default_value("auto")
+        .value_parser(parse_auto_count)
+        .help("Maximum number of concurrent requests")
+        .help_heading("Remote");
+    cache_args().into_iter().chain([requests]).collect()
 }
 
 fn output_args() -> Vec<Arg> {

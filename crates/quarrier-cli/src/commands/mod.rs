@@ -1,5 +1,6 @@
 //! One module a verb.
 
+pub(crate) mod cache;
 pub(crate) mod carve;
 pub(crate) mod completions;
 pub(crate) mod engines;
@@ -18,7 +19,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quarrier::read_names;
+use quarrier::{Opener, read_names};
 
 /// A closed pipe is success: the reader has all it wanted.
 fn is_closed_pipe(error: &std::io::Error) -> bool {
@@ -39,6 +40,13 @@ fn all_names(
         names.extend(read_names(path, stop)?);
     }
     Ok(names)
+}
+
+/// Says that the cache of remote sources is not used any more, if so.
+fn warn_of_cache(opener: &Opener) {
+    if let Some(warning) = opener.cache_warning() {
+        crate::complain(&warning);
+    }
 }
 
 /// Says why a command failed. What was given up because of a signal was interrupted.

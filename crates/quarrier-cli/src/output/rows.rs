@@ -65,6 +65,8 @@ pub(crate) enum Layout {
     Carved,
     /// `state type size modified path`, of files in file systems.
     Files,
+    /// `bytes of length  source`, from `source, length, bytes, …`.
+    Cached,
     /// The columns of `quarrier load`, a row per source.
     Loaded,
     /// The columns of `quarrier reindex`, a row per table.

@@ -194,6 +194,16 @@ impl TextRows {
         self.styled(colours.label, &visible(text_of(path)));
     }
 
+    /// How many bytes of a cached object are meant.
+    fn cached(&mut self, values: &[Value<'_>]) {
+        let [source, length, bytes, ..] = values else { return };
+        let colours = self.colours;
+        let [bytes, length] = [bytes, length].map(|value| number::bytes(number_of(value)));
+        self.styled(colours.offset, &format!("{bytes:>10} of {length:>10}"));
+        self.line.push_str("  ");
+        self.styled(colours.label, &visible(text_of(source)));
+    }
+
     /// Units and what they take.
     fn planned(&mut self, values: &[Value<'_>]) {
         let [units, bytes, seconds, done, rate] = values else { return };
@@ -280,6 +290,7 @@ impl Rows for TextRows {
             Layout::Matched => self.met(values),
             Layout::Carved => self.carved(values),
             Layout::Files => self.file(values),
+            Layout::Cached => self.cached(values),
             Layout::Loaded => self.loaded(values),
             Layout::Reindexed => self.reindexed(values),
             Layout::Planned => self.planned(values),

@@ -10,6 +10,7 @@ mod harness;
 mod account;
 mod archives;
 mod bad_sectors;
+mod cache;
 mod carve;
 mod carve_free;
 mod carve_resume;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +11,7 @@ use quarrier_core::sync::lock;
 use quarrier_images::{Beside, Content, Kind};
 use quarrier_remote::{Counters, Error as RemoteError, Remote, RemoteSource, redacted};
 
+use super::index::IndexFile;
 use super::partition::PartitionSource;
 use super::{Announced, Opened};
 use crate::Result;
@@ -70,6 +72,17 @@ pub fn open_url(
     kinds_left: &[Kind],
     stop: &AtomicBool,
 ) -> Result<Opened> {
+    open_with(remote, url, kinds_left, None, stop)
+}
+
+/// As [`open_url`]; indexes of compressed images are kept in `cache`, if it is given.
+pub(super) fn open_with(
+    remote: &Arc<Remote>,
+    url: &str,
+    kinds_left: &[Kind],
+    cache: Option<&Path>,
+    stop: &AtomicBool,
+) -> Result<Opened> {
     let object = remote.open_unless(url, stop)?;
     let file: Arc<dyn Source> = Arc::new(object.clone());
     if is_of_another_format(url)
@@ -77,7 +90,8 @@ pub fn open_url(
     {
         return Ok(Opened::Remote(object));
     }
-    let beside = BesideUrl { remote, url, stop, opened: Mutex::new(vec![object]) };
+    let index = IndexFile::of_object(cache, &object);
+    let beside = BesideUrl { remote, url, stop, index, opened: Mutex::new(vec![object]) };
     let image = quarrier_images::open(file, &beside, kinds_left, stop)?;
     let objects = quarrier_core::sync::into_inner(beside.opened);
     Ok(match image.content {
@@ -125,6 +139,7 @@ struct BesideUrl<'u> {
     remote: &'u Remote,
     url: &'u str,
     stop: &'u AtomicBool,
+    index: Option<IndexFile>,
     opened: Mutex<Vec<RemoteSource>>,
 }
 
@@ -149,6 +164,20 @@ impl Beside for BesideUrl<'_> {
 
     fn is_far(&self) -> bool {
         true
+    }
+
+    fn keeps_indexes(&self) -> bool {
+        self.index.is_some()
+    }
+
+    fn kept_index(&self) -> Option<Vec<u8>> {
+        self.index.as_ref()?.read()
+    }
+
+    fn keep_index(&self, index: &[u8]) {
+        if let Some(file) = &self.index {
+            file.write(index);
+        }
     }
 }
 

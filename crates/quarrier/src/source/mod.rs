@@ -7,8 +7,10 @@
 
 mod failing;
 mod far;
+mod fill;
 mod folder;
 mod following;
+mod index;
 mod kept;
 mod named;
 mod opener;
@@ -20,6 +22,8 @@ mod written;
 
 pub(crate) use failing::Failing;
 pub use far::{FarImage, open_url};
+pub use fill::{Filled, fill};
+pub use index::{clear_indexes, index_bytes};
 pub(crate) use kept::damages;
 pub(crate) use named::is_part_of_image;
 pub use named::{Named, Sources};

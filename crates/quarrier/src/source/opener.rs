@@ -11,8 +11,9 @@ use quarrier_images::{Beside, BesideFile, Content, Kind};
 use quarrier_messages::kept::is_log;
 use quarrier_remote::{CacheOptions, Options, Remote};
 
-use super::far::{FarImage, open_url};
+use super::far::{FarImage, open_with};
 use super::following::Following;
+use super::index::IndexFile;
 use super::partition::PartitionSource;
 use super::stdin::standard_input;
 use super::{Named, Opened, kept, only_in_order};
@@ -30,6 +31,7 @@ pub struct OpenOptions {
     cache_bytes_max: Option<u64>,
     memory_bytes_max: Option<u64>,
     requests_max: usize,
+    offline: bool,
 }
 
 impl OpenOptions {
@@ -39,7 +41,8 @@ impl OpenOptions {
         self
     }
 
-    /// Caches fetched bytes in `folder`, for later runs and other processes.
+    /// Caches fetched bytes in `folder`, for later runs and other processes; None: in that of the
+    /// environment, if it names one.
     pub fn cache(mut self, folder: Option<PathBuf>) -> Self {
         self.cache = folder;
         self
@@ -63,6 +66,20 @@ impl OpenOptions {
         self
     }
 
+    /// Remote sources are read from the cache alone, by default that in the user's cache folder; no request
+    /// is made. So it is where the environment says so, too.
+    pub fn offline(mut self, offline: bool) -> Self {
+        self.offline = offline;
+        self
+    }
+
+    /// The folder of cached bytes, if there is one.
+    fn cache_in(&self, environment: &Environment) -> Option<PathBuf> {
+        let named = self.cache.as_ref().or(environment.remote_cache()).cloned();
+        let is_offline = self.offline || environment.is_offline();
+        named.or_else(|| environment.default_remote_cache().filter(|_| is_offline))
+    }
+
     /// An owner of requests to remote sources, with its own thread and memory.
     ///
     /// # Errors
@@ -81,7 +98,8 @@ impl OpenOptions {
         if let Some(bytes) = self.memory_bytes_max {
             options.memory_bytes_max = bytes;
         }
-        options.cache = self.cache.as_ref().map(|folder| {
+        options.offline = self.offline || environment.is_offline();
+        options.cache = self.cache_in(environment).map(|folder| {
             let cache = CacheOptions::new(folder);
             CacheOptions { bytes_max: self.cache_bytes_max.unwrap_or(cache.bytes_max), ..cache }
         });
@@ -122,7 +140,10 @@ impl Opener {
             }
             Named::Path(path) => self.open_path(path, kinds_left),
             Named::Kept(run) => Ok(kept::opened_run(run)),
-            Named::Url(url) => open_url(self.client()?, url, kinds_left, &self.stop),
+            Named::Url(url) => {
+                let cache = self.options.cache_in(&self.environment);
+                open_with(self.client()?, url, kinds_left, cache.as_deref(), &self.stop)
+            }
             Named::Partition { of, number } => self.open_partition(of, *number),
             Named::Missing(name) => Err(Error::NotFound { name: name.clone() }),
             Named::Refused { name, reason } => {
@@ -187,7 +208,10 @@ impl Opener {
             true => quarrier_core::source::open_direct(path)?,
             false => quarrier_core::source::open(path)?,
         };
-        let beside = Noted { beside: BesideFile::new(path, direct), opened: Mutex::default() };
+        let cache = self.options.cache_in(&self.environment);
+        let index = IndexFile::of_file(cache.as_deref(), path);
+        let (beside, opened) = (BesideFile::new(path, direct), Mutex::default());
+        let beside = Noted { beside, index, opened };
         let image = quarrier_images::open(Arc::from(file), &beside, kinds_left, &self.stop)?;
         match image.content {
             Content::Disk(disk) => {
@@ -224,6 +248,7 @@ fn local(source: Box<dyn Source>, notice: Option<String>, beside: Vec<PathBuf>) 
 /// The files beside an image, which remembers those that were opened.
 struct Noted {
     beside: BesideFile,
+    index: Option<IndexFile>,
     opened: Mutex<Vec<PathBuf>>,
 }
 
@@ -236,6 +261,20 @@ impl Beside for Noted {
 
     fn names(&self) -> Vec<String> {
         self.beside.names()
+    }
+
+    fn keeps_indexes(&self) -> bool {
+        self.index.is_some()
+    }
+
+    fn kept_index(&self) -> Option<Vec<u8>> {
+        self.index.as_ref()?.read()
+    }
+
+    fn keep_index(&self, index: &[u8]) {
+        if let Some(file) = &self.index {
+            file.write(index);
+        }
     }
 
     fn path(&self) -> Option<&Path> {

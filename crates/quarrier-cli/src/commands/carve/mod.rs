@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quarrier::carve::{Begin, Carved, Carving, Free, Verification, skimmed_in_words, verify};
-use quarrier::{Error, OpenOptions, Opened, Opener, Sources};
+use quarrier::{Error, Opened, Opener, Sources};
 use quarrier_carve::Skimming;
 use quarrier_carve::folder::{REPORT, Skipped};
 use quarrier_report::number;
 
 use super::search::progress::Progress;
-use super::{all_names, broken_output, complain_of, failed};
+use super::{all_names, broken_output, complain_of, failed, warn_of_cache};
 use crate::args::Carve;
 use crate::{Outcome, complain, host, interrupt};
 
@@ -41,7 +41,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let written = [&carve.stats, &carve.report].into_iter().flatten();
     sources.refuse_overwriting(written.map(|path| path.as_path())).map_err(in_words)?;
     let request = request::request(carve, stop)?;
-    let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
+    let opener = Opener::new(carve.cache.options(), host::environment(), stop);
     let name = match &names[..] {
         [] => return Err("no source was named".to_string()),
         [name]
@@ -81,6 +81,7 @@ fn run_until(carve: &Carve, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
         elapsed: Duration::ZERO,
     };
     let (carved, seen) = carry_out(&run, *carving);
+    warn_of_cache(&opener);
     match carved {
         Ok(carved) => {
             run.elapsed = carved.elapsed;

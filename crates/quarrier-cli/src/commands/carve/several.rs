@@ -13,7 +13,7 @@ use super::watch::Watch;
 use super::{Run, account, in_words, report_problems};
 use crate::args::Carve;
 use crate::commands::search::progress::Progress;
-use crate::commands::{broken_output, complain_of};
+use crate::commands::{broken_output, complain_of, warn_of_cache};
 use crate::{Outcome, complain, host};
 
 /// Carves all sources.
@@ -73,6 +73,7 @@ pub(super) fn run(
         complain(&format!("interrupted after {done} of {} sources{then}", sources.len()));
         session.worsen(Outcome::Interrupted);
     }
+    warn_of_cache(opener);
     // Sources that failed are tried again by --resume.
     several.finish(sources, is_complete).map_err(in_words)?;
     if earlier == sources.len() && earlier > 0 {

@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier::account::{Stats, rate};
 use quarrier::files::{Listed, Row};
-use quarrier::{Error, Files as Request, OpenOptions, Opener, Sources};
+use quarrier::{Error, Files as Request, Opener, Sources};
 use quarrier_files::Kind as EntryKind;
 use quarrier_report::{Manner, number, visible};
 
 use super::search::summary::write_stats;
-use super::{broken_output, complain_of, failed, is_closed_pipe};
+use super::{broken_output, complain_of, failed, is_closed_pipe, warn_of_cache};
 use crate::args::{Files, hash_kinds};
 use crate::output::rows::{self, Column, Excerpt, Kind, Layout, Rows, Value};
 use crate::{Outcome, StandardOutput, complain, host, interrupt};
@@ -49,7 +49,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     let request = request.deleted(files.deleted).extract(files.folder.clone());
     let request = request.hashes(hash_kinds(&files.hashes));
     let request = request.notes(host::notes(&files.line));
-    let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
+    let opener = Opener::new(files.cache.options(), host::environment(), stop);
     let mut opened =
         Sources::only(&files.source).and_then(|named| opener.open(&named)).map_err(in_words)?;
     let name = opened.name().to_string();
@@ -68,6 +68,7 @@ fn run_until(files: &Files, stop: &Arc<AtomicBool>) -> Result<Outcome, String> {
     }
     // Where damage ends the listing, the error has it, and a notice would repeat it.
     notice.iter().for_each(|notice| complain_of(&name, notice));
+    warn_of_cache(&opener);
     let outcome = report_problems(&name, files, &listed);
     if let Some(path) = &files.stats {
         let (bytes, seconds) = (listed.written_bytes, listed.elapsed.as_secs_f64());

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use quarrier::filter::{Conditions, Filtered, Form};
-use quarrier::{DataFolder, Error, OpenOptions, Opener, Sources};
+use quarrier::{DataFolder, Error, Opener, Sources};
 
 use super::load::tell_found;
-use super::{all_names, broken_output, failed};
+use super::{all_names, broken_output, failed, warn_of_cache};
 use crate::args::{ConditionArg, Filter};
 use crate::output::rows::{self, Column, Layout, Value};
 use crate::output::{self, Format};
@@ -51,8 +51,10 @@ fn filtered(
         }
     };
     sources.refuse_overwriting(filter.stats.as_deref())?;
-    let opener = Opener::new(OpenOptions::default(), host::environment(), stop);
-    request.run(&sources, &opener, stop, show)
+    let opener = Opener::new(filter.cache.options(), host::environment(), stop);
+    let filtered = request.run(&sources, &opener, stop, show);
+    warn_of_cache(&opener);
+    filtered
 }
 
 /// The request that options make.

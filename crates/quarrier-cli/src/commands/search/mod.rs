@@ -27,7 +27,7 @@ use quarrier_core::pipeline::{Chunk, Plan, Run};
 use quarrier_remote::Counters;
 use quarrier_search::{Finding, Pattern};
 
-use super::{all_names, broken_output, complain_of, failed, is_closed_pipe};
+use super::{all_names, broken_output, complain_of, failed, is_closed_pipe, warn_of_cache};
 use crate::args::Search;
 use crate::output::rows::{self, Column, Kind, Layout, Rows, Value};
 use crate::{Outcome, complain, host, interrupt};
@@ -141,9 +141,7 @@ fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outcome, String>
         Ok(done) => done,
         Err(error) => return Ok(broken_output(&error)),
     };
-    if let Some(warning) = opener.cache_warning() {
-        complain(&warning);
-    }
+    warn_of_cache(&opener);
     Ok(session.close(&done, is_read))
 }
 

@@ -85,11 +85,7 @@ fn lists(search: &Search, stop: &AtomicBool) -> Result<MatchLists, String> {
 
 /// How the sources are opened.
 pub(super) fn open_options(search: &Search) -> OpenOptions {
-    OpenOptions::default()
-        .direct(search.direct)
-        .cache(search.cache.clone())
-        .cache_bytes_max(Some(search.cache_bytes_max))
-        .requests_max(search.requests)
+    search.cache.options().direct(search.direct).requests_max(search.requests)
 }
 
 /// All patterns in the order given.

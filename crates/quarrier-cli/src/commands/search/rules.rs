@@ -17,6 +17,7 @@ use super::progress::Progress;
 use super::summary::{stats_of, write_stats};
 use super::{
     Ended, SOURCE_COLUMNS, broken_output, complain_of, in_words, is_closed_pipe, names, request,
+    warn_of_cache,
 };
 use crate::args::Search;
 use crate::output::Format;
@@ -80,9 +81,7 @@ pub(super) fn run_until(search: &Search, stop: &Arc<AtomicBool>) -> Result<Outco
             }
         }
     }
-    if let Some(warning) = opener.cache_warning() {
-        complain(&warning);
-    }
+    warn_of_cache(&opener);
     match session.finish() {
         Err(error) if !is_closed_pipe(&error) => Ok(broken_output(&error)),
         _ => Ok(session.close()),

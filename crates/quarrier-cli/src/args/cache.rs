@@ -1,0 +1,171 @@
+//! `quarrier cache`, and the options of the cache that other commands have.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use quarrier::OpenOptions;
+
+use super::{color_arg, flag, format_arg, format_of, json_arg, quiet_arg};
+use crate::output::Format;
+use crate::quantity::size_in;
+
+/// Where fetched bytes are kept.
+#[derive(Debug, Clone)]
+pub(crate) struct CacheArgs {
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) bytes_max: u64,
+    pub(crate) offline: bool,
+}
+
+impl CacheArgs {
+    pub(super) fn of(matches: &ArgMatches) -> Self {
+        CacheArgs {
+            folder: matches.get_one("cache").cloned(),
+            bytes_max: matches.get_one("cache-size").copied().unwrap_or(10 << 30),
+            offline: matches.get_flag("offline"),
+        }
+    }
+
+    /// How sources are opened.
+    pub(crate) fn options(&self) -> OpenOptions {
+        OpenOptions::default()
+            .cache(self.folder.clone())
+            .cache_bytes_max(Some(self.bytes_max))
+            .offline(self.offline)
+    }
+}
+
+fn folder_arg(help: &'static str) -> Arg {
+    Arg::new("cache")
+        .long("cache")
+        .value_name("FOLDER")
+        .value_parser(value_parser!(PathBuf))
+        .help(help)
+        .help_heading("Remote")
+}
+
+fn size_arg() -> Arg {
+    Arg::new("cache-size")
+        .long("cache-size")
+        .value_name("SIZE")
+        .default_value("10G")
+        .value_parser(size_in(1..=u64::MAX))
+        .help("Maximum size of that folder; the least recently used objects are removed")
+        .help_heading("Remote")
+}
+
+/// The options of commands that read sources.
+pub(super) fn cache_args() -> [Arg; 3] {
+    [
+        folder_arg(
+            "Cache fetched data in this folder, for later runs and other processes; else in that of \
+             QUARRIER_CACHE",
+        ),
+        size_arg(),
+        flag(
+            "offline",
+            "Fetch nothing: read remote sources from the cache ('quarrier cache fill')",
+        )
+        .help_heading("Remote"),
+    ]
+}
+
+/// `quarrier cache`.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    pub(crate) verb: CacheVerb,
+    /// Sources to fill in; else the objects that are meant, or all if empty.
+    pub(crate) names: Vec<OsString>,
+    pub(crate) cache: CacheArgs,
+    pub(crate) format: Format,
+    pub(crate) quiet: bool,
+}
+
+/// What is done with a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CacheVerb {
+    List,
+    Verify,
+    Fill,
+    Clear,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  quarrier cache fill https://example.org/image.E01
+  quarrier search needle --offline https://example.org/image.E01
+  quarrier cache list
+  quarrier cache verify
+  quarrier cache clear https://example.org/image.E01
+
+The cache keeps bytes of remote sources, each version of an object by itself,
+with checksums. Its folder is that of --cache, else of the variable
+QUARRIER_CACHE, else $XDG_CACHE_HOME/quarrier/remote or ~/.cache/quarrier/remote.
+Names are URLs without query and password; no secret is stored.
+
+'fill' fetches a source completely, with all files of an image. Then --offline,
+or QUARRIER_OFFLINE=1 for any command, reads it without a network, in the version
+used last; parts that are not there cannot be read, and are listed.
+
+Exit status: 0 done, 1 nothing is cached under these names, 2 wrong use or
+failure, 3 cached bytes are damaged, or a part could not be cached or removed,
+130 interrupted.";
+
+pub(super) fn command() -> Command {
+    let verb = |name: &'static str, about: &'static str| {
+        Command::new(name).about(about).arg(folder_arg("The folder of the cache")).args([
+            format_arg(),
+            json_arg(),
+            color_arg(),
+            quiet_arg(),
+        ])
+    };
+    let names = |what: &'static str| {
+        Arg::new("name")
+            .value_name("URL")
+            .value_parser(value_parser!(OsString))
+            .num_args(0..)
+            .action(ArgAction::Append)
+            .help(what)
+    };
+    Command::new("cache")
+        .about("Lists, verifies, fills and clears the cache of remote sources")
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(verb("list", "Lists the cached objects").arg(names("These only")))
+        .subcommand(
+            verb("verify", "Compares cached bytes with their checksums").arg(names("These only")),
+        )
+        .subcommand(
+            verb("fill", "Fetches sources completely")
+                .arg(size_arg())
+                .arg(names("The sources").required(true).num_args(1..)),
+        )
+        .subcommand(
+            verb("clear", "Removes cached objects that no process uses").arg(names("These only")),
+        )
+}
+
+pub(super) fn parse(matches: &ArgMatches) -> Result<Cache, String> {
+    let (verb, matches) = match matches.subcommand() {
+        Some(("verify", matches)) => (CacheVerb::Verify, matches),
+        Some(("fill", matches)) => (CacheVerb::Fill, matches),
+        Some(("clear", matches)) => (CacheVerb::Clear, matches),
+        Some((_, matches)) => (CacheVerb::List, matches),
+        None => return Err("no command was given; try 'quarrier cache --help'".to_string()),
+    };
+    let bytes_max = match matches.try_get_one("cache-size") {
+        Ok(Some(&bytes)) => bytes,
+        // Nothing is removed to make room.
+        _ => u64::MAX,
+    };
+    Ok(Cache {
+        verb,
+        names: matches.get_many("name").unwrap_or_default().cloned().collect(),
+        cache: CacheArgs { folder: matches.get_one("cache").cloned(), bytes_max, offline: false },
+        format: format_of(matches)?,
+        quiet: matches.get_flag("quiet"),
+    })
+}
