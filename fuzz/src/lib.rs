@@ -86,6 +86,7 @@ pub const TARGETS: [Target; 39] = [
     images::EWF2,
     images::AFF4,
     images::PACKED,
+    images::KEPT,
     unallocated::TARGET,
     files::FAT,
     files::EXFAT,
