@@ -86,19 +86,25 @@ impl Kind {
     /// unreadable file counts as none: the reader of all of it gets the error. For a file that
     /// `is_far`, the end is examined only if its name or beginning gives a reason.
     pub fn of(file: &dyn Source, is_far: bool) -> Option<Kind> {
+        Kind::and_notice(file, is_far).0
+    }
+
+    /// As [`of`](Self::of), and what people should know of a file that is taken as it is, although something
+    /// may be packed or locked in it.
+    pub(crate) fn and_notice(file: &dyn Source, is_far: bool) -> (Option<Kind>, Option<String>) {
         let mut head = [0; HEAD_BYTES];
-        let read = read_full_at(file, 0, &mut head).ok()?;
+        let Ok(read) = read_full_at(file, 0, &mut head) else { return (None, None) };
         let head = &head[..read];
         let begun = BEGINNINGS.iter().find(|(kind, at, magic)| {
             head.get(*at..).is_some_and(|head| head.starts_with(magic)) && kind.is_likely(head)
         });
         let begun = begun.map(|(kind, ..)| *kind);
         if begun.is_some_and(|kind| !kind.may_be_inside()) {
-            return begun;
+            return (begun, None);
         }
         let may_end =
             !is_far || begun.is_some() || has_ending(file.name()) || head.first() == Some(&0x78);
-        may_end.then(|| ended(file)).flatten().or(begun)
+        (may_end.then(|| ended(file)).flatten().or(begun), notice_of(head))
     }
 
     /// Whether this is how a file inside an image may begin, so that its end is looked at first.
@@ -186,12 +192,7 @@ const TAKEN_AS_THEY_ARE: [(usize, &[u8], &str, &str); 12] = [
     (3, b"-FVE-FS-", "is encrypted by BitLocker", "unlock it first, and name the device"),
 ];
 
-/// What people should know of a file that is taken as it is, although something may be packed or locked in
-/// it.
-pub(crate) fn notice_of(file: &dyn Source) -> Option<String> {
-    let mut head = [0; 32];
-    let read = read_full_at(file, 0, &mut head).ok()?;
-    let head = &head[..read];
+fn notice_of(head: &[u8]) -> Option<String> {
     let (.., what, hint) = TAKEN_AS_THEY_ARE.iter().find(|(at, magic, ..)| {
         head.get(*at..).is_some_and(|head| head.starts_with(magic)) && is_likely(magic, head)
     })?;

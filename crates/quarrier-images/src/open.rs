@@ -10,7 +10,7 @@ use quarrier_core::{Error, Result};
 use crate::around::{Around, Beside};
 use crate::ewf::{EwfSource, following};
 use crate::fault::refused;
-use crate::kind::{Kind, notice_of};
+use crate::kind::Kind;
 use crate::packed::{self, Packed};
 use crate::{aff4, dmg, ewf2, parallels, qcow2, vdi, vhd, vhdx, vmdk};
 
@@ -53,12 +53,9 @@ pub fn open(
     stop: &AtomicBool,
 ) -> Result<Image> {
     let around = Around { beside, open_disk: &open_disk, stop, chain: Vec::new(), depth: 0 };
-    match Kind::of(&*file, beside.is_far()) {
-        Some(kind) if !kinds_left.contains(&kind) => open_as(kind, file, &around),
-        _ => {
-            let notice = notice_of(&*file);
-            Ok(Image { content: Content::Disk(file), kind: None, notice })
-        }
+    match Kind::and_notice(&*file, beside.is_far()) {
+        (Some(kind), _) if !kinds_left.contains(&kind) => open_as(kind, file, &around),
+        (_, notice) => Ok(Image { content: Content::Disk(file), kind: None, notice }),
     }
 }
 
@@ -130,13 +127,13 @@ fn unpacked(kind: Kind, file: &Arc<dyn Source>, around: &Around<'_>) -> Result<I
         return Err(refused(&**file, reason));
     }
     match packed::open(kind, file, &around)? {
-        Packed::Anywhere(inner, notice) => match Kind::of(&*inner, false) {
-            Some(within) => {
+        Packed::Anywhere(inner, notice) => match Kind::and_notice(&*inner, false) {
+            (Some(within), _) => {
                 let image = open_as(within, inner, &around)?;
                 Ok(Image { notice: notice.or(image.notice), ..image })
             }
-            None => {
-                let notice = notice.or_else(|| notice_of(&*inner));
+            (None, inside) => {
+                let notice = notice.or(inside);
                 Ok(Image { content: Content::Disk(inner), kind: Some(kind), notice })
             }
         },
