@@ -347,7 +347,7 @@ fn cached_objects_are_listed_verified_and_removed() {
     data.write_all_at(b"x", 100_500).unwrap();
     data.write_all_at(b"y", 100_501).unwrap();
     let checked = object.verify(&stop).unwrap();
-    assert_eq!(checked.damaged, [100_000..101_000]);
+    assert_eq!((checked.damaged.len(), &checked.damaged[0]), (1, &(100_000..101_000)));
     assert!(object.remove());
     assert!(open_cache(folder.path()).objects().is_empty());
     assert!(files(folder.path(), "about").is_empty());
