@@ -209,6 +209,7 @@ impl Inner {
             let file = files.first().cloned().unwrap_or_default();
             return Err(Error::File { file, reason: "has no rules".to_string() });
         }
+        refuse_unverified(&statements, &said, &files)?;
         // First the library: what it refuses need not be understood here.
         let scanner = compile(statements.iter(), &files)?;
         let mut set = Inner::empty(scanner, files);
@@ -333,6 +334,41 @@ impl Inner {
     }
 }
 
+/// Fields of the module `pe` that need signatures to be verified, which the library does not do as it is
+/// built here: it would have no answer.
+const UNVERIFIED: [&str; 2] = ["is_signed", "verified"];
+
+/// Refuses rules that ask whether a signature is valid.
+///
+/// # Errors
+/// [`Error::Rule`] for the first.
+fn refuse_unverified(statements: &[Statement], said: &[Said], files: &[String]) -> Result<()> {
+    for (statement, said) in statements.iter().zip(said) {
+        let Said::Rule(rule) = said else { continue };
+        let condition = statement.text.get(rule.condition.span.clone()).unwrap_or_default();
+        if let Some((at, field)) = unverified(condition) {
+            let reason = format!(
+                "{field} is not known here: the signatures of a program are listed, and not verified; leave \
+                 this rule out"
+            );
+            return Err(statement.wrong(files, rule.condition.span.start + at, reason));
+        }
+    }
+    Ok(())
+}
+
+/// The first such field that a condition names, and where.
+fn unverified(condition: &str) -> Option<(usize, &'static str)> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let places = UNVERIFIED.iter().flat_map(|field| {
+        condition.match_indices(field).map(move |(at, _)| (at, *field)).filter(|(at, field)| {
+            let (before, after) = (&condition[..*at], &condition[at + field.len()..]);
+            before.ends_with('.') && !after.starts_with(is_word)
+        })
+    });
+    places.min()
+}
+
 /// The strings of a rule that may match with a zero after each byte.
 fn wide(rule: &boreal_parser::rule::Rule) -> Vec<String> {
     let is_wide = |string: &&VariableDeclaration| {
@@ -401,5 +437,15 @@ mod tests {
     fn conditions_that_ask_where_strings_are() {
         assert!(["#a > 1", "$a at 0", "$a in (0..1)", "@a[1] == 1"].into_iter().all(is_of_places));
         assert!(!["$a and $b", "2 of them", "that"].into_iter().any(is_of_places));
+    }
+
+    #[test]
+    fn fields_that_need_verified_signatures_are_found() {
+        assert_eq!(unverified("pe.is_pe and pe.is_signed"), Some((16, "is_signed")));
+        let of_one = "for any s in pe.signatures : ( s.verified and s.is_signed )";
+        assert_eq!(unverified(of_one).map(|(_, field)| field), Some("verified"));
+        for sound in ["pe.number_of_signatures > 0", "$is_signed", "verified", "a.is_signed_by"] {
+            assert_eq!(unverified(sound), None, "{sound}");
+        }
     }
 }

@@ -33,6 +33,16 @@ fn expressions_that_nest_without_end_are_errors() {
 }
 
 #[test]
+fn signatures_of_programs_are_listed_and_not_verified() {
+    let sound = "import \"pe\"\nrule a { condition: pe.number_of_signatures > 0 and \
+                 for any s in pe.signatures : ( s.issuer contains \"x\" ) }";
+    assert!(compiled(sound).is_ok());
+    let wrong = "import \"pe\"\nrule a { condition:\n  not pe.is_signed }";
+    let error = compiled(wrong).unwrap_err().to_string();
+    assert!(error.starts_with("r.yar: line 3, column 10: is_signed is not known here"), "{error}");
+}
+
+#[test]
 fn a_condition_that_never_ends_is_late() {
     let rules = compiled(&with("for all i in (0..1000000000000) : ( i >= 0 )")).unwrap();
     let judge = Judge::new(&rules, Duration::from_millis(50));
