@@ -22,6 +22,7 @@ pub mod images;
 pub mod journal;
 pub mod known;
 pub mod log;
+pub mod members;
 pub mod messages;
 pub mod oracle;
 mod packed;
@@ -63,7 +64,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 39] = [
+pub const TARGETS: [Target; 40] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,
@@ -99,6 +100,7 @@ pub const TARGETS: [Target; 39] = [
     files::ISO,
     known::TARGET,
     carve::TARGET,
+    members::TARGET,
     built::JPEG,
     built::PNG,
     built::ZIP,

@@ -24,7 +24,8 @@ usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
 
 targets: pattern_file engines regex rules sparse journal log condition statement messages formats
          ewf qcow2 vdi vhd vhdx vmdk parallels dmg ewf2 aff4 packed kept unallocated fat exfat ntfs
-         ext xfs hfs btrfs apfs iso known carve jpeg png zip pdf gzip wire arrow parquet; all unless told
+         ext xfs hfs btrfs apfs iso known members carve jpeg png zip pdf gzip wire arrow parquet;
+         all unless told
 ";
 
 /// An input that takes longer than this hangs.
