@@ -18,7 +18,7 @@ mod verify;
 mod version;
 mod wrong;
 
-pub(crate) use cache::{Cache, CacheArgs, CacheVerb};
+pub(crate) use cache::{Cache, CacheVerb};
 pub(crate) use carve::Carve;
 pub(crate) use explain::Explain;
 pub(crate) use files::Files;
