@@ -53,7 +53,7 @@ fn arm(seen: &AtomicBool, armed: &AtomicBool) {
     }
 }
 
-/// Says at a terminal that the signal was seen: what is under way may take a while to end.
+/// Says at a terminal that the signal was seen, since work in progress may take a while to end.
 fn acknowledge() {
     let mut terminal = std::io::stderr();
     if terminal.is_terminal() {
@@ -62,7 +62,7 @@ fn acknowledge() {
     }
 }
 
-/// What has come of signals so far.
+/// The signals so far.
 #[derive(Debug, Default)]
 struct Patience {
     /// When the first was seen that nobody has taken back.

@@ -8,13 +8,13 @@ use std::{fmt, io};
 pub enum Error {
     /// The source could not be read.
     Source(quarrier_core::Error),
-    /// There is no file system that is known here, or one that says what cannot be.
+    /// There is no file system that is known here, or one with impossible values.
     FileSystem {
         /// The path or name of the source.
         source_name: String,
         /// Where it was looked for, in bytes.
         offset: u64,
-        /// What was found there, or was missing.
+        /// The fault: a value found there, or something missing.
         found: String,
     },
     /// Structures lead in circles, or there are more than any volume has.

@@ -74,7 +74,7 @@ fn segments(packed: &[u8], plain: &mut [u8]) -> Option<()> {
 fn copy(bytes: &[u8], plain: &mut [u8]) -> bool {
     match plain.get_mut(..bytes.len()) {
         Some(room) => room.copy_from_slice(bytes),
-        // What follows a piece in its last sector is not its own.
+        // The rest of a piece's last sector is not its own.
         None => plain.copy_from_slice(&bytes[..plain.len()]),
     }
     true

@@ -114,11 +114,7 @@ pub(crate) fn open(
     let chunk_bytes = chunk_bytes.filter(|&bytes| bytes > 0 && bytes <= CHUNK_BYTES_MAX);
     let length = length.filter(|&length| length <= i64::MAX as u64 - CHUNK_BYTES_MAX);
     let (Some(chunk_bytes), Some(length)) = (chunk_bytes, length) else {
-        return Err(damaged(
-            &**file,
-            0,
-            "it does not say how large its disk is, or what cannot be",
-        ));
+        return Err(damaged(&**file, 0, "it lacks the size of its disk, or has an impossible one"));
     };
     tables.sort_by_key(|table: &Table| table.first);
     let segments = files

@@ -35,7 +35,7 @@ pub(crate) fn open(file: &Arc<dyn Source>) -> Result<Disk<Parallels>> {
     let length = sectors.checked_mul(512).filter(|&length| length <= i64::MAX as u64);
     let is_cluster = (1..=CLUSTER_SECTORS_MAX).contains(&sectors_each);
     let Some(length) = length.filter(|_| u32_le(&header, 16) == 2 && is_cluster) else {
-        return Err(damaged(&**file, 16, "the header says what cannot be"));
+        return Err(damaged(&**file, 16, "the header has impossible values"));
     };
     let cluster_bytes = sectors_each * 512;
     if length.div_ceil(cluster_bytes) > clusters {

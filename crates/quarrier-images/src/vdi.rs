@@ -53,7 +53,7 @@ pub(crate) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Disk<V
     let is_block = block_bytes.is_power_of_two() && (512..=BLOCK_BYTES_MAX).contains(&block_bytes);
     let block_bytes = u64::from(block_bytes);
     if !is_block || length > i64::MAX as u64 || length.div_ceil(block_bytes) > blocks {
-        return Err(damaged(&**file, 0x170, "the header says what cannot be"));
+        return Err(damaged(&**file, 0x170, "the header has impossible values"));
     }
     let map_at = u64::from(u32_le(&header, 0x154));
     if !map_at.is_multiple_of(4) || map_at + blocks * 4 > file.length() {

@@ -128,7 +128,7 @@ impl Header {
             && (SECTOR_BYTES..=BLOCK_BYTES_MAX).contains(&block_bytes);
         if !is_block || !table_at.is_multiple_of(4) || footer.length.div_ceil(block_bytes) > blocks
         {
-            return Err(damaged(file, at, "the header of the dynamic disk says what cannot be"));
+            return Err(damaged(file, at, "the header of the dynamic disk has impossible values"));
         }
         if table_at.checked_add(blocks * 4).is_none_or(|end| end > file.length()) {
             return Err(damaged(file, at, "the table of blocks lies beyond the end of the file"));

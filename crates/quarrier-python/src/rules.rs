@@ -240,7 +240,7 @@ pub(crate) struct RuleFindings {
 
 #[pymethods]
 impl RuleFindings {
-    /// What people should know, a line each: scopes that were not judged. Each is a warning, too.
+    /// Notices of scopes that were not judged, a line each. Each is a warning, too.
     #[getter]
     fn notices(&self) -> Vec<String> {
         self.found.notices.clone()

@@ -7,7 +7,7 @@ use boreal::module::Console;
 use crate::error::{Error, Result};
 use crate::text::Statement;
 
-/// What rules may say of the scope itself, as scanners of folders define it.
+/// The variables of a scope that rules may use, as scanners of folders define them.
 pub(crate) const NAMES: [&str; 3] = ["filename", "filepath", "extension"];
 
 /// Compiles statements, in order.

@@ -64,7 +64,7 @@ pub(crate) enum Number {
     Multiply(Box<(Number, Number)>),
 }
 
-/// What is known of a number.
+/// The bounds of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Value(i64),
@@ -82,7 +82,7 @@ pub(crate) struct Names {
     pub(crate) modules: Vec<String>,
 }
 
-/// What is known of a scope.
+/// The known facts of a scope.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Facts<'f> {
     pub(crate) length: Option<u64>,

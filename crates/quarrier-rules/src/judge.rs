@@ -25,7 +25,7 @@ const SCANNERS_MAX: usize = 16;
 /// Time beyond the limit until the library is left behind, since it looks at the clock now and then only.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What rules may say of a scope by name.
+/// The values of a scope that rules may use by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScopeName {
     /// The last part of the path, `filename`.
@@ -238,7 +238,7 @@ impl Judge {
     }
 }
 
-/// Scans, and takes what is found out of the library's hands.
+/// Scans, and takes the matches from the library.
 fn scanned(
     scanner: &Scanner,
     bytes: &[u8],

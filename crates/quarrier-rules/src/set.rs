@@ -92,7 +92,7 @@ pub(crate) struct Inner {
     pub(crate) matches_max: u32,
 }
 
-/// What a statement declares.
+/// The declaration in a statement.
 #[derive(Debug)]
 pub(crate) enum Declared {
     Module(String),
@@ -379,7 +379,7 @@ fn wide(rule: &boreal_parser::rule::Rule) -> Vec<String> {
     strings.map(|string| format!("${}", string.name)).collect()
 }
 
-/// The words of a condition, each with what precedes and what follows it.
+/// The words of a condition, each with its neighbours.
 fn words(condition: &str) -> impl Iterator<Item = (Option<char>, &str, Option<char>)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut rest = 0;

@@ -61,7 +61,7 @@ impl Statement {
     }
 }
 
-/// What a statement says.
+/// A statement's content.
 #[derive(Debug)]
 pub(crate) enum Said {
     /// The name of a module.

@@ -27,7 +27,7 @@ const PIECE_BYTES: u64 = 256 << 10;
 /// The longest piece; beyond it, the whole unit is.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
 
-/// What came of the units of a source.
+/// The joined results of a source's units.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Joined {
     /// How many units were run.
@@ -80,7 +80,7 @@ struct Join<'j, 's> {
     joined: Joined,
 }
 
-/// What is right of the rows of a unit.
+/// The valid rows of a unit.
 enum Mended {
     /// All of them.
     Right,
@@ -125,7 +125,7 @@ impl Join<'_, '_> {
         Ok(number + 1)
     }
 
-    /// Finds out what is right of the rows of a unit, which was searched as if no match extended into it.
+    /// Finds the valid rows of a unit, which was searched as if no match extended into it.
     fn mend(&mut self, number: u64, unit: &Unit, seams: &[RegexSeam]) -> Result<Mended> {
         let is_last = number + 1 == self.source.len();
         let is_settled = |seams: &[RegexSeam]| is_last || seams.iter().all(|seam| !seam.is_open);
@@ -225,7 +225,7 @@ impl Join<'_, '_> {
         self.ends.iter().map(|(&pattern, &end)| (pattern, end)).collect()
     }
 
-    /// Remembers where the last matches ended, and what could not be read.
+    /// Remembers where the last matches ended, and the unreadable ranges.
     fn pass(&mut self, seams: &[RegexSeam], unreadable: Vec<Range<u64>>) {
         for seam in seams {
             if let Some(last) = &seam.last {

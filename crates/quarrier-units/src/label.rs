@@ -9,7 +9,7 @@ pub struct Labels<'p> {
     patterns: &'p [Pattern],
     /// The first pattern of each text and name.
     first: HashMap<(&'p str, Option<&'p str>), u32>,
-    /// Of patterns whose text and name another one has, the first of them.
+    /// The first of the patterns that share text and name.
     twins: HashMap<u32, u32>,
 }
 

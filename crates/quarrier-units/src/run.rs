@@ -36,10 +36,10 @@ pub struct UnitSearch<'s> {
     notices: Vec<String>,
 }
 
-/// What came of a unit beside its rows.
+/// The result of a unit, beside its rows.
 #[derive(Debug)]
 pub struct Ran {
-    /// What the regexes matched: see [`RegexSeam`].
+    /// The regexes' matches: see [`RegexSeam`].
     pub seams: Vec<RegexSeam>,
     /// Ranges of the unit that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
@@ -111,7 +111,7 @@ impl<'s> UnitSearch<'s> {
         self.results.as_ref().is_some_and(|results| results.has(&self.job, unit))
     }
 
-    /// What people should know of the work since they were last told: damaged objects.
+    /// Notices since the last call: damaged objects.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
     }

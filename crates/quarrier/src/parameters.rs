@@ -75,7 +75,7 @@ pub fn bind(statement: &str, values: &[Parameter]) -> Result<String> {
     Ok(bound)
 }
 
-/// Bytes up to the end of what stands in quotes; all, where that does not end.
+/// Returns the length up to the closing quote; all, if there is none.
 fn quoted(text: &str, quote: char) -> usize {
     // A doubled quote ends one part and begins another.
     text[1..].find(quote).map_or(text.len(), |end| end + 2)
@@ -102,7 +102,7 @@ fn comment(text: &str) -> usize {
     text.len()
 }
 
-/// Writes the value of a place, from 1. Blanks keep it apart from what stands beside it: `-` before
+/// Writes the value of a place, from 1. Blanks separate it from its neighbours: `-` before
 /// -5 would begin a comment.
 fn write_literal(bound: &mut String, values: &[Parameter], place: usize) -> Result<()> {
     let value = place.checked_sub(1).and_then(|index| values.get(index));

@@ -16,7 +16,7 @@ pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, base: Option<u6
     let mut name: Option<Vec<u8>> = None;
     let mut size: Option<u64> = None;
     let mut header = [0; BLOCK_BYTES];
-    // Of the next header.
+    // The offset of the next header.
     let mut at = 0u64;
     while read_exact(tape, &mut header) && is_header(&header) {
         let Some(stated) = content_bytes(&header) else {

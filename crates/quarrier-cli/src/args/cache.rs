@@ -82,7 +82,7 @@ pub(crate) struct Cache {
     pub(crate) quiet: bool,
 }
 
-/// What is done with a cache.
+/// The operations on a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CacheVerb {
     List,

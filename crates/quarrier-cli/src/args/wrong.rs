@@ -11,14 +11,14 @@ const HABITS: &[(&str, &str)] = &[
     ("-b", "offsets are always printed"),
     ("-g", "name the files with a glob in quotes instead: 'logs/*.gz'"),
     ("--glob", "name the files with a glob in quotes instead: 'logs/*.gz'"),
-    ("-h", "the source is always printed; --format json | jq shows what is wanted"),
+    ("-h", "the source is always printed; --format json | jq selects the fields"),
     ("-P", "-E takes a regex, without references back or looking around"),
     ("-r", "a folder is always searched with all files below it"),
     ("-R", "a folder is always searched with all files below it; links are not followed"),
     ("-S", "-i lets letters match in either case"),
     ("-u", "nothing is left out of a search"),
-    ("-v", "what does not match is not printed; 'quarrier filter' takes NOT"),
-    ("-z", "'zcat image.gz | quarrier search PATTERN -' searches what is compressed"),
+    ("-v", "lines that do not match are not printed; 'quarrier filter' takes NOT"),
+    ("-z", "'zcat image.gz | quarrier search PATTERN -' searches compressed data"),
 ];
 
 /// One line for clap's error; `verb` is the first word typed, which may be no command.

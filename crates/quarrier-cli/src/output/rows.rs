@@ -71,7 +71,7 @@ pub(crate) enum Layout {
     Loaded,
     /// The columns of `quarrier reindex`, a row per table.
     Reindexed,
-    /// `units, bytes, seconds`, and what is done already.
+    /// `units, bytes, seconds`, and the finished part of each.
     Planned,
     /// One number.
     Number,

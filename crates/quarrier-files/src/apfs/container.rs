@@ -64,7 +64,7 @@ pub(crate) fn is_apfs(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<bool> 
 }
 
 fn wrong(part: &Part<'_>) -> Error {
-    part.refused(0, "a superblock of APFS that says what cannot be")
+    part.refused(0, "a superblock of APFS with impossible values")
 }
 
 /// The superblock of the latest checkpoint that is sound.
@@ -84,7 +84,7 @@ pub(crate) fn superblock(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Sup
     for index in 0..u64::from(count) {
         let at = first.checked_add(index).and_then(|block| block.checked_mul(block_bytes));
         let Some(at) = at.filter(|at| *at < part.length()) else { break };
-        // What cannot be read of the ring is as good as old.
+        // Unreadable blocks of the ring count as old.
         if cache.read(at, &mut block, "a checkpoint").is_err() || !is_sound(&block) {
             continue;
         }
@@ -148,7 +148,7 @@ pub(super) struct Tree {
     pub(super) sizes: Option<Sizes>,
 }
 
-/// What is done with a key and value; false ends the reading.
+/// Takes a key and a value; false ends the reading.
 pub(super) type See<'s> = dyn FnMut(&[u8], &[u8], u64) -> bool + 's;
 
 /// A container that is read.

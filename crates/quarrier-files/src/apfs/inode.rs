@@ -27,7 +27,7 @@ fn head(key: &[u8]) -> (u64, u8) {
     (first & ((1 << 60) - 1), (first >> 60) as u8)
 }
 
-/// What a record's key must not be before.
+/// Returns whether a key lies before the records of an inode and kind.
 fn before(number: u64, kind: u8) -> impl Fn(&[u8]) -> bool {
     move |key: &[u8]| head(key) < (number, kind)
 }

@@ -101,7 +101,7 @@ fn volume(
     number: u64,
     walk: &mut Walk<'_>,
 ) -> Result<Volume> {
-    let wrong = || part.refused(0, "a volume of APFS that says what cannot be");
+    let wrong = || part.refused(0, "a volume of APFS with impossible values");
     let block = container.block_of(map, number, walk)?.ok_or_else(wrong)?;
     let bytes = container.object(block, 1, "a volume of APFS")?;
     if bytes.get(32..36) != Some(VOLUME) {

@@ -3,7 +3,7 @@
 use crate::part::{u16_at, u32_at, u64_at};
 
 const HEAD_BYTES: usize = 56;
-/// What the root says of its tree, at its end.
+/// The size of a tree's description at the end of its root.
 const INFO_BYTES: usize = 40;
 const ROOT: u16 = 1;
 const FIXED: u16 = 4;

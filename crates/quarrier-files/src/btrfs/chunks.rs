@@ -39,7 +39,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Of chunks that overlap, the first one counts.
+    /// Sorts the chunks; where some overlap, the first one counts.
     pub(super) fn new(mut all: Vec<Chunk>) -> Self {
         all.sort_by_key(|chunk| chunk.start);
         all.dedup_by(|next, last| next.start < last.start + last.length);

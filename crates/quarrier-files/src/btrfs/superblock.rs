@@ -68,7 +68,7 @@ pub(crate) fn superblock(part: &Part<'_>) -> Result<Option<Superblock>> {
             return parsed(part, at, &block).map(Some);
         }
     }
-    Err(part.refused(PLACES[0], "a superblock of Btrfs that says what cannot be"))
+    Err(part.refused(PLACES[0], "a superblock of Btrfs with impossible values"))
 }
 
 fn is_sound(block: &[u8], at: u64) -> bool {

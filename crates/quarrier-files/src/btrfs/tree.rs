@@ -73,7 +73,7 @@ impl Node {
     }
 }
 
-/// What is done with an item; false ends the reading.
+/// Takes an item; false ends the reading.
 type See<'s> = dyn FnMut(&Item<'_>) -> bool + 's;
 
 /// The trees of a volume.

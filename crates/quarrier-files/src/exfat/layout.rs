@@ -15,7 +15,7 @@ pub(crate) struct Layout {
 /// The layout of a volume that begins with `boot`; `None` if that is no exFAT.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) where it says what cannot be.
+/// [`Error::FileSystem`](crate::Error::FileSystem) where it has impossible values.
 pub(crate) fn layout(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<Layout>> {
     if &boot[3..11] != b"EXFAT   " {
         return Ok(None);

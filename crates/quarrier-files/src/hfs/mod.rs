@@ -37,7 +37,7 @@ const ORPHANS: &str = "/$OrphanFiles";
 /// Folders within folders; a path has no room for more.
 const DEPTH_MAX: usize = 16 << 10;
 
-/// What the first pass finds.
+/// The results of the first pass.
 #[derive(Default)]
 struct Folders {
     /// The parent and the name of each folder.

@@ -77,7 +77,7 @@ pub(super) fn named(record: &Record<'_>) -> Result<Option<Named>, ()> {
         _ => return Ok(None),
     };
     let units = record.key.get(4..).and_then(name_units).ok_or(())?;
-    // What is a slash here is a colon in paths.
+    // A slash here is a colon in paths.
     let swap = |unit: u16| if unit == u16::from(b'/') { u16::from(b':') } else { unit };
     let time = |at: usize| match be32(value, at) {
         0 => None,

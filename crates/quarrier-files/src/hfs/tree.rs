@@ -123,7 +123,7 @@ impl<'p, 's> Tree<'p, 's> {
         let fits = node_bytes.is_power_of_two() && (512..=32 << 10).contains(&node_bytes);
         if header[8] != 1 || !fits {
             let at = bytes.pieces.first().map_or(0, |piece| piece.1);
-            return Err(part.refused(at, &format!("{what} that says what cannot be")));
+            return Err(part.refused(at, &format!("{what} with impossible values")));
         }
         Ok(Some(Tree {
             bytes,

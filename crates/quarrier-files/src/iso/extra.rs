@@ -54,7 +54,7 @@ pub(super) fn read(
         walk.step(volume.part)?;
         let mut piece = vec![0; length.min(PIECE_BYTES_MAX) as usize];
         let at = volume.byte(block).saturating_add(offset.into());
-        volume.part.read(at, &mut piece, "what goes on with a record")?;
+        volume.part.read(at, &mut piece, "the continuation of a record")?;
         next = found.piece(&piece);
     }
     Ok(found.finish())

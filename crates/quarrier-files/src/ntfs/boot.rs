@@ -18,7 +18,7 @@ pub(crate) struct Boot {
 /// The volume according to `boot`; `None` if it is not NTFS.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) where it says what cannot be.
+/// [`Error::FileSystem`](crate::Error::FileSystem) where it has impossible values.
 pub(crate) fn boot(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<Boot>> {
     if &boot[3..11] != b"NTFS    " {
         return Ok(None);

@@ -58,7 +58,7 @@ fn copy(disk: &Part<'_>, sector_bytes: u64, sector: u64) -> Result<Option<Vec<Pa
     let bytes = u32_at(&header, 12) as usize;
     let told = u32_at(&header, 16);
     if !(HEADER_BYTES..=room).contains(&bytes) {
-        return Err(disk.refused(at, "a GPT that says what cannot be"));
+        return Err(disk.refused(at, "a GPT with impossible values"));
     }
     header[16..20].fill(0);
     if crc32(&header[..bytes]) != told || u64_at(&header, 24) != sector {
@@ -66,7 +66,7 @@ fn copy(disk: &Part<'_>, sector_bytes: u64, sector: u64) -> Result<Option<Vec<Pa
     }
     let (count, entry_bytes) = (u32_at(&header, 80), u32_at(&header, 84));
     if count > PARTITIONS_MAX || !(128..=4096).contains(&entry_bytes) {
-        return Err(disk.refused(at, "a GPT that says what cannot be"));
+        return Err(disk.refused(at, "a GPT with impossible values"));
     }
     let list_at = u64_at(&header, 72).saturating_mul(sector_bytes);
     let mut list = vec![0; count as usize * entry_bytes as usize];

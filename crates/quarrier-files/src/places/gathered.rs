@@ -1,4 +1,4 @@
-//! What is remembered of the entries of file systems.
+//! The entries of file systems, as far as places need them.
 
 use std::io;
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub(super) struct Gathered {
 
 /// The file system that entries come from.
 pub(super) struct Origin<'o> {
-    /// What stands before its paths.
+    /// The prefix of its paths.
     pub(super) prefix: &'o str,
     /// Whether the records of files may hold their bytes, which are nowhere else then.
     pub(super) has_records: bool,

@@ -133,7 +133,7 @@ pub struct Places {
     in_pieces: Vec<InPieces>,
     /// Free ranges, sorted and disjoint.
     free: Vec<Range<u64>>,
-    /// The file systems that say what is free, sorted and disjoint.
+    /// The file systems that decide which bytes are free, sorted and disjoint.
     judged: Vec<Range<u64>>,
     systems: Vec<System>,
     passed_over: Vec<PassedOver>,
@@ -144,7 +144,7 @@ pub struct Places {
 
 impl Places {
     /// Reads the file systems of `source`, deleted files too. Without one that is known here, all of it
-    /// is outside; what cannot be read of one is listed as damage. Ends soon after `stop` becomes
+    /// is outside; the unreadable parts of one are listed as damage. Ends soon after `stop` becomes
     /// true.
     ///
     /// # Errors

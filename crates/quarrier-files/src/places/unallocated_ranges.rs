@@ -31,7 +31,7 @@ impl Places {
         shared(&joined(clusters), &self.unallocated())
     }
 
-    /// What could not be read of the file systems and so counts as unallocated, a line each.
+    /// The unreadable parts of the file systems, which count as unallocated, a line each.
     pub fn unallocated_notices(&self) -> Vec<String> {
         let damages = self.damages.iter().map(|damage| {
             format!("{damage}; the bytes of files that could not be listed count as unallocated")

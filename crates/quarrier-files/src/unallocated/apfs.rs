@@ -21,7 +21,7 @@ pub(super) fn read(
     }
     let container = Container::new(part, superblock(part, boot)?);
     let (block_bytes, blocks) = (container.superblock().block_bytes, container.superblock().blocks);
-    let wrong = || part.refused(0, "an object for space of APFS that says what cannot be");
+    let wrong = || part.refused(0, "an object for space of APFS with impossible values");
     let (block, length) = container.ephemeral(container.superblock().space)?;
     if length == 0 || length > SPACE_BLOCKS_MAX {
         return Err(wrong());

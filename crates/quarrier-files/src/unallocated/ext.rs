@@ -18,7 +18,7 @@ pub(super) fn read(
         return Ok(None);
     }
     let mut layout = layout(superblock).ok_or_else(|| {
-        part.refused(SUPERBLOCK_AT as u64, "a superblock of ext that says what cannot be")
+        part.refused(SUPERBLOCK_AT as u64, "a superblock of ext with impossible values")
     })?;
     // Blocks cut off at the end do not exist, so they are not free.
     layout.blocks = layout.blocks.min(part.length() / layout.block_bytes);

@@ -82,7 +82,7 @@ impl Unallocated {
 /// own and the logical ones.
 ///
 /// # Errors
-/// [`Error::FileSystem`] where the table says what cannot be, [`Error::Source`] when it cannot be read.
+/// [`Error::FileSystem`] where the table has impossible values, [`Error::Source`] when it cannot be read.
 pub fn partitions(source: &dyn Source) -> Result<Vec<Range<u64>>> {
     let table = partitions::read(&Part::whole(source))?;
     Ok(table.partitions.into_iter().map(|partition| partition.span).collect())

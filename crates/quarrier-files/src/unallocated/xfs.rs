@@ -22,7 +22,7 @@ pub(super) fn read(
         part.read(start + layout.sector_bytes, &mut header, "the free blocks of a group")?;
         let level = be32(&header, 28);
         if !header.starts_with(HEADER) || !(1..=DEPTH_MAX).contains(&level) {
-            return Err(part.refused(start, "a group of XFS that says what cannot be"));
+            return Err(part.refused(start, "a group of XFS with impossible values"));
         }
         let mut tree = Tree { part, layout: &layout, group, left: layout.group_blocks, free };
         tree.block(be32(&header, 16), level - 1)?;

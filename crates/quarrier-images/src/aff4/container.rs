@@ -184,7 +184,7 @@ impl Container {
         found
     }
 
-    /// The names that a URN may have: itself, and what follows the URN of the volume.
+    /// The names that a URN may have: itself, and its rest after the URN of the volume.
     fn names<'a>(&self, urn: &'a str) -> [Option<&'a str>; 2] {
         let within = urn.strip_prefix(&self.volume).filter(|_| !self.volume.is_empty());
         let within = within.and_then(|rest| rest.strip_prefix('/'));

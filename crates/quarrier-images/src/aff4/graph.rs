@@ -34,7 +34,7 @@ pub(super) struct Graph {
     things: BTreeMap<String, Thing>,
 }
 
-/// What is said of a thing.
+/// The properties of a subject.
 #[derive(Default)]
 pub(super) struct Thing {
     types: Vec<String>,

@@ -23,7 +23,7 @@ const STEP_BYTES: usize = 1 << 20;
 pub struct Check {
     /// The hash function: `SHA-1`.
     pub name: &'static str,
-    /// What it is of: `disk`, or `data stream`, which has the bytes of the disk that are stored.
+    /// The hashed bytes: `disk`, or `data stream`, which has the bytes of the disk that are stored.
     pub of: &'static str,
     /// The hash stored in the image.
     pub stored: String,

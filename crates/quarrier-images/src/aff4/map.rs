@@ -27,7 +27,7 @@ const NAMES_BYTES_MAX: u64 = 1 << 20;
 /// How much of a map is read at once.
 const STEP_BYTES: usize = ENTRY_BYTES << 15;
 
-/// What a number of a map stands for.
+/// The target of a number in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// Zeros.

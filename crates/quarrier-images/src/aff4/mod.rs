@@ -220,7 +220,7 @@ impl<'i> Targets<'i> {
         }
     }
 
-    /// What a name in a map stands for.
+    /// The target of a name in a map.
     fn of(&mut self, urn: &str) -> Result<Target> {
         if let Some(&known) = self.known.get(urn) {
             return Ok(known);

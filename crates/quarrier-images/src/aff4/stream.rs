@@ -23,7 +23,7 @@ use crate::tables::Tables;
 use crate::unpack::Unpacker;
 
 const CHUNK_BYTES_MAX: u64 = 16 << 20;
-/// What writers take where they do not say it.
+/// The default of writers that do not state it.
 const CHUNK_BYTES: u64 = 32 << 10;
 const CHUNKS_IN_SEGMENT: u64 = 1024;
 const INDEX_ENTRY_BYTES: u64 = 12;
@@ -64,7 +64,7 @@ impl Packing {
     }
 }
 
-/// What all streams of an image share.
+/// The state that all streams of an image share.
 pub(super) struct Shared {
     pub(super) file: Arc<dyn Source>,
     pub(super) pages: Tables,
@@ -147,7 +147,7 @@ pub(super) fn open(
     let (Some(chunk_bytes), Some(chunks_in_segment @ 1..), Some(length)) =
         (chunk_bytes, chunks_in_segment, length)
     else {
-        return wrong("does not say its size and that of its chunks, or what cannot be");
+        return wrong("lacks its size or that of its chunks, or has impossible values");
     };
     let Some(packing) = Packing::of(thing.iri("compressionMethod")) else {
         return wrong("is compressed in a way that is not known; export the image as raw or E01");
@@ -276,7 +276,7 @@ impl Stream {
         };
         lock(&self.unpackers).push(unpacker);
         match done {
-            // Some writers store what does not become smaller under this name too.
+            // Some writers store incompressible chunks under this name, too.
             Err(_) if self.packing == Packing::SnappyAlways && packed.len() == bytes_max => {
                 block.copy_from_slice(&packed[..block.len()]);
                 Ok(())

@@ -26,7 +26,7 @@ pub(super) enum Term {
     Other,
 }
 
-/// Who takes the statements: subject, predicate and object; an error ends the reading.
+/// The consumer of the statements: subject, predicate and object; its error ends the reading.
 pub(super) type Taker<'t> = dyn FnMut(&str, &str, Term) -> Result<(), String> + 't;
 
 /// Hands the statements of `text` to `take`.
@@ -159,7 +159,7 @@ impl<'r> Reader<'r, '_> {
         }
     }
 
-    /// What stands in brackets, which has no value.
+    /// A blank node in brackets, which has no value.
     fn inside(
         &mut self,
         end: char,

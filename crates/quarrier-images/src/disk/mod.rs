@@ -53,7 +53,7 @@ pub(crate) trait Layout: Send + Sync {
     /// The run that begins at `offset`, which is less than the length of the disk.
     ///
     /// # Errors
-    /// If the tables of the format cannot be read or say what cannot be.
+    /// If the tables of the format cannot be read or have impossible values.
     fn run(&self, offset: u64) -> io::Result<Run>;
 
     /// Unpacks the block of a [`Place::Packed`] into `block`, which is as long as that says.

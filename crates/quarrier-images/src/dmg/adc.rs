@@ -33,7 +33,7 @@ pub(super) fn unpack(mut packed: &[u8], block: &mut [u8]) -> io::Result<()> {
             }
         };
         if distance > filled || filled + length > block.len() {
-            return Err(invalid("it copies what is not there"));
+            return Err(invalid("it copies from before its start"));
         }
         // A copy may reach into itself.
         for at in filled..filled + length {

@@ -77,7 +77,7 @@ pub(crate) fn open(file: &Arc<dyn Source>) -> Result<Disk<Dmg>> {
     let length =
         u64_be(&trailer, 492).checked_mul(SECTOR_BYTES).filter(|&all| all <= i64::MAX as u64);
     let Some(length) = length.filter(|_| (1..=LIST_BYTES_MAX).contains(&list_bytes)) else {
-        return Err(damaged(&**file, at, "the trailer says what cannot be"));
+        return Err(damaged(&**file, at, "the trailer has impossible values"));
     };
     let list = structure(&**file, list_at, list_bytes, "the property list")?;
     let mut chunks = Vec::new();

@@ -31,7 +31,7 @@ impl Scratch {
         chunk_bytes: u32,
         wanted: Option<usize>,
     ) -> io::Result<&[u8]> {
-        // The fastest way to deflate adds an eighth to what does not compress.
+        // The fastest level of deflate adds an eighth to incompressible data.
         let most = match place.is_compressed {
             true => chunk_bytes as usize + (chunk_bytes >> 3) as usize + 1024,
             false => chunk_bytes as usize + 4,

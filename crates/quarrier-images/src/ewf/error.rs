@@ -12,7 +12,7 @@ pub enum Error {
     NotAnImage {
         /// The path or name of the segment.
         source_name: String,
-        /// What the file is instead, and what to try.
+        /// The file's real kind, and a remedy.
         reason: String,
     },
     /// The bytes are invalid.

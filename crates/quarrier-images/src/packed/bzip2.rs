@@ -81,7 +81,7 @@ pub(super) fn open(file: &Arc<dyn Source>, around: &Around<'_>) -> Result<Packed
     }
     let has_end = marks.last().is_some_and(|mark| !mark.is_block);
     if damage.is_none() && !has_end {
-        damage = Some((file.length(), "it ends inside what is packed".to_string()));
+        damage = Some((file.length(), "it ends inside the packed data".to_string()));
     }
     let damage = match damage {
         Some((at, error)) if end == 0 => return Err(damaged(&**file, at, error)),

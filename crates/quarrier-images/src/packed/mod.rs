@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  offset ──→ span ──→ held? ──→ its bytes
-//!                       └ no ──→ unpacked by whoever came first; who waits for that unpacks the next ones
+//!                       └ no ──→ unpacked by the first reader; the readers that wait for it unpack the next ones
 //! ```
 //!
 //! A span is what can be unpacked by itself: a block of xz or bzip2, a frame of Zstandard, the bytes

@@ -90,7 +90,7 @@ impl Header {
     }
 
     /// # Errors
-    /// If the image cannot be read rightly, or says what cannot be.
+    /// If the image cannot be read correctly, or has impossible values.
     fn check(&self, file: &dyn Source, header: &[u8], features: u64) -> Result<()> {
         if u32_be(header, 32) != 0 {
             let reason =

@@ -173,7 +173,7 @@ impl Replayed {
 
     fn zero(&mut self, at: u64, bytes: u64) -> std::result::Result<(), &'static str> {
         if !bytes.is_multiple_of(SECTOR) || at.checked_add(bytes).is_none() {
-            return Err("the log zeroes what cannot be");
+            return Err("the log zeroes an impossible range");
         }
         let sectors = bytes / SECTOR;
         if sectors > (ZERO_RANGES_MAX - self.sectors.len().min(ZERO_RANGES_MAX)) as u64 {

@@ -78,7 +78,7 @@ impl Metadata {
         let block_bytes = u64::from(u32_le(&parameters, 0));
         let is_block = block_bytes.is_power_of_two() && (MIB..=256 * MIB).contains(&block_bytes);
         if !is_block || !matches!(sector_bytes, 512 | 4096) || length > LENGTH_MAX {
-            return Err(damaged(file, at, "the metadata says what cannot be"));
+            return Err(damaged(file, at, "the metadata has impossible values"));
         }
         let has_parent = u32_le(&parameters, 4) & 2 != 0;
         let mut found = Metadata {

@@ -139,7 +139,7 @@ impl Sparse {
         let (Some(length), Some(grain_bytes), Some(directory_at), true) =
             (length, grain_bytes, directory_at, is_table)
         else {
-            return Err(damaged(&**file, 12, "the header of the extent says what cannot be"));
+            return Err(damaged(&**file, 12, "the header of the extent has impossible values"));
         };
         let tables = length.div_ceil(grain_bytes * header.grains_each);
         let end = tables.checked_mul(4).and_then(|bytes| directory_at.checked_add(bytes));
@@ -225,7 +225,7 @@ impl Sparse {
 
     /// The bytes of the packed grain at `at` of the file: after a marker, or with an unknown length.
     fn packed(&self, at: u64, offset: u64) -> std::result::Result<Vec<u8>, String> {
-        // The fastest way to deflate adds an eighth to what does not compress.
+        // The fastest level of deflate adds an eighth to incompressible data.
         let most = self.grain_bytes + (self.grain_bytes >> 3) + 1024;
         let read = |at: u64, bytes: u64| {
             let bytes = bytes.min(self.file.length().saturating_sub(at));

@@ -14,7 +14,7 @@ use crate::host;
 use crate::interrupt::interruptible;
 use crate::sql::Rows;
 
-/// What a table of messages was loaded from.
+/// The origin of a table of messages.
 pub(super) enum Origin {
     /// A path, glob or URL.
     Source(Box<Loading>),

@@ -29,7 +29,7 @@ pub(crate) struct Table {
     rejects: Vec<Reject>,
     /// How many were none.
     rejected: u64,
-    /// What it was loaded from, if from messages.
+    /// Its origin, if it was loaded from messages.
     origin: Option<hidden::Origin>,
     /// Columns that would be hidden and are not.
     visible: HiddenColumns,

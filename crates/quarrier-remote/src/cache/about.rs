@@ -1,4 +1,4 @@
-//! What a cached object is: its name, so that people can list the cache, and its version, so that it can be
+//! The description of a cached object: its name, so that people can list the cache, and its version, so that it can be
 //! opened without its server.
 //!
 //! ```text
@@ -26,7 +26,7 @@ const FIRST_LINE: &str = "quarrier cached object 1";
 /// A longer file is none of ours.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// What a cached object is.
+/// The description of a cached object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
     /// Hash of the identity.

@@ -34,7 +34,7 @@ pub(super) fn widened(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|&byte| [byte, 0]).collect()
 }
 
-/// What a form is in base64, at each of the places that it may have in a group of three bytes.
+/// The base64 forms of a literal: one for each position in a group of three bytes.
 fn encoded(form: &[u8], base64: &VariableModifierBase64) -> Vec<Vec<u8>> {
     let alphabet = base64.alphabet.as_ref().unwrap_or(ALPHABET);
     let mut all = Vec::new();

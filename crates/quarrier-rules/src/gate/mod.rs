@@ -1,4 +1,4 @@
-//! What stands in every match of a string: the patterns that our engine searches for.
+//! The gates of strings: patterns that occur in every match, for which our engine searches.
 //!
 //! ```text
 //!  string of a rule ──→ items: bytes, gaps, choices ──→ factors: every match has one of them

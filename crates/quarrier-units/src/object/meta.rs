@@ -1,4 +1,4 @@
-//! What an object says beside its rows.
+//! The metadata of an object.
 
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ impl Meta {
         }
     }
 
-    /// What the regexes matched in the unit.
+    /// The regexes' matches in the unit.
     pub(crate) fn seams(&self) -> Vec<RegexSeam> {
         let seam = |seam: &Seam| RegexSeam {
             pattern: seam.pattern,

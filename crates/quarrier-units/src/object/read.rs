@@ -65,7 +65,7 @@ impl Object {
         }
     }
 
-    /// What it says beside the rows.
+    /// Its metadata.
     pub(crate) fn meta(&self) -> &Meta {
         &self.meta
     }

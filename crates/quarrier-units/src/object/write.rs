@@ -103,7 +103,7 @@ impl<'l, W: Write> ObjectWriter<'l, W> {
         self.writer.write(&batch).map_err(to_io)
     }
 
-    /// Writes what is left, and the footer.
+    /// Writes the remaining rows, and the footer.
     pub(crate) fn finish(mut self, mut meta: Meta) -> io::Result<W> {
         self.write_batch()?;
         (meta.rows, meta.twins) = (self.rows, self.twins);

@@ -172,7 +172,7 @@ impl Carve {
         self
     }
 
-    /// No file is longer; what would be is cut there and partial.
+    /// The size limit of a file: longer ones are cut there and partial.
     pub fn file_bytes_max(mut self, bytes: Option<u64>) -> Self {
         self.file_bytes_max = bytes;
         self

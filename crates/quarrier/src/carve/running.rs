@@ -57,7 +57,7 @@ pub struct Carving<'c> {
 /// The outcome of a run over one source.
 #[derive(Debug)]
 pub struct Carved {
-    /// Bytes, stages, files by status, what could not be read.
+    /// Bytes, stages, files by status, unreadable ranges.
     pub summary: Summary,
     /// Members of archives that were skipped.
     pub skipped: Option<Skipped>,

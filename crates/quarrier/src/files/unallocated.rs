@@ -47,12 +47,12 @@ impl Unallocated {
         &self.places
     }
 
-    /// What could not be read of the file systems and so counts as unallocated, a line each.
+    /// The unreadable parts of the file systems, which count as unallocated, a line each.
     pub fn notices(&self) -> Vec<String> {
         self.places.unallocated_notices()
     }
 
-    /// The file systems that say what is allocated: `as ext at byte 0 says`.
+    /// The file systems that decide which bytes are allocated: `as ext at byte 0 says`.
     pub(crate) fn said_by(&self) -> String {
         let systems = self.places.systems().iter();
         let systems: Vec<_> = systems

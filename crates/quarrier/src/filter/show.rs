@@ -12,7 +12,7 @@ use super::hidden::PlacedMessage;
 use super::record::{Record, Wanted};
 use super::worker::read_one;
 
-/// What to output for matching messages.
+/// The output for matching messages.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum OutputKind {
     /// Their number.

@@ -212,7 +212,7 @@ impl<'r> Rows<'r> {
 pub struct Done<'d> {
     /// The source.
     pub name: &'d str,
-    /// The run: bytes, time, load of stages, what could not be read.
+    /// The run: bytes, time, load of stages, unreadable ranges.
     pub run: &'d Run,
     /// Where it was interrupted; all messages before were filtered.
     pub interrupted_at: Option<u64>,

@@ -263,7 +263,7 @@ struct Sift<'w, 's, 'c> {
     found: &'w mut ChunkOutput,
     data: &'c [u8],
     is_end: bool,
-    /// The chunk's offset, and what could not be read of the source.
+    /// The chunk's offset, and the unreadable ranges of the source.
     unreadable: (u64, &'c [std::ops::Range<u64>]),
     /// A place, and how many lines end before it.
     counted: (usize, u64),

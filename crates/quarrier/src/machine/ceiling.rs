@@ -52,7 +52,7 @@ impl Machine {
         })
     }
 
-    /// What the profile says; nothing where others used the machine while it was measured.
+    /// The profile's value; None where others used the machine while it was measured.
     fn known_ceiling(&self, source: &dyn Source, plan: &Plan) -> Option<Ceiling> {
         let (of, bytes_per_second) = match plan.access {
             Access::Window | Access::Read => {

@@ -21,7 +21,7 @@ use crate::{Carve, Machine, Place, Result};
 pub(super) struct CarvedFiles {
     /// In the order of the source.
     pub(super) files: Vec<File>,
-    /// What was examined less closely, a line each.
+    /// The ranges that were examined less closely, a line each.
     pub(super) notices: Vec<String>,
     /// How many are left out, because there are too many.
     pub(super) left_out: u64,

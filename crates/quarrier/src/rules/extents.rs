@@ -10,12 +10,12 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// Of all bytes of a source of `length` bytes.
+    /// The extents of a whole source of `length` bytes.
     pub(super) fn whole(length: u64) -> Self {
         Extents { runs: vec![(0, length, 0)] }
     }
 
-    /// Of the bytes of a file.
+    /// The extents of a file's bytes.
     pub(super) fn of(entry: &Entry) -> Self {
         let content = &entry.content;
         let mut runs = Vec::new();
@@ -34,7 +34,7 @@ impl Extents {
         Extents { runs }
     }
 
-    /// Of the `length` bytes from `offset` on.
+    /// The extents of the `length` bytes from `offset` on.
     pub(super) fn part(&self, offset: u64, length: u64) -> Self {
         let end = offset.saturating_add(length);
         let first = self.runs.partition_point(|(start, bytes, _)| start + bytes <= offset);

@@ -202,7 +202,7 @@ impl Going<'_, '_> {
         judged
     }
 
-    /// Passes on what holds in a scope, and notes what is missing; whether to go on.
+    /// Passes on the rules that hold in a scope, and notes missing parts; returns whether to go on.
     pub(super) fn hand_over(
         &mut self,
         kind: ScopeKind,

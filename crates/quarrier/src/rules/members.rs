@@ -213,7 +213,7 @@ impl TakeMembers for Batch<'_, '_, '_> {
     }
 }
 
-/// What rules may say of a member by name: its own is the part after the last `!` and slash.
+/// The name of a member for rules: its own is the part after the last `!` and slash.
 fn scope_name(path: &str) -> ScopeName {
     let name = path.rsplit(['!', '/']).next().unwrap_or_default().to_string();
     ScopeName { name, path: path.to_string() }

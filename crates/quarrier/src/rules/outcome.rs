@@ -1,4 +1,4 @@
-//! What a search for rules passes on, and its outcome.
+//! The rows and the outcome of a search for rules.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::search::MATCH_BYTES_MAX;
 /// Notices of a source that are kept; more are counted.
 const NOTICES_MAX: usize = 50;
 
-/// What a scope is.
+/// The kind of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScopeKind {
     /// All bytes of the source.
@@ -31,7 +31,7 @@ pub enum ScopeKind {
 /// A scope in which rules hold.
 #[derive(Clone, Copy)]
 pub struct JudgedScope<'s> {
-    /// What it is.
+    /// Its kind.
     pub kind: ScopeKind,
     /// `source`; the path of a file, of several file systems with `#N` of the partition before it, and with
     /// ` (deleted)` after it if it is; the path of a carved file in the folder that `carve` writes; of a
@@ -143,7 +143,7 @@ pub struct RulesSearched {
     pub files: u64,
     /// Scopes whose rules were judged, because some could hold there.
     pub scopes: u64,
-    /// What people should know, a line each, without the name of the source.
+    /// Notices, a line each, without the name of the source.
     pub notices: Vec<String>,
     /// Whether a rule may hold that is not reported: scopes were not judged, or files may be missing.
     pub is_incomplete: bool,
@@ -164,7 +164,7 @@ impl RulesSearched {
         }
     }
 
-    /// A notice of what is missing.
+    /// A notice of missing scopes.
     pub(super) fn missing(&mut self, line: String) {
         self.is_incomplete = true;
         self.notice(line);

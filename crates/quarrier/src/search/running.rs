@@ -32,7 +32,7 @@ pub struct Running<'s> {
 pub struct Searched {
     /// The offsets where findings may start. The end of a stream is not known before: `u64::MAX`.
     pub range: Range<u64>,
-    /// The run: bytes, time, load of stages, plan, what could not be read.
+    /// The run: bytes, time, load of stages, plan, unreadable ranges.
     pub run: Run,
 }
 

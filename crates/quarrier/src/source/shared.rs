@@ -7,7 +7,7 @@ use quarrier_core::sync::lock;
 use super::{OpenOptions, Opener};
 use crate::Environment;
 
-/// What openers differ in. A forked child has none of its parent's threads.
+/// The state that openers do not share. A forked child has none of its parent's threads.
 #[derive(Clone, PartialEq)]
 struct Settings {
     options: OpenOptions,

@@ -23,7 +23,7 @@ use quarrier_messages::Table;
 /// ```
 ///
 /// # Errors
-/// Of the first statement that is wrong, asks for more of SQL, or has no value for a row;
+/// For the first statement that is wrong, needs more of SQL, or has no value for a row;
 /// [`Error::Cancelled`] soon after `stop` becomes true.
 pub fn answer(
     table: &Table,

@@ -100,7 +100,7 @@ impl From<Error> for Ended {
     }
 }
 
-/// What all sources share.
+/// The state that all sources share.
 struct Session<'s> {
     carve: &'s Carve,
     opener: &'s Opener,

@@ -98,7 +98,7 @@ pub(super) struct Watch {
 
 struct Inner {
     seen: Seen,
-    /// Of the source that is carved.
+    /// The current source's progress.
     progress: Option<Progress>,
     /// Whether rows are printed, and the printer once there was one.
     prints: bool,

@@ -329,7 +329,7 @@ impl Session<'_> {
         rows::to_stdout(self.search.format, layout, columns)
     }
 
-    /// Searches one source and says what could not be read.
+    /// Searches one source and reports its unreadable ranges.
     fn search_one(
         &mut self,
         mut opened: Opened,
@@ -378,7 +378,7 @@ impl Session<'_> {
     fn tell_lost(&mut self) {
         let lost = self.running.lost_devices();
         for why in lost.iter().skip(self.lost_devices) {
-            complain(&format!("{why}; the CPU searched what was left, and nothing is missing"));
+            complain(&format!("{why}; the CPU searched the rest, and nothing is missing"));
         }
         self.lost_devices = lost.len();
     }

@@ -143,7 +143,7 @@ impl<'s> Session<'s> {
         rows::to_stdout(self.search.format, layout, columns)
     }
 
-    /// Searches one source, and says what is missing.
+    /// Searches one source, and reports missing parts.
     fn search_one(&mut self, mut opened: Opened) -> Result<(), Ended> {
         let name = opened.name().to_string();
         let notice = opened.notice().map(str::to_string);

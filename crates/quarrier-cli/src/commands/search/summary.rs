@@ -139,7 +139,7 @@ impl Summary {
     }
 }
 
-/// What runs of the pipeline say themselves, over all sources; the first has the plan of all.
+/// The pipeline runs' own figures, over all sources; the first run has the plan of all.
 pub(super) fn stats_of(
     runs: &[&Run],
     (bytes, seconds): (u64, f64),

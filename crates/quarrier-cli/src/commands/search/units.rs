@@ -352,7 +352,7 @@ impl<'w> Work<'w> {
     }
 }
 
-/// What is to do.
+/// The remaining work.
 #[derive(Clone, Copy, Default)]
 struct Planned {
     units: u64,

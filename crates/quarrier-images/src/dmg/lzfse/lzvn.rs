@@ -6,7 +6,7 @@ use super::cut;
 use super::output::Output;
 use crate::fault::invalid;
 
-/// What a byte asks for.
+/// The operation of an opcode.
 struct Step {
     /// Its own size, with the bytes that belong to it.
     bytes: usize,

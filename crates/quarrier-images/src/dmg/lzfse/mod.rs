@@ -102,7 +102,7 @@ struct Header {
     literal_lack: u32,
     match_lack: u32,
     literal_states: [u16; 4],
-    /// Of numbers of literals, lengths and distances.
+    /// The states for numbers of literals, lengths and distances.
     states: [u16; 3],
     frequencies: [u16; SYMBOLS],
 }

@@ -1,4 +1,4 @@
-//! What was unpacked so far: literals are added to it, and copies of itself.
+//! The unpacked bytes so far, to which literals and copies of themselves are added.
 
 use std::io;
 
@@ -52,7 +52,7 @@ impl<'b> Output<'b> {
         }
         let end = self.end_of(length)?;
         let from = self.filled.checked_sub(distance).filter(|_| distance > 0);
-        let from = from.ok_or_else(|| invalid("it copies what is not there"))?;
+        let from = from.ok_or_else(|| invalid("it copies from before its start"))?;
         if distance >= length {
             self.block.copy_within(from..from + length, self.filled);
         } else {

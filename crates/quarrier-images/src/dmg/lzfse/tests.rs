@@ -41,7 +41,7 @@ fn what_was_packed_is_unpacked() {
             }
         }
     }
-    // Of LZVN, with compressed tables, and as they are.
+    // Blocks of LZVN, with compressed tables, and stored.
     assert!(kinds.contains(&b'n') && kinds.contains(&b'2') && kinds.contains(&b'-'), "{kinds:?}");
 }
 

@@ -27,7 +27,7 @@ pub(super) enum Stop {
     Stream,
 }
 
-/// What is wrong.
+/// The reason why data is damaged.
 pub(super) type Damage = &'static str;
 
 /// A decoder between two calls.
@@ -52,7 +52,7 @@ enum State {
     Done,
 }
 
-/// What a code stands for.
+/// The meaning of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Nothing,
@@ -111,7 +111,7 @@ impl Input<'_> {
     }
 
     fn skip(&mut self, bits: u32) -> Result<(), Damage> {
-        self.count = self.count.checked_sub(bits).ok_or("it ends inside what is packed")?;
+        self.count = self.count.checked_sub(bits).ok_or("it ends inside the packed data")?;
         self.bits >>= bits;
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Input<'_> {
             code = table.codes[usize::from(code.value) + further];
         }
         if code.meaning == Meaning::Nothing {
-            return Err("what is packed is damaged");
+            return Err("the packed data is damaged");
         }
         self.skip(code.bits.into()).map(|()| code)
     }
@@ -306,7 +306,7 @@ impl Inflate {
         match () {
             () if count == left => Ok(None),
             () if *out == RING_BYTES => Ok(Some(Stop::Output)),
-            () if is_all => Err("it ends inside what is packed"),
+            () if is_all => Err("it ends inside the packed data"),
             () => Ok(Some(Stop::Input)),
         }
     }
@@ -339,16 +339,16 @@ impl Inflate {
                     return Ok(None);
                 }
                 Meaning::Number(more) => more,
-                Meaning::Nothing | Meaning::Link => return Err("what is packed is damaged"),
+                Meaning::Nothing | Meaning::Link => return Err("the packed data is damaged"),
             };
             let length = usize::from(code.value) + input.take(more.into())?;
             let code = input.code(&self.distances)?;
             let Meaning::Number(more) = code.meaning else {
-                return Err("what is packed is damaged");
+                return Err("the packed data is damaged");
             };
             let distance = usize::from(code.value) + input.take(more.into())?;
             if distance > self.history + (*out - at) {
-                return Err("it copies what is not there");
+                return Err("it copies from before its start");
             }
             if let Some(stop) = self.copy(length, distance, ring, out) {
                 return Ok(Some(stop));

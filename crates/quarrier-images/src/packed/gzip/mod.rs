@@ -240,7 +240,7 @@ impl Unpack for Points {
     }
 }
 
-/// What follows a part of a member.
+/// The successor of a member's part.
 enum Next {
     More,
     End,
@@ -400,9 +400,9 @@ impl Walk {
             TINFLStatus::HasMoreOutput => Next::More,
             TINFLStatus::NeedsMoreInput if has_more => Next::More,
             TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                Next::Damaged("it ends inside what is packed")
+                Next::Damaged("it ends inside the packed data")
             }
-            _ => Next::Damaged("what is packed is damaged"),
+            _ => Next::Damaged("the packed data is damaged"),
         };
         Ok((next, used, written))
     }
@@ -422,7 +422,7 @@ impl Walk {
         Ok(match blocks.decode(input, self.is_all, &mut self.ring, at) {
             Ok((Stop::Stream, used, written)) => (Next::End, used, written),
             Ok((Stop::Input, 0, 0)) if self.is_all => {
-                (Next::Damaged("it ends inside what is packed"), 0, 0)
+                (Next::Damaged("it ends inside the packed data"), 0, 0)
             }
             Ok((_, used, written)) => (Next::More, used, written),
             Err(why) => (Next::Damaged(why), 0, 0),
@@ -539,7 +539,7 @@ impl Walk {
             && u32_le(&end, 4) == self.member_bytes;
         match is_right {
             true => Ok(()),
-            false => Err(invalid("its checksum is wrong, so some of what was unpacked is")),
+            false => Err(invalid("its checksum is wrong, so some of the unpacked bytes are")),
         }
     }
 }

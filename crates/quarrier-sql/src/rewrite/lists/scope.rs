@@ -209,7 +209,7 @@ impl<'t> Scopes<'t> {
         Ok(found.map(|found| (found.0.clone(), named(found))))
     }
 
-    /// What a path names in a table, of the innermost SELECT where it names something; and the table.
+    /// Finds the meaning of a path in a table of the innermost SELECT where it has one; and the table.
     fn find<T>(
         &self,
         path: &[String],
@@ -224,7 +224,7 @@ impl<'t> Scopes<'t> {
     }
 }
 
-/// What a path names in one of these tables; and the table.
+/// Finds the meaning of a path in one of these tables; and the table.
 fn find_in<'t, T>(
     relations: &[Relation<'t>],
     path: &[String],
