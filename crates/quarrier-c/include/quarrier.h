@@ -88,7 +88,7 @@ struct ArrowArrayStream {
 #endif
 
 /**
- * What a call came to. Later versions may add values.
+ * The result of a call. Later versions may add values.
  */
 enum quarrier_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -202,7 +202,7 @@ typedef struct quarrier_error quarrier_error;
 typedef struct quarrier_read_ahead quarrier_read_ahead;
 
 /**
- * What a search, a carving or a filter came to.
+ * The account of a search, a carving or a filter.
  */
 typedef struct quarrier_report quarrier_report;
 
@@ -247,7 +247,7 @@ typedef struct quarrier_stop quarrier_stop;
 typedef struct quarrier_table quarrier_table;
 
 /**
- * What is carved, and where it goes. `quarrier_carve_options options = {.struct_bytes = sizeof options};` sets every field
+ * The types to carve, and the output folder. `quarrier_carve_options options = {.struct_bytes = sizeof options};` sets every field
  * to its default.
  */
 typedef struct quarrier_carve_options {
@@ -318,7 +318,7 @@ typedef struct quarrier_carve_options {
  */
 typedef struct quarrier_span {
     /**
-     * Of the first byte, from the file's start.
+     * The first byte's offset from the file's start.
      */
     uint64_t offset;
     /**
@@ -589,7 +589,7 @@ typedef struct quarrier_open_options {
 } quarrier_open_options;
 
 /**
- * What the reads of a remote source cost so far.
+ * The cost of a remote source's reads so far.
  * `quarrier_remote_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
  */
 typedef struct quarrier_remote_counters {
@@ -620,7 +620,7 @@ typedef struct quarrier_remote_counters {
 } quarrier_remote_counters;
 
 /**
- * What requests cost, and what they may look like. quarrier_cost_model_default() fills it.
+ * The cost of requests, and the limits on them. quarrier_cost_model_default() fills it.
  *
  * A hole between two missing ranges is fetched along with them where its bytes cost no more than a request
  * of its own.
@@ -701,7 +701,7 @@ typedef struct quarrier_sparse_options {
 } quarrier_sparse_options;
 
 /**
- * What was asked of a file since it was made.
+ * The calls that a file has had since it was made.
  * `quarrier_sparse_counters counters = {.struct_bytes = sizeof counters};` before it is filled.
  */
 typedef struct quarrier_sparse_counters {
@@ -804,12 +804,12 @@ quarrier_status quarrier_carve_source(const struct quarrier_source *source,
                                       struct quarrier_error **error);
 
 /**
- * Of which kind the error is.
+ * Gives the kind of the error.
  */
 quarrier_status quarrier_error_status(const struct quarrier_error *error);
 
 /**
- * What went wrong, where, and what to try: one line. It lives as long as the error.
+ * Gives the message: the failure, its place and a remedy, in one line. It lives as long as the error.
  */
 const char *quarrier_error_message(const struct quarrier_error *error);
 
@@ -821,9 +821,11 @@ bool quarrier_error_span(const struct quarrier_error *error,
                          struct quarrier_span *span);
 
 /**
- * Of a conflict, the value of the byte as held and as given. False for other errors.
+ * Gives the value of the byte as held and as given, if the error is a conflict; false for other errors.
  */
-bool quarrier_error_values(const struct quarrier_error *error, uint8_t *held, uint8_t *given);
+bool quarrier_error_values(const struct quarrier_error *error,
+                           uint8_t *held,
+                           uint8_t *given);
 
 /**
  * The error number (errno) where the system refused, else 0.
@@ -1034,7 +1036,7 @@ quarrier_status quarrier_source_of_memory(const char *name,
 void quarrier_source_free(struct quarrier_source *source);
 
 /**
- * The path or URL, without what is secret in it. It lives as long as the source.
+ * The path or URL, without the secrets in it. It lives as long as the source.
  */
 const char *quarrier_source_name(const struct quarrier_source *source);
 
@@ -1055,7 +1057,7 @@ quarrier_status quarrier_source_read(const struct quarrier_source *source,
 
 /**
  * Reads many ranges, one behind the other, into buffer, which has length bytes: as many as the ranges. Of a
- * remote source, what is missing of all is fetched first: ranges that are close together by one request,
+ * remote source, the missing bytes of all ranges are fetched first: ranges that are close together by one request,
  * and requests side by side. QUARRIER_STATUS_BEYOND_LENGTH where a range passes the end.
  */
 quarrier_status quarrier_source_read_many(const struct quarrier_source *source,
@@ -1066,7 +1068,7 @@ quarrier_status quarrier_source_read_many(const struct quarrier_source *source,
                                           struct quarrier_error **error);
 
 /**
- * What the reads of a remote source cost so far; of a local one, zeros.
+ * Gives the cost of a remote source's reads so far; zeros for a local one.
  */
 quarrier_status quarrier_source_counters(const struct quarrier_source *source,
                                          struct quarrier_remote_counters *counters,
@@ -1191,7 +1193,7 @@ quarrier_status quarrier_cost_model_default(struct quarrier_cost_model *model,
                                             struct quarrier_error **error);
 
 /**
- * Gives the cheapest requests for what is missing of many ranges, which may overlap and come in any order.
+ * Gives the cheapest requests for the missing bytes of many ranges, which may overlap and come in any order.
  * model may be NULL: the default. The rest is as for quarrier_sparse_file_need().
  */
 quarrier_status quarrier_sparse_file_need_by_cost(const struct quarrier_sparse_file *file,
@@ -1348,7 +1350,7 @@ size_t quarrier_sparse_file_num_blocks(const struct quarrier_sparse_file *file);
 size_t quarrier_sparse_file_memory_bytes(const struct quarrier_sparse_file *file);
 
 /**
- * What was asked of the file so far.
+ * Counts the calls that the file has had so far.
  */
 quarrier_status quarrier_sparse_file_counters(const struct quarrier_sparse_file *file,
                                               struct quarrier_sparse_counters *counters,

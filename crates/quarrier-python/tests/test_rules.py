@@ -14,7 +14,10 @@ import pytest
 import quarrier
 
 RULES = """
-rule invoice : money paper { strings: $a = "invoice" nocase $w = "total" wide condition: any of them }
+rule invoice : money paper {
+    strings: $a = "invoice" nocase $w = "total" wide
+    condition: any of them
+}
 rule small { condition: filesize < 100 }
 """
 TEXT = b"an Invoice, t\0o\0t\0a\0l\0"
