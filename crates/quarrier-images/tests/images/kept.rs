@@ -152,7 +152,7 @@ fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
             let mut damaged = index.clone();
             let at = random(&mut seed) as usize % index.len();
             damaged[at] ^= 1 << (random(&mut seed) % 8);
-            if at % 3 == 0 {
+            if at.is_multiple_of(3) {
                 damaged.truncate(at);
             }
             keeper.keep_index(&damaged);

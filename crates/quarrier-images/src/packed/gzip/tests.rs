@@ -5,12 +5,14 @@ use std::io::{Read, Write};
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, read::DeflateDecoder};
 
-use super::inflate::{Inflate, Stop};
+use super::inflate::{Damage, Inflate, Stop};
 use super::{RING_BYTES, WINDOW_BYTES};
 
-/// Everything that is packed, in pieces of input of up to `step`; and the blocks: where the bits of each
-/// begin, and the output.
-fn decoded(packed: &[u8], step: usize) -> Result<(Vec<u8>, Vec<(u64, usize)>), &'static str> {
+/// Where the bits of each block begin, and its output.
+type Blocks = Vec<(u64, usize)>;
+
+/// Everything that is packed, in pieces of input of up to `step`, and the blocks.
+fn decoded(packed: &[u8], step: usize) -> Result<(Vec<u8>, Blocks), Damage> {
     let (mut inflate, mut ring) = (Inflate::default(), Box::new([0; RING_BYTES]));
     let (mut out, mut blocks, mut at, mut ring_at) = (Vec::new(), Vec::new(), 0, 0);
     let mut idle = 0;
