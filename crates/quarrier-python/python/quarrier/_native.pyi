@@ -179,6 +179,7 @@ def search(
     xor: bool = False,
     base64: bool = False,
     features: str = "",
+    rules: None = None,
 ) -> Findings: ...
 
 @final
