@@ -64,7 +64,7 @@ pub enum Verdict {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 40] = [
+pub const TARGETS: [Target; 44] = [
     pattern_file::TARGET,
     engines::TARGET,
     regex::TARGET,

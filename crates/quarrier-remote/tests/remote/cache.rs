@@ -255,7 +255,7 @@ fn what_is_kept_is_for_its_owner_only() {
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
     let all: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(all.len(), 3);
+    assert_eq!(all.len(), 4);
     assert!(all.iter().all(|path| mode(path) == 0o600));
 }
 
