@@ -198,7 +198,7 @@ impl<'p> Tables<'p> {
     /// Loads sources into one table, one after another, until `stop` becomes true.
     ///
     /// # Errors
-    /// [`Error::Messages`](crate::Error::Messages) where a source cannot be read, its compressed bytes
+    /// [`Error::Messages`] where a source cannot be read, its compressed bytes
     /// are damaged, or the load is stopped.
     pub fn load(&self, mut detected: Vec<DetectedSource<'_>>, stop: &AtomicBool) -> Result<Loaded> {
         let started = Instant::now();
@@ -256,7 +256,7 @@ impl<'p> Tables<'p> {
     /// with their piece.
     ///
     /// # Errors
-    /// As [`Tables::load`], and the errors of `take`; [`Error::Request`](crate::Error::Request) for a
+    /// As [`Tables::load`], and the errors of `take`; [`Error::Request`] for a
     /// stream that was loaded already.
     pub fn load_in_pieces(
         &self,
