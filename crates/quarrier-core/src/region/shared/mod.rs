@@ -43,7 +43,8 @@ const NAME: &str = "shared memory";
 ///
 /// let mut region = SharedRegion::new(1_000_000)?;
 /// // SAFETY: nobody else has the region, its address or its descriptor.
-/// unsafe { region.as_mut_slice() }[999_999] = 1;
+/// let slice = unsafe { region.as_mut_slice() };
+/// slice[999_999] = 1;
 /// let mut last = [0; 2];
 /// assert_eq!((region.bytes().copy_to(999_998, &mut last), last), (2, [0, 1]));
 /// # Ok::<(), quarrier_core::Error>(())
