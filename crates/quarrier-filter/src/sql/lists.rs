@@ -135,8 +135,8 @@ struct Nulls {
     is_missing: Option<Expr>,
     /// One of them is there, for one of its columns has a value.
     has_values: Option<Expr>,
-    /// One of them has no value, and is an element: one of its columns has a value, or one of those
-    /// behind it.
+    /// One of them has no value, and is an element: one of its columns has a value, or one of
+    /// those after it.
     is_element: Option<Expr>,
 }
 
@@ -221,83 +221,4 @@ fn truth(truth: bool) -> Expr {
 /// Names a column by itself.
 pub(super) fn column(name: &str) -> Expr {
     Expr::Identifier(Ident::with_quote('"', name))
-}
-
-#[cfg(test)]
-mod tests {
-    use quarrier_messages::{Field, Kind, Schema, Value};
-
-    use crate::naive;
-
-    /// The comparison of each element in turn, as SQL-92 has it.
-    fn expected(list: &[Option<i64>], left: Option<i64>, op: &str, is_all: bool) -> Option<bool> {
-        let mut result = Some(is_all);
-        for element in list {
-            let truth = left.zip(*element).map(|(left, element)| match op {
-                "=" => left == element,
-                "<>" => left != element,
-                "<" => left < element,
-                "<=" => left <= element,
-                ">" => left > element,
-                _ => left >= element,
-            });
-            result = match (result, truth, is_all) {
-                (_, Some(true), false) | (Some(true), _, false) => Some(true),
-                (_, Some(false), true) | (Some(false), _, true) => Some(false),
-                (None, _, _) | (_, None, _) => None,
-                (known, _, _) => known,
-            };
-        }
-        result
-    }
-
-    #[test]
-    fn a_list_is_compared_element_by_element() {
-        // Elements of a value and a name; the columns of index 1 have no value in any message, so
-        // there is none but that of the name.
-        let names = ["leg[0].qty", "leg[0].name", "leg[1].name", "leg[2].qty", "leg[3].qty", "x"];
-        let field = |name: &str| Field { name: name.into(), kind: Kind::Integer };
-        let schema = Schema { fields: names.into_iter().map(field).collect() };
-        let value = |number: u32| match number {
-            0 => Value::Null,
-            number => Value::Integer(i64::from(number)),
-        };
-        let words = [("ANY", false), ("ALL", true), ("SOME", false)];
-        let operators = ["=", "<>", "<", "<=", ">", ">="];
-        let lefts = ["2", "x", "NULL"];
-        for at in 0..words.len() * operators.len() * lefts.len() {
-            let (word, is_all) = words[at % 3];
-            let (op, left) = (operators[at / 3 % 6], lefts[at / 18]);
-            let text = format!("{left} {op} {word} (leg[*].qty)");
-            let expr = crate::sql::condition(&text, &schema).unwrap();
-            for row in 0..4_u32.pow(6) {
-                let row: Vec<u32> = (0..6).map(|at| row / 4_u32.pow(at) % 4).collect();
-                let number = |at: usize| (row[at] > 0).then(|| i64::from(row[at]));
-                let elements = [
-                    (number(0), row[1] > 0),
-                    (None, row[2] > 0),
-                    (number(3), false),
-                    (number(4), false),
-                ];
-                let end = elements.iter().rposition(|(value, other)| value.is_some() || *other);
-                let list = &elements[..end.map_or(0, |end| end + 1)];
-                let list: Vec<Option<i64>> = list.iter().map(|(value, _)| *value).collect();
-                let known = [Some(2), number(5), None][at / 18];
-                let values = |column: usize| value(row[column]);
-                let truth = naive::truth(&expr, &values).unwrap();
-                assert_eq!(truth, expected(&list, known, op, is_all), "{text} {list:?} {row:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn lists_of_values_are_named_without_a_field() {
-        let fields = ["tag[0]", "tag[1]", "Tag[9]", "other[0]"];
-        let found = super::elements("tag[*]", &fields).unwrap();
-        assert_eq!(found.len(), 2);
-        assert_eq!(super::elements("TAG[*]", &fields).unwrap().len(), 4);
-        assert_eq!(super::elements("tag[*].x", &fields), None);
-        // However far its index, a gap is one element.
-        assert_eq!(super::elements("t[*]", &["t[4000000000]"]).unwrap().len(), 2);
-    }
 }

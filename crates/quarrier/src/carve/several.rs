@@ -28,7 +28,7 @@ use crate::{Error, Named, Result, Sources};
 
 /// The list of finished sources.
 const LIST: &str = "sources.jsonl";
-/// The longest part of a source's name in that of its subfolder, and the digits of the hash behind it.
+/// Maximum length of a source's name within its subfolder's, and the digits of the hash after it.
 const NAME_BYTES_MAX: usize = 60;
 const HASH_DIGITS: usize = 16;
 /// The longest line of the list.
