@@ -1,9 +1,9 @@
-//! Table providers whose scans are planned without awaiting anything.
+//! Table providers that plan their scans synchronously.
 
-/// Within `impl TableProvider`, for a type with a method `plan` of the same arguments: `scan`, as
-/// `async_trait` would write it around that method, except that the future holds no argument. For a
-/// future that holds expressions, the compiler proves that they may move to another thread, each time
-/// through all types of SQL's syntax: three and a half seconds for each `scan`.
+/// Implements `scan` within `impl TableProvider` for a type with a method `plan` of the same
+/// arguments. The method is what `async_trait` would generate, except that the future captures no
+/// argument. If the future captured expressions, the compiler would have to prove for each `scan`,
+/// through all types of SQL's syntax, that they are `Send`, which takes three and a half seconds.
 macro_rules! scan_at_once {
     () => {
         fn scan<'table, 'session, 'columns, 'filters, 'scan>(

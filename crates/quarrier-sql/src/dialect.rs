@@ -1,7 +1,7 @@
-//! The dialect of statements: that of the library, with additions for SQL-92.
+//! The dialect of statements: the generic dialect of `sqlparser`, with additions for SQL-92.
 //!
-//! Where the library would find out by trial how an expression begins, and try again after an error
-//! (which takes time exponential in the depth), this decides by the next words.
+//! Where `sqlparser` would try one way to parse an expression and, after an error, another (which
+//! takes time exponential in the depth), this dialect decides by the next words.
 
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, Query};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
@@ -15,19 +15,19 @@ type Parsed = Result<Expr, ParserError>;
 /// Marks the lower bound of a BETWEEN SYMMETRIC.
 pub(crate) const SYMMETRIC: &str = "SYMMETRIC";
 
-/// The names of functions that are rewritten before planning.
+/// Name of the function that stands for a UNIQUE predicate until it is rewritten, before planning.
 pub(crate) const UNIQUE: &str = "UNIQUE";
-/// As [`UNIQUE`].
+/// Name of the function that stands for a MATCH predicate until it is rewritten, before planning.
 pub(crate) const MATCH: &str = "MATCH";
 
-/// The deepest that a statement nests.
+/// The maximum nesting depth of a statement.
 pub(crate) const DEPTH_MAX: usize = 200;
 
-/// SQL as it is written here.
+/// The SQL dialect of statements.
 #[derive(Debug)]
 pub(crate) struct Sql;
 
-/// Answers as the library's own dialect does.
+/// Forwards methods to the generic dialect.
 macro_rules! as_generic {
     ($($name:ident),* $(,)?) => {
         $(fn $name(&self) -> bool {
@@ -121,8 +121,8 @@ fn is_distinct(parser: &Parser<'_>, negated: usize) -> bool {
         && is_keyword(parser, 2 + negated, Keyword::FROM)
 }
 
-/// The library takes all that follows for the right side, `a IS DISTINCT FROM b AND c` for `a IS DISTINCT
-/// FROM (b AND c)`.
+/// Parses `IS [NOT] DISTINCT FROM` and its right side. `sqlparser` would take everything that
+/// follows as the right side: `a IS DISTINCT FROM b AND c` as `a IS DISTINCT FROM (b AND c)`.
 fn distinct(parser: &mut Parser<'_>, left: Expr, negated: bool) -> Parsed {
     for _ in 0..3 + usize::from(negated) {
         parser.advance_token();
@@ -135,7 +135,7 @@ fn distinct(parser: &mut Parser<'_>, left: Expr, negated: bool) -> Parsed {
     })
 }
 
-/// Parses the prefix of an expression, unless the library's own way is taken.
+/// Parses the prefix of an expression; `None` leaves it to `sqlparser`.
 fn prefix(parser: &mut Parser<'_>) -> Option<Parsed> {
     let token = parser.peek_token_ref();
     match &token.token {
@@ -171,7 +171,7 @@ fn prefix(parser: &mut Parser<'_>) -> Option<Parsed> {
     }
 }
 
-/// One expression, or the values of a row; subqueries are the library's.
+/// Parses an expression or row in parentheses; `None` leaves subqueries to `sqlparser`.
 fn parentheses(parser: &mut Parser<'_>) -> Option<Parsed> {
     let mut ahead = 0;
     while parser.peek_nth_token_ref(ahead).token == Token::LParen {
@@ -184,7 +184,7 @@ fn parentheses(parser: &mut Parser<'_>) -> Option<Parsed> {
     Some(row(parser))
 }
 
-/// Whether the word is no name: something to compare with follows it.
+/// Whether the word is a keyword rather than a name: an operand follows it.
 fn is_bound(parser: &Parser<'_>) -> bool {
     match &parser.peek_nth_token_ref(1).token {
         Token::Word(word) => {
@@ -196,7 +196,7 @@ fn is_bound(parser: &Parser<'_>) -> bool {
     }
 }
 
-/// The lower bound of a `BETWEEN SYMMETRIC`, after that word.
+/// Parses the lower bound after `BETWEEN SYMMETRIC` or `BETWEEN ASYMMETRIC`.
 fn symmetric(parser: &mut Parser<'_>) -> Parsed {
     let is_symmetric = parser.parse_keyword(Keyword::SYMMETRIC);
     if !is_symmetric {
@@ -241,7 +241,7 @@ fn subquery(parser: &mut Parser<'_>) -> Result<Box<Query>, ParserError> {
     Ok(query)
 }
 
-/// A call of a function.
+/// A function call.
 pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments
         .into_iter()

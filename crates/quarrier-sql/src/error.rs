@@ -1,4 +1,4 @@
-//! The one error type of this crate: what, where, and what to try.
+//! The error type of this crate: what failed, where, and what to try.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use tokio::task::JoinError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is no statement that is understood.
+    /// The text is not a valid statement.
     Text {
         /// Why it is wrong, and what to try.
         reason: String,
     },
-    /// A row has no value, and the answer depends on it.
+    /// The answer depends on a value that cannot be computed.
     Value {
         /// Why, and what to try.
         reason: String,
     },
-    /// A table that cannot be opened.
+    /// A table cannot be opened.
     Table {
-        /// Its name, mostly that of a file.
+        /// The table's name, usually a file name.
         name: String,
-        /// Why.
+        /// Why it cannot be opened.
         reason: String,
     },
-    /// A file that statements may not reach.
+    /// A statement may not access a file.
     Denied {
-        /// Its name.
+        /// The file's name.
         name: String,
         /// The folders that statements may access.
         reason: String,
@@ -52,26 +52,26 @@ pub enum Error {
         /// The system's error.
         error: std::io::Error,
     },
-    /// Something in the engine panicked: an error in it, not in the statement.
+    /// DataFusion or this crate panicked, which is a bug.
     Internal(Panicked),
-    /// It was stopped.
+    /// The statement was stopped.
     Cancelled,
-    /// It took longer than it was allowed to.
+    /// The statement exceeded its time limit.
     TimedOut {
-        /// How long that was, in seconds.
+        /// The limit in seconds.
         seconds: f64,
     },
 }
 
-/// The kind of an error.
+/// What an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The statement: it is wrong, or more than is answered.
+    /// The statement is wrong or not supported.
     Statement,
-    /// A column that it names, which is not there.
+    /// The statement names a column that does not exist.
     Column,
-    /// A row that has no value, on which the answer depends.
+    /// The answer depends on a value that cannot be computed.
     Value,
     /// Too little memory.
     Memory,
@@ -92,7 +92,7 @@ impl Error {
         Error::Table { name: name.to_string(), reason: reason.to_string() }
     }
 
-    /// The kind of this error.
+    /// What this error is about.
     pub fn cause(&self) -> Cause {
         let error = match self {
             Error::Text { .. } => return Cause::Statement,
@@ -116,19 +116,19 @@ impl Error {
         }
     }
 
-    /// Whether it was stopped.
+    /// Whether the statement was stopped.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Error::Cancelled)
     }
 
-    /// Whether the reader of the output is gone, which is success.
+    /// Whether the reader of the output has closed it, which counts as success.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Output { error, .. }
             if error.kind() == std::io::ErrorKind::BrokenPipe)
     }
 }
 
-/// The most characters of an error that are shown.
+/// Maximum number of characters of an error that are shown.
 const SHOWN_MAX: usize = 1_000;
 
 impl fmt::Display for Error {
@@ -167,7 +167,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Whether a task of the engine panicked, which it has for an error.
+/// Whether the error is a panic in one of DataFusion's tasks.
 fn is_panic(error: &DataFusionError) -> bool {
     let joined = match error {
         DataFusionError::ExecutionJoin(joined) => Some(&**joined),
@@ -215,7 +215,7 @@ impl From<Error> for DataFusionError {
     }
 }
 
-/// The engine's message, on one line, without the names of its parts.
+/// DataFusion's message, on one line, without the names of its internals.
 fn said(error: &DataFusionError) -> String {
     let root = error.find_root();
     if let Some(reason) = known(root) {
@@ -267,7 +267,7 @@ fn said(error: &DataFusionError) -> String {
     shown
 }
 
-/// Removes the engine's remarks for its developers and about its own parts.
+/// Removes remarks for DataFusion's developers and about its internals.
 fn plainly(line: &str) -> String {
     let line = line.split("This issue was likely caused by a bug").next().unwrap_or(line);
     let line = match line.split_once(" user-defined coercion failed with: ") {
@@ -278,12 +278,12 @@ fn plainly(line: &str) -> String {
     line.trim_end_matches(['.', ' ']).to_string()
 }
 
-/// Errors that the engine explains too little.
+/// Better messages for errors that DataFusion explains too little.
 fn known(error: &DataFusionError) -> Option<String> {
     match error {
         DataFusionError::SchemaError(inner, _) => match &**inner {
             SchemaError::FieldNotFound { field, valid_fields } if !valid_fields.is_empty() => {
-                // With the table's name before it where it was written so.
+                // Columns are prefixed with their table if the statement wrote the prefix.
                 let name = |column: &Column| match &field.relation {
                     Some(_) => column.flat_name(),
                     None => column.name.clone(),
@@ -307,7 +307,7 @@ fn known(error: &DataFusionError) -> Option<String> {
     }
 }
 
-/// The table that the engine did not find.
+/// The table that DataFusion did not find.
 fn missing_table(gist: &str) -> Option<&str> {
     let name = gist.strip_prefix("table '")?.strip_suffix("' not found")?;
     Some(name.strip_prefix("datafusion.public.").unwrap_or(name))

@@ -1,16 +1,16 @@
-//! All of SQL over messages, files and findings.
+//! SQL over messages, files and findings.
 //!
 //! ```text
 //!  text ─→ dialect ─→ rewrite ──→ DataFusion: plan ──→ output
 //!                      │ names, SQL-92    │ conditions, columns, limits, orders
 //!                      └─→ files          ▼
 //!                          provider ─→ scan (quarrier-filter over packed columns)
-//!                          function: tables and functions of our own
+//!                          function: functions and table functions
 //! ```
 //!
-//! Conditions that `quarrier-filter` understands are answered by its scan; everything else of SQL
-//! is DataFusion's work. What SQL-92 means otherwise than DataFusion is written in other words
-//! before it is planned (`rewrite`), or refused (`plan::strict`).
+//! The scan evaluates conditions that `quarrier-filter` supports; DataFusion does the rest of SQL.
+//! Where DataFusion departs from SQL-92, statements are rewritten before planning (`rewrite`) or
+//! refused (`plan::strict`).
 
 mod at_once;
 

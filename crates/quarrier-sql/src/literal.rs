@@ -1,10 +1,10 @@
-//! Values of conditions: DataFusion's as ours.
+//! Converts DataFusion's values to those of quarrier-filter.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use quarrier_messages::Value;
 
-/// Classes of values that compare with each other.
+/// Classes of types whose values compare with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     Null,
@@ -14,7 +14,7 @@ pub(crate) enum Class {
     Time,
 }
 
-/// The class of values of a type; `None` for types that no column of messages has.
+/// The class of a type; `None` if no message column has the type.
 pub(crate) fn class_of(data_type: &DataType) -> Option<Class> {
     use DataType as T;
     Some(match data_type {
@@ -28,7 +28,7 @@ pub(crate) fn class_of(data_type: &DataType) -> Option<Class> {
     })
 }
 
-/// A value as a condition's literal; `None` if there is no such value.
+/// The value of a literal in conditions; `None` if conditions have no such value.
 pub(crate) fn value(scalar: &ScalarValue) -> Option<Value> {
     use ScalarValue as S;
     if scalar.is_null() {

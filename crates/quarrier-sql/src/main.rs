@@ -1,9 +1,9 @@
-//! `quarrier-sql`: all of SQL over messages, files and findings. `quarrier query` hands over to it.
+//! `quarrier-sql`: SQL over messages, files and findings. `quarrier query` runs it.
 //!
 //! ```text
 //!  arguments (quarrier-cli's) ─→ command: one statement after another, all at once, or a prompt
-//!  serve …                   ─→ command::serve: clients answered, by quarrier-wire
-//!  explain …, over Parquet    ─→ quarrier-cli, which has no reader of that
+//!  serve …                   ─→ command::serve: clients answered by quarrier-wire
+//!  explain …, over Parquet   ─→ quarrier-cli, with the Parquet reader that it lacks
 //! ```
 
 mod command;
@@ -18,7 +18,7 @@ use command::FAILED;
 use stack::Stack;
 
 fn main() -> ExitCode {
-    // No statement is this word alone.
+    // No valid statement consists of only one of these words.
     if std::env::args_os().nth(1).is_some_and(|first| first == "explain") {
         return quarrier_cli::run(Some(&quarrier_parquet::Reader));
     }
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     guarded(query)
 }
 
-/// Runs the command of the arguments. Returns the exit code.
+/// Runs the query that the arguments describe. Returns the exit code.
 fn query() -> u8 {
     let arguments = std::env::args_os().skip(1).collect();
     let query = match query_arguments(arguments) {
@@ -51,7 +51,7 @@ fn query() -> u8 {
     }
 }
 
-/// Serves as the arguments ask. Returns the exit code.
+/// Runs the server that the arguments describe. Returns the exit code.
 fn serve() -> u8 {
     match serve_arguments(std::env::args_os().skip(2).collect()) {
         Ok(serve) => command::serve::run(&serve, Stack::that_fits()),
@@ -63,11 +63,11 @@ fn serve() -> u8 {
     }
 }
 
-/// To standard output.
+/// Prints to standard output. Returns the exit code.
 fn print(text: &str) -> u8 {
     use std::io::Write;
     let mut out = StandardOutput::new();
-    // A failure shows at the end.
+    // The program reports a failed write when it ends.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     0
 }

@@ -1,4 +1,4 @@
-//! Where panics of the engine end: they become errors of the statement.
+//! Catches panics, and turns them into errors of the statement.
 
 use std::panic::AssertUnwindSafe;
 
@@ -7,13 +7,13 @@ use quarrier_core::panics;
 
 use crate::{Error, Result};
 
-/// Runs `work` and turns a panic into an error.
+/// Runs a future, and turns a panic into an error.
 pub(crate) async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.unwrap_or_else(|_| Err(Error::Internal(panics::taken())))
 }
 
-/// Runs `work` and turns a panic into an error.
+/// Runs a closure, and turns a panic into an error.
 pub(crate) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     panics::caught(work).unwrap_or_else(|panicked| Err(Error::Internal(panicked)))
 }

@@ -1,4 +1,4 @@
-//! One statement: answered, written, and accounted for.
+//! Answers one statement, writes the rows, and records the cost.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,9 +13,10 @@ use super::pager::Pager;
 use super::target::Target;
 use super::{INCOMPLETE, Session, met, watch};
 
-/// Answers a text that the scan of a table answers alone; whether it is one.
+/// Answers a statement that needs only the scan of one table. Returns whether it was such a
+/// statement.
 pub(super) async fn at_once(session: &Session<'_>, text: &str) -> Result<bool> {
-    // The time is looked at by a thread, which takes as long to begin as such a statement.
+    // Starting the thread that watches the time limit takes as long as such a statement.
     if session.query.timeout.is_some() {
         return Ok(false);
     }
@@ -44,7 +45,7 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
         Ok((written(session, answer).await?, is_copy, has_rows))
     };
     let (written, is_copy, has_rows) = watch::until(session, answered).await.inspect_err(|_| {
-        // Its line says enough, of whatever thread a panic was.
+        // The statement's error line says enough, whichever thread panicked.
         let _ = panics::take();
     })?;
     let notes = session.engine.take_notes();
@@ -61,8 +62,8 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
     Ok(())
 }
 
-/// Begins to answer a statement, in a task of its own: planning a long one takes long, without a
-/// pause in which it would be seen that the time is over.
+/// Begins to answer a statement in a separate task: planning a long statement takes long, and has
+/// no await point at which the time limit could be noticed.
 async fn run(session: &Session<'_>, statement: &Statement) -> Result<Answer> {
     let (engine, statement) = (Arc::clone(&session.engine), statement.clone());
     let task = tokio::spawn(async move { engine.run(&statement).await });
@@ -136,7 +137,7 @@ async fn to_stdout(session: &Session<'_>, rows: &mut Rows, format: Format) -> Re
     let stdout: Box<dyn Write + Send> = match format {
         Format::Json => stdout.shown(Manner::Json),
         Format::Csv => stdout.shown(Manner::Text),
-        // A table's values are escaped one by one.
+        // The text format escapes each value itself.
         Format::Text | Format::Records | Format::Arrow | Format::Parquet => Box::new(stdout),
     };
     let mut out = std::io::BufWriter::with_capacity(64 << 10, stdout);
@@ -145,7 +146,8 @@ async fn to_stdout(session: &Session<'_>, rows: &mut Rows, format: Format) -> Re
     Ok(written)
 }
 
-/// Writes a table, or a line for each value, to a pager if it is larger than the screen.
+/// Writes a table or, if expanded, a line for each value; output larger than the screen goes to a
+/// pager.
 async fn for_people(
     session: &Session<'_>,
     rows: &mut Rows,
@@ -170,7 +172,7 @@ async fn for_people(
     Ok(written)
 }
 
-/// Whether no thread panicked, also where nobody waited for it.
+/// Whether no thread panicked, including threads that nobody joined.
 fn all_well() -> Result<()> {
     panics::take().map_or(Ok(()), |panicked| Err(Error::Internal(panicked)))
 }

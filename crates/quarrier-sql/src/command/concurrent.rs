@@ -1,4 +1,4 @@
-//! `--concurrent`: all statements of a file at the same time.
+//! `--concurrent`: runs all statements of a file at the same time.
 
 use std::io::Write;
 use std::time::Instant;
@@ -19,7 +19,7 @@ struct Done {
     error: Option<String>,
 }
 
-/// Answers all statements, and writes time and rows of each.
+/// Runs all statements, and writes the time and number of rows of each.
 pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
     let apart = session.engine.statements_apart(text)?;
     if apart.is_empty() {
@@ -96,7 +96,7 @@ async fn one(rows: Result<Rows>, start: Instant) -> Done {
     }
 }
 
-/// How many rows there are, and how many bytes were touched for them.
+/// The number of rows, and the bytes touched for them.
 async fn counted(rows: Result<Rows>) -> Result<(u64, Touched)> {
     let mut rows = rows?;
     let mut count = 0;

@@ -10,7 +10,7 @@ use quarrier_sql::{Error, Loaded, Result};
 
 use super::Session;
 
-/// The number of files whose rejects are reported one by one.
+/// The number of files whose rejects get a line each.
 const FILES_TOLD_MAX: usize = 8;
 
 /// The number of columns for which lost digits are reported.
@@ -57,8 +57,8 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Lists them as `quarrier filter` does, after those listed already. Removes entries that cannot be
-/// written whole.
+/// Appends the rejects to the file in the format of `quarrier filter`. A failed write is rolled
+/// back.
 fn list(path: &Path, loaded: &Loaded) -> io::Result<()> {
     let mut rows = String::new();
     for reject in &loaded.rejects {

@@ -1,4 +1,4 @@
-//! Runs the command of the arguments.
+//! Runs the command that the arguments describe.
 
 mod answer;
 mod concurrent;
@@ -26,22 +26,22 @@ use quarrier_sql::{Engine, Error, Options, Result, Rows, Written, usable_memory}
 use self::view::View;
 use crate::stack::Stack;
 
-/// The exit code of what Ctrl-C ended.
+/// Exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
-/// A statement has no answer.
+/// Exit code if a statement failed.
 pub(crate) const FAILED: u8 = 2;
-/// Part of a source could not be read.
+/// Exit code if part of a source could not be read.
 const INCOMPLETE: u8 = 3;
 
-/// Within a smaller limit of memory the process is kept small, too.
+/// Below this memory limit, the process itself is kept small, too.
 const SMALL_BYTES: u64 = 1 << 30;
 
-/// Everything that a statement is answered with.
+/// The state that all statements of a run share.
 struct Session<'q> {
     query: &'q Query,
     engine: Arc<Engine>,
     stop: Arc<AtomicBool>,
-    /// The exit code, where nothing stops the session.
+    /// The exit code unless an error ends the session.
     outcome: Cell<u8>,
     /// The cost of the statements so far.
     account: RefCell<QueryAccount>,
@@ -95,14 +95,14 @@ pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
 }
 
 impl Session<'_> {
-    /// Keeps the worse of two outcomes: that something failed, then that something was not read.
+    /// Keeps the worse of two exit codes: a failure counts more than an incomplete read.
     fn worsen(&self, code: u8) {
         let now = self.outcome.get();
         let is_worse = now == 0 || (now == INCOMPLETE && code == FAILED);
         self.outcome.set(if is_worse { code } else { now });
     }
 
-    /// Writes what statements took, if that is wanted.
+    /// Writes the cost of the statements, if requested.
     fn give_account(&self) {
         let Some(path) = &self.query.stats else { return };
         if let Err(message) = self.account.borrow().write(path) {
@@ -111,7 +111,7 @@ impl Session<'_> {
         }
     }
 
-    /// Counts an answer that was written since `start`, when its rows began to come.
+    /// Counts an answer written since `start`, when its first rows were requested.
     fn count(&self, rows: &Rows, written: Written, start: Instant) {
         let mut account = self.account.borrow_mut();
         account.statements += 1;
@@ -123,7 +123,7 @@ impl Session<'_> {
         account.writing += start.elapsed().saturating_sub(rows.waited());
     }
 
-    /// Counts the time since `start` as one in which files were opened.
+    /// Counts the time since `start` as time spent opening files.
     fn count_reading(&self, start: Instant) {
         self.account.borrow_mut().reading += start.elapsed();
     }
@@ -164,7 +164,7 @@ impl Session<'_> {
         })
     }
 
-    /// One statement after another.
+    /// Runs statements in turn.
     async fn all(&self, text: &str) -> Result<()> {
         if answer::at_once(self, text).await? {
             return Ok(());
@@ -185,7 +185,8 @@ impl Session<'_> {
     }
 }
 
-/// The error of a statement that has others beside it; as it is if it is not the statement's own.
+/// The error of a statement among several, prefixed with the statement. Errors that do not belong
+/// to the statement stay unchanged.
 fn among_others(place: usize, text: &str, error: Error) -> Error {
     match error {
         Error::Cancelled | Error::Output { .. } | Error::Setup { .. } => error,
@@ -193,7 +194,7 @@ fn among_others(place: usize, text: &str, error: Error) -> Error {
     }
 }
 
-/// The error of one of several statements, counted from 0.
+/// The error of one of several statements; `place` counts from 0.
 fn of_statement(place: usize, text: &str, error: &str) -> Error {
     const SHOWN_MAX: usize = 40;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -204,7 +205,7 @@ fn of_statement(place: usize, text: &str, error: &str) -> Error {
     wrong(&format!("statement {} ({shown}): {error}", place + 1))
 }
 
-/// Whether standard output failed, which is said where the program ends.
+/// Whether standard output failed, which the program reports when it ends.
 fn is_told_at_the_end(error: &Error) -> bool {
     matches!(error, Error::Output { .. }) && has_failed()
 }

@@ -7,8 +7,8 @@ use quarrier_report::width;
 
 use super::view::Screen;
 
-/// A writer of text to a screen. It holds the text while that fits, and writes it at the end; as soon as it does
-/// not fit, a pager gets all of it. Without a pager, the text goes to the terminal.
+/// Writes text to a screen. It holds the text back while it fits on the screen. As soon as the text
+/// does not fit, a pager gets all of it; without a pager, the text goes to the terminal.
 pub(super) struct Pager<W: Write> {
     out: W,
     screen: Screen,
@@ -16,11 +16,11 @@ pub(super) struct Pager<W: Write> {
 }
 
 enum State {
-    /// All text so far, which fits.
+    /// All text written before now, which fits on the screen.
     Held(Vec<u8>),
-    /// A pager shows it.
+    /// A pager shows the text.
     Paged(Child),
-    /// The terminal shows it.
+    /// The terminal shows the text.
     Through,
 }
 
@@ -29,10 +29,10 @@ impl<W: Write> Pager<W> {
         Pager { out, screen, state: State::Held(Vec::new()) }
     }
 
-    /// Writes the text held, or waits until the pager ends.
+    /// Writes the text that was held back, or waits until the pager ends.
     ///
     /// # Errors
-    /// The terminal takes no more.
+    /// Writing to the terminal failed.
     pub(super) fn end(mut self) -> io::Result<()> {
         if let State::Held(held) = &self.state {
             self.out.write_all(held)?;
@@ -42,7 +42,7 @@ impl<W: Write> Pager<W> {
         Ok(())
     }
 
-    /// Starts the pager, and hands over the text held.
+    /// Starts the pager, and passes on the text that was held back.
     fn open(&mut self) -> io::Result<()> {
         let State::Held(held) = std::mem::replace(&mut self.state, State::Through) else {
             return Ok(());
@@ -75,7 +75,7 @@ impl<W: Write> Write for Pager<W> {
         }
     }
 
-    /// Does not write the text held: more of it may come.
+    /// Keeps holding text back, since more may follow.
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
             State::Held(_) => Ok(()),
@@ -86,17 +86,17 @@ impl<W: Write> Write for Pager<W> {
 }
 
 impl<W: Write> Drop for Pager<W> {
-    /// Waits for the pager, which has the terminal until it ends.
+    /// Waits for the pager, which owns the terminal until it exits.
     fn drop(&mut self) {
         if let State::Paged(pager) = &mut self.state {
-            // The end of its input is the end of the text.
+            // Closing its input marks the end of the text.
             drop(pager.stdin.take());
             let _ = pager.wait();
         }
     }
 }
 
-/// Whether a text leaves room for its number of rows and the next prompt, and wraps no line.
+/// Whether the text wraps no line and leaves room for the row count and the next prompt.
 fn fits(text: &[u8], screen: Screen) -> bool {
     let text = String::from_utf8_lossy(text);
     let mut lines = 0;
@@ -110,7 +110,8 @@ fn fits(text: &[u8], screen: Screen) -> bool {
 fn command() -> Option<Command> {
     let Some(pager) = std::env::var_os("PAGER") else {
         let mut less = Command::new("less");
-        // Lines are cut at the edge, and the arrow keys show the rest; the text stays on the screen.
+        // `-S` cuts lines at the edge, and the arrow keys show the rest; `-X` keeps the text on the
+        // screen.
         less.arg("-SX");
         return Some(less);
     };
@@ -135,7 +136,7 @@ mod tests {
         assert!(!fits(b"1\n2\n3\n4\n", SCREEN));
         assert!(fits(b"1234567890\n", SCREEN));
         assert!(!fits(b"12345678901\n", SCREEN));
-        // Each takes two cells.
+        // Each character takes two cells.
         assert!(fits("日本語日本\n".as_bytes(), SCREEN));
         assert!(!fits("日本語日本語\n".as_bytes(), SCREEN));
     }

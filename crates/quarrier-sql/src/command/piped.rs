@@ -1,4 +1,4 @@
-//! Statements from a pipe, answered as they come: each when its `;` ends a line.
+//! Reads statements from a pipe, and answers each as soon as its `;` ends a line.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,8 @@ use quarrier_sql::{Error, Result};
 
 use super::{Session, answer, failed, wrong};
 
-/// Reads and answers until there are no more statements. One that has no answer is complained of, and
-/// the next one is answered all the same. Returns whether all had one.
+/// Reads and answers statements until the input ends. A failed statement is reported, and the next
+/// one still runs. Returns whether all succeeded.
 pub(super) async fn run(session: &Session<'_>) -> Result<bool> {
     let mut input = BufReader::new(standard_input());
     let mut waiting = Vec::new();
@@ -40,7 +40,7 @@ pub(super) async fn run(session: &Session<'_>) -> Result<bool> {
     }
 }
 
-/// Reads up to the end of a line; whether more may come.
+/// Reads up to the end of a line. Returns false at the end of the input.
 fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, stop: &AtomicBool) -> Result<bool> {
     loop {
         let bytes = match input.fill_buf() {
@@ -70,8 +70,8 @@ fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, stop: &AtomicBool) -> 
     }
 }
 
-/// Answers the statements of a text, after `before` earlier ones; returns their number, and whether all
-/// were answered. `None` if the last `;` is within an unfinished string or comment.
+/// Answers the statements of `text`, after `before` earlier ones. Returns their number, and whether
+/// all succeeded. `None` if the last `;` is within an unfinished string or comment.
 async fn answered(
     session: &Session<'_>,
     (text, before): (&str, usize),
@@ -103,7 +103,7 @@ async fn answered(
     Ok(Some((statements.len(), all)))
 }
 
-/// Says what went wrong, where the next statement is to be answered all the same.
+/// Reports an error, unless it also ends the statements that follow.
 fn complained(error: Error) -> Result<()> {
     if error.is_closed_pipe() || error.is_cancelled() || super::is_told_at_the_end(&error) {
         return Err(error);

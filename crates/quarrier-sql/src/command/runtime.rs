@@ -1,7 +1,7 @@
-//! The threads that statements are answered with.
+//! The threads that run statements.
 //!
-//! The runtime panics, or waits for ever, if the system refuses it a thread. So the number of threads
-//! that can be had is determined beforehand, and the runtime requests no more.
+//! The runtime panics, or waits forever, if the system refuses it a thread. So the number of
+//! threads that the system grants is determined beforehand, and the runtime requests no more.
 
 use std::io;
 use std::sync::mpsc;
@@ -10,19 +10,20 @@ use std::time::Duration;
 use quarrier_core::threads;
 use tokio::runtime::{Builder, Runtime};
 
-/// Threads beside the workers, for what waits (reading files, loads) and for looking at the clock.
+/// Threads besides the workers, for blocking work (reading files, loads) and for watching the
+/// clock.
 const SPARE: usize = 4;
 
-/// The fewest of them.
+/// The minimum number of such threads.
 const SPARE_MIN: usize = 2;
 
-/// How long threads have to end that work for a statement which was given up.
+/// How long threads may take to end after the statement that they work for was abandoned.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A runtime of up to `workers` workers, and how many they are.
+/// Builds a runtime of up to `workers` workers. Returns it with the number of its workers.
 ///
 /// # Errors
-/// If the system has too few threads for one worker and its helpers.
+/// The system grants too few threads for one worker and its helpers.
 pub(super) fn runtime(workers: usize, stack_bytes: usize) -> io::Result<(Runtime, usize)> {
     let wanted = workers + SPARE;
     let (there, refused) = available(wanted, stack_bytes);
@@ -33,27 +34,28 @@ pub(super) fn runtime(workers: usize, stack_bytes: usize) -> io::Result<(Runtime
         if workers == 0 {
             return Err(error);
         }
-        // Work that finds none of them free waits for one.
+        // Blocking work waits for one of these to become free.
         builder.max_blocking_threads(there - workers - 1);
     }
     let runtime = builder.worker_threads(workers).thread_stack_size(stack_bytes).build()?;
     Ok((runtime, workers))
 }
 
-/// Ends the threads of `runtime`. A scan that was left alone goes on until the process ends.
+/// Ends the threads of `runtime`. An abandoned scan continues until the process ends.
 ///
-/// Joins the threads. `Runtime::shutdown_background` detaches them while they end, and glibc's
+/// This joins the threads. `Runtime::shutdown_background` detaches them while they end, and glibc's
 /// `pthread_detach` can then read a thread's descriptor after the thread has unmapped it with its
 /// stack (bug 19951). One run died there of a SIGSEGV; 1,000 more did not. Threads that outlast
-/// the patience are still detached.
+/// `PATIENCE` are still detached.
 pub(super) fn end(runtime: Runtime) {
     runtime.shutdown_timeout(PATIENCE);
 }
 
-/// A runtime for connections, which wait most of the time. Statements have their own.
+/// Builds a runtime for connections, which wait most of the time. Statements run on another
+/// runtime.
 ///
 /// # Errors
-/// If the system has no threads for it.
+/// The system grants too few threads for it.
 pub(super) fn runtime_of_connections() -> io::Result<Runtime> {
     const WORKERS: usize = 2;
     const STACK_BYTES: usize = 2 << 20;
@@ -67,14 +69,14 @@ pub(super) fn runtime_of_connections() -> io::Result<Runtime> {
     builder.thread_stack_size(STACK_BYTES).enable_all().build()
 }
 
-/// How many of `wanted` threads there can be at once, and why there are not more.
+/// How many of `wanted` threads the system grants at once, and why it refused more.
 fn available(wanted: usize, stack_bytes: usize) -> (usize, Option<io::Error>) {
     let mut all = Vec::with_capacity(wanted);
     let mut refused = None;
     for _ in 0..wanted {
         let (end, waiting) = mpsc::channel::<()>();
         let wait = move || {
-            // Ends with an error when the other side is dropped, as it is.
+            // `recv` returns an error when the sender is dropped, which ends the thread.
             let _ = waiting.recv();
         };
         match threads::alone_on_stack("", stack_bytes, wait) {
@@ -88,7 +90,7 @@ fn available(wanted: usize, stack_bytes: usize) -> (usize, Option<io::Error>) {
     let there = all.len();
     for (end, thread) in all {
         drop(end);
-        // It does not panic.
+        // The thread cannot panic.
         let _ = thread.join();
     }
     (there, refused)

@@ -1,4 +1,4 @@
-//! `quarrier serve`: opens tables, then answers clients until it is stopped.
+//! `quarrier serve`: opens tables, then serves clients until it is stopped.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::runtime::{end, runtime, runtime_of_connections};
 use super::{FAILED, wrong};
 use crate::stack::Stack;
 
-/// How often it is looked at whether the server is to end.
+/// How often the stop flag is checked.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Serves. Returns the exit code.
+/// Runs the server. Returns the exit code.
 pub(crate) fn run(serve: &Serve, stack: Stack) -> u8 {
     if let Some(name) = &serve.make_user {
         return make_user(name);
@@ -56,7 +56,7 @@ fn begun(
     let over = Arc::new(AtomicBool::new(false));
     let waits = connections.spawn(stopped(Arc::clone(stop), Arc::clone(&over)));
     let opened = statements.block_on(opened(serve, workers, runtime, &board, &over));
-    // Statements that run from now on may go on for as long as the server lets them.
+    // From now on, the server decides how long statements may run.
     waits.abort();
     let answers = Arc::new(opened?);
     let config = config(serve, board)?;
@@ -149,7 +149,7 @@ fn said(error: &std::io::Error) -> String {
     format!("cannot serve: {error}")
 }
 
-/// Says where it listens, now that clients may come.
+/// Prints the addresses, now that clients can connect.
 fn ready(server: &Server) -> Result<()> {
     let failed = |error: std::io::Error| wrong(&said(&error));
     let mut line = format!("ready: postgres://{}", server.postgres_address().map_err(failed)?);
@@ -157,31 +157,31 @@ fn ready(server: &Server) -> Result<()> {
         line.push_str(&format!("  http://{http}"));
     }
     let mut out = StandardOutput::new();
-    // A server whose output nobody reads serves nevertheless.
+    // The server also runs if nobody reads its output.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     Ok(())
 }
 
-/// Returns when the server is to end.
+/// Returns when the server has to stop.
 async fn ended(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(PERIOD).await;
     }
 }
 
-/// Ends what runs when the server is to end.
+/// Stops running work when the server has to stop.
 async fn stopped(stop: Arc<AtomicBool>, over: Arc<AtomicBool>) {
     ended(&stop).await;
     over.store(true, Ordering::Relaxed);
 }
 
-/// Prints a line for the file of users.
+/// Prints a line for the user file.
 fn make_user(name: &str) -> u8 {
     let line = password().and_then(|password| made_line(name, &password));
     match line {
         Ok(line) => {
             let mut out = StandardOutput::new();
-            // A failure shows at the end.
+            // The program reports a failed write when it ends.
             let _ = writeln!(out, "{line}").and_then(|()| out.flush());
             0
         }
@@ -192,11 +192,11 @@ fn make_user(name: &str) -> u8 {
     }
 }
 
-/// A line of standard input; a terminal does not show it.
+/// Reads a line from standard input, without echo on a terminal.
 fn password() -> std::result::Result<String, String> {
     let is_terminal = std::io::stdin().is_terminal();
     if is_terminal {
-        // Where standard error is closed there is nobody to ask.
+        // If standard error is closed, nobody is left to read the prompt.
         let _ = write!(std::io::stderr(), "password: ");
         echo(false);
     }
@@ -210,7 +210,7 @@ fn password() -> std::result::Result<String, String> {
     Ok(line.trim_end_matches(['\n', '\r']).to_string())
 }
 
-/// Lets the terminal show typed characters, or not. If it cannot be changed, it shows them.
+/// Turns the terminal's echo on or off. If `stty` fails, the echo stays on.
 fn echo(shows: bool) {
     let word = if shows { "echo" } else { "-echo" };
     let _ = std::process::Command::new("stty").arg(word).status();

@@ -1,4 +1,4 @@
-//! Where rows go: standard output, or a file that appears when all of them are in it.
+//! An output file that appears under its name only when it is complete.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use quarrier_sql::{Error, Result};
 
-/// A file that is not called by its name yet.
+/// A file that has a temporary name until it is complete.
 pub(super) struct Target {
     path: PathBuf,
     part: PathBuf,
@@ -34,7 +34,7 @@ impl Target {
         &mut self.file
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub(super) fn keep(mut self) -> Result<()> {
         let kept = self.file.flush().and_then(|()| {
             if self.part == self.path {

@@ -1,19 +1,19 @@
-//! The settings of the prompt for the output of answers.
+//! The prompt's settings for the output of answers.
 
 use std::cell::Cell;
 
-/// Settings that last from one statement to the next.
+/// Settings that persist from one statement to the next.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    /// Each answer is followed by its number of rows.
+    /// Whether each answer is followed by its number of rows.
     pub(super) is_counted: Cell<bool>,
-    /// Each answer is followed by its time.
+    /// Whether each answer is followed by its time.
     pub(super) is_timed: Cell<bool>,
-    /// One line a value, in place of one a row.
+    /// Whether each value gets a line, rather than each row.
     pub(super) is_expanded: Cell<bool>,
-    /// Answers larger than the screen go to a pager.
+    /// Whether answers larger than the screen go to a pager.
     pub(super) is_paged: Cell<bool>,
-    /// The terminal that an answer should fit; `None` if there is none.
+    /// The terminal that an answer should fit; `None` without a terminal.
     pub(super) screen: Cell<Option<Screen>>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Screen {
 }
 
 impl View {
-    /// The screen beyond whose size an answer goes to a pager.
+    /// The screen size above which an answer goes to a pager.
     pub(super) fn page(&self) -> Option<Screen> {
         self.screen.get().filter(|_| self.is_paged.get())
     }

@@ -1,7 +1,7 @@
-//! Work that ends when it is interrupted, or takes too long.
+//! Ends work on Ctrl-C or at its time limit.
 //!
-//! A thread of its own looks at the clock: the runtime's timers stand still while all of its threads
-//! are in the middle of something, such as a join of everything with everything.
+//! A separate thread watches the clock, because the runtime's timers stall while all of its threads
+//! are busy, such as in a cross join.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::Session;
 
-/// How often the flag is looked at.
+/// How often the flag and the clock are checked.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// The result of `work`, unless Ctrl-C or the time limit comes first.
@@ -32,14 +32,14 @@ pub(super) async fn until<T>(
     ended
 }
 
-/// A thread that looks at the flag and the clock until this is dropped.
+/// A thread that watches the flag and the clock until this is dropped.
 struct Watch {
     thread: Option<Thread>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Watch {
-    /// The receiver yields why the work has to end; without a thread, it yields nothing.
+    /// The receiver yields why the work has to end. If no thread could start, it yields nothing.
     fn begin(stop: &Arc<AtomicBool>, limit: Option<Duration>) -> (Self, oneshot::Receiver<Error>) {
         let (sender, alarm) = oneshot::channel();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -56,7 +56,7 @@ impl Watch {
                         continue;
                     }
                 };
-                // Loads look at the flag, too.
+                // Loads check the flag, too.
                 stop.store(true, Ordering::Relaxed);
                 let _ = sender.send(error);
                 return;

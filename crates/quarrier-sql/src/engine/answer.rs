@@ -1,4 +1,4 @@
-//! Statements answered.
+//! Runs planned statements.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -32,9 +32,9 @@ use crate::{Error, Result};
 /// The result of a statement.
 #[derive(Debug)]
 pub enum Answer {
-    /// Rows; of a statement that only changes something, none.
+    /// Rows; without columns if the statement only changes something.
     Rows(Rows),
-    /// Rows that are to be written to a file.
+    /// Rows to be written to a file.
     Copy {
         /// The rows.
         rows: Rows,
@@ -45,31 +45,32 @@ pub enum Answer {
     },
 }
 
-/// Join keys up to this number are tested one by one in scans of messages, by a table; for more, only
-/// their range is tested. A join of 6.5 million messages with 300 strings takes 16 ms, and 34 with the
-/// engine's own limit, 150. That limit applies to plans without messages: a scan of a file rebuilds
-/// each list for each row group, for which query 2 of TPC-H took 60 ms in place of 51.
+/// Scans of messages test up to this many join keys individually, by a table; for more keys, only
+/// their range is tested. A join of 6.5 million messages with 300 strings takes 16 ms, and 34 ms
+/// with DataFusion's default of 150. That default still applies to plans without messages: a file
+/// scan rebuilds each list for each row group, for which query 2 of TPC-H took 60 ms instead of 51.
 const LISTED_KEYS_MAX: usize = 4_096;
 
-/// Within a smaller limit the process is kept small, too, which takes a millisecond for a statement.
+/// Below this memory limit, freed memory is returned to the system before each statement, which
+/// takes a millisecond.
 const SPARED_BYTES: usize = 1 << 30;
 
-/// Batches that wait for the reader.
+/// The number of batches that may wait for the reader.
 const WAITING_MAX: usize = 2;
 
-/// Begins to answer a plan of any kind.
+/// Begins to run a logical plan of any kind.
 pub(super) async fn answer(context: &SessionContext, plan: LogicalPlan) -> Result<Answer> {
     let frame = context.execute_logical_plan(plan).await?;
     Ok(Answer::Rows(run(context, frame).await?))
 }
 
-/// Begins to answer a query with a plan.
+/// Begins to run a physical plan.
 pub(super) fn direct(context: &SessionContext, plan: Arc<dyn ExecutionPlan>) -> Result<Answer> {
     Ok(Answer::Rows(stream(context, plan)?))
 }
 
-/// The context of a plan: DataFusion's own without its functions, hundreds of which would be copied for
-/// each plan, although plans hold those they need.
+/// The context of a plan: DataFusion's own without its functions. Copying these takes time, since
+/// there are hundreds, and plans hold the functions they need.
 fn task_context(context: &SessionContext, plan: &Arc<dyn ExecutionPlan>) -> Arc<TaskContext> {
     let mut config = context.copied_config();
     if joins_messages(plan) {
@@ -93,7 +94,8 @@ fn joins_messages(plan: &Arc<dyn ExecutionPlan>) -> bool {
     has(plan, is_hash_join) && has(plan, |part| part.is::<MessagesExec>())
 }
 
-/// Finds the rows on this thread; where they are many, they come from then on as those of others do.
+/// Finds the rows on this thread. If they are many, they arrive as a stream, as those of other
+/// plans do.
 pub(super) fn at_once(context: &SessionContext, direct: Direct, stop: &AtomicBool) -> Result<Rows> {
     let start = Instant::now();
     let Direct { plan, scan, is_count } = direct;
@@ -112,13 +114,13 @@ pub(super) fn at_once(context: &SessionContext, direct: Direct, stop: &AtomicBoo
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let columns = batch.columns().to_vec();
         let named = RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options);
-        // There is room for all of them.
+        // The channel has room for all of them.
         let _ = sender.try_send(named.map_err(|error| Error::Engine(error.into())));
     }
     Ok(Rows::new(schema, Arc::new(Mutex::new(plan)), batches, None).waited_already(start.elapsed()))
 }
 
-/// Begins to answer a query.
+/// Begins to run a query.
 pub(super) async fn begin(context: &SessionContext, plan: LogicalPlan) -> Result<Rows> {
     run(context, DataFrame::new(context.state(), plan)).await
 }
@@ -132,7 +134,7 @@ async fn run(context: &SessionContext, frame: DataFrame) -> Result<Rows> {
     begun(context, planned)
 }
 
-/// The most memory of all statements, in bytes.
+/// The memory limit of all statements together, in bytes.
 fn limit_bytes(context: &SessionContext) -> usize {
     match context.runtime_env().memory_pool.memory_limit() {
         MemoryLimit::Finite(limit) => limit,
@@ -140,15 +142,15 @@ fn limit_bytes(context: &SessionContext) -> usize {
     }
 }
 
-/// How a query is answered.
+/// A planned query.
 pub(super) struct Planned {
     plan: Arc<dyn ExecutionPlan>,
-    /// The plan to use if memory runs out before there are rows.
+    /// The fallback if memory runs out before the first rows.
     instead: Option<Instead>,
 }
 
 impl Planned {
-    /// By a plan that needs no memory to speak of.
+    /// A plan that needs hardly any memory.
     pub(super) fn direct(plan: Arc<dyn ExecutionPlan>) -> Self {
         Planned { plan, instead: None }
     }
@@ -175,11 +177,11 @@ impl Planned {
     }
 }
 
-/// The plan that is run.
+/// The plan that runs.
 type Run = Mutex<Arc<dyn ExecutionPlan>>;
 
-/// The fallback if the hash tables of joins do not fit in memory: they cannot spill. Joins of sorted
-/// rows can, and take several times as long.
+/// The fallback if the hash tables of joins do not fit in memory: hash joins cannot spill.
+/// Sort-merge joins can, and take several times as long.
 struct Instead {
     context: SessionContext,
     state: Box<SessionState>,
@@ -187,16 +189,16 @@ struct Instead {
 }
 
 impl Instead {
-    /// Its rows; `run` is the plan then.
+    /// The rows of the fallback plan, which becomes `run`.
     async fn stream(mut self, run: &Run) -> Result<SendableRecordBatchStream> {
         let options = self.state.config_mut().options_mut();
         options.optimizer.prefer_hash_join = false;
-        // With one, the engine knows of no other join.
+        // With one partition, DataFusion plans no sort-merge join.
         options.execution.target_partitions = options.execution.target_partitions.max(2);
         give_back_freed_memory();
         let plan = self.state.create_physical_plan(&self.logical).await?;
         let context = task_context(&self.context, &plan);
-        // Drops the memory of the plan before.
+        // Releases the memory of the first plan.
         *lock(run) = Arc::clone(&plan);
         Ok(execute_stream(plan, context)?)
     }
@@ -210,13 +212,13 @@ fn is_hash_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<HashJoinExec>()
 }
 
-/// Whether a part of a plan is so.
+/// Whether `is` holds for any part of a plan.
 fn has(plan: &Arc<dyn ExecutionPlan>, is: fn(&Arc<dyn ExecutionPlan>) -> bool) -> bool {
-    // No step of this can fail.
+    // The closure never fails.
     plan.exists(|part| Ok(is(part))).unwrap_or(false)
 }
 
-/// Begins to answer queries at the same time: tables are scanned once for all of them.
+/// Begins to run queries at the same time; each table is scanned once for all of them.
 pub(super) async fn together(
     context: &SessionContext,
     all: Vec<Result<Planned>>,
@@ -231,7 +233,8 @@ fn stream(context: &SessionContext, plan: Arc<dyn ExecutionPlan>) -> Result<Rows
     begun(context, Planned::direct(plan))
 }
 
-/// Runs a plan in a task of its own; where it lacks memory before it has rows, another is run instead.
+/// Runs a plan in a task. If it runs out of memory before its first rows, the fallback runs
+/// instead.
 fn begun(context: &SessionContext, planned: Planned) -> Result<Rows> {
     let Planned { plan, instead } = planned;
     let stream = execute_stream(Arc::clone(&plan), task_context(context, &plan))?;
@@ -254,7 +257,7 @@ async fn hand_over(
             && is_out_of_memory(error)
             && let Some(instead) = instead.take()
         {
-            // Its memory is free then.
+            // Frees the memory of the first stream.
             stream = Box::pin(EmptyRecordBatchStream::new(stream.schema()));
             match caught(instead.stream(&run)).await {
                 Ok(other) => {

@@ -1,7 +1,7 @@
-//! Statements that the scan alone answers, planned without the engine: `SELECT columns` or
-//! `COUNT(*)` of one table of messages, with conditions that are pushed into its scan anyway. The
-//! engine takes about a millisecond to come to the same plan, in which a scan goes through millions
-//! of rows.
+//! Plans without DataFusion the statements that one scan can answer: `SELECT columns` or `COUNT(*)`
+//! of one table of messages, with conditions that would be pushed into its scan anyway. DataFusion
+//! takes about a millisecond to reach the same plan, in which time a scan passes over millions of
+//! rows.
 
 use std::sync::Arc;
 
@@ -19,30 +19,30 @@ use crate::Messages;
 use crate::plan::TOP_ROWS_MAX;
 use crate::scan::{Condition, CountExec, MessagesExec, Wanted, is_pushed};
 
-/// Parsing longer texts twice would take longer than planning.
+/// For longer statements, parsing them twice would take longer than planning.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// A plan of one scan.
+/// A plan with a single scan.
 #[derive(Debug)]
 pub(super) struct Direct {
     /// The plan that yields the answer.
     pub(super) plan: Arc<dyn ExecutionPlan>,
     /// The scan in it.
     pub(super) scan: Arc<MessagesExec>,
-    /// Whether the answer is how many rows the scan has, and not those rows.
+    /// Whether the answer is the number of the scan's rows, rather than the rows.
     pub(super) is_count: bool,
 }
 
-/// Plans a statement directly; `None` if the engine has to plan it.
+/// Plans a statement directly; `None` if DataFusion has to plan it.
 pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Option<Direct> {
-    // The tables of this context have no hidden columns.
+    // The tables in this context have no hidden columns.
     if text.len() > TEXT_BYTES_MAX || !HiddenColumns::named_in(text).is_none() {
         return None;
     }
     let mut provider = None;
     let find = |name: &str| {
         let found = context.table_provider(TableReference::bare(name));
-        // A catalog that has to wait for its tables has none of messages.
+        // A catalog that has to await its tables holds no messages.
         provider = found.now_or_never()?.ok();
         let messages = provider.as_ref()?.downcast_ref::<Messages>()?;
         Some(Arc::clone(messages.table()))
@@ -51,8 +51,8 @@ pub(super) fn plan(context: &SessionContext, text: &str, workers: usize) -> Opti
     planned(provider.as_ref()?.downcast_ref::<Messages>()?, query, workers)
 }
 
-/// Whether the scan of a table answers a query alone, with the same values as the engine: if it selects
-/// columns or COUNT(*) with a condition that can be pushed into scans.
+/// Whether the scan of a table alone answers a query with the same values as DataFusion. It does if
+/// the query selects columns or `COUNT(*)`, and its condition can be pushed into the scan.
 pub fn is_of_scan(query: &Query, schema: &quarrier_messages::Schema) -> bool {
     let kinds: Vec<Kind> = schema.fields.iter().map(|field| field.kind).collect();
     let are_columns = match &query.select {
@@ -101,7 +101,7 @@ fn planned(messages: &Messages, query: Query, workers: usize) -> Option<Direct> 
     }
 }
 
-/// The scan with its columns called so.
+/// The scan with its columns renamed to `names`.
 fn named<'n>(
     scan: &Arc<MessagesExec>,
     names: impl Iterator<Item = &'n str> + Clone,

@@ -1,5 +1,5 @@
-//! Tables of a data folder that grow while they are asked. Before a statement is planned, the tables
-//! that it names become those of now; the statement keeps them to its end.
+//! Tables of a data folder that grow while statements query them. Before a statement is planned,
+//! the tables that it names are refreshed. The statement sees that version until it ends.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,32 +21,33 @@ use crate::{Error, Messages, Result};
 /// A data folder that is open for writing.
 pub(super) struct Growing {
     kept: Arc<DataFolder>,
-    /// The tables as statements find them. One at a time is made anew: it takes all threads.
+    /// The tables as statements see them. They are rebuilt one at a time, since that uses all
+    /// threads.
     made: Mutex<HashMap<String, Arc<Table>>>,
-    /// For tables with a key: statements that read rows to change them run one at a time.
+    /// For tables with a key: statements that change the rows they read run one at a time.
     gates: std::sync::Mutex<HashMap<String, Arc<RwLock<()>>>>,
     version: AtomicU64,
 }
 
-/// A table as it is now.
+/// The current state of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
     pub(crate) name: String,
     pub(crate) columns: SchemaRef,
     pub(crate) rows: Option<u64>,
     pub(crate) bytes: Option<u64>,
-    /// Whether messages may be added.
+    /// Whether messages may be appended.
     pub(crate) grows: bool,
     /// Whether its columns were declared.
     pub(crate) is_declared: bool,
 }
 
 impl Engine {
-    /// Takes in the tables of a data folder, which is made where it is not there, and lets them grow: see
-    /// [`Engine::kept`]. New segments of its log have `segment_bytes`, or else 256 MiB.
+    /// Opens a data folder, creating it if it does not exist, and lets its tables grow: see
+    /// [`Engine::kept`]. New segments of its log have `segment_bytes`, or 256 MiB by default.
     ///
     /// # Errors
-    /// Where another process writes to it, or the system refuses.
+    /// Another process writes to the folder, or the system refuses.
     pub async fn open_folder_to_grow(
         &self,
         folder: &Path,
@@ -69,15 +70,15 @@ impl Engine {
         self.renew_all().await
     }
 
-    /// The data folder with growing tables.
+    /// The data folder, if it was opened with [`Engine::open_folder_to_grow`].
     pub fn kept(&self) -> Option<&Arc<DataFolder>> {
         self.growing.get().map(|growing| &growing.kept)
     }
 
-    /// Makes a table in the data folder. Returns whether it was made: not where there is one of this name.
+    /// Creates a table in the data folder. Returns false if a table of this name exists.
     ///
     /// # Errors
-    /// If there is no data folder, no table may have the name, or the disk is full or fails.
+    /// There is no data folder, the name is not allowed, or the disk is full or fails.
     pub(crate) async fn make(
         &self,
         name: &str,
@@ -101,18 +102,19 @@ impl Engine {
         Ok(made)
     }
 
-    /// Where statements that write to a table wait for each other; None without a data folder.
+    /// The lock on which statements that write to a table wait for each other; `None` without a
+    /// data folder.
     pub(crate) fn gate(&self, table: &str) -> Option<Arc<RwLock<()>>> {
         let growing = self.growing.get()?;
         Some(Arc::clone(lock(&growing.gates).entry(table.to_string()).or_default()))
     }
 
-    /// Counts how often a table became another one.
+    /// The number of times that any table was replaced by a newer version.
     pub(crate) fn version(&self) -> u64 {
         self.growing.get().map_or(0, |growing| growing.version.load(Ordering::Acquire))
     }
 
-    /// Makes all tables of the data folder those of now.
+    /// Refreshes all tables of the data folder.
     pub(crate) async fn renew_all(&self) -> Result<()> {
         let names = lock(&self.state).kept_names.clone();
         for name in names {
@@ -121,7 +123,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the tables that a statement names those of now.
+    /// Refreshes the tables that a statement names.
     pub(super) async fn renew_named(&self, statement: &Statement) -> Result<()> {
         if self.growing.get().is_some() {
             for name in statement.clone().named().names {
@@ -131,7 +133,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the table that a name stands for the one of now. Returns whether there is one that grows.
+    /// Refreshes the table with this name. Returns whether it is a growing table.
     pub(crate) async fn renew(&self, name: &str) -> Result<bool> {
         let Some(growing) = self.growing.get() else { return Ok(false) };
         let Some(name) = self.grown_name(name) else { return Ok(false) };
@@ -169,13 +171,13 @@ impl Engine {
         Ok(true)
     }
 
-    /// The messages of a table as they were seen last.
+    /// The messages of a table, as of its last refresh.
     pub(crate) fn messages_of(&self, name: &str) -> Option<Arc<Table>> {
         let provider = self.names.get(name)?;
         provider.downcast_ref::<Messages>().map(|messages| Arc::clone(messages.table()))
     }
 
-    /// The table of the data folder that a name stands for.
+    /// The table of the data folder that this name refers to, by an exact or unambiguous match.
     fn grown_name(&self, name: &str) -> Option<String> {
         let state = lock(&self.state);
         let names = &state.kept_names;
@@ -185,7 +187,7 @@ impl Engine {
         exact.or_else(only).cloned()
     }
 
-    /// The table that a name stands for, as it was seen last.
+    /// The table that this name refers to, as of its last refresh.
     pub(crate) fn shown(&self, name: &str) -> Option<Shown> {
         let grown = self.growing.get().and_then(|_| self.grown_name(name));
         let grows = grown.is_some();
@@ -223,7 +225,7 @@ impl Engine {
     }
 }
 
-/// Columns with the digits that were declared, and with which of them need a value.
+/// The columns with their declared digits and nullability.
 fn as_declared(columns: &SchemaRef, definition: &Definition) -> SchemaRef {
     let fields = columns.fields().iter().map(|field| {
         let name = field.name();
@@ -238,7 +240,7 @@ fn as_declared(columns: &SchemaRef, definition: &Definition) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Fields>()))
 }
 
-/// Does what may wait for the disk beside the tasks of the engine.
+/// Runs work that may block on the disk on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

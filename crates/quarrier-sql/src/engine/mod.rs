@@ -1,4 +1,4 @@
-//! The engine: tables by their names, statements, and their answers.
+//! The engine: holds the tables, and answers statements.
 
 mod answer;
 mod direct;
@@ -46,8 +46,8 @@ use opened::{OpenedTable, Origin};
 pub use options::Options;
 pub use statement::{Statement, WORDS_MAX, WORDS_ON_ANY_STACK};
 
-/// Answers statements over tables, which are files, messages in memory or functions. Files are
-/// opened when a statement names them, and kept.
+/// Answers statements over tables. A table is a file, messages in memory or a function. The engine
+/// opens files when a statement names them, and keeps them open.
 ///
 /// ```
 /// # let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
@@ -69,7 +69,7 @@ pub struct Engine {
     opening: Opening,
     statement_words_max: usize,
     state: Mutex<State>,
-    /// Memory that tables take, so that queries have the rest.
+    /// Accounts for the memory of tables, so that queries get the rest.
     room: Arc<Room>,
     notes: Notes,
     reach: Reach,
@@ -83,23 +83,23 @@ impl std::fmt::Debug for Engine {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Names of tables.
+    /// The names of open tables.
     tables: BTreeSet<String>,
-    /// Names of tables and their columns.
+    /// The names of tables and their columns.
     known: KnownNames,
     loaded: Loaded,
-    /// The data folder whose tables are opened when a statement names them, and their names.
+    /// The data folder whose tables are opened when a statement names them, with its table names.
     kept: Option<Arc<DataFolder>>,
     kept_names: Vec<String>,
-    /// Tables that were opened from sources, by their names.
+    /// Tables opened from sources, by name.
     opened: HashMap<String, OpenedTable>,
 }
 
 impl Engine {
-    /// An engine without tables.
+    /// Creates an engine without tables.
     ///
     /// # Errors
-    /// If the system denies something it needs, such as a folder for temporary files.
+    /// The system denies something that the engine needs, such as a folder for temporary files.
     pub fn new(mut options: Options) -> Result<Self> {
         options.workers = planned_workers(options.workers);
         let names = Arc::new(Names::default());
@@ -135,24 +135,24 @@ impl Engine {
         })
     }
 
-    /// The session of DataFusion.
+    /// The DataFusion session.
     pub fn context(&self) -> &SessionContext {
         &self.context
     }
 
-    /// Calls a file, or all files that match a glob, by a name.
+    /// Opens a file, or all files that match a glob, as the table `name`.
     ///
     /// # Errors
-    /// If there is no such file, it cannot be read, or there is not enough memory for it.
+    /// The file does not exist, it cannot be read, or there is not enough memory for it.
     pub async fn open(&self, name: &str, file: &str) -> Result<()> {
         self.open_from(name, Origin::Source(file.to_string()), HiddenColumns::default()).await
     }
 
-    /// Takes in the tables of a data folder, by their names there. Each is opened when a statement names
-    /// it.
+    /// Makes the tables of a data folder available by their names. Each is opened when a statement
+    /// names it.
     ///
     /// # Errors
-    /// If it is no data folder, or cannot be read.
+    /// The folder is no data folder, or cannot be read.
     pub fn open_folder(&self, folder: &Path) -> Result<()> {
         caught_now(|| {
             let fail = |error: quarrier::Error| Error::text(error.to_string());
@@ -163,7 +163,7 @@ impl Engine {
         })
     }
 
-    /// Lets statements name the tables of a data folder, and lists its damage.
+    /// Lets statements name the tables of a data folder, and records its damage and notices.
     fn name_tables_of(&self, kept: &DataFolder) -> Result<()> {
         let tables = kept.tables().map_err(|error| Error::text(error.to_string()))?;
         let mut state = lock(&self.state);
@@ -175,10 +175,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Calls messages in memory by a name. Their memory is not counted.
+    /// Adds messages in memory as the table `name`. Their memory is not counted.
     ///
     /// # Errors
-    /// If the name cannot be given.
+    /// The name is not allowed.
     pub fn add(&self, name: &str, table: Arc<quarrier_messages::Table>) -> Result<()> {
         let hidden = table.hidden();
         let table: Arc<dyn TableProvider> = Arc::new(Messages::new(table));
@@ -186,10 +186,10 @@ impl Engine {
         self.keep_opened(name, (Origin::Memory, hidden), (table, loaded))
     }
 
-    /// Calls record batches by a name. Their memory is not counted.
+    /// Adds record batches as the table `name`. Their memory is not counted.
     ///
     /// # Errors
-    /// If a batch has another schema.
+    /// A batch has another schema.
     pub fn add_batches(
         &self,
         name: &str,
@@ -214,14 +214,14 @@ impl Engine {
         Ok(())
     }
 
-    /// The names of the tables that are open.
+    /// The names of the open tables.
     pub fn tables(&self) -> Vec<String> {
         let state = lock(&self.state);
         let all: BTreeSet<&String> = state.tables.iter().chain(&state.kept_names).collect();
         all.into_iter().cloned().collect()
     }
 
-    /// The names of the columns of a table that is open; empty if it is not.
+    /// The names of an open table's columns; empty if no such table is open.
     pub async fn columns_of(&self, table: &str) -> Vec<String> {
         let Ok(table) = self.context.table_provider(TableReference::bare(table)).await else {
             return Vec::new();
@@ -229,29 +229,30 @@ impl Engine {
         table.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Rejects and other problems of files loaded since the last call.
+    /// Takes the rejects and other problems of the files loaded since the last call.
     pub fn take_loaded(&self) -> Loaded {
         std::mem::take(&mut lock(&self.state).loaded)
     }
 
-    /// Notes on the statements answered since the last call: ranges of sources that could not be read,
-    /// a line each.
+    /// Takes the notes on statements answered since the last call: ranges of sources that could not
+    /// be read, one line each.
     pub fn take_notes(&self) -> Vec<String> {
         self.notes.take()
     }
 
-    /// The statements of a text, with `;` between them.
+    /// Parses the statements in `text`, which are separated by `;`.
     ///
     /// # Errors
-    /// If the text is not valid SQL, too long, or nested too deeply.
+    /// The text is not valid SQL, too long, or nested too deeply.
     pub fn statements(&self, text: &str) -> Result<Vec<Statement>> {
         caught_now(|| statement::parsed(text, self.statement_words_max))
     }
 
-    /// The statements of a text, one by one: the text, and the parsed statement or its error.
+    /// Parses the statements in `text` separately: each with its text, and the parsed statement or
+    /// its error.
     ///
     /// # Errors
-    /// If the text is too long, or a text or comment in it does not end.
+    /// The text is too long, or contains an unterminated string or comment.
     pub fn statements_apart(&self, text: &str) -> Result<Vec<(String, Result<Statement>)>> {
         caught_now(|| statement::apart(text, self.statement_words_max))
     }
@@ -259,7 +260,7 @@ impl Engine {
     /// Opens the files that a statement names, and plans it.
     ///
     /// # Errors
-    /// If a file cannot be opened, or the statement means nothing over these tables.
+    /// A file cannot be opened, or the statement is not valid for these tables.
     pub async fn plan(&self, statement: &Statement) -> Result<LogicalPlan> {
         caught(async {
             let inner = Box::pin(self.prepared(statement)).await?;
@@ -276,11 +277,11 @@ impl Engine {
         Ok(self.planned(statement).await?.schema())
     }
 
-    /// Begins to answer a query that changes nothing: no table is made, no file written, no setting
-    /// set by it.
+    /// Begins to answer a query that changes nothing: it creates no table, writes no file and
+    /// changes no setting.
     ///
     /// # Errors
-    /// As [`plan`](Self::plan), and if it is another statement.
+    /// As [`plan`](Self::plan), and if the statement is no such query.
     pub async fn run_query(&self, statement: &Statement) -> Result<Answer> {
         caught(async {
             if statement.target()?.is_some() {
@@ -305,7 +306,7 @@ impl Engine {
         .await
     }
 
-    /// Begins to answer a statement.
+    /// Begins to answer a statement of any kind.
     ///
     /// # Errors
     /// As [`plan`](Self::plan).
@@ -332,10 +333,10 @@ impl Engine {
         answer::answer(&self.context, plan).await
     }
 
-    /// Answers a text on this thread, if it is one statement that the scan of a table answers alone:
-    /// the rows are found when this returns, unless [`Options::stop`] became true. `None` if it needs
-    /// [`statements`](Self::statements) and [`run`](Self::run), which take a millisecond more until
-    /// they begin.
+    /// Answers `text` on this thread, if it is a single statement that needs only the scan of one
+    /// table. The rows have been found when this returns, unless [`Options::stop`] became true.
+    /// `None` if the text needs [`statements`](Self::statements) and [`run`](Self::run), which take
+    /// a millisecond longer to start.
     ///
     /// # Panics
     ///
@@ -343,7 +344,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// If a condition or output fails for a row, and if it was stopped.
+    /// A condition or output fails for a row, or the search was stopped.
     pub fn run_at_once(&self, text: &str) -> Option<Result<Rows>> {
         let plan = || Ok(direct::plan(&self.context, text, self.opening.workers));
         let direct = caught_now(plan).transpose()?;
@@ -351,8 +352,9 @@ impl Engine {
         Some(direct.and_then(|direct| answer::at_once(&self.context, direct, stop)))
     }
 
-    /// Begins to answer statements at the same time. What they look for in one table is looked
-    /// for in one pass, which is done when this returns; groups, joins and orders go on.
+    /// Begins to answer several statements at the same time. One pass over each table finds the
+    /// rows for all of them, and has finished when this returns; grouping, joining and sorting
+    /// continue.
     ///
     /// # Errors
     /// For a statement: as [`run`](Self::run), and if it is a COPY. For all: if the pass fails.
@@ -368,7 +370,7 @@ impl Engine {
         caught(answer::together(&self.context, all, self.opening.workers)).await
     }
 
-    /// How a query is answered.
+    /// Plans a query.
     async fn planned(&self, statement: &Statement) -> Result<Planned> {
         self.renew_named(statement).await?;
         if let Some(plan) = self.direct_plan(statement) {
@@ -378,7 +380,7 @@ impl Engine {
         caught(Planned::of(&self.context, plan)).await
     }
 
-    /// The plan of a statement that needs no planning.
+    /// The plan of a statement that needs no planning by DataFusion.
     fn direct_plan(&self, statement: &Statement) -> Option<Arc<dyn ExecutionPlan>> {
         let text = statement.query_text()?;
         Some(direct::plan(&self.context, &text, self.opening.workers)?.plan)
@@ -402,7 +404,7 @@ impl Engine {
         Ok(statement.into_inner())
     }
 
-    /// Opens the tables that a statement names, with these hidden columns.
+    /// Opens the tables that a statement names, with at least these hidden columns.
     async fn open_all(&self, named: Named, hidden: HiddenColumns) -> Result<()> {
         for file in named.files {
             if !self.is_open(&file) && !self.is_open_with(&file, hidden) {
@@ -438,7 +440,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Opens the table of the data folder that this name stands for. Returns whether there is one.
+    /// Opens the table of the data folder with this name. Returns whether it exists.
     async fn open_kept_table(&self, name: &str, hidden: HiddenColumns) -> Result<bool> {
         let Some((kept, name)) = self.kept_table(name) else { return Ok(false) };
         let origin = Origin::Kept(kept, name.clone());
@@ -446,8 +448,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// The data folder, where it has a table that this name stands for and that is not open; and its
-    /// own name.
+    /// The data folder and the table's exact name there, if the folder has the table and it is not
+    /// open yet.
     fn kept_table(&self, name: &str) -> Option<(Arc<DataFolder>, String)> {
         let state = lock(&self.state);
         let exact = state.kept_names.iter().find(|known| *known == name);
@@ -461,7 +463,7 @@ impl Engine {
     }
 }
 
-/// Names and meanings, of a part of a statement.
+/// Resolves the names in a part of a statement, and rewrites it for SQL-92.
 pub(crate) fn rewrite_part<S: Rewritable>(part: &mut S, known: &KnownNames) -> Result<()> {
     rewrite::rewrite(part, known)
 }

@@ -1,5 +1,5 @@
-//! The tables that statements name. Another one may take a table's place at once: no statement finds
-//! the place empty meanwhile.
+//! The tables that statements name. A table is replaced atomically, so that no statement finds its
+//! name missing in between.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,7 +12,7 @@ use crate::rewrite::is_name_with_hidden;
 
 type Tables = BTreeMap<String, Arc<dyn TableProvider>>;
 
-/// Tables by their names. Those with hidden columns, beside the tables without, are not listed.
+/// Tables by name. The variants with hidden columns are not listed.
 #[derive(Debug, Default)]
 pub(super) struct Names(RwLock<Tables>);
 
@@ -25,12 +25,12 @@ impl Names {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The table of this name, if there is one.
+    /// The table of this name.
     pub(super) fn get(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         self.read().get(name).cloned()
     }
 
-    /// Calls a table so, in place of another one.
+    /// Replaces the table of this name.
     pub(super) fn replace(&self, name: &str, table: Arc<dyn TableProvider>) {
         // The old table is dropped after the lock is released.
         let before = self.write().insert(name.to_string(), table);

@@ -1,5 +1,5 @@
-//! Tables that are opened from sources, and opened once more when a statement names hidden columns: only
-//! then does anybody pay for these.
+//! Tables opened from sources. A table is opened again when a statement names hidden columns, so
+//! that only such statements pay for them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::net::caught;
 use crate::rewrite::{HiddenTables, TableColumns, TypedMessages, name_with_hidden};
 use crate::{Messages, Result};
 
-/// The source of a table.
+/// Where a table comes from.
 #[derive(Debug, Clone)]
 pub(super) enum Origin {
     /// A source of any kind, or a glob.
@@ -31,19 +31,19 @@ pub(super) enum Origin {
 #[derive(Debug)]
 pub(super) struct OpenedTable {
     origin: Origin,
-    /// The hidden columns that it was opened with, whether its source has such or not.
+    /// The hidden columns requested when it was opened, even if its source has none.
     asked: HiddenColumns,
-    /// Those that the table with hidden columns has.
+    /// The hidden columns that the table has.
     hidden: HiddenColumns,
-    /// Memory of the table, with and without hidden columns.
+    /// Memory of the table in bytes, with and without hidden columns.
     memory_bytes: usize,
 }
 
 impl Engine {
-    /// Opens a table by a name, with these hidden columns at least.
+    /// Opens a table under `name`, with at least these hidden columns.
     ///
     /// # Errors
-    /// If the source cannot be opened, or there is not enough memory for it.
+    /// The source cannot be opened, or there is not enough memory for it.
     pub(super) async fn open_from(
         &self,
         name: &str,
@@ -52,7 +52,7 @@ impl Engine {
     ) -> Result<()> {
         let before = lock(&self.state).opened.get(name).map(|table| table.asked);
         let asked = match before {
-            // It has a table with hidden columns.
+            // A table with hidden columns exists already.
             Some(_) if hidden.is_none() => hidden,
             before => hidden | self.opening.hidden | before.unwrap_or_default(),
         };
@@ -70,7 +70,7 @@ impl Engine {
         self.keep_opened(name, (origin, asked), opened)
     }
 
-    /// Opens a table again, unless it has these hidden columns or its source has none.
+    /// Opens a table again if it lacks these hidden columns.
     ///
     /// # Errors
     /// As [`open_from`](Self::open_from).
@@ -104,7 +104,7 @@ impl Engine {
         tables.map(|(name, table)| (name.clone(), table.hidden)).collect()
     }
 
-    /// The columns of all tables that are open, without the hidden ones.
+    /// The columns of all open tables, without hidden columns.
     pub(super) fn columns_of_tables(&self) -> TableColumns {
         let names: Vec<String> = {
             let state = lock(&self.state);
@@ -121,8 +121,8 @@ impl Engine {
         names.into_iter().filter_map(columns).collect()
     }
 
-    /// Calls an opened table so: the one with its hidden columns, if it has such, and where its columns
-    /// are in memory, the one without.
+    /// Registers an opened table under `name`. If it has hidden columns, it is registered with them
+    /// under another name, and `name` gets the table without them if its columns are in memory.
     pub(super) fn keep_opened(
         &self,
         name: &str,
@@ -135,7 +135,7 @@ impl Engine {
             (state.tables.contains(name), state.opened.contains_key(name))
         };
         if is_known {
-            // Its problems were reported before.
+            // Its problems were reported when it was first opened.
             loaded = Loaded { bytes, memory_bytes, ..Loaded::default() };
         }
         let mut known = OpenedTable { origin, asked, hidden, memory_bytes };

@@ -1,4 +1,4 @@
-//! How an engine works.
+//! The options of an engine.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,29 +9,30 @@ use quarrier_messages::{HiddenColumns, Limits};
 use super::WORDS_MAX;
 use crate::Reach;
 
-/// How an [`Engine`](crate::Engine) works.
+/// Options of an [`Engine`](crate::Engine).
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Threads; 0, the default, means one per CPU.
+    /// Number of threads; 0, the default, means one per CPU.
     pub workers: usize,
-    /// Bytes of memory for tables, joins, groups and orders together; beyond it, operators spill if
-    /// they can, and fail otherwise. Unlimited by default.
+    /// Bytes of memory for tables, joins, grouping and sorting together; beyond it, operators spill
+    /// if they can, and fail otherwise. Unlimited by default.
     pub memory_bytes_max: Option<u64>,
-    /// The most words and marks of a text: [`WORDS_MAX`] where threads have the stacks for trees as
-    /// deep as that, [`WORDS_ON_ANY_STACK`](crate::WORDS_ON_ANY_STACK) where they have 32 MiB.
+    /// Maximum number of tokens in a text: [`WORDS_MAX`] if the threads' stacks are large enough
+    /// for trees of that depth, [`WORDS_ON_ANY_STACK`](crate::WORDS_ON_ANY_STACK) if they have 32
+    /// MiB.
     pub statement_words_max: usize,
-    /// The limits of messages.
+    /// Limits for loading messages.
     pub limits: Limits,
-    /// Hidden columns that statements will name. A table gets hidden columns when the first statement
-    /// names them, which reads its source once more unless they are foreseen here; none by default.
+    /// Hidden columns that statements will name; none by default. If a statement names hidden
+    /// columns that are not listed here, the engine reads the table's source again.
     pub hidden: HiddenColumns,
-    /// Ends loads soon after it became true.
+    /// Ends loads soon after it becomes true.
     pub stop: Arc<AtomicBool>,
     /// Proxies and credentials for remote sources; none by default.
     pub environment: Environment,
     /// The files that statements may name; all by default.
     pub reach: Reach,
-    /// The machine by which searches are planned; unknown by default.
+    /// The machine profile for planning searches; unknown by default.
     pub machine: Machine,
 }
 

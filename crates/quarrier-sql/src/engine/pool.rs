@@ -1,4 +1,5 @@
-//! The memory of statements: operators that can spill do so early enough that the others find room.
+//! The memory pool of statements: operators that can spill do so early enough that others find
+//! room.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -9,15 +10,15 @@ use datafusion::execution::memory_pool::{
 };
 use quarrier_core::sync::lock;
 
-/// Memory reserved from consumers that can spill: merges of sorted or spilled rows, joins and functions
-/// work in it. Half of the free memory if that is less.
+/// Bytes that consumers that can spill leave free, for the merges of sorted or spilled rows, joins
+/// and functions. Half of the free memory if that is less.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 
-/// Consumers with few, short-lived buffers, which get no part of the memory of their own.
+/// Consumers with few, short-lived buffers, which get no share of memory.
 const LIGHT: &str = "RepartitionExec";
 
-/// A limit for all statements together. Each that can spill may take an even part of what those
-/// leave that cannot, but for some that is kept.
+/// A memory limit for all statements together. Consumers that cannot spill take what they need;
+/// those that can spill share the rest evenly, minus a reserve.
 #[derive(Debug)]
 pub(super) struct Pool {
     bytes_max: usize,
@@ -28,9 +29,9 @@ pub(super) struct Pool {
 struct State {
     /// The number of consumers that can spill, without the light ones.
     spillers: usize,
-    /// Bytes of all who can spill.
+    /// Bytes held by consumers that can spill.
     spillable: usize,
-    /// Bytes of those who cannot.
+    /// Bytes held by consumers that cannot spill.
     held: usize,
 }
 
@@ -39,7 +40,7 @@ impl Pool {
         Pool { bytes_max, state: Mutex::default() }
     }
 
-    /// How many bytes one who can spill may take.
+    /// The bytes that each consumer that can spill may take.
     fn share(&self, state: &State) -> usize {
         let free = self.bytes_max.saturating_sub(state.held);
         let shared = free - (free / 2).min(KEPT_BYTES_MAX);

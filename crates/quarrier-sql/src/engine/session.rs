@@ -1,4 +1,4 @@
-//! The session: how the engine is set up.
+//! The configuration of the DataFusion session.
 
 use std::sync::Arc;
 
@@ -17,13 +17,14 @@ use crate::plan::{
     logical_rules, physical_rules,
 };
 
-/// All sorts of a plan together reserve one part in this many.
+/// The sorts of a plan together reserve one part in this many of the memory.
 const SPILL_SHARE: usize = 8;
 
-/// Memory for a thousand rows of a batch: each of dozens of streams that are merged holds some.
+/// Memory limit per 1,024 rows of batch size: a merge holds a batch of each of its dozens of
+/// streams.
 const KILOROW_BYTES: usize = 128 << 20;
 
-/// Rows per batch, within a limit of bytes.
+/// Rows per batch for a memory limit in bytes.
 fn batch_rows(bytes: usize) -> usize {
     const ROWS: usize = 1 << 10;
     (bytes / KILOROW_BYTES).clamp(1, 8) * ROWS
@@ -35,18 +36,18 @@ pub(super) fn context(options: &Options, names: &Arc<Names>) -> Result<SessionCo
         .with_information_schema(true)
         .with_extension(Arc::new(Ceiling::of(&options.machine)));
     let settings = config.options_mut();
-    // Names are given their spelling by `rewrite`.
+    // `rewrite` resolves the spelling of names.
     settings.sql_parser.enable_ident_normalization = false;
-    // 1.5 is exact, as SQL-92 has it; 1.5e0 is floating.
+    // As in SQL-92, 1.5 is exact and 1.5e0 is approximate.
     settings.sql_parser.parse_float_as_decimal = true;
-    // Above some joins it takes an aggregate that is never NULL for one that may be, which changes nothing
-    // but whether the plan is refused.
+    // Above some joins, DataFusion derives an aggregate that is never NULL as nullable. That only
+    // makes this check refuse the plan.
     settings.execution.skip_physical_aggregate_schema_check = true;
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(bytes) = options.memory_bytes_max {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // The memory that each sort reserves for merging spilled rows; the engine would reserve more
-        // than there is, and fail.
+        // Each sort reserves this memory for merging spilled rows. DataFusion's default would
+        // exceed a small limit, and fail.
         let kept = bytes / SPILL_SHARE / options.workers;
         let execution = &mut settings.execution;
         execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(kept);

@@ -21,28 +21,28 @@ use crate::rewrite::{
 };
 use crate::{Error, Result};
 
-/// The most bytes of a text.
+/// Maximum length of a text in bytes.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 
-/// The most words and marks of a text.
+/// Maximum number of tokens in a text.
 pub const WORDS_MAX: usize = 1 << 18;
 
-/// Texts of this many tokens fit any stack of 32 MiB.
+/// Maximum number of tokens in a text that any stack of 32 MiB can process.
 pub const WORDS_ON_ANY_STACK: usize = 500;
 
 /// The stack for walking or freeing a tree of the maximum size.
 const TREE_STACK_BYTES: usize = WORDS_MAX * (4 << 10);
 
-/// The most queries that UNION, EXCEPT and INTERSECT put together: they hang in each other, too.
+/// Maximum number of UNION, EXCEPT and INTERSECT. They nest, too, but are not balanced.
 const SETS_MAX: usize = 1_000;
 
-/// A statement that was parsed, and shown as it would be written.
+/// A parsed statement. `Display` writes it as SQL.
 #[derive(Debug, Clone)]
 pub struct Statement {
     inner: parser::Statement,
 }
 
-/// Parses the statements of a text of at most `words_max` tokens.
+/// Parses the statements in a text of at most `words_max` tokens.
 pub(super) fn parsed(text: &str, words_max: usize) -> Result<Vec<Statement>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
@@ -50,7 +50,8 @@ pub(super) fn parsed(text: &str, words_max: usize) -> Result<Vec<Statement>> {
     parsed_tokens(tokens_of(text)?, words_max)
 }
 
-/// The statements of a text, one by one: the text, and the parsed statement or its error.
+/// Parses the statements in a text separately: each with its text, and the parsed statement or its
+/// error.
 pub(super) fn apart(text: &str, words_max: usize) -> Result<Vec<(String, Result<Statement>)>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::text(format!("the text is longer than {TEXT_BYTES_MAX} bytes")));
@@ -97,8 +98,8 @@ fn parsed_tokens(mut tokens: Vec<TokenWithSpan>, words_max: usize) -> Result<Vec
     Ok(statements.into_iter().map(|inner| Statement { inner }).collect())
 }
 
-/// Checks the depth of all statements after their chains are balanced. That walks them by recursion, on
-/// a stack of its own if there are many words.
+/// Balances chains of operators, and checks the depth of the statements. Both recurse, on a
+/// separate stack if there are many tokens.
 fn are_balanced(statements: &mut VecDeque<parser::Statement>, words: usize) -> Result<bool> {
     let mut balance = || statements.iter_mut().all(balance_of);
     if words <= WORDS_ON_ANY_STACK {
@@ -112,18 +113,18 @@ fn are_balanced(statements: &mut VecDeque<parser::Statement>, words: usize) -> R
     })
 }
 
-/// Frees trees that may be as deep as the text is long, which takes as much stack.
+/// Frees trees on a separate stack, since they may be as deep as the text is long.
 fn take_down(statements: VecDeque<parser::Statement>) {
     let (sender, receiver) = mpsc::channel::<VecDeque<parser::Statement>>();
     let free = move || receiver.into_iter().for_each(drop);
     match threads::alone_on_stack("", TREE_STACK_BYTES, free) {
         Ok(_) => drop(sender.send(statements)),
-        // Without a thread, they are left where they are.
+        // Without such a thread, the trees are leaked.
         Err(_) => std::mem::forget(statements),
     }
 }
 
-/// Looks at words and marks before they are parsed; how many they are.
+/// Checks the tokens before parsing. Returns their number.
 fn check(tokens: &[TokenWithSpan], words_max: usize) -> Result<usize> {
     let said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
     let (mut count, mut open, mut sets) = (0_usize, 0_usize, 0_usize);
@@ -167,7 +168,7 @@ fn too_deep(place: &str) -> Error {
     Error::text(format!("{place}nested deeper than {DEPTH_MAX}; move parts of it into WITH"))
 }
 
-/// Replaces the standard's word by the library's.
+/// Replaces the keyword of SQL by that of `sqlparser`.
 fn rename(token: &mut Token) {
     if let Token::Word(word) = token
         && word.quote_style.is_none()
@@ -177,7 +178,7 @@ fn rename(token: &mut Token) {
     }
 }
 
-/// Replaces the `*` of `leg[*]`, which the library does not know, by a name.
+/// Replaces the `*` of `leg[*]`, which `sqlparser` cannot parse, by a name.
 fn name_all_elements(tokens: &mut [TokenWithSpan]) {
     let is_said = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
     let said: Vec<usize> = (0..tokens.len()).filter(is_said).collect();
@@ -192,10 +193,11 @@ fn name_all_elements(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// How an error says that the text is over.
+/// How an error says that the text ended.
 const THE_END: &str = "found the end";
 
-/// The library's error with its place in front; it gives the end of the text none.
+/// Moves the position in an error of `sqlparser` to the front. At the end of the text, `sqlparser`
+/// gives no position, so this adds it.
 fn failed(error: DataFusionError, end: Location) -> Error {
     let said = match error.find_root() {
         DataFusionError::SQL(inner, _) => match &**inner {
@@ -220,17 +222,17 @@ fn failed(error: DataFusionError, end: Location) -> Error {
 }
 
 impl Statement {
-    /// The tables that it names; its files become tables of their names.
+    /// The tables that the statement names. Replaces file names by table names.
     pub(super) fn named(&mut self) -> Named {
         named_of(&mut self.inner)
     }
 
-    /// The hidden columns that it names.
+    /// The hidden columns that the statement names.
     pub(super) fn hidden_columns(&mut self) -> HiddenColumns {
         hidden_columns_of(&mut self.inner)
     }
 
-    /// Whether it may name lists.
+    /// Whether the statement may name lists.
     pub(super) fn has_lists(&mut self) -> bool {
         has_lists_of(&mut self.inner)
     }
@@ -284,7 +286,7 @@ impl Statement {
         Statement { inner }
     }
 
-    /// Its tree, where it is a statement of SQL.
+    /// The syntax tree, if it is a statement of SQL.
     pub(crate) fn tree(&self) -> Option<&ast::Statement> {
         match &self.inner {
             parser::Statement::Statement(statement) => Some(&**statement),
@@ -292,12 +294,12 @@ impl Statement {
         }
     }
 
-    /// Whether it shows a plan instead of an answer.
+    /// Whether the statement shows a plan instead of an answer.
     pub fn is_explain(&self) -> bool {
         matches!(self.inner, parser::Statement::Explain(_))
     }
 
-    /// A query of one table, as it is written.
+    /// The text of a query of one table.
     pub(super) fn query_text(&self) -> Option<String> {
         let parser::Statement::Statement(statement) = &self.inner else { return None };
         let ast::Statement::Query(query) = &**statement else { return None };
@@ -306,13 +308,13 @@ impl Statement {
         (is_one && query.with.is_none()).then(|| query.to_string())
     }
 
-    /// Whether it is an EXPLAIN ANALYZE.
+    /// Whether the statement is an EXPLAIN ANALYZE.
     pub(super) fn is_analyze(&self) -> bool {
         matches!(&self.inner, parser::Statement::Explain(explain) if explain.options.analyze)
     }
 }
 
-/// Whether it is no deeper than it may be, once its chains are balanced.
+/// Balances the chains of a statement. Returns whether its depth is then within the limit.
 fn balance_of(statement: &mut parser::Statement) -> bool {
     match statement {
         parser::Statement::Statement(statement) => balance(&mut **statement),

@@ -1,4 +1,4 @@
-//! Files of messages: loaded into packed columns, each source into a table of its own.
+//! Message files, loaded into packed columns; each source becomes a table.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,11 +18,11 @@ use crate::{Error, Messages, Result};
 
 pub(super) type Opened = (Arc<dyn TableProvider>, Loaded);
 
-/// How often a source is read until the kinds of its columns are known.
+/// How often a source is read until the types of its columns are known.
 const PASSES_MAX: usize = 8;
 
-/// Loads a source of any kind, in a given or detected format; returns its name, too. Messages beyond
-/// the memory go into temporary files.
+/// Loads a source of any kind, in a given or detected format. Also returns its name. Messages that
+/// do not fit in memory go to temporary files.
 pub(super) async fn load(
     context: &SessionContext,
     (named, shown): (Named, String),
@@ -38,7 +38,7 @@ pub(super) async fn load(
     })
 }
 
-/// Loads sources of any formats into one table, which the memory must hold.
+/// Loads sources of any formats into one table, which must fit in memory.
 pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> Result<Opened> {
     let shown = name.to_string();
     let load = move || {
@@ -65,7 +65,7 @@ pub(super) async fn load_all(sources: Sources, name: &str, opening: Opening) -> 
     blocking(load).await
 }
 
-/// A kept table of declared columns, which the memory must hold.
+/// Loads a table with declared columns from a data folder. It must fit in memory.
 pub(super) async fn declared(
     kept: &Arc<DataFolder>,
     name: &str,
@@ -86,7 +86,7 @@ pub(super) async fn declared(
     blocking(load).await
 }
 
-/// A source that is loaded.
+/// A source to be loaded.
 struct Reading {
     named: Named,
     shown: String,
@@ -97,14 +97,14 @@ struct Reading {
 
 /// The outcome of one read of a source.
 enum Pass {
-    /// All of it was loaded.
+    /// The whole source was loaded.
     Done(Opened),
-    /// Nothing, for columns have values of wider kinds.
+    /// Nothing was loaded, since columns have values of wider types.
     Wider(Schema),
 }
 
 impl Reading {
-    /// The source's name and all of its messages.
+    /// Loads all messages. Returns the source's name, too.
     fn table(&self) -> Result<(String, Opened)> {
         let mut schema = None;
         for _ in 0..PASSES_MAX {
@@ -114,7 +114,7 @@ impl Reading {
                 .limits(self.opening.limits.clone())
                 .hidden(self.opening.hidden)
                 .parquet(Some(&quarrier_parquet::Reader));
-            // Connections last as long as it does.
+            // Connections stay open as long as the opener exists.
             let opener = self.opening.opener();
             let opened = opener.open_messages(&self.named);
             let detected = opened.and_then(|opened| request.detect(opened, &self.opening.stop));
@@ -182,7 +182,7 @@ impl Reading {
     }
 }
 
-/// Runs it beside the tasks of the engine.
+/// Runs a load on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -192,7 +192,7 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Adds the problems of a piece of a source, without its bytes.
+/// Adds the problems of a piece of a source, but not its size.
 fn meet(met: &mut Loaded, piece: &mut quarrier::tables::Loaded) {
     let rounded = piece.rounded().map(|(column, count)| Rounded { column: column.into(), count });
     let mut left_out = Vec::new();

@@ -24,17 +24,17 @@ use quarrier_messages::{Format, HiddenColumns, Limits, Reject};
 use crate::rewrite::TypedMessages;
 use crate::{Error, Result};
 
-/// The name of the column that says which file of several a row is of.
+/// The name of the column that holds the source of each row, in a table of several files.
 pub(crate) const FILENAME: &str = "filename";
 
-/// How files are opened.
+/// Options for opening files.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     pub(crate) workers: usize,
-    /// Where tables have their memory from.
+    /// Accounts for the memory of tables.
     pub(crate) room: Arc<Room>,
     pub(crate) limits: Limits,
-    /// Columns beside the messages' fields.
+    /// Columns in addition to the messages' fields.
     pub(crate) hidden: HiddenColumns,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) environment: Environment,
@@ -53,13 +53,13 @@ impl Opening {
 pub struct Loaded {
     /// Rejected messages, up to the limit.
     pub rejects: Vec<Reject>,
-    /// How many were left out of each file that has such, in the order of loading.
+    /// The number of rejects of each file that has any, in the order of loading.
     pub left_out: Vec<LeftOut>,
-    /// Fields that have no column, because there are too many.
+    /// Number of field values without a column, because there are too many columns.
     pub fields_left_out: u64,
-    /// Columns of floats with values that had more digits than floats have.
+    /// Columns of floats that hold values with more digits than a float has.
     pub rounded: Vec<Rounded>,
-    /// Damaged places that are left out, a line each: of logs.
+    /// Damaged places in logs, which were skipped; one line each.
     pub damages: Vec<String>,
     /// Notices about logs apart from damage, a line each.
     pub notices: Vec<String>,
@@ -69,17 +69,17 @@ pub struct Loaded {
     pub memory_bytes: usize,
     /// The hidden columns of the table.
     pub(crate) hidden: HiddenColumns,
-    /// Whether they replace fields of messages.
+    /// Whether hidden columns replace fields of messages.
     pub(crate) has_replaced: bool,
 }
 
-/// Values that lost digits because they became floats; shown as a sentence.
+/// Values that lost digits because they became floats; displays as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rounded {
-    /// The column.
+    /// The column's name.
     pub column: Box<str>,
-    /// How many of its values did.
+    /// The number of values that lost digits.
     pub count: u64,
 }
 
@@ -95,17 +95,17 @@ impl fmt::Display for Rounded {
     }
 }
 
-/// Messages that were left out of one file; shown as a sentence.
+/// The rejects of one file; displays as a sentence.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LeftOut {
     /// The file.
     pub source: Arc<str>,
-    /// How many were left out.
+    /// The number of rejects.
     pub count: u64,
-    /// The line of the first, from 1.
+    /// The line of the first reject, from 1.
     pub line: u64,
-    /// Why the first was.
+    /// The reason of the first reject.
     pub reason: String,
 }
 
@@ -137,11 +137,10 @@ impl Loaded {
     }
 }
 
-/// Opens what `name` is: a source of any kind, or all that match a glob, with a column for the
-/// source's name.
+/// Opens a source of any kind, or all sources that match a glob, with a column for their names.
 ///
 /// # Errors
-/// If there is no such source, or one that cannot be read.
+/// There is no such source, or one cannot be read.
 pub(crate) async fn open(
     context: &SessionContext,
     name: &str,
@@ -151,7 +150,7 @@ pub(crate) async fn open(
     let mut tables = Vec::new();
     let sources = Sources::of([name]);
     for named in sources.iter() {
-        // A pipe gives its first bytes once.
+        // Only files are probed, since the first bytes of a pipe can be read only once.
         if let Named::Path(path) = named
             && named.is_seekable()
             && is_parquet(path)
@@ -168,7 +167,7 @@ pub(crate) async fn open(
 /// Opens a table of a data folder.
 ///
 /// # Errors
-/// If it cannot be read.
+/// The table cannot be read.
 pub(crate) async fn open_kept(
     context: &SessionContext,
     (kept, name): (&Arc<DataFolder>, &str),
@@ -185,15 +184,15 @@ pub(crate) async fn open_kept(
             let named = (named, name.to_string());
             Ok(messages::load(context, named, None, opening.clone()).await?.1)
         }
-        // Several formats, or none.
+        // The table has messages of several formats, or none.
         None => messages::load_all(sources, name, opening.clone()).await,
     }
 }
 
-/// Loads messages of a named format, from a source of any kind, or from several.
+/// Loads messages of a named format from a source of any kind, or from all that match a glob.
 ///
 /// # Errors
-/// If there is no such format or source, or one that cannot be read.
+/// There is no such format or source, or one cannot be read.
 pub(crate) async fn open_typed(
     context: &SessionContext,
     typed: TypedMessages,
@@ -211,7 +210,7 @@ pub(crate) async fn open_typed(
     Ok((together(&typed.source, sources.are_found(), tables)?, all))
 }
 
-/// Loads a source that `name` stands for, and adds its problems to `all`.
+/// Loads one of the sources that `name` refers to, and adds its problems to `all`.
 async fn load(
     context: &SessionContext,
     (named, name): (&Named, &str),
@@ -230,7 +229,8 @@ async fn load(
     Ok((name, table))
 }
 
-/// One table of all, with a column for their names where they are several, or happen to be one.
+/// Combines tables into one, with a column for their names if `name` is a glob or there are
+/// several.
 fn together(
     name: &str,
     are_found: bool,
@@ -273,7 +273,7 @@ fn with_name(name: &str, table: Arc<dyn TableProvider>) -> Result<LogicalPlanBui
     Ok(scan.project(outputs)?)
 }
 
-/// Whether it begins as Parquet does, whatever its ending says.
+/// Whether a file begins with the magic number of Parquet, whatever its extension.
 fn is_parquet(path: &Path) -> bool {
     use std::io::Read;
     let mut head = [0; 4];

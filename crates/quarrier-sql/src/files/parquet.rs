@@ -1,5 +1,5 @@
-//! Parquet files are read by the engine itself: only the columns and row groups that are asked
-//! for.
+//! Parquet files. DataFusion reads them itself, and only the columns and row groups that a query
+//! needs.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -30,7 +30,7 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
     let whole = std::fs::canonicalize(path).map_err(|error| wrong(&error))?;
     let url = url::Url::from_file_path(&whole).map_err(|()| wrong(&"is not a path"))?;
     let url = ListingTableUrl::try_new(url, None).map_err(|error| wrong(&error))?;
-    // The file counts, whatever its extension.
+    // The content decides, whatever the file's extension.
     let options = ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("");
     let config = ListingTableConfig::new(url).with_listing_options(options);
     let config = AssertUnwindSafe(config.infer_schema(&context.state())).catch_unwind().await;
@@ -40,23 +40,23 @@ pub(super) async fn table(context: &SessionContext, path: &Path) -> Result<Arc<d
     Ok(Arc::new(Parquet::new(inner, name, Vec::new())))
 }
 
-/// The error for a panic of the library that reads it.
+/// The error for a panic of the Parquet reader.
 fn damaged(name: &str) -> Error {
-    // Taken, so that it is no panic of anything else.
+    // Takes the panic, so that it is not reported as a bug of the statement.
     let _ = panics::take();
     Error::table(name, "it is damaged, truncated, or not Parquet: its footer cannot be read")
 }
 
-/// Files whose metadata is read when a scan of them is planned.
+/// Parquet files whose metadata is read when a scan of them is planned.
 pub(super) struct Parquet {
     inner: Arc<ListingTable>,
     name: String,
-    /// Those that are gone with this.
+    /// Temporary files that are deleted when this is dropped.
     _files: Vec<Arc<dyn SpillFile>>,
 }
 
 impl Parquet {
-    /// Parquet `files`, which may be temporary.
+    /// A table of Parquet files. `files` are those of them that are temporary.
     pub(super) fn new(
         inner: Arc<ListingTable>,
         name: String,

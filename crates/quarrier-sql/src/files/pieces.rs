@@ -1,10 +1,10 @@
-//! Messages that the memory does not hold: they are loaded in pieces, and each is written to temporary
-//! files of Parquet, which queries read as they read any.
+//! Messages that do not fit in memory. They are loaded in pieces, and each piece is written to
+//! temporary Parquet files, which queries read like any other.
 //!
 //! ```text
-//!  source ─→ piece ─→ piece ─→ …        kinds of all pieces ─→ one schema ─→ table
-//!              └─→ a file while the types stay the same         └─→ where none holds all values as
-//!                                                                  they were: once more, wider
+//!  source ─→ piece ─→ piece ─→ …        types of all pieces ─→ one schema ─→ table
+//!              └─→ one file while the types are the same    └─→ if no type holds all values
+//!                                                               unchanged: load again, with wider types
 //! ```
 
 use std::fmt;
@@ -27,25 +27,25 @@ use quarrier_messages::{Field, Kind, Places, Table, Views};
 use super::parquet::Parquet;
 use crate::{Error, Result};
 
-/// Rows that are read at once.
+/// Rows per row group, and per batch that is written.
 const GROUP_ROWS: usize = 16 << 10;
 
-/// A precision that holds all integers of 64 bits.
+/// Digits that hold any 64-bit integer.
 const WHOLE_DIGITS: u8 = 19;
 
-/// The most digits of exact numbers.
+/// Maximum number of digits of exact numbers.
 const DIGITS_MAX: u8 = 38;
 
-/// The types of a column in all pieces of a source.
+/// A column of all pieces, with the type that its values have in them.
 struct Column {
     name: Box<str>,
     kind: Kind,
     data_type: DataType,
-    /// Whether the types of all pieces can be read as this one.
+    /// Whether the values of all pieces can be read as this type.
     is_common: bool,
 }
 
-/// Files of pieces.
+/// The pieces of a source, in temporary files.
 pub(super) struct Pieces {
     disk: Arc<DiskManager>,
     columns: Vec<Column>,
@@ -54,7 +54,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Without any.
+    /// No pieces yet.
     pub(super) fn new(disk: &Arc<DiskManager>) -> Self {
         Pieces { disk: Arc::clone(disk), columns: Vec::new(), files: Vec::new(), writer: None }
     }
@@ -86,7 +86,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// A file for rows of this schema.
+    /// Creates a file for rows of this schema.
     fn file(&mut self, schema: &SchemaRef) -> Result<ArrowWriter<File>> {
         let file = self.disk.create_tmp_file("loading messages")?;
         let path = file.path().ok_or_else(|| failed("it has no path"))?;
@@ -122,7 +122,8 @@ impl Pieces {
         }
     }
 
-    /// The types with which everything must be loaded again, because no type holds those of all pieces.
+    /// The types with which the source must be loaded again, because no type holds the values of
+    /// all pieces.
     pub(super) fn wider(&self) -> Option<quarrier_messages::Schema> {
         let field = |column: &Column| Field { name: column.name.clone(), kind: column.kind };
         let is_wider = self.columns.iter().any(|column| !column.is_common);
@@ -130,7 +131,7 @@ impl Pieces {
             .then(|| quarrier_messages::Schema { fields: self.columns.iter().map(field).collect() })
     }
 
-    /// A table of all rows, called so in errors.
+    /// A table of all rows. Errors call it `name`.
     pub(super) fn table(mut self, name: &str) -> Result<Arc<dyn TableProvider>> {
         self.close()?;
         let field = |column: &Column| {
@@ -155,7 +156,7 @@ impl Pieces {
 }
 
 impl Column {
-    /// Takes in what another piece says.
+    /// Widens the type to hold the values of another piece.
     fn join(&mut self, kind: Kind, data_type: &DataType) {
         if *data_type == self.data_type || *data_type == DataType::Null {
             return;
@@ -174,7 +175,7 @@ impl Column {
     }
 }
 
-/// Digits and decimals of exact numbers that hold those of both types.
+/// Precision and scale of exact numbers that hold the values of both types.
 fn exact(one: &DataType, other: &DataType) -> Option<(u8, u8)> {
     let digits = |data_type: &DataType| match *data_type {
         DataType::Int64 => Some((WHOLE_DIGITS, 0)),
@@ -187,7 +188,8 @@ fn exact(one: &DataType, other: &DataType) -> Option<(u8, u8)> {
     (whole + scale <= DIGITS_MAX).then_some((whole + scale, scale))
 }
 
-/// A kind that is no wider than the one that holds the values of both: loading says which that is.
+/// The higher-ranked of two types. The type that holds the values of both may be wider still, which
+/// the next load finds.
 fn wider(one: Kind, other: Kind) -> Kind {
     let rank = |kind: Kind| match kind {
         Kind::Null => 0,

@@ -1,4 +1,4 @@
-//! Memory that tables have, of what statements may take in all.
+//! The part of the memory limit that tables may take.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,13 +8,13 @@ use datafusion::execution::memory_pool::{
 };
 use quarrier_core::sync::lock;
 
-/// Memory reserved from tables for queries. Three quarters of a small limit.
+/// Bytes reserved for queries. Three quarters of the limit if that is less.
 const QUERY_BYTES_MAX: usize = 256 << 20;
 
-/// Pieces of files for which there is no room have so much at least.
+/// Minimum piece size for files loaded in pieces, even if the memory for tables is used up.
 const PIECE_BYTES_MIN: usize = 4 << 20;
 
-/// Memory for the tables of an engine.
+/// Accounts for the memory of an engine's tables.
 #[derive(Debug)]
 pub(crate) struct Room {
     taken: Mutex<MemoryReservation>,
@@ -32,7 +32,7 @@ impl Room {
         Room { taken, bytes_max }
     }
 
-    /// How much memory a table may take that is loaded now; none: any.
+    /// The bytes that the next table may take; `None` without a limit.
     pub(super) fn left(&self) -> Option<usize> {
         let left = self.bytes_max?.saturating_sub(lock(&self.taken).size());
         Some(left.max(PIECE_BYTES_MIN))

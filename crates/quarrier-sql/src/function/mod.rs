@@ -1,4 +1,4 @@
-//! Functions and tables of our own, a file each.
+//! Functions and table functions, one file each.
 
 mod bounded;
 mod mode;
@@ -16,7 +16,7 @@ use quarrier_exact::{all_checked, all_floats, all_totals};
 
 use crate::rewrite::Functions;
 
-/// Makes them known. What they have to say beside answers goes to `notes`.
+/// Registers all functions. Notes on their answers go to `notes`.
 pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     table::register(context, notes, host);
     context.register_udaf(AggregateUDF::new_from_impl(mode::Mode::default()));
@@ -32,7 +32,7 @@ pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     bounded::register(context);
 }
 
-/// The names of those that are more than a value of their arguments.
+/// The names of functions that compute over several rows: aggregates and window functions.
 pub(crate) fn of_rows(context: &SessionContext) -> Functions {
     let state = context.state();
     Functions {

@@ -1,4 +1,4 @@
-//! `mode(x)`: the most frequent value; the least of several, and NULL if there is none.
+//! `mode(x)`: the most frequent value. Of several, it is the smallest; without values, NULL.
 
 use std::collections::HashMap;
 use std::sync::Arc;

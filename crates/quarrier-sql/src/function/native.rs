@@ -19,7 +19,7 @@ use quarrier_messages::Value;
 
 use crate::{Error, literal};
 
-/// All of them.
+/// All functions of this module.
 pub(super) fn all() -> Vec<ScalarUDF> {
     use NativeFunction as W;
     let all = [W::Like, W::Similar, W::Char, W::Varchar, W::Padded, W::Overlaps, W::Seconds];
@@ -40,7 +40,7 @@ enum NativeFunction {
     Padded,
     /// `sql_overlaps(start, end, start, end)`
     Overlaps,
-    /// `sql_seconds(time)`: with their fraction
+    /// `sql_seconds(time)`: the seconds with their fraction
     Seconds,
 }
 
@@ -55,7 +55,7 @@ impl Native {
         Native { what, signature: Signature::variadic_any(Volatility::Immutable) }
     }
 
-    /// The expression to evaluate, with arguments as columns.
+    /// The expression to evaluate, whose columns are the arguments.
     fn expr(&self, args: &[ColumnarValue]) -> Result<Expr> {
         let column = |place: usize| Expr::Column(place);
         let columns = || (0..args.len()).map(column).collect();

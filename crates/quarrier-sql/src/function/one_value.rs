@@ -1,5 +1,5 @@
-//! `sql_one_value(x)`: the value of a query that has one row; NULL of one without rows, and an error of
-//! one with more.
+//! `sql_one_value(x)`: the value of a scalar subquery. It is NULL without rows, and an error with
+//! more than one.
 
 use std::sync::Arc;
 

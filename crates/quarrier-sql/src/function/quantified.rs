@@ -1,5 +1,5 @@
 //! `sql_any(op, x, values)` and `sql_all(op, x, values)`: ANY, ALL and IN over the values of a
-//! query, with three-valued logic. No values at all are NULL, as `array_agg` has it.
+//! query, with three-valued logic. An empty list is NULL, as `array_agg` returns it.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::native::argument;
 use crate::literal::{Class, class_of};
 use crate::{Error, literal};
 
-/// Both.
+/// Both functions.
 pub(super) fn all() -> Vec<ScalarUDF> {
     [false, true].into_iter().map(|all| ScalarUDF::new_from_impl(Quantified::new(all))).collect()
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Quantified {
-    /// ALL, else ANY.
+    /// ALL rather than ANY.
     all: bool,
     signature: Signature,
 }
@@ -40,7 +40,7 @@ impl Quantified {
             let order = naive::compare(&left.into(), &value.into());
             match order.map_err(|fault| Error::value(fault.to_string()))? {
                 None => unknown = true,
-                // One decides.
+                // A single value decides.
                 Some(order) if holds(op, order) != self.all => return Ok(Some(!self.all)),
                 Some(_) => {}
             }
@@ -93,7 +93,7 @@ impl ScalarUDFImpl for Quantified {
         };
         let is_scalar = [left, values].iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { args.number_rows };
-        // Mostly the same for all rows.
+        // A list that is usually the same for all rows is converted once.
         let fixed = match values {
             ColumnarValue::Scalar(scalar) => Some(listed(&scalar.to_array()?, 0)?),
             ColumnarValue::Array(_) => None,
@@ -116,7 +116,7 @@ impl ScalarUDFImpl for Quantified {
     }
 }
 
-/// The values of a list; none for NULL.
+/// The values of a row's list; empty for NULL.
 fn listed(array: &dyn Array, row: usize) -> Result<Vec<Value>> {
     if array.is_null(row) || *array.data_type() == DataType::Null {
         return Ok(Vec::new());

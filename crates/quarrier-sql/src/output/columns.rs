@@ -1,4 +1,4 @@
-//! The formats that Arrow's own writers have.
+//! Output formats that have writers in Arrow and Parquet.
 
 use std::io::{self, Write};
 
@@ -19,11 +19,11 @@ use crate::{Error, Result};
 
 type Out<'o> = &'o mut (dyn Write + Send);
 
-/// Arrow's error as the system's, so that a closed pipe is known as one.
+/// Extracts the I/O error from Arrow's error, so that a closed pipe is recognised.
 fn of_arrow(name: &str, error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => failed(name, error),
-        // The library keeps no more than the words.
+        // For these formats, Arrow keeps only the message of the I/O error.
         ArrowError::CsvError(said) | ArrowError::JsonError(said)
             if said.contains("Broken pipe") =>
         {

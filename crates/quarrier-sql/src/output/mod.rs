@@ -1,4 +1,4 @@
-//! Rows as text, JSON lines, CSV, Arrow or Parquet.
+//! Writes rows as text, JSON lines, CSV, Arrow or Parquet.
 
 mod columns;
 mod nested;
@@ -11,16 +11,16 @@ use crate::net::caught;
 use crate::rows::Rows;
 use crate::{Error, Result};
 
-/// How rows are written.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A table for people.
+    /// A table for people to read.
     Text,
-    /// A line for each value, for people.
+    /// A line for each value, for people to read.
     Records,
-    /// One object a line.
+    /// JSON lines: one object per row.
     Json,
-    /// RFC 4180 with a header.
+    /// CSV as in RFC 4180, with a header.
     Csv,
     /// Arrow IPC stream.
     Arrow,
@@ -29,7 +29,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of this name or ending.
+    /// The format with this name or file extension.
     pub(crate) fn of_name(name: &str) -> Option<Format> {
         Some(match name {
             "text" | "txt" => Format::Text,
@@ -45,7 +45,7 @@ impl Format {
 /// The amount of output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Rows.
+    /// The number of rows.
     pub rows: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Written {
 trait Batches {
     fn batch(&mut self, batch: &datafusion::arrow::array::RecordBatch) -> Result<()>;
 
-    /// Emits output held back, while more is awaited.
+    /// Writes buffered output, since the next batch may take a while.
     fn flush(&mut self) -> Result<()>;
 
     fn finish(self: Box<Self>) -> Result<()>;
@@ -62,7 +62,7 @@ trait Batches {
 /// Writes all rows of an answer to `out`, which is called `name` in errors.
 ///
 /// # Errors
-/// If the answer ends early, or `out` takes no more.
+/// The answer fails before its end, or writing to `out` fails.
 pub async fn write(
     rows: &mut Rows,
     format: Format,
@@ -99,7 +99,7 @@ async fn written(
     Ok(written)
 }
 
-/// An error of writing to `name`.
+/// The error of a failed write to `name`.
 fn failed(name: &str, error: std::io::Error) -> Error {
     Error::Output { name: name.to_string(), error }
 }

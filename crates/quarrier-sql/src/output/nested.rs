@@ -1,4 +1,4 @@
-//! Lists of lists where rows are text: as JSON has them, `[[0,512],[4096,512]]`.
+//! Lists of lists in text formats, written as in JSON: `[[0,512],[4096,512]]`.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use datafusion::arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 
-/// Whether a column holds pairs, triples and so on of integers.
+/// Whether a column holds lists of lists of integers.
 fn is_nested(kind: &DataType) -> bool {
     let DataType::List(inner) = kind else { return false };
     matches!(inner.data_type(), DataType::List(value) if *value.data_type() == DataType::Int64)
 }
 
-/// The schema with text in the place of lists of lists.
+/// The schema with strings instead of lists of lists.
 pub(super) fn schema(schema: &SchemaRef) -> SchemaRef {
     if !schema.fields().iter().any(|field| is_nested(field.data_type())) {
         return Arc::clone(schema);
@@ -24,7 +24,7 @@ pub(super) fn schema(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The rows with text in the place of lists of lists.
+/// The rows with strings instead of lists of lists.
 pub(super) fn batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = schema(&batch.schema());
     if schema == batch.schema() {
@@ -42,7 +42,7 @@ fn texts(column: &Arc<dyn Array>) -> StringArray {
     lists.iter().map(|list| list.map(|list| format!("[{}]", joined(&list)))).collect()
 }
 
-/// Inner lists with commas between them.
+/// The inner lists, separated by commas.
 fn joined(list: &Arc<dyn Array>) -> String {
     let inner = list.as_list::<i32>().iter().map(|numbers| match numbers {
         Some(numbers) => {

@@ -1,4 +1,4 @@
-//! Rows as a line for each value, for people: the form of rows that are too wide for a table.
+//! Writes a line for each value, for people to read rows that are too wide for a table.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub(super) struct Records<'o> {
     name: String,
     out: &'o mut (dyn Write + Send),
-    /// The names of the columns, all as wide.
+    /// The column names, padded to the same width.
     names: Vec<String>,
     rows: u64,
 }

@@ -1,4 +1,4 @@
-//! Rows as a table for people.
+//! Writes rows as a table for people to read.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -11,10 +11,10 @@ use quarrier_report::{visible, visible_lines, width};
 use super::{Batches, failed};
 use crate::{Error, Result};
 
-/// Rows by which the widths are computed before the first is written.
+/// Maximum number of rows that are held back to compute column widths.
 const ROWS_HELD_MAX: usize = 1_000;
 
-/// The widest, in cells, that a column is made for the sake of one value.
+/// Maximum column width in terminal cells, unless the column's name is wider.
 const WIDTH_MAX: usize = 80;
 
 pub(super) struct Text<'o> {
@@ -26,7 +26,7 @@ pub(super) struct Text<'o> {
     is_right: Vec<bool>,
     held: Vec<Vec<String>>,
     is_begun: bool,
-    /// Whether values keep their line ends: plans.
+    /// Whether the rows are a plan, whose values keep their line breaks.
     is_plan: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'o> Text<'o> {
         self.out.write_all(line.as_bytes()).map_err(|error| failed(&self.name, error))
     }
 
-    /// Writes the rows held back, after the names of the columns.
+    /// Writes the header and the rows that were held back.
     fn begin(&mut self) -> Result<()> {
         if self.is_begun {
             return Ok(());
@@ -133,7 +133,7 @@ impl Batches for Text<'_> {
     }
 }
 
-/// The value on one line, copied only where something in it is escaped.
+/// Escapes characters that would break the line or harm a terminal; copies only if it has to.
 pub(super) fn harmless(value: String) -> String {
     match visible(&value) {
         Cow::Borrowed(_) => value,

@@ -1,6 +1,6 @@
-//! Bounds the memory of expressions: functions that other rules inserted get their bounds, long
-//! constants and `||` are checked against the free memory, and so are numbers that determine sizes. The
-//! last rule.
+//! Bounds the memory of expressions. Functions that other rules inserted get their bounds. Large
+//! constants, results of `||`, and arguments that determine memory sizes are checked against
+//! limits. This rule runs last.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use crate::Error;
 use crate::function::{Wide, bounded, is_bounded, is_wide, planned};
 
-/// The most centroids of an approximate percentile; each group has memory for them.
+/// Maximum number of centroids of an approximate percentile, for which each group allocates memory.
 const CENTROIDS_MAX: i64 = 10_000;
 
-/// Aggregates with a number of centroids, and the place of it.
+/// Aggregates that take a number of centroids, with the index of that argument.
 const OF_CENTROIDS: [(&str, usize); 2] =
     [("approx_percentile_cont", 2), ("approx_percentile_cont_with_weight", 3)];
 
-/// Window functions that have at least one argument.
+/// Window functions that need an argument.
 const OF_ARGUMENTS: [&str; 6] = ["first_value", "last_value", "nth_value", "lead", "lag", "ntile"];
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Bounds by the free memory of `pool`.
+    /// Bounds expressions by the free memory of `pool`.
     pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
         let wide = Arc::new(ScalarUDF::new_from_impl(Wide::new(pool)));
         Bounds { pool: Arc::clone(pool), wide }
@@ -54,11 +54,11 @@ impl OptimizerRule for Bounds {
         plan: LogicalPlan,
         _: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        // Scans know their expressions in the original form.
+        // Table providers expect the expressions of scans unchanged.
         if matches!(plan, LogicalPlan::TableScan(_) | LogicalPlan::Values(_)) {
             return Ok(Transformed::no(plan));
         }
-        // Where rows are only chosen, constants are compared as they are.
+        // Nodes that only filter rows compare constants without repeating them.
         let has_constants = matches!(
             plan,
             LogicalPlan::Projection(_)
@@ -79,7 +79,7 @@ impl OptimizerRule for Bounds {
     }
 }
 
-/// The rule that makes constants of calls, but not long ones.
+/// DataFusion's constant folding, except for calls with large results.
 #[derive(Debug)]
 pub(super) struct Constants(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
 
@@ -101,7 +101,7 @@ impl OptimizerRule for Constants {
     }
 }
 
-/// Expressions of a plan.
+/// Rewrites the expressions of a plan.
 struct Within<'b> {
     bounds: &'b Bounds,
     has_constants: bool,
@@ -134,7 +134,7 @@ impl TreeNodeRewriter for Within<'_> {
                         check_window(function.name(), &call.params.args)?;
                     }
                 }
-                // Its arguments may have to be constants.
+                // Some arguments have to be literals.
                 Transformed::new(expr, false, TreeNodeRecursion::Jump)
             }
             _ => Transformed::no(expr),
@@ -148,7 +148,7 @@ impl TreeNodeRewriter for Within<'_> {
                 let is_changed = func.is_some();
                 let func = func.unwrap_or_else(|| Arc::clone(&call.func));
                 let call = Expr::ScalarFunction(ScalarFunction { func, ..call });
-                // A call of constants that was not folded is long.
+                // A call of constants that was not folded has a large result.
                 match self.has_constants && !call.any_column_refs() {
                     true => Transformed::yes(self.wide(call)),
                     false => Transformed::new_transformed(call, is_changed),
@@ -166,7 +166,7 @@ impl TreeNodeRewriter for Within<'_> {
 }
 
 impl Within<'_> {
-    /// An aggregate whose arguments except the first may have to be constants.
+    /// Rewrites the first argument of an aggregate; the others may have to be literals.
     fn aggregate(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
         let Expr::AggregateFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
         let Some(first) = call.params.args.first_mut() else {
@@ -180,7 +180,7 @@ impl Within<'_> {
     }
 }
 
-/// Whether a window function has something to work on, without which the engine panics.
+/// Checks that a window function has an argument, without which DataFusion panics.
 fn check_window(name: &str, args: &[Expr]) -> Result<()> {
     match args.is_empty() && OF_ARGUMENTS.contains(&name) {
         true => Err(Error::text(format!("{name}() needs an argument, as in {name}(price)")).into()),
@@ -188,7 +188,7 @@ fn check_window(name: &str, args: &[Expr]) -> Result<()> {
     }
 }
 
-/// Whether an aggregate asks for no more memory than it may.
+/// Checks that an aggregate has no more centroids than allowed.
 fn check(name: &str, args: &[Expr]) -> Result<()> {
     let place = OF_CENTROIDS.iter().find(|(known, _)| *known == name).map(|(_, place)| *place);
     let Some(Expr::Literal(asked, _)) = place.and_then(|place| args.get(place)) else {

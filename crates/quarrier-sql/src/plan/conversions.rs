@@ -1,5 +1,5 @@
-//! Converts exact numbers to the nearest floats: the engine would divide a mantissa that it has rounded
-//! before. Also brings compared floats into one form.
+//! Converts exact numbers to the nearest floats, where DataFusion would round twice: the mantissa,
+//! then the quotient. Also brings compared floats into a canonical form.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -13,7 +13,7 @@ use super::numbers::schema_of;
 use super::orders;
 use quarrier_exact::{Floats, nearest};
 
-/// To be asked once the engine has made kinds fit.
+/// Runs after DataFusion's type coercion.
 #[derive(Debug)]
 pub(crate) struct Conversions;
 

@@ -1,5 +1,5 @@
-//! Answers COUNT(*) over a scan or a search by their own count: the engine would have a row made for
-//! each.
+//! Answers COUNT(*) over a scan or a search by a count that needs no rows. DataFusion would have
+//! every row produced.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::rule::source;
 use crate::function::FoundExec;
 use crate::scan::{CountExec, MessagesExec};
 
-/// Puts what counts by itself in the place of an aggregate over it.
+/// Replaces an aggregate that only counts by a plan that counts its source directly.
 pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(plan.downcast_ref::<AggregateExec>().filter(|plan| is_of_rows(plan)).and_then(counted))
 }
@@ -32,7 +32,7 @@ fn counted(aggregate: &AggregateExec) -> Option<Arc<dyn ExecutionPlan>> {
     is_whole.then(|| Arc::new(CountExec::new(Arc::clone(input), aggregate.schema())) as _)
 }
 
-/// Whether it is the first to see rows, and does nothing but count them.
+/// Whether an aggregate is the first above the rows, and only counts them.
 fn is_of_rows(aggregate: &AggregateExec) -> bool {
     let is_first = matches!(
         aggregate.mode(),
@@ -51,7 +51,7 @@ fn is_of_rows(aggregate: &AggregateExec) -> bool {
         && counts.len() > 0
 }
 
-/// Whether it counts rows, whatever is in them.
+/// Whether an aggregate function counts rows, whatever their values.
 fn is_count(aggregate: &AggregateFunctionExpr) -> bool {
     let values = aggregate.expressions();
     let is_value = |literal: &Literal| !literal.value().is_null();

@@ -1,6 +1,6 @@
-//! A text that is written beside a date or time is one, as `quarrier-filter` has it: `ts >
-//! '2024-12-31'` is `ts > TIMESTAMP '2024-12-31'`. What is written wrongly is an error before any row is
-//! read.
+//! Types string literals that are compared with a date or time as `quarrier-filter` does: `ts >
+//! '2024-12-31'` means `ts > TIMESTAMP '2024-12-31'`. A malformed literal is an error before any
+//! row is read.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -11,7 +11,7 @@ use quarrier_filter::calendar;
 use super::strict::is_comparison;
 use crate::Error;
 
-/// Replaces such strings in the expression by dates.
+/// Replaces such string literals in an expression.
 pub(super) fn dated(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expr.transform_up(|part| {
         let is_written = match &part {
@@ -42,7 +42,7 @@ fn text(expr: &Expr) -> Option<&str> {
     scalar.try_as_str().flatten()
 }
 
-/// Functions whose arguments have one type.
+/// Functions whose arguments all have the same type.
 fn takes_alike(name: &str) -> bool {
     matches!(name, "coalesce" | "nullif" | "greatest" | "least" | "sql_overlaps")
 }
@@ -72,7 +72,7 @@ fn beside(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// The operands compared in a CASE, and its results.
+/// Types the operands compared in a CASE, and its results.
 fn of_case(
     mut case: datafusion::logical_expr::Case,
     schema: &DFSchema,
@@ -119,7 +119,7 @@ fn at_utc(at: i64) -> ScalarValue {
     ScalarValue::TimestampNanosecond(Some(at), None)
 }
 
-/// Puts a value of the kind in the place of a text.
+/// Replaces a string literal by a value of this type. Returns whether it did.
 fn date(expr: &mut Expr, kind: &DataType) -> Result<bool> {
     let Some(text) = text(expr) else { return Ok(false) };
     let (value, like) = match kind {

@@ -1,4 +1,4 @@
-//! Rules of the engine that are kept from plans which they get wrong.
+//! Keeps DataFusion's rules away from plans that they get wrong.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// A rule that is not asked about some plans.
+/// A rule that skips some plans.
 #[derive(Debug)]
 pub(super) struct Except {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
@@ -15,7 +15,7 @@ pub(super) struct Except {
 }
 
 impl Except {
-    /// `rule`, except for plans for which `is_left` is true.
+    /// Applies `rule`, except to plans for which `is_left` is true.
     pub(super) fn new(
         rule: Arc<dyn OptimizerRule + Send + Sync>,
         is_left: fn(&LogicalPlan) -> bool,

@@ -1,5 +1,5 @@
-//! Names the file in errors of readers while a query runs. The last rule, because others look for
-//! readers of files.
+//! Adds the file's name to errors that occur while a file is read. This rule runs after those that
+//! look for file scans.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl PhysicalOptimizerRule for Files {
     }
 }
 
-/// The path of a file of Parquet; of several, the first.
+/// The path of a Parquet file; of several, the first.
 fn name(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<str>> {
     let source = plan.downcast_ref::<DataSourceExec>()?;
     let (config, _) = source.downcast_to_file_source::<ParquetSource>()?;

@@ -1,5 +1,5 @@
-//! Answers GROUP BY of a few groups in the scan, on the packed columns: the engine would have every row
-//! made, hash its keys and look them up. The engine merges the results of partitions.
+//! Computes GROUP BY with few groups in the scan, on packed columns. DataFusion would have every
+//! row produced, hash its keys and look them up. DataFusion merges the results of partitions.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::rule::source;
 use crate::scan::{GroupsExec, MessagesExec, State};
 use quarrier_exact::{Checked, Exact};
 
-/// Puts what groups by itself in the place of the first half of an aggregate over a scan.
+/// Replaces the partial aggregate over a scan by grouping in the scan.
 pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(aggregate) = plan.downcast_ref::<AggregateExec>().filter(|plan| is_plain(plan)) else {
         return Ok(None);
@@ -33,7 +33,7 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     }
 }
 
-/// Splits an aggregate that does all at once: the second half works on groups.
+/// Splits an aggregate with a single stage in two, whose second merges groups.
 fn halved(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let half = |mode, groups, filters, input| {
         let (aggregates, schema) = (aggregate.aggr_expr().to_vec(), aggregate.input_schema());
@@ -51,7 +51,7 @@ fn halved(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(Some(half(AggregateMode::Final, groups.as_final(), filters, whole)?))
 }
 
-/// Whether each row counts in one group, and in any order.
+/// Whether each row counts in one group, and the order of rows does not matter.
 fn is_plain(aggregate: &AggregateExec) -> bool {
     let is_plain = |one: &Arc<AggregateFunctionExpr>| {
         !one.is_distinct() && one.order_bys().is_empty() && !one.ignore_nulls()
@@ -70,7 +70,7 @@ fn grouped(
     let projection = rows.downcast_ref::<ProjectionExec>();
     let scan = projection.map_or(rows, |projection| source(projection.input()));
     let Some((grouping, states)) = asked(aggregate, projection, scan) else { return Ok(None) };
-    // The same in the scan's own partitions.
+    // The same aggregate over the scan's own partitions.
     let rows = match projection {
         Some(_) => replace_children_if_necessary(Arc::clone(rows), vec![Arc::clone(scan)])?,
         None => Arc::clone(scan),
@@ -80,7 +80,7 @@ fn grouped(
     Ok(groups.map(|groups| Arc::new(groups) as _))
 }
 
-/// The grouping of a scan, and the columns of the aggregates' states.
+/// The grouping to compute in a scan, and the state columns of the aggregates.
 fn asked(
     aggregate: &AggregateExec,
     projection: Option<&ProjectionExec>,
@@ -88,7 +88,7 @@ fn asked(
 ) -> Option<(Grouping, Vec<State>)> {
     let scan = input.downcast_ref::<MessagesExec>()?;
     let wanted = scan.wanted();
-    // Without a column rows are only counted.
+    // A scan without columns is only counted, which `counts` does.
     if wanted.columns.is_empty() || !wanted.order.is_empty() || wanted.fetch.is_some() {
         return None;
     }
@@ -108,10 +108,10 @@ fn asked(
     Some((asked.grouping, states))
 }
 
-/// The rows that expressions are of.
+/// The rows that expressions refer to.
 struct Row<'p> {
     schema: SchemaRef,
-    /// Its columns as expressions of the scan's rows; `None` if they are the same.
+    /// The columns as expressions over the scan's rows; `None` if they are the scan's columns.
     projected: Option<(&'p [ProjectionExpr], SchemaRef)>,
 }
 
@@ -121,21 +121,21 @@ struct ScanRequest<'p> {
     grouping: Grouping,
 }
 
-/// A number of each row.
+/// A numeric expression over a row.
 #[derive(Clone, Copy)]
 struct Valued {
-    /// Among those that are asked for.
+    /// Its index among the grouping's numbers.
     number: usize,
     kind: Kind,
 }
 
 impl ScanRequest<'_> {
-    /// The table's column that is a key.
+    /// The table's column of a grouping key.
     fn key(&self, expr: &Arc<dyn PhysicalExpr>, row: &Row<'_>) -> Option<usize> {
         self.column(expr, row).filter(|&column| self.kind(column) != Kind::Null)
     }
 
-    /// The table's column that an expression is.
+    /// The table's column, if the expression is one.
     fn column(&self, expr: &Arc<dyn PhysicalExpr>, row: &Row<'_>) -> Option<usize> {
         let mut place = expr.downcast_ref::<Column>()?.index();
         if let Some((projected, _)) = &row.projected {
@@ -148,7 +148,7 @@ impl ScanRequest<'_> {
         self.scan.table().schema().fields[column].kind
     }
 
-    /// The columns of an aggregate's state, in the engine's order.
+    /// The state columns of an aggregate, in DataFusion's order.
     fn states(&mut self, one: &AggregateFunctionExpr, row: &Row<'_>) -> Option<Vec<State>> {
         let values = one.expressions();
         let [value] = values.as_slice() else { return None };
@@ -164,7 +164,7 @@ impl ScanRequest<'_> {
             let number = self.push(Number::Column(column));
             return Some(vec![State::count(self.measure(Measure::Count(number)))]);
         }
-        // A mean of integers is one of floats: their sum is an integer before it is a float.
+        // The mean of integers casts them to floats; the scan adds them as integers first.
         let cast = value.downcast_ref::<CastExpr>();
         let cast = cast.filter(|cast| *cast.cast_type() == DataType::Float64);
         let value = match cast {
@@ -175,7 +175,7 @@ impl ScanRequest<'_> {
         let has_carry = cast.is_none() && Exact::of(&added).is_some_and(Exact::has_carry);
         let Valued { number, kind } = self.number(value, row)?;
         let is_added = matches!(kind, Kind::Integer | Kind::Decimal { .. } | Kind::Float);
-        // A mantissa differs from the float.
+        // Adding mantissas would differ from adding floats.
         let is_scaled = cast.is_some() && matches!(kind, Kind::Decimal { .. });
         Some(match name {
             "count" => vec![State::count(self.measure(Measure::Count(number)))],
@@ -190,14 +190,14 @@ impl ScanRequest<'_> {
         })
     }
 
-    /// The columns of a sum.
+    /// The state columns of a sum.
     fn sum(&mut self, number: usize, has_carry: bool) -> impl Iterator<Item = State> + use<> {
         let measure = self.measure(Measure::Sum(number));
         let carry = has_carry.then(|| State::carry(measure));
         std::iter::once(State::value(measure)).chain(carry)
     }
 
-    /// The place of a measure, which is taken once.
+    /// The index of a measure, which is added if it is new.
     fn measure(&mut self, measure: Measure) -> usize {
         place_of(&mut self.grouping.measures, measure)
     }
@@ -221,7 +221,7 @@ impl ScanRequest<'_> {
         } else {
             self.called(expr.downcast_ref::<ScalarFunctionExpr>()?, row)?
         };
-        // The engine decides the type of the number.
+        // DataFusion decides the type of the result; this must be the same.
         (kind_of(&expr.data_type(&row.schema).ok()?) == Some(valued.kind)).then_some(valued)
     }
 
@@ -238,7 +238,7 @@ impl ScanRequest<'_> {
         Some(Valued { number: self.push(Number::Column(column)), kind })
     }
 
-    /// A decimal with more decimals, and no fewer digits before the point.
+    /// A cast to a decimal with a larger scale, and no fewer digits before the point.
     fn widened(&mut self, cast: &CastExpr, row: &Row<'_>) -> Option<Valued> {
         let from = cast.expr().data_type(&row.schema).ok()?;
         let (digits, scale) = match from {
@@ -256,7 +256,7 @@ impl ScanRequest<'_> {
         Some(Valued { number, kind: Kind::Decimal { scale: finer.try_into().ok()? } })
     }
 
-    /// The mantissa with `finer` more decimals.
+    /// Scales the mantissa from `scale` to `finer`.
     fn scaled(&mut self, number: usize, scale: i8, finer: i8) -> Option<usize> {
         let power = 10_i64.checked_pow(u32::try_from(finer.checked_sub(scale)?).ok()?)?;
         if power == 1 {
@@ -266,7 +266,7 @@ impl ScanRequest<'_> {
         Some(self.push(Number::Times(number, power)))
     }
 
-    /// Integers, which the scan calculates only if they cannot overflow.
+    /// Arithmetic on integers, which the scan computes only if it cannot overflow.
     fn called(&mut self, call: &ScalarFunctionExpr, row: &Row<'_>) -> Option<Valued> {
         let op = match Checked::of(call.fun().name())? {
             Checked::Add => Operator::Plus,
@@ -329,7 +329,7 @@ fn constant(value: &ScalarValue) -> Option<(i64, Kind)> {
     }
 }
 
-/// The type that numbers of an Arrow type have here.
+/// The column type for an Arrow type.
 fn kind_of(data_type: &DataType) -> Option<Kind> {
     match data_type {
         DataType::Int64 => Some(Kind::Integer),

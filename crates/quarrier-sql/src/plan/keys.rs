@@ -1,6 +1,6 @@
-//! Plans runtime filters (semi-join reduction) for joins: the exact keys of the side that is read first filter the
-//! scans of the other side. DataFusion's own dynamic filters have only the least and greatest key, or a short
-//! list, and scans do not wait for them.
+//! Plans runtime filters (semi-join reduction) for joins: the exact keys of the build side filter
+//! the scans of the probe side. DataFusion's own dynamic filters have only the range of keys, or a
+//! short list, and scans do not wait for them.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::scan::{
     is_whole,
 };
 
-/// Puts a [`JoinKeyCollectExec`] above the side of a join that is read first, if scans below the other side can
+/// Adds a [`JoinKeyCollectExec`] above the build side of a join, if scans below the probe side can
 /// filter by its keys.
 pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return Ok(None) };
-    // Where NULL counts as equal, or one NULL decides all, rows without a partner matter.
+    // If NULL equals NULL, or one NULL decides all (NOT IN), rows without a partner matter.
     let is_plain = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
     let produced = join.dynamic_expressions_produced();
     let Some(id) = produced.first().and_then(|filter| filter.expression_id()) else {
@@ -37,7 +37,7 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     let mut asking = Asking { join, id, asked: Vec::new() };
     let right = Arc::clone(join.right()).transform_down(|part| {
         Ok(match asking.waiting(&part) {
-            // The replacement may have the part below it.
+            // The replacement may contain the part itself.
             Some(other) => Transformed::new(other, true, TreeNodeRecursion::Jump),
             None => Transformed::no(part),
         })
@@ -53,13 +53,13 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
 /// The keys to collect for the scans that a join's filter reaches.
 struct Asking<'p> {
     join: &'p HashJoinExec,
-    /// The filter's number.
+    /// The ID of the join's dynamic filter.
     id: u64,
     asked: Vec<RequestedKey>,
 }
 
 impl Asking<'_> {
-    /// A scan that waits for keys of the join, to replace `part`.
+    /// A replacement for `part` whose scan waits for keys of the join.
     fn waiting(&mut self, part: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
         if let Some(scan) = part.downcast_ref::<MessagesExec>() {
             return self.messages(part, scan).map(|scan| Arc::new(scan) as _);
@@ -95,7 +95,7 @@ impl Asking<'_> {
         part: &Arc<dyn ExecutionPlan>,
         scan: &MessagesExec,
     ) -> Option<MessagesExec> {
-        // A single key set says all that the filter does, and replaces it.
+        // With a single key column, its exact keys make the dynamic filter redundant.
         let instead = (self.join.on().len() == 1).then_some(self.id);
         let mut waiting: Option<MessagesExec> = None;
         for (key, column) in self.pairs(part) {

@@ -24,9 +24,9 @@ impl Origin {
     }
 }
 
-/// The columns of leaves from which a column of `plan` comes, as far as that can be followed: in each
-/// leaf, dropping a value drops its rows. Those of all parts of a union, and of both sides of a join by
-/// this key.
+/// The columns of leaves that a column of `plan` originates from, as far as they can be traced. A
+/// filter on the column may drop the rows of such a leaf. A union has an origin in each input, and
+/// a semi-join one on both sides of its key.
 pub(super) fn origins(plan: &Arc<dyn ExecutionPlan>, column: usize) -> Vec<Origin> {
     let mut found = Vec::new();
     let mut open = vec![(plan, column)];
@@ -46,7 +46,7 @@ fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.downcast_ref::<UnionExec>().is_some() || plan.downcast_ref::<InterleaveExec>().is_some()
 }
 
-/// The column of the one input that is handed on as `column`.
+/// The input's column that a plan with one input passes on as `column`.
 fn below(
     plan: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
@@ -63,7 +63,7 @@ fn below(
     if above.fields().starts_with(below.fields()) {
         return (column < below.fields().len()).then_some(column);
     }
-    // Some of them, in some order.
+    // Other plans pass on some of their input's columns, in any order.
     let name = above.fields().get(column)?.name();
     let called = |schema: &datafusion::arrow::datatypes::Schema| {
         let mut all = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
@@ -75,7 +75,7 @@ fn below(
 
 type Side<'p> = (&'p Arc<dyn ExecutionPlan>, usize);
 
-/// The column of a join's sides that is handed on as `column`.
+/// The columns of a join's inputs that it passes on as `column`.
 fn sides<'p>(
     plan: &Arc<dyn ExecutionPlan>,
     left: &'p Arc<dyn ExecutionPlan>,

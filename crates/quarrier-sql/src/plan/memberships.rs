@@ -1,14 +1,14 @@
-//! IN and NOT IN over a query, where the engine treats UNKNOWN as FALSE or fails: NOT IN that is not a
-//! conjunct of its own, whose query names outer columns, or whose left side is a constant; IN below
+//! IN and NOT IN over a query, where DataFusion treats UNKNOWN as FALSE, or fails. That concerns
+//! NOT IN that is no top-level conjunct, is correlated, or has a constant on its left, and IN below
 //! NOT, CASE or IS.
 //!
-//! apache/datafusion#8241, and of its kinds #25336 (correlated by other than equality), #25347
+//! apache/datafusion#8241, and of its kind #25336 (correlated by other than equality), #25347
 //! (correlated by equality), all open, and #25340 (a constant), fixed after 55.
 //!
 //! | written | becomes |
 //! |---|---|
 //! | `x NOT IN (query)`, where only TRUE counts | no `v` of the query with `v = x`, `v` NULL or `x` NULL |
-//! | `x IN (query)`, where UNKNOWN counts | TRUE, NULL or FALSE, by two such questions |
+//! | `x IN (query)`, where UNKNOWN counts | TRUE, NULL or FALSE, by two EXISTS of that form |
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::Error;
 
-/// Says memberships by EXISTS, where that is needed.
+/// Rewrites IN as EXISTS where necessary.
 #[derive(Debug)]
 pub(crate) struct Memberships;
 
@@ -46,38 +46,38 @@ impl AnalyzerRule for Memberships {
     }
 }
 
-/// The use of a boolean.
+/// How the value of a condition is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// A row stays if it is TRUE.
+    /// As a conjunct of WHERE: only TRUE counts.
     Conjunct,
-    /// Only TRUE counts, beside other conditions.
+    /// Below OR in WHERE: only TRUE counts.
     Truth,
     /// UNKNOWN and FALSE differ.
     Any,
 }
 
-/// The rewriting of memberships over rows.
+/// Rewrites IN, NOT IN and quantified comparisons over the rows of an outer query.
 pub(super) struct Meaning<'p> {
-    /// The columns that conditions are on.
+    /// The columns of the outer query.
     outer: &'p DFSchema,
 }
 
 impl<'p> Meaning<'p> {
-    /// Over rows of `outer`.
+    /// Rewrites conditions over rows of `outer`.
     pub(super) fn over(outer: &'p DFSchema) -> Self {
         Meaning { outer }
     }
 
-    /// IN as a value like others.
+    /// Rewrites IN where TRUE, FALSE and UNKNOWN all count.
     ///
     /// # Errors
-    /// If the query has several columns, or one stands on its left.
+    /// The query has several columns, or the left side contains a query.
     pub(super) fn among_values(&self, asked: InSubquery) -> Result<Expr> {
         self.membership(asked, Place::Any)
     }
 
-    /// `x > ANY (query)` and `x > ALL (query)`: one row decides; else one that is UNKNOWN does.
+    /// Rewrites `x > ANY (query)` and `x > ALL (query)`: a deciding row wins, then an UNKNOWN one.
     ///
     /// # Errors
     /// As [`among_values`](Self::among_values).
@@ -145,7 +145,7 @@ impl<'p> Meaning<'p> {
         Ok(if negated { Expr::Not(Box::new(is_in)) } else { is_in })
     }
 
-    /// The expression as a query inside sees it.
+    /// An outer expression as a subquery refers to it.
     fn inside_of(&self, expr: Expr) -> Result<Expr> {
         let mut has_query = false;
         expr.apply(|part| {
@@ -173,7 +173,7 @@ impl<'p> Meaning<'p> {
         Ok(seen.data)
     }
 
-    /// Whether the query has a row for which `condition` is TRUE.
+    /// EXISTS: whether the query has a row for which `condition` is TRUE.
     fn exists(&self, subquery: &Subquery, condition: Expr, negated: bool) -> Result<Expr> {
         let mut outer_ref_columns = subquery.outer_ref_columns.clone();
         condition.apply(|part| {

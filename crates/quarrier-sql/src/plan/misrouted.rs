@@ -1,6 +1,6 @@
-//! Takes misrouted dynamic filters (runtime filters) off the scans that they do not concern. DataFusion 55
-//! pushes a dynamic filter down by column names where rows are repartitioned or coalesced: above `t1 JOIN t2`,
-//! both with a column `id`, a filter on `t2.id` arrives as one on `t1.id`, and rows are lost.
+//! Removes misrouted dynamic filters (runtime filters) from scans. DataFusion 55 pushes a dynamic
+//! filter down by column names where rows are repartitioned or coalesced: above `t1 JOIN t2`, both
+//! with a column `id`, a filter on `t2.id` arrives as one on `t1.id`, and rows are lost.
 //!
 //! apache/datafusion#25244, fixed by #25259, which no release of 55 contains: delete this file and `lineage`
 //! with DataFusion 56.
@@ -58,13 +58,13 @@ impl PhysicalOptimizerRule for MisroutedDynamicFilters {
     }
 }
 
-/// Leaves, each with the number of a dynamic filter that reached it for the wrong column.
+/// The leaves that a dynamic filter reached for the wrong column, each with the filter's ID.
 fn find_misrouted(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<(*const (), u64)>> {
     let mut found = Vec::new();
     plan.apply(|producer| {
         for filter in producer.dynamic_expressions_produced() {
             let Some(id) = filter.expression_id() else { continue };
-            // A join filters the side that it reads second.
+            // A hash join filters its probe side, the right one.
             let inputs = producer.children();
             let input = match producer.downcast_ref::<HashJoinExec>() {
                 Some(join) => join.right(),
@@ -91,7 +91,7 @@ fn find_misrouted(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<(*const (), u64)>
     Ok(found)
 }
 
-/// The columns that a filter names, in its order.
+/// The columns that a filter refers to, in order.
 fn columns_of(filter: &Arc<dyn PhysicalExpr>) -> Vec<Column> {
     let mut columns = Vec::new();
     for child in filter.children() {
@@ -110,7 +110,7 @@ fn targets_column(
     leaf: &Arc<dyn ExecutionPlan>,
     delivered: &[Column],
 ) -> bool {
-    // A reader of files names its columns by their places in the file.
+    // File scans number the columns as in the file, so those are matched by name.
     let is_by_name = leaf.downcast_ref::<DataSourceExec>().is_some();
     let place = |column: &Column| match is_by_name {
         true => leaf.schema().index_of(column.name()).ok(),

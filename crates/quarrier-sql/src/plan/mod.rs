@@ -1,4 +1,4 @@
-//! The rules for plans.
+//! Rules for logical and physical plans.
 
 mod bounds;
 pub(crate) use bounds::Bounds;
@@ -67,7 +67,7 @@ use rule::Rule;
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// The rules for plans as they are written, in their order.
+/// The rules for logical plans, in order.
 pub(crate) fn logical_rules() -> Vec<LogicalRule> {
     let kept = |rule: LogicalRule| -> LogicalRule {
         match rule.name() {
@@ -84,7 +84,7 @@ pub(crate) fn logical_rules() -> Vec<LogicalRule> {
     Optimizer::new().rules.into_iter().map(kept).collect()
 }
 
-/// The rules for plans as they run, in their order.
+/// The rules for physical plans, in order.
 pub(crate) fn physical_rules() -> [Arc<dyn PhysicalOptimizerRule + Send + Sync>; 8] {
     [
         Rule::new("whole_orders", whole_orders::instead),

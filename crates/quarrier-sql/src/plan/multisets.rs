@@ -1,5 +1,6 @@
-//! EXCEPT ALL and INTERSECT ALL as SQL-92 has them: a row that is there five times and twice on the
-//! other side is left three times, or kept twice. The engine looks only whether it is there.
+//! EXCEPT ALL and INTERSECT ALL as in SQL-92. A row that occurs five times on the left and twice on
+//! the right is returned three times or twice. DataFusion checks only whether the right side has
+//! the row.
 //!
 //! apache/datafusion#12956 (EXCEPT ALL) and #12955 (INTERSECT ALL), both open.
 
@@ -12,7 +13,8 @@ use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Counts equal rows on both sides, so that the first of them meets the first, the second the second.
+/// Numbers equal rows on both sides, so that the first matches the first, and the second the
+/// second.
 #[derive(Debug)]
 pub(crate) struct Multisets;
 
@@ -32,8 +34,8 @@ impl AnalyzerRule for Multisets {
     }
 }
 
-/// Whether a join stands for EXCEPT ALL or INTERSECT ALL. What is distinct on the left is right as it
-/// is.
+/// Whether a join represents EXCEPT ALL or INTERSECT ALL. If the left side is distinct,
+/// DataFusion's join is correct.
 fn is_of_multisets(join: &Join) -> bool {
     let columns = join.left.schema().columns();
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
@@ -72,7 +74,7 @@ fn columns(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
 
-/// The rows, each with how many that are equal to it have come until then, and that column.
+/// The rows, numbered among equal ones, and the column with that number.
 fn with_count(plan: &LogicalPlan, name: &str) -> Result<(LogicalPlan, Expr)> {
     let count = row_number().partition_by(columns(plan)).build()?;
     let mut outputs = columns(plan);

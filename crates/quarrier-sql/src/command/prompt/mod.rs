@@ -19,16 +19,16 @@ use super::view::Screen;
 use super::{Session, answer};
 
 const PROMPT: &str = "quarrier> ";
-/// The prompt of a statement's further lines, as wide as the first.
+/// The prompt for continuation lines, as wide as the first.
 const CONTINUED: &str = "       -> ";
 
-/// Reads and answers statements until there are no more.
+/// Reads and answers statements until the input ends.
 pub(super) async fn run(session: &Session<'_>) -> Result<()> {
     let mut editor: Editor<Typing, DefaultHistory> =
         Editor::new().map_err(|error| failed(&error))?;
     let history = history();
     if let Some(path) = &history {
-        // The first time, there is no history.
+        // Before the first session, no history exists.
         let _ = editor.load_history(path);
     }
     greet(session);
@@ -44,7 +44,7 @@ pub(super) async fn run(session: &Session<'_>) -> Result<()> {
             continue;
         }
         let order = order::of(&typed);
-        // The next session's first line up shall not end it.
+        // `exit` stays out of the history, so that Up and Enter do not end the next session.
         if matches!(order, Some(Order::Quit)) {
             break;
         }
@@ -62,7 +62,7 @@ pub(super) async fn run(session: &Session<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Prints the version and the way to help, and counts rows from now on.
+/// Prints the version and how to get help, and turns row counts on.
 fn greet(session: &Session<'_>) {
     session.view.is_paged.set(true);
     if session.query.quiet {
@@ -73,7 +73,7 @@ fn greet(session: &Session<'_>) {
     say(&format!("quarrier {version}. End statements with ';'. \\? lists the commands.\n"));
 }
 
-/// Reads a statement, up to a `;` at the end of a line, or a command.
+/// Reads a command, or a statement up to a `;` at the end of a line.
 fn read(editor: &mut Editor<Typing, DefaultHistory>) -> rustyline::Result<String> {
     let mut typed = editor.readline(PROMPT)?;
     while !is_whole(&typed) {
@@ -89,7 +89,7 @@ fn is_whole(typed: &str) -> bool {
     typed.is_empty() || typed.ends_with(';') || order::of(typed).is_some()
 }
 
-/// The screen, if the output goes to one: a `dumb` terminal has no pages.
+/// The screen, if the output goes to one; a `dumb` terminal cannot page.
 fn screen(editor: &mut Editor<Typing, DefaultHistory>) -> Option<Screen> {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let (columns, rows) = editor.dimensions()?;
@@ -110,12 +110,12 @@ async fn obey(session: &Session<'_>, order: Order) {
         Order::Pager(to) => turned("The pager", &view.is_paged, to),
         Order::Statement(statement) => respond(session, &statement).await,
         Order::Wrong(reason) => complain(&reason),
-        // The loop ends at it.
+        // The caller ends the loop.
         Order::Quit => {}
     }
 }
 
-/// Prints text beside the answers.
+/// Prints text on standard error, apart from the answers.
 fn say(text: &str) {
     // If standard error is closed, nobody is left to read this.
     let _ = std::io::stderr().write_all(text.as_bytes());
@@ -139,7 +139,7 @@ fn failed(error: &ReadlineError) -> Error {
     super::wrong(&format!("the prompt: {error}"))
 }
 
-/// Where statements are remembered: as the system's conventions have it.
+/// The path of the statement history, following the XDG conventions.
 fn history() -> Option<PathBuf> {
     let folder = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
@@ -149,7 +149,7 @@ fn history() -> Option<PathBuf> {
     Some(folder.join("query-history"))
 }
 
-/// The names of the tables that are open, and of their columns.
+/// The names of the open tables and of their columns.
 async fn names(session: &Session<'_>) -> Vec<String> {
     let mut names = session.engine.tables();
     for table in names.clone() {

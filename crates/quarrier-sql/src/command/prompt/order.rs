@@ -5,13 +5,13 @@
 pub(super) enum Order {
     Help,
     Quit,
-    /// A statement whose answer is the command's.
+    /// A statement whose answer is the command's output.
     Statement(String),
-    /// On or off; without either, the opposite of before.
+    /// On or off; `None` toggles it.
     Timing(Option<bool>),
     Expanded(Option<bool>),
     Pager(Option<bool>),
-    /// The reason why there is no such command.
+    /// An invalid command, with the reason.
     Wrong(String),
 }
 
@@ -51,7 +51,7 @@ pub(super) fn of(line: &str) -> Option<Order> {
     })
 }
 
-/// A table or file as a statement names it.
+/// A table or file name, quoted as in a statement.
 fn name(given: &str) -> String {
     let is_quoted = given.starts_with(['\'', '"']);
     if is_quoted { given.to_string() } else { format!("\"{}\"", given.replace('"', "\"\"")) }

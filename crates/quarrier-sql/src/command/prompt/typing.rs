@@ -39,7 +39,7 @@ pub(super) struct Typing {
 impl Typing {
     /// Completes keywords, and `names` of tables and columns.
     pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
-        // The editor shows a line as it is, so harmful names must not get into it.
+        // The editor displays a line verbatim, so harmful names must not get into it.
         let is_usable = |name: &String| !name.is_empty() && !name.contains(is_harmful);
         let names = names.into_iter().filter(is_usable);
         let mut words: Vec<String> =
@@ -50,7 +50,7 @@ impl Typing {
     }
 }
 
-/// A name as a statement spells it.
+/// A name, quoted where a statement has to quote it.
 fn written(name: String) -> String {
     let is_plain = name.chars().all(|c| c.is_alphanumeric() || c == '_')
         && !name.starts_with(|c: char| c.is_ascii_digit());
@@ -94,7 +94,7 @@ fn files(begun: &str) -> Vec<Pair> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let name = name.starts_with(head).then_some(name)?;
-            // The editor shows a line as it is: such a name is not put into it.
+            // The editor displays a line verbatim, so harmful names must not get into it.
             let name = (!name.contains(is_harmful)).then_some(name)?;
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let end = if is_folder { "/" } else { "" };

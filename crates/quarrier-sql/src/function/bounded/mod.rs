@@ -1,5 +1,5 @@
-//! Functions whose results may be much larger than their arguments, like `repeat`: memory for the
-//! results is reserved before they are computed, or the call fails.
+//! Functions whose results may be much larger than their arguments, such as `repeat`. Memory for
+//! the results is reserved before they are computed. If there is not enough, the call fails.
 
 mod sizes;
 mod texts;
@@ -30,14 +30,14 @@ use datafusion::prelude::SessionContext;
 
 use sizes::Size;
 
-/// Results that take less are not counted.
+/// Smaller results are not counted.
 const LIGHT_BYTES: u64 = 1 << 20;
 
-/// Texts of a batch have places of 32 bits.
+/// The strings of a batch have 32-bit offsets.
 const BATCH_BYTES_MAX: u64 = i32::MAX as u64;
 
-/// Calls of constants are folded before a plan runs, up to this many bytes: plans are copied and shown
-/// while they are made.
+/// Maximum size of constant calls that are folded while a plan is made: plans are copied and
+/// displayed, with their constants.
 const CONSTANT_BYTES_MAX: u64 = 64 << 10;
 
 thread_local! {
@@ -45,7 +45,7 @@ thread_local! {
     static IS_PLANNED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work`, in which calls of constants are folded: large ones are not.
+/// Runs `work`, in which planning does not fold constant calls with large results.
 pub(crate) fn planned<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
@@ -57,7 +57,7 @@ pub(crate) fn planned<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Puts bounded functions in the place of those of the same names.
+/// Replaces functions by bounded ones of the same names.
 pub(super) fn register(context: &SessionContext) {
     let pool = &context.runtime_env().memory_pool;
     for (name, _) in sizes::ALL {
@@ -68,12 +68,13 @@ pub(super) fn register(context: &SessionContext) {
     }
 }
 
-/// Whether the results of a function of this name are counted.
+/// Whether the results of this function are bounded.
 pub(crate) fn is_bounded(function: &ScalarUDF) -> bool {
     sizes::ALL.iter().any(|(name, _)| *name == function.name())
 }
 
-/// The function with bounds; `None` if it needs none, or has them.
+/// The bounded version of a function; `None` if the function needs no bounds, or is bounded
+/// already.
 pub(crate) fn bounded(function: &Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> Option<ScalarUDF> {
     let known = |(name, _): &&(&str, Size)| *name == function.name();
     let (_, size) = sizes::ALL.iter().find(known)?;
@@ -84,10 +85,10 @@ pub(crate) fn bounded(function: &Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> 
     Some(ScalarUDF::new_from_impl(Bounded { inner, size: *size, pool: Arc::clone(pool) }))
 }
 
-/// Reserves memory for `bytes` of results, until the returned value is dropped.
+/// Reserves memory for `bytes` of results until the returned value is dropped.
 ///
 /// # Errors
-/// If there is not so much, or no batch may have it.
+/// There is not enough memory, or the results exceed the maximum of a batch.
 pub(crate) fn taken(
     pool: &Arc<dyn MemoryPool>,
     name: &str,
@@ -114,7 +115,7 @@ pub(crate) fn taken(
     }
 }
 
-/// A function, and how large its results are.
+/// A function whose results are bounded.
 #[derive(Debug)]
 struct Bounded {
     inner: Arc<ScalarUDF>,
@@ -136,7 +137,7 @@ impl Hash for Bounded {
     }
 }
 
-/// Everything but the bounds is the function's own.
+/// Everything except the bounds is forwarded.
 impl ScalarUDFImpl for Bounded {
     fn name(&self) -> &str {
         self.inner.name()

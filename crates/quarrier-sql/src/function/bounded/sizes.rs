@@ -1,4 +1,4 @@
-//! Bytes that the results of functions take at most, from their arguments.
+//! Upper bounds for the sizes of function results, from the arguments.
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
@@ -6,10 +6,10 @@ use datafusion::logical_expr::ColumnarValue;
 
 use super::texts::{Argument, Numbers};
 
-/// Computes the size of the results of `usize` rows, in bytes.
+/// Computes the size of the results for a number of rows, in bytes.
 pub(super) type Size = fn(&[ColumnarValue], usize) -> Result<u64>;
 
-/// Functions by the names that the engine gives them.
+/// The functions, by DataFusion's names.
 pub(super) const ALL: [(&str, Size); 19] = [
     ("lpad", padded),
     ("rpad", padded),
@@ -32,17 +32,17 @@ pub(super) const ALL: [(&str, Size); 19] = [
     ("flatten", joined_values),
 ];
 
-/// Sizes for which it is not worth while to look closer.
+/// Below this size, a rough bound is enough.
 const ROUGH_BYTES: u64 = 1 << 20;
 
-/// Bytes of the longest character.
+/// Maximum length of a character, in bytes.
 const CHARACTER_BYTES: u64 = 4;
 
 fn sum(rows: usize, of: impl Fn(usize) -> u64) -> u64 {
     (0..rows).fold(0, |sum: u64, row| sum.saturating_add(of(row)))
 }
 
-/// Rows for which a function is evaluated: it is so once where all arguments are constant.
+/// The number of rows that a function is evaluated for: at most one if all arguments are constant.
 fn evaluated(args: &[ColumnarValue], rows: usize) -> usize {
     let is_array = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Array(_));
     if args.iter().any(is_array) { rows } else { rows.min(1) }
@@ -94,7 +94,8 @@ fn replaced(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     }))
 }
 
-/// `regexp_replace(text, pattern, to[, flags])`: a pattern may match everywhere.
+/// `regexp_replace(text, pattern, to[, flags])`: with flag `g`, the pattern may match at every
+/// byte.
 fn replaced_anywhere(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     let rows = evaluated(args, rows);
     let [text, _, to, rest @ ..] = args else { return Ok(0) };
@@ -167,7 +168,8 @@ fn joined_values(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     Ok(bytes)
 }
 
-/// `array_to_string(list, between[, null])`: each value may have as many digits as a number can have.
+/// `array_to_string(list, between[, null])`: assumes that each value has the most digits of its
+/// type.
 fn joined_with_text(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     let rows = evaluated(args, rows);
     let Some(list) = args.first() else { return Ok(0) };
@@ -180,7 +182,7 @@ fn joined_with_text(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     Ok(bytes.saturating_mul(4).saturating_add((bytes / 4).saturating_mul(each)))
 }
 
-/// `generate_series(start, stop[, step])`, of one argument from 0.
+/// `generate_series(start, stop[, step])`; with one argument, from 0 to that.
 fn series(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     let rows = evaluated(args, rows);
     let (start, stop) = match args {
@@ -202,7 +204,7 @@ fn series(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     Ok(sum(rows, |row| count(row).saturating_mul(size_of::<i64>() as u64)))
 }
 
-/// The steps of a series, in units of its integers, dates or timestamps.
+/// The step of a series, in units of its integers, dates or timestamps.
 fn step(args: &[ColumnarValue]) -> Result<Option<Numbers>> {
     const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
     let one = ColumnarValue::Scalar(ScalarValue::Int64(Some(1)));

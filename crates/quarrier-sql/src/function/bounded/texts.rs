@@ -6,10 +6,10 @@ use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::ColumnarValue;
 
-/// An argument of every row: strings, binary values or lists.
+/// An argument's values by row: strings, binary values or lists.
 pub(super) struct Argument<'a> {
     value: &'a ColumnarValue,
-    /// A scalar's value, once.
+    /// The values; of a scalar, a single one.
     array: ArrayRef,
 }
 
@@ -22,12 +22,12 @@ impl<'a> Argument<'a> {
         Ok(Argument { value, array })
     }
 
-    /// Bytes of the text of a row; 0 where it is NULL.
+    /// Length of a row's string in bytes; 0 for NULL.
     pub(super) fn bytes(&self, row: usize) -> u64 {
         self.text(row).map_or(0, |text| text.len() as u64)
     }
 
-    /// The text of a row, where it has one.
+    /// A row's string; `None` for NULL or another type.
     pub(super) fn text(&self, row: usize) -> Option<&[u8]> {
         let row = match self.value {
             ColumnarValue::Array(_) => row,
@@ -47,7 +47,7 @@ impl<'a> Argument<'a> {
         })
     }
 
-    /// Bytes of all rows' values, whatever they are, as if each had its own.
+    /// Size of all rows' values in bytes, whatever their type. A scalar counts once for each row.
     pub(super) fn all_bytes(&self, rows: usize) -> u64 {
         let data = self.array.to_data();
         let bytes = data.get_slice_memory_size().unwrap_or_default();
@@ -58,7 +58,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// The bytes of strings that views refer to, beside the views.
+    /// Bytes of the strings that string views refer to, without the views.
     fn view_bytes(&self) -> usize {
         match self.array.data_type() {
             DataType::Utf8View => self.array.as_string_view().total_bytes_len(),
@@ -67,7 +67,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// Bytes of one row's value, on average.
+    /// Average size of a row's value in bytes.
     pub(super) fn bytes_each(&self) -> u64 {
         let rows = self.array.len().max(1) as u64;
         let data = self.array.to_data();
@@ -76,7 +76,7 @@ impl<'a> Argument<'a> {
     }
 }
 
-/// Integers of every row.
+/// An argument's integers by row.
 pub(super) struct Numbers {
     array: Int64Array,
     is_one: bool,

@@ -1,5 +1,5 @@
-//! Values that are checked against the free memory: long constants, which a batch would repeat for each
-//! row, and the results of `||`, which the next one would double.
+//! Values that are checked against the free memory: large constants, which a batch would repeat for
+//! each row, and results of `||`, whose size doubles with each nested `||`.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ const WIDE_BYTES: usize = 4 << 10;
 
 /// Whether a constant takes much memory.
 pub(crate) fn is_wide(value: &ScalarValue) -> bool {
-    // Those of a fixed size need not be looked at.
+    // Values of a fixed size are small.
     let is_fixed = value.data_type().is_primitive();
     !is_fixed && value.size() > WIDE_BYTES
 }
 
-/// `wide(value)`: the value, if there is memory for one for each row.
+/// `wide(value)`: returns the value, or an error if there is too little memory for one copy a row.
 #[derive(Debug)]
 pub(crate) struct Wide {
     signature: Signature,
@@ -32,7 +32,7 @@ pub(crate) struct Wide {
 
 impl Wide {
     pub(crate) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
-        // It is no constant, so that nobody takes it for one.
+        // Volatile, so that the optimizer does not fold it.
         Wide { signature: Signature::any(1, Volatility::Volatile), pool: Arc::clone(pool) }
     }
 }

@@ -22,7 +22,7 @@ fn text(usage: &str, expr: &Expr) -> Result<String> {
     })
 }
 
-/// Cuts options into words: at blanks, but for those in single or double quotes.
+/// Splits options into words at whitespace, except within single or double quotes.
 pub(super) fn words(text: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,6 +1,6 @@
-//! `carve(source)`: recoverable files, as rows of the report. Nothing is written.
+//! `carve(source)`: recoverable files, with the columns of the report. It writes no files.
 //!
-//! Conditions on `type` alone and on `status` alone restrict the search, digests are computed only if
+//! Conditions on only `type` or only `status` restrict the search, digests are computed only if
 //! selected, and a LIMIT ends the run.
 
 use std::io;
@@ -28,10 +28,10 @@ use crate::at_once::scan_at_once;
 const USAGE: &str = "carve('disk.img')";
 const TYPE: usize = 1;
 const STATUS: usize = 5;
-/// The only column that needs all of the file's bytes.
+/// The only column that needs all bytes of a file.
 const DIGEST: usize = 7;
 
-/// The function.
+/// The table function.
 #[derive(Debug)]
 pub(super) struct Carve {
     notes: Notes,
@@ -67,7 +67,7 @@ impl TableFunctionImpl for Carve {
     }
 }
 
-/// Files of one call.
+/// The table of one call.
 #[derive(Debug)]
 struct CarveTable {
     source: String,
@@ -143,7 +143,7 @@ impl TableProvider for CarveTable {
     scan_at_once!();
 }
 
-/// Those of `all` that are wanted.
+/// The elements of `all` for which `is_wanted` yields true.
 fn picked<T>(all: Vec<T>, is_wanted: impl Iterator<Item = bool>) -> Vec<T> {
     all.into_iter().zip(is_wanted).filter_map(|(one, is_wanted)| is_wanted.then_some(one)).collect()
 }
@@ -152,7 +152,7 @@ fn picked<T>(all: Vec<T>, is_wanted: impl Iterator<Item = bool>) -> Vec<T> {
 #[derive(Debug)]
 struct Carving {
     source: String,
-    /// None: all.
+    /// The types to search for; `None` means all.
     kinds: Option<Vec<&'static str>>,
     statuses: Vec<Status>,
     schema: SchemaRef,
@@ -201,7 +201,7 @@ impl Finds for Carving {
             let _ = rows.flush()?;
             drop(rows);
             let summary = match carved {
-                // The reader of the rows has enough of them.
+                // The reader needs no more rows.
                 Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                 carved => carved.map_err(failed)?.summary,
             };
@@ -221,7 +221,7 @@ fn failed(error: quarrier::Error) -> DataFusionError {
     Error::table("carve(…)", error.to_string()).into()
 }
 
-/// Makes rows of carved files, for several threads.
+/// Collects rows of carved files from several threads.
 struct Taker<'o>(Mutex<(RowsOut<'o>, Option<DataFusionError>)>);
 
 impl Watch for Taker<'_> {

@@ -1,5 +1,5 @@
-//! Conditions on columns all of whose values are known in advance: the patterns of a search, the types
-//! of files. They restrict the search.
+//! Conditions on columns whose possible values are known before the search, such as patterns or
+//! file types. These conditions restrict the search.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use datafusion::common::cast::as_boolean_array;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::Expr;
 
-/// Whether `filter` is on some of these columns and on nothing else.
+/// Whether `filter` refers to some of these columns and to no others.
 pub(super) fn is_of(filter: &Expr, names: &[&str]) -> bool {
     let columns = filter.column_refs();
     !columns.is_empty()
@@ -18,8 +18,8 @@ pub(super) fn is_of(filter: &Expr, names: &[&str]) -> bool {
         && !filter.is_volatile()
 }
 
-/// The rows for which `filter` is true. `known` has the columns of a table with `schema` that it names,
-/// by index.
+/// For each row of `known`, whether `filter` is true. `known` holds the columns that `filter`
+/// refers to, by index into `schema`.
 pub(super) fn chosen(
     state: &dyn Session,
     filter: &Expr,

@@ -1,4 +1,4 @@
-//! How many findings a search has, in all or by pattern, without a row for each.
+//! Counts the findings of a search, in total or by pattern, without making a row for each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,17 +10,18 @@ use datafusion::common::Result;
 use super::plan::{Finds, Out};
 use super::search::Searching;
 
-/// Counts findings.
+/// A search that counts its findings.
 #[derive(Debug)]
 pub(super) struct Counting {
     search: Arc<Searching>,
-    /// For each grouping column, the text of every pattern.
+    /// For each grouping column, the string of each pattern.
     texts: Vec<StringViewArray>,
     schema: SchemaRef,
 }
 
 impl Counting {
-    /// By these columns, each with a value a pattern; `schema` has them, then counts.
+    /// Groups by these columns, which have a value for each pattern. `schema` has them, then the
+    /// counts.
     pub(super) fn new(
         search: Arc<Searching>,
         texts: Vec<StringViewArray>,
@@ -45,7 +46,7 @@ impl Finds for Counting {
 
     fn find(&self, out: &mut Out) -> Result<()> {
         let of_patterns = self.search.counts(out)?;
-        // Patterns may have the same text, or name.
+        // Several patterns may have the same text or name.
         let mut kinds: BTreeMap<Vec<Option<&str>>, u64> = BTreeMap::new();
         if self.texts.is_empty() {
             kinds.insert(Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! `files(source)`: the entries of the file systems in a source, deleted files too.
+//! `files(source)`: the entries of the file systems in a source, including deleted files.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::at_once::scan_at_once;
 
 const USAGE: &str = "files('disk.img')";
 
-/// The function.
+/// The table function.
 #[derive(Debug)]
 pub(super) struct Files {
     notes: Notes,
@@ -58,7 +58,7 @@ impl TableFunctionImpl for Files {
     }
 }
 
-/// Files of one call.
+/// The table of one call.
 #[derive(Debug)]
 struct FilesTable {
     source: String,
@@ -97,7 +97,7 @@ impl TableProvider for FilesTable {
     scan_at_once!();
 }
 
-/// A listing under way.
+/// A listing in progress.
 #[derive(Debug)]
 struct Listing {
     source: String,
@@ -155,7 +155,7 @@ impl Finds for Listing {
             let _ = rows.flush()?;
             drop(rows);
             let listed = match listed {
-                // The reader of the rows has enough of them.
+                // The reader needs no more rows.
                 Err(quarrier::Error::Output(_)) => return Ok(()),
                 Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                 listed => listed.map_err(failed)?,

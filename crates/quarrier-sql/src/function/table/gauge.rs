@@ -1,4 +1,4 @@
-//! `gauge([area[, folder]])`: the machine's ceilings as rows, measured quickly, when they are asked.
+//! `gauge([area[, folder]])`: the machine's ceilings as rows, measured quickly when queried.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::at_once::scan_at_once;
 
 const USAGE: &str = "gauge('memory'), gauge('disk', '/folder/on/it') or gauge()";
 
-/// The function.
+/// The table function.
 #[derive(Debug)]
 pub(super) struct Gauge {
     machine: Machine,
@@ -56,7 +56,7 @@ impl TableFunctionImpl for Gauge {
     }
 }
 
-/// Readings of one call.
+/// The table of one call.
 #[derive(Debug, Clone)]
 struct GaugeTable {
     machine: Machine,
@@ -107,7 +107,7 @@ impl Finds for GaugeTable {
         let gauge = quarrier::Gauge::new().areas(self.areas.clone()).quick(true).folder(&self.path);
         let stop = Arc::clone(out.stop());
         let report = match gauge.run(&self.machine, &mut (), &stop) {
-            // Nobody waits for it any more.
+            // The reader needs no more rows.
             Err(quarrier::Error::Gauge(GaugeError::Stopped)) => return Ok(()),
             gauged => gauged.map_err(|error| Error::table("gauge(…)", error))?.report,
         };

@@ -1,5 +1,5 @@
-//! `messages(source, format)`, when it is not called plainly: plain calls are opened like files, before
-//! the statement is planned.
+//! `messages(source, format)` with wrong arguments. Calls with two string literals never get here:
+//! they are opened like files, before the statement is planned.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use datafusion::common::Result;
 
 use crate::Error;
 
-/// The function.
+/// The table function.
 #[derive(Debug)]
 pub(super) struct Messages;
 

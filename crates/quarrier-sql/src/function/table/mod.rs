@@ -1,9 +1,9 @@
-//! Tables over the engine itself: `search(…)`, `rules(…)`, `carve(…)`, `files(…)`, `gauge(…)`,
-//! `messages(…)`.
+//! Table functions that run engines of quarrier: `search(…)`, `rules(…)`, `carve(…)`, `files(…)`,
+//! `gauge(…)`, `messages(…)`.
 //!
 //! ```text
 //!  call ─→ arguments ─→ provider ─→ FoundExec ─→ a thread that finds ─→ batches, a few ahead
-//!                       conditions, columns       └─ ends when nobody takes them any more
+//!                       conditions, columns       └─ ends when nobody reads them any more
 //! ```
 
 mod arguments;
@@ -41,7 +41,7 @@ use quarrier_core::sync::lock;
 use crate::reach::Reach;
 use crate::rewrite::MESSAGES;
 
-/// Notes beside an answer: bytes that could not be read.
+/// Notes on an answer, such as bytes that could not be read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -50,7 +50,7 @@ impl Notes {
         lock(&self.0).extend(lines);
     }
 
-    /// The notes since the last call.
+    /// Takes the notes added since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.0))
     }
@@ -61,18 +61,18 @@ impl Notes {
 pub(crate) struct Host {
     pub(crate) environment: Environment,
     pub(crate) machine: Machine,
-    /// The files that they may read.
+    /// The files that the functions may read.
     pub(crate) reach: Reach,
 }
 
-/// Notes on bytes that could not be read, a line for each range.
+/// A note for each range of bytes that could not be read.
 fn unread(name: &str, ranges: &[Range<u64>]) -> impl Iterator<Item = String> {
     ranges
         .iter()
         .map(move |range| format!("{name}: bytes {}..{} could not be read", range.start, range.end))
 }
 
-/// Makes the tables known.
+/// Registers the table functions.
 pub(crate) fn register(context: &SessionContext, notes: &Notes, host: &Host) {
     if host.reach.has_tables_of_the_engine() {
         context.register_udtf("search", Arc::new(search::Search::new(notes, host)));

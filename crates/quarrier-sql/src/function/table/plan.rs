@@ -1,4 +1,4 @@
-//! A plan without inputs: rows that are found by something that has threads of its own.
+//! A plan without inputs, for engines that find rows with their own threads.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -25,38 +25,39 @@ use tokio::sync::mpsc::Sender;
 
 use crate::ceiling::Ceiling;
 
-/// Batches that wait for their reader: enough to keep the search going, few enough to hold.
+/// The number of batches that may wait for their reader: enough to keep the search running, few
+/// enough to hold in memory.
 const AHEAD_BATCHES: usize = 4;
 
-/// Finds rows.
+/// An engine that finds rows.
 pub(super) trait Finds: fmt::Debug + Send + Sync + 'static {
-    /// Its name in EXPLAIN.
+    /// The plan's name in EXPLAIN.
     fn name(&self) -> &'static str;
 
     /// All columns.
     fn schema(&self) -> &SchemaRef;
 
-    /// Its source and the parts of the statement that it does itself, for EXPLAIN.
+    /// The source and the pushed-down parts of the statement, for EXPLAIN.
     fn label(&self) -> String;
 
-    /// A column in whose rising order the rows come.
+    /// The column by which the rows are sorted in ascending order.
     fn ordered_by(&self) -> Option<usize> {
         None
     }
 
-    /// A plan that counts the rows of each group without producing them: its columns are some of these,
-    /// by index, then counts, as `schema` has them. Each group occurs once; without columns there is
-    /// one, which may be empty.
+    /// A plan that counts the rows of each group without producing them. `columns` are the grouping
+    /// columns, by index; `schema` has them, then counts. Each group occurs once; without grouping
+    /// columns, there is one group, which may be empty.
     fn counted(self: Arc<Self>, columns: &[usize], schema: &SchemaRef) -> Option<Arc<dyn Finds>> {
         let _ = (columns, schema);
         None
     }
 
-    /// Finds rows, until there are no more or `out` takes none.
+    /// Finds rows, until there are no more or `out` accepts no more.
     fn find(&self, out: &mut Out) -> Result<()>;
 }
 
-/// Takes the rows that are found.
+/// Receives the rows.
 pub(super) struct Out {
     sender: Sender<Result<RecordBatch>>,
     columns: Vec<usize>,
@@ -70,32 +71,32 @@ pub(super) struct Out {
 }
 
 impl Out {
-    /// The columns that are wanted, by their places among all.
+    /// The requested columns, by their indices among all columns.
     pub(super) fn columns(&self) -> &[usize] {
         &self.columns
     }
 
-    /// Those columns.
+    /// The schema of the requested columns.
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Becomes true when nobody wants more.
+    /// Becomes true when no more rows are needed.
     pub(super) fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
-    /// Records that this many bytes were examined.
+    /// Records the number of bytes examined.
     pub(super) fn touched(&self, bytes: u64) {
         self.bytes.add(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
-    /// Whether somebody wants to know how close this comes to the machine's ceilings.
+    /// Whether a comparison with the machine's ceilings was requested.
     pub(super) fn is_analyzed(&self) -> bool {
         self.is_analyzed
     }
 
-    /// Records that this many bytes were read in the time in which the ceiling `of` allows
+    /// Records the number of bytes read in a time in which the ceiling `of` would allow
     /// `ceiling_bytes`.
     pub(super) fn reached(&self, of: &str, bytes: u64, ceiling_bytes: f64) {
         let ratio_metrics = RatioMetrics::new().with_display_raw_values(false);
@@ -105,13 +106,13 @@ impl Out {
         MetricBuilder::new(&self.metrics).build(MetricValue::Ratio { name, ratio_metrics });
     }
 
-    /// How many rows are still wanted at most.
+    /// The maximum number of rows still needed.
     pub(super) fn left(&self) -> usize {
         self.left.unwrap_or(usize::MAX)
     }
 
-    /// Hands rows of the wanted columns over, and waits while there are too many ahead. `Break`
-    /// where no more are wanted.
+    /// Sends rows of the requested columns, and blocks while too many batches are waiting. Returns
+    /// `Break` if no more rows are needed.
     pub(super) fn take(&mut self, batch: RecordBatch) -> ControlFlow<()> {
         let rows = batch.num_rows().min(self.left());
         if rows > 0 {
@@ -132,7 +133,7 @@ impl Out {
     }
 }
 
-/// Runs what [`Finds`].
+/// A plan that runs a [`Finds`].
 #[derive(Debug, Clone)]
 pub(crate) struct FoundExec {
     finds: Arc<dyn Finds>,
@@ -143,7 +144,7 @@ pub(crate) struct FoundExec {
 }
 
 impl FoundExec {
-    /// A plan of the columns in `projection`, or all; at most `fetch` rows.
+    /// Plans the columns in `projection`, or all, with at most `fetch` rows.
     pub(super) fn new(
         finds: Arc<dyn Finds>,
         projection: Option<&Vec<usize>>,
@@ -172,8 +173,9 @@ impl FoundExec {
 }
 
 impl FoundExec {
-    /// How many rows there are of each kind, where that is found without them: of columns by their
-    /// places among those that are handed out, then counts, as `schema` has them.
+    /// A plan that counts the rows of each group, if the engine can count without producing rows.
+    /// `columns` are the grouping columns, by index among the requested ones; `schema` has them,
+    /// then counts.
     pub(crate) fn counted(&self, columns: &[usize], schema: &SchemaRef) -> Option<FoundExec> {
         if self.fetch.is_some() {
             return None;
@@ -185,7 +187,7 @@ impl FoundExec {
     }
 }
 
-/// Rows that rise by a column.
+/// Properties of rows sorted by a column in ascending order.
 fn ordered(schema: SchemaRef, place: usize) -> Result<EquivalenceProperties> {
     use datafusion::arrow::compute::SortOptions;
     use datafusion::physical_expr::PhysicalSortExpr;
@@ -275,7 +277,7 @@ impl ExecutionPlan for FoundExec {
     }
 }
 
-/// Held by the reader of the rows: when it is dropped, the search ends.
+/// Held by the reader of the rows. Dropping it ends the search.
 struct Until(Arc<AtomicBool>);
 
 impl Until {

@@ -1,4 +1,4 @@
-//! Rows of single values, for tables that have few.
+//! Builds batches row by row, for tables with few rows.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use datafusion::common::{Result, ScalarValue};
 
 use super::plan::Out;
 
-/// Rows that are handed on at once.
+/// Maximum number of rows in a batch.
 const BATCH_ROWS: usize = 256;
 
-/// Gathers rows and hands them on as batches.
+/// Collects rows, and sends them as batches.
 pub(super) struct RowsOut<'o> {
     out: &'o mut Out,
-    /// A list a wanted column.
+    /// A list of values for each requested column.
     columns: Vec<Vec<ScalarValue>>,
     rows: usize,
 }
@@ -43,7 +43,7 @@ impl<'o> RowsOut<'o> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Sends the rows so far.
+    /// Sends the collected rows.
     pub(super) fn flush(&mut self) -> Result<ControlFlow<()>> {
         let rows = std::mem::take(&mut self.rows);
         if rows == 0 {
@@ -60,23 +60,23 @@ impl<'o> RowsOut<'o> {
     }
 }
 
-/// Text, or NULL.
+/// A string, or NULL.
 pub(super) fn text(value: Option<&str>) -> ScalarValue {
     ScalarValue::Utf8View(value.map(str::to_string))
 }
 
-/// an integer, or NULL.
+/// An integer, or NULL.
 pub(super) fn whole(value: Option<u64>) -> ScalarValue {
     ScalarValue::Int64(value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)))
 }
 
-/// The kind of [`pairs`].
+/// The type of [`pairs`].
 pub(super) fn pairs_type() -> DataType {
     let pair = DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true)));
     DataType::List(Arc::new(Field::new_list_field(pair, true)))
 }
 
-/// Pairs of integers, `[[offset, length], …]`.
+/// A list of integer pairs: `[[offset, length], …]`.
 pub(super) fn pairs(pairs: &[[u64; 2]]) -> ScalarValue {
     let mut list = ListBuilder::new(ListBuilder::new(Int64Builder::new()));
     for pair in pairs {

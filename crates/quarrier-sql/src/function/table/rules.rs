@@ -1,4 +1,5 @@
-//! `rules(source, files of rules[, scopes])`: where YARA rules hold, as rows of `quarrier search --rules`.
+//! `rules(source, rule file[, scopes])`: matches of YARA rules, as rows of `quarrier search
+//! --rules`.
 //!
 //! A LIMIT ends the search.
 
@@ -23,7 +24,7 @@ use crate::at_once::scan_at_once;
 
 const USAGE: &str = "rules('disk.img', 'malware.yar'[, 'source,files,members'])";
 
-/// The function.
+/// The table function.
 #[derive(Debug)]
 pub(super) struct Rules {
     notes: Notes,
@@ -69,7 +70,7 @@ impl TableFunctionImpl for Rules {
     }
 }
 
-/// The rows of one call.
+/// The table of one call.
 #[derive(Debug)]
 struct RulesTable {
     judging: Arc<Judging>,

@@ -1,7 +1,7 @@
 //! `search(source, patterns[, options])`: findings as rows.
 //!
-//! A condition on `offset` alone becomes the range that is searched, one on `pattern` and `name`
-//! alone chooses the patterns, and a LIMIT ends the search.
+//! A condition on only `offset` becomes the range to search, one on only `pattern` and `name`
+//! selects patterns, and a LIMIT ends the search.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -29,15 +29,15 @@ use crate::Error;
 use crate::at_once::scan_at_once;
 
 const USAGE: &str = "search('disk.img', 'patterns.txt'[, '--aligned 512'])";
-/// Rows of a batch.
+/// Rows per batch.
 const BATCH_ROWS: usize = 8192;
-/// Places of columns.
+/// Indices of columns.
 const OFFSET: usize = 1;
 const PATTERN: usize = 3;
 const NAME: usize = 4;
 const MATCH: usize = 5;
 
-/// The function.
+/// The table function.
 #[derive(Debug)]
 pub(super) struct Search {
     notes: Notes,
@@ -77,13 +77,13 @@ impl TableFunctionImpl for Search {
     }
 }
 
-/// Reads a pattern file if `text` names one, else parses `text` as its contents. A missing file is an error,
-/// so that a mistyped name is not searched for.
+/// Reads a pattern file if `text` names one; otherwise, `text` itself is parsed like a pattern
+/// file. A missing file is an error, so that a mistyped name is not searched for.
 fn patterns_of(text: &str) -> std::result::Result<Vec<Pattern>, String> {
     const FILE_ENDINGS: [&str; 4] = ["txt", "lst", "list", "patterns"];
     let path = Path::new(text);
     if path.is_file() {
-        // A file is not waited for, so nothing has to be stopped.
+        // Reading a file does not wait, so nothing has to stop it.
         return read_patterns(path, &AtomicBool::new(false)).map_err(|error| error.to_string());
     }
     let is_one_word = !text.contains(|character: char| character.is_whitespace());
@@ -97,7 +97,7 @@ fn patterns_of(text: &str) -> std::result::Result<Vec<Pattern>, String> {
     parse_file(text.as_bytes()).map_err(|error| error.to_string())
 }
 
-/// A request with its sources, to be carried out as often as is wanted.
+/// A search request with its sources, which may run any number of times.
 #[derive(Debug)]
 struct Finder {
     request: Request,
@@ -106,26 +106,26 @@ struct Finder {
     host: Host,
 }
 
-/// The part of a search that is wanted.
+/// The part of a search that a statement needs.
 #[derive(Debug, Clone)]
 struct Part {
-    /// Which patterns, by their places, in rising order.
+    /// Indices of the needed patterns, ascending.
     patterns: Vec<usize>,
-    /// Where findings start.
+    /// The range in which findings start.
     starts: std::ops::Range<u64>,
 }
 
-/// Takes findings of a source, by its name, and the chunk that they are in; the numbers in them count all
-/// patterns. `Break` ends the search.
+/// Receives the name of a source, a chunk, and the findings in it. Findings refer to patterns by
+/// their index among all patterns. `Break` ends the search.
 type Take<'t> = dyn FnMut(&str, &Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send + 't;
 
 impl Finder {
-    /// The request for a part.
+    /// The request for a part of the search.
     fn of(&self, part: &Part) -> Request {
         self.request.only(&part.patterns).starts(part.starts.clone())
     }
 
-    /// Searches one source after another, and reports each outcome to `done`.
+    /// Searches the sources in turn, and reports each outcome to `done`.
     fn find(
         &self,
         part: &Part,
@@ -163,7 +163,7 @@ impl Finder {
                     pattern: part.patterns[finding.pattern as usize] as u32,
                     ..*finding
                 }));
-                // The end of the wanted part ends the run of this source only.
+                // `Break` ends the search of this source; the loop then ends, too.
                 let flow = take(&name, chunk, &wanted);
                 is_done = flow.is_break();
                 flow
@@ -175,7 +175,7 @@ impl Finder {
     }
 }
 
-/// Findings of one call.
+/// The table of one call.
 #[derive(Debug)]
 struct SearchTable {
     finder: Arc<Finder>,
@@ -296,7 +296,7 @@ impl Searching {
         Ok(counts)
     }
 
-    /// The wanted columns of findings of one source.
+    /// A batch of the requested columns, for findings of one source.
     fn batch(&self, out: &Out, source: &ArrayRef, waiting: &Waiting) -> Result<RecordBatch> {
         let findings = &waiting.findings;
         let whole = |of: fn(&Finding) -> i64| -> ArrayRef {
@@ -322,11 +322,11 @@ impl Searching {
     }
 }
 
-/// Findings that wait for their batch to be full.
+/// Findings that wait for a full batch.
 #[derive(Default)]
 struct Waiting {
     findings: Vec<Finding>,
-    /// Their bytes as text; empty if the column is not wanted.
+    /// Matched bytes as strings; empty if the column is not requested.
     matches: Vec<String>,
     copy: Vec<u8>,
 }
@@ -353,7 +353,8 @@ impl Waiting {
 struct Account {
     bytes: u64,
     unread: Vec<String>,
-    /// Which ceiling, the bytes that were read, and those that it lets through in the same time.
+    /// For each source: the ceiling, the bytes read, and the bytes that the ceiling allows in the
+    /// same time.
     reached: Vec<(&'static str, u64, f64)>,
 }
 
@@ -377,7 +378,7 @@ impl Account {
         }
     }
 
-    /// Reports the bytes searched, and the unreadable ranges.
+    /// Reports the bytes searched, the shares of ceilings, and the unreadable ranges.
     fn give(self, searching: &Searching, out: &Out) {
         out.touched(self.bytes);
         for (of, bytes, ceiling_bytes) in self.reached {

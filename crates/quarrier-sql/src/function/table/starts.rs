@@ -1,11 +1,11 @@
-//! Conditions on `offset` as the range in which findings start.
+//! Converts conditions on `offset` to the range in which findings start.
 
 use std::ops::Range;
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 
-/// The range of `offset` for which `filter` is true, if it is one.
+/// The range of `offset` for which `filter` is true; `None` if that is no single range.
 pub(super) fn of(filter: &Expr) -> Option<Range<u64>> {
     match filter {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -34,7 +34,7 @@ fn is_offset(expr: &Expr) -> bool {
     matches!(expr, Expr::Column(column) if column.name == "offset")
 }
 
-/// an integer that stands there.
+/// The value of an integer literal.
 fn whole(expr: &Expr) -> Option<i128> {
     let Expr::Literal(value, _) = expr else { return None };
     match value {

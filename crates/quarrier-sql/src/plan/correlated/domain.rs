@@ -1,4 +1,4 @@
-//! The distinct combinations of outer columns for which a subquery is evaluated.
+//! The distinct combinations of outer columns for which a subquery is evaluated: its domain.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,18 +13,18 @@ use datafusion::logical_expr::{
 use super::free::Outer;
 use crate::Error;
 
-/// Names that no statement has.
+/// A generated name, which no statement uses.
 fn next(what: &str) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     format!("__{what}_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A column with a name of its own.
+/// A column with a generated name.
 pub(super) fn column(what: &str) -> Column {
     Column::new_unqualified(next(what))
 }
 
-/// The combinations, with a name of its own for each column.
+/// The domain, with a generated name for each column.
 #[derive(Debug)]
 pub(super) struct Domain {
     outer: LogicalPlan,
@@ -35,7 +35,7 @@ impl Domain {
     /// The domain of columns of `outer`.
     ///
     /// # Errors
-    /// If `outer` has other rows each time it is asked for them.
+    /// `outer` may have other rows each time it is evaluated.
     pub(super) fn new(outer: &LogicalPlan, columns: Vec<Outer>) -> Result<Self> {
         let outer = unlimited(outer);
         if !is_repeatable(outer)? {
@@ -51,12 +51,12 @@ impl Domain {
         Domain { outer, pairs: columns.into_iter().map(named).collect() }
     }
 
-    /// The same with other names, for a second side of a join.
+    /// The same domain under other names, for a second side of a join.
     pub(super) fn again(&self) -> Self {
         Self::of(self.outer.clone(), self.pairs.iter().map(|(outer, _)| outer.clone()).collect())
     }
 
-    /// Its rows.
+    /// The plan that computes the domain.
     pub(super) fn plan(&self) -> Result<LogicalPlan> {
         let outputs = self
             .pairs
@@ -65,23 +65,23 @@ impl Domain {
         LogicalPlanBuilder::from(self.outer.clone()).project(outputs)?.distinct()?.build()
     }
 
-    /// The name that an outer column has here.
+    /// The domain's name for an outer column.
     pub(super) fn name(&self, outer: &Column) -> Option<(&FieldRef, &Column)> {
         let found = self.pairs.iter().find(|((_, column), _)| column == outer);
         found.map(|((field, _), column)| (field, column))
     }
 
-    /// The names of its columns.
+    /// The columns of the domain.
     pub(super) fn columns(&self) -> Vec<Column> {
         self.pairs.iter().map(|(_, column)| column.clone()).collect()
     }
 
-    /// As expressions.
+    /// The columns of the domain as expressions.
     pub(super) fn exprs(&self) -> Vec<Expr> {
         self.columns().into_iter().map(Expr::Column).collect()
     }
 
-    /// The equalities between a row of outer columns and the combination.
+    /// The equalities that join outer columns with the domain.
     pub(super) fn keys(&self) -> Result<Vec<(Expr, Expr)>> {
         let keys = self.pairs.iter().map(|((field, outer), column)| {
             let (outer, column) = (Expr::Column(outer.clone()), Expr::Column(column.clone()));
@@ -90,7 +90,7 @@ impl Domain {
         Ok(keys.collect::<Result<Vec<_>>>()?.concat())
     }
 
-    /// As [`keys`](Self::keys), of the same domain under other names.
+    /// As [`keys`](Self::keys), to join the same domain under other names.
     pub(super) fn keys_with(&self, other: &Domain) -> Result<Vec<(Expr, Expr)>> {
         let keys = self.pairs.iter().zip(&other.pairs).map(|(((field, _), left), (_, right))| {
             let (left, right) = (Expr::Column(left.clone()), Expr::Column(right.clone()));
@@ -100,8 +100,8 @@ impl Domain {
     }
 }
 
-/// Equality of two values, or NULL of both. The engine has joins in which NULL equals NULL, but adds
-/// later conditions to their keys, for which that does not hold.
+/// Equality where NULL equals NULL. DataFusion has joins with that equality, but moves later
+/// conditions into their keys, for which it is wrong.
 fn same(left: Expr, right: Expr, kind: &DataType) -> Result<Vec<(Expr, Expr)>> {
     let any = ScalarValue::new_default(kind)?;
     let known =
@@ -110,7 +110,7 @@ fn same(left: Expr, right: Expr, kind: &DataType) -> Result<Vec<(Expr, Expr)>> {
     Ok(vec![(left.is_null(), right.is_null()), values])
 }
 
-/// A join by these equalities.
+/// Joins two plans by these equalities.
 pub(super) fn join(
     left: LogicalPlan,
     right: LogicalPlan,
@@ -130,7 +130,7 @@ pub(super) fn join(
     )?))
 }
 
-/// Without a LIMIT on all rows: more combinations do no harm.
+/// Removes LIMIT and ORDER BY at the top. A larger domain does no harm.
 fn unlimited(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
         LogicalPlan::Limit(limit) => unlimited(&limit.input),
@@ -139,7 +139,7 @@ fn unlimited(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
-/// Whether a plan has the same rows each time.
+/// Whether a plan has the same rows each time it is evaluated.
 fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     let mut is_so = true;
     plan.apply(|node| {

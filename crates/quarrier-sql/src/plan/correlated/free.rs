@@ -1,4 +1,4 @@
-//! The outer columns that a query names.
+//! The outer columns that a query refers to: its free variables.
 
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -7,10 +7,10 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Subquery, SubqueryAlias};
 
-/// A column outside of a query.
+/// A column outside of a query, with its field.
 pub(super) type Outer = (FieldRef, Column);
 
-/// The query in an expression that is one.
+/// The subquery, if the expression is one.
 pub(super) fn query(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::ScalarSubquery(subquery)
@@ -21,7 +21,7 @@ pub(super) fn query(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-/// The query of a lateral join's right side.
+/// The subquery, if the plan is the right side of a lateral join.
 pub(super) fn of_lateral(plan: &LogicalPlan) -> Option<&Subquery> {
     match plan {
         LogicalPlan::Subquery(subquery) => Some(subquery),
@@ -30,7 +30,7 @@ pub(super) fn of_lateral(plan: &LogicalPlan) -> Option<&Subquery> {
     }
 }
 
-/// All that a plan names outside of it, each once.
+/// All outer columns that a plan refers to, without duplicates.
 pub(super) fn of(plan: &LogicalPlan) -> Result<Vec<Outer>> {
     let mut found = Vec::new();
     let inputs = merge_schema(&plan.inputs());
@@ -59,7 +59,8 @@ pub(super) fn of(plan: &LogicalPlan) -> Result<Vec<Outer>> {
     Ok(found)
 }
 
-/// But for those that `near` has: the nearest of a name is meant.
+/// Adds outer columns, except those that `near` has: names refer to the innermost query that has
+/// them.
 fn add_but(found: &mut Vec<Outer>, more: Vec<Outer>, near: &DFSchema) {
     let far = more.into_iter().filter(|(_, column)| !near.has_column(column));
     far.for_each(|outer| add(found, outer));

@@ -1,5 +1,5 @@
-//! Correlated subqueries that the engine does not decorrelate itself: those compared by anything but
-//! equality, with LIMIT, DISTINCT, UNION or groups of their own, and all outside of SELECT lists and
+//! Correlated subqueries that DataFusion does not decorrelate: those correlated by anything but
+//! equality, those with LIMIT, DISTINCT, UNION or GROUP BY, and all outside of SELECT lists and
 //! WHERE. Each becomes a join with its rows for every distinct combination of the outer columns it
 //! names (Neumann and Kemper, Unnesting Arbitrary Queries, BTW 2015):
 //!
@@ -10,10 +10,9 @@
 //!                                    where domain is SELECT DISTINCT a FROM outer
 //! ```
 //!
-//! NULL equals NULL in that join only. A scalar subquery that yields more than one row is an error when
-//! it does.
+//! In that join, NULL equals NULL. A scalar subquery is an error if it yields more than one row.
 //!
-//! apache/datafusion#5492, open, is of the same method.
+//! apache/datafusion#5492, open, proposes the same method.
 
 mod domain;
 mod free;
@@ -35,7 +34,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use taken::{Place, Taken};
 
-/// Joins them, from the innermost outwards.
+/// Decorrelates subqueries, from the innermost outwards.
 #[derive(Debug)]
 pub(crate) struct Correlated;
 
@@ -66,7 +65,7 @@ fn joined(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-/// Whether an expression of the node has a query in it.
+/// Whether an expression of the node contains a subquery.
 fn has_query(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
@@ -132,7 +131,8 @@ fn of_window(window: Window) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-/// `functions` over `input` in the place of those of `window`: with its columns, and `more`.
+/// Replaces the functions of `window` by `functions` over `input`. The output has the columns of
+/// `window`, then `more`.
 fn renamed_windows(
     window: &Window,
     functions: Vec<Expr>,
@@ -152,7 +152,7 @@ fn renamed_windows(
     LogicalPlanBuilder::from(LogicalPlan::Window(plan)).project(outputs)?.build()
 }
 
-/// A lateral join, or conditions of an inner one as a filter above it.
+/// Decorrelates a lateral join, or moves conditions with subqueries from an inner join to a filter.
 fn of_join(join: Join) -> Result<Transformed<LogicalPlan>> {
     if let Some(lateral) = taken::lateral(&join)? {
         return Ok(Transformed::yes(lateral));

@@ -1,5 +1,5 @@
-//! Decides which subqueries are joined here, and which are left to the engine, whose joins by equality
-//! need no domain.
+//! Decides which subqueries are joined here, and which are left to DataFusion, whose joins by
+//! equality need no domain.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNode;
@@ -9,8 +9,8 @@ use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, Operator};
 
 use super::free;
 
-/// Whether the engine decorrelates a query for one value: an aggregate without groups over rows that
-/// equal the outer ones.
+/// Whether DataFusion decorrelates a scalar subquery: an aggregate without GROUP BY over rows that
+/// equal outer columns.
 pub(super) fn is_left_as_value(plan: &LogicalPlan) -> Result<bool> {
     match plan {
         LogicalPlan::Projection(Projection { input, expr, .. }) => {
@@ -24,7 +24,7 @@ pub(super) fn is_left_as_value(plan: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Whether the engine makes a semi join of a query in EXISTS.
+/// Whether DataFusion turns a subquery in EXISTS into a semi-join.
 pub(super) fn is_left_as_rows(plan: &LogicalPlan) -> Result<bool> {
     is_plain(plan, |_| true)
 }
@@ -38,7 +38,8 @@ fn is_plain(plan: &LogicalPlan, takes: fn(&Expr) -> bool) -> Result<bool> {
         LogicalPlan::Projection(Projection { input, expr, .. }) => {
             Ok(!has_outer(expr)? && is_plain(input, takes)?)
         }
-        // A name below an alias would have to be passed through it, which the engine omits.
+        // No case for aliases: outer columns below one would have to be passed through it, which
+        // DataFusion omits.
         LogicalPlan::Filter(Filter { input, predicate, .. }) => {
             for part in split_conjunction(predicate) {
                 let has_query = part.exists(|part| Ok(free::query(part).is_some()))?;
@@ -66,7 +67,7 @@ fn has_outer(exprs: &[Expr]) -> Result<bool> {
     Ok(false)
 }
 
-/// An inner column equal to an outer one.
+/// Whether the condition is an inner column equal to an outer one.
 fn is_equality(expr: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = expr else { return false };
     matches!(
@@ -76,7 +77,7 @@ fn is_equality(expr: &Expr) -> bool {
     )
 }
 
-/// Whether a query has at most one row, whatever its tables have.
+/// Whether a query has at most one row for any contents of its tables.
 pub(super) fn is_one_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(Projection { input, .. })

@@ -1,4 +1,4 @@
-//! A query with its outer columns beside its own, for every combination of a domain.
+//! Evaluates a query for every combination of a domain, whose columns become part of its rows.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ impl<'d> Pushed<'d> {
         Pushed { domain }
     }
 
-    /// The rows of `plan` for each combination: with the columns of both.
+    /// The rows of `plan` for each combination, with the columns of both.
     ///
     /// # Errors
-    /// If the plan has a part for which there is no rule.
+    /// The plan has a node that this cannot handle.
     pub(super) fn plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         if !self.concerns(plan)? {
             return self.beside(plan);
@@ -53,7 +53,7 @@ impl<'d> Pushed<'d> {
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 LogicalPlanBuilder::from(self.plan(input)?).distinct()?.build()
             }
-            // An order without LIMIT, which is handled below, has no effect here.
+            // ORDER BY has no effect here without LIMIT, and `limit` handles it with one.
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => self.plan(&sort.input),
             LogicalPlan::Limit(limit) => self.limit(limit),
             LogicalPlan::Window(window) => self.window(window),
@@ -69,7 +69,7 @@ impl<'d> Pushed<'d> {
         }
     }
 
-    /// The rows of a plan without outer columns, with every combination.
+    /// The rows of a plan without outer columns, combined with every row of the domain.
     fn beside(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
         match plan {
             LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => self.domain.plan(),
@@ -82,7 +82,7 @@ impl<'d> Pushed<'d> {
         Ok(outer.iter().any(|(_, column)| self.domain.name(column).is_some()))
     }
 
-    /// The expression over the columns of the domain; queries in it name them as outer ones.
+    /// Replaces outer columns in an expression by columns of the domain.
     fn expr(&self, expr: Expr) -> Result<Expr> {
         let replaced = expr.transform_down(|part| {
             let Expr::OuterReferenceColumn(_, column) = &part else {
@@ -110,7 +110,7 @@ impl<'d> Pushed<'d> {
         exprs.iter().map(|expr| self.expr(expr.clone())).collect()
     }
 
-    /// As [`exprs`](Self::exprs), under the names that they had.
+    /// As [`exprs`](Self::exprs), and keeps the names of the expressions.
     fn named(&self, exprs: &[Expr]) -> Result<Vec<Expr>> {
         let names = NamePreserver::new_for_projection();
         let named = |expr: &Expr| Ok(names.save(expr).restore(self.expr(expr.clone())?));
@@ -137,7 +137,7 @@ impl<'d> Pushed<'d> {
         Ok(LogicalPlan::Aggregate(plan))
     }
 
-    /// A row for every combination, also if there are no rows to put together.
+    /// An aggregate without GROUP BY: a row for every combination, even one without input rows.
     fn ungrouped(&self, aggregate: &Aggregate) -> Result<LogicalPlan> {
         let marker = domain::column("row");
         let marked = |plan: LogicalPlan| {
@@ -169,7 +169,7 @@ impl<'d> Pushed<'d> {
         Ok(LogicalPlan::Aggregate(plan))
     }
 
-    /// The first rows of each combination.
+    /// LIMIT and OFFSET within the rows of each combination.
     fn limit(&self, limit: &Limit) -> Result<LogicalPlan> {
         let below = |input: &Arc<LogicalPlan>| {
             let limit = Limit { input: Arc::clone(input), ..limit.clone() };
@@ -284,7 +284,7 @@ impl<'d> Pushed<'d> {
     }
 }
 
-/// The columns of `plan` under the names of `schema`, and then `more`, place by place.
+/// The columns of `plan`, renamed in order to those of `schema` and then `more`.
 fn renamed(plan: &LogicalPlan, schema: &DFSchema, more: &[Column]) -> Vec<Expr> {
     let mut inner = plan.schema().columns().into_iter().map(Expr::Column);
     let mut named = Vec::with_capacity(plan.schema().fields().len());
@@ -299,7 +299,7 @@ fn project(plan: LogicalPlan, outputs: Vec<Expr>) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(outputs)?.build()
 }
 
-/// An aggregate over the existing rows.
+/// Restricts an aggregate to the rows that exist, excluding those that the outer join added.
 fn of_rows(part: Expr, is_row: &Expr) -> Result<Transformed<Expr>> {
     let Expr::AggregateFunction(mut function) = part else { return Ok(Transformed::no(part)) };
     let filter = function.params.filter.take();

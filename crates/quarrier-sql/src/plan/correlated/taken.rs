@@ -1,4 +1,4 @@
-//! Expressions whose subqueries become columns of their input.
+//! Replaces the subqueries in expressions by columns that joins add to the input.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use super::{columns, owned};
 use crate::function::one_value;
 use crate::plan::memberships::Meaning;
 
-/// The place of an expression, which determines what the engine decorrelates itself.
+/// Where an expression occurs, which determines the subqueries that DataFusion decorrelates itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In WHERE or HAVING: queries for a value, and whether they have rows.
+    /// In WHERE or HAVING: DataFusion decorrelates scalar subqueries and EXISTS.
     Condition,
-    /// Among outputs: queries for a value.
+    /// In the SELECT list: DataFusion decorrelates scalar subqueries.
     Output,
-    /// Elsewhere: none.
+    /// Elsewhere: DataFusion decorrelates none.
     Other,
 }
 
-/// The input of expressions, and the joins that they need.
+/// The input of expressions, with the joins added so far.
 pub(super) struct Taken<'p> {
     outer: &'p LogicalPlan,
     grown: Option<LogicalPlan>,
@@ -46,7 +46,7 @@ impl<'p> Taken<'p> {
         self.grown
     }
 
-    /// As [`expr`](Self::expr), each under the name that it had.
+    /// As [`expr`](Self::expr) for several, and keeps their names.
     pub(super) fn named(&mut self, exprs: Vec<Expr>) -> Result<Vec<Expr>> {
         let names = NamePreserver::new_for_projection();
         let taken = exprs.into_iter().map(|expr| {
@@ -57,7 +57,7 @@ impl<'p> Taken<'p> {
         taken.collect()
     }
 
-    /// The expression with columns in the place of queries.
+    /// Replaces the subqueries in an expression by columns.
     pub(super) fn expr(&mut self, expr: Expr) -> Result<Expr> {
         Ok(expr.transform_down(|part| self.part(part))?.data)
     }
@@ -103,7 +103,7 @@ impl<'p> Taken<'p> {
         taken(self.expr(meant)?)
     }
 
-    /// A column with the one value of a query.
+    /// A column with the value of a scalar subquery.
     fn value(&mut self, plan: &LogicalPlan, outer: Vec<Outer>) -> Result<Expr> {
         let domain = Domain::new(self.outer, outer)?;
         let rows = Pushed::new(&domain).plan(plan)?;
@@ -123,7 +123,7 @@ impl<'p> Taken<'p> {
         Ok(Expr::Column(value))
     }
 
-    /// A column that is NULL where a query has no rows.
+    /// A column that is NULL if a subquery has no rows.
     fn marker(&mut self, plan: &LogicalPlan, outer: Vec<Outer>) -> Result<Expr> {
         let domain = Domain::new(self.outer, outer)?;
         let rows = Pushed::new(&domain).plan(plan)?;
@@ -146,7 +146,7 @@ fn taken(expr: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::new(expr, true, TreeNodeRecursion::Jump))
 }
 
-/// Whether a query that names nothing outside of it has rows.
+/// EXISTS of a subquery without outer columns.
 fn any(plan: &LogicalPlan, negated: bool) -> Result<Expr> {
     let count = datafusion::functions_aggregate::expr_fn::count(lit(1)).alias("count");
     let plan = LogicalPlanBuilder::from(plan.clone())
@@ -161,7 +161,7 @@ fn any(plan: &LogicalPlan, negated: bool) -> Result<Expr> {
     Ok(if negated { count.eq(lit(0_i64)) } else { count.gt(lit(0_i64)) })
 }
 
-/// A lateral join whose right side the engine does not decorrelate; `None` for others.
+/// Decorrelates a lateral join if DataFusion does not; `None` for other joins.
 pub(super) fn lateral(lateral: &Join) -> Result<Option<LogicalPlan>> {
     let Some(query) = free::of_lateral(&lateral.right) else { return Ok(None) };
     if !matches!(lateral.join_type, JoinType::Inner | JoinType::Left) {
@@ -180,7 +180,7 @@ pub(super) fn lateral(lateral: &Join) -> Result<Option<LogicalPlan>> {
     Ok(Some(plan.build()?))
 }
 
-/// A plan without the mark that it is lateral.
+/// The plan without the node that marks it as lateral.
 fn without_mark(plan: &LogicalPlan) -> Result<LogicalPlan> {
     let plain = plan.clone().transform_down(|node| match node {
         LogicalPlan::Subquery(query) => {
