@@ -1,4 +1,4 @@
-//! Messages as a table of the engine.
+//! A DataFusion table of messages.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use quarrier_messages::{Table, Views};
 use crate::at_once::scan_at_once;
 use crate::scan::{Condition, MessagesExec, Wanted, logical, of_columns};
 
-/// Messages in packed columns as a table of DataFusion. Conditions that `quarrier-filter`
-/// understands are answered while it is scanned, exactly; so are projections, limits, counts, and
-/// the best rows of an order.
+/// A DataFusion table of messages in packed columns. Its scans evaluate conditions that
+/// `quarrier-filter` supports, exactly, as well as projections, limits, counts, grouping and ORDER
+/// BY … LIMIT.
 #[derive(Debug)]
 pub struct Messages {
     views: Views,
 }
 
 impl Messages {
-    /// A provider of `table`.
+    /// Creates a provider of `table`.
     pub fn new(table: Arc<Table>) -> Self {
         Messages { views: Views::new(table) }
     }
@@ -30,7 +30,7 @@ impl Messages {
         &self.views
     }
 
-    /// The messages.
+    /// The table of messages.
     pub fn table(&self) -> &Arc<Table> {
         self.views.table()
     }
@@ -47,7 +47,7 @@ impl Messages {
             Some(columns) => columns.clone(),
             None => (0..schema.fields.len()).collect(),
         };
-        // Each of them was said to be exact.
+        // `supports_filters_pushdown` declared each of them exact.
         let conditions = filters.iter().filter_map(|filter| logical(filter, schema));
         let wanted = Wanted {
             columns,

@@ -1,46 +1,46 @@
-//! Which files statements may name.
+//! The files that statements may access.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// Which files statements may name, beside the tables that have names.
+/// The files that statements may access, apart from open tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Reach {
-    /// All that this process may read, and remote ones.
+    /// All files that this process may read, and remote sources.
     #[default]
     Everything,
     /// Files below a folder.
     Below(PathBuf),
-    /// None.
+    /// No files.
     Nothing,
 }
 
 impl Reach {
-    /// Allows only names below a folder.
+    /// Allows only files below a folder.
     ///
     /// # Errors
-    /// If there is no such folder.
+    /// There is no such folder.
     pub fn below(folder: &Path) -> Result<Self> {
         let real = folder.canonicalize().ok().filter(|real| real.is_dir());
         let name = folder.display().to_string();
         real.map(Reach::Below).ok_or_else(|| Error::table(&name, "there is no such folder"))
     }
 
-    /// Whether tables over the engine itself are there.
+    /// Whether the table functions that run engines are available.
     pub(crate) fn has_tables_of_the_engine(&self) -> bool {
         *self != Reach::Nothing
     }
 
-    /// Whether figures of the machine may be taken, which writes files and keeps all of it busy.
+    /// Whether measurements are allowed, which write files and keep the machine busy.
     pub(crate) fn has_gauge(&self) -> bool {
         *self == Reach::Everything
     }
 
-    /// Refuses what may not be named.
+    /// Checks that statements may access a file.
     ///
     /// # Errors
-    /// If it may not be.
+    /// Statements may not access it.
     pub(crate) fn check(&self, name: &str) -> Result<()> {
         let folder = match self {
             Reach::Everything => return Ok(()),
@@ -49,7 +49,7 @@ impl Reach {
             }
             Reach::Below(folder) => folder,
         };
-        // A name that is resolved is that of one file: no glob, no part, nothing remote.
+        // A path that resolves names one file: no glob, no partition, nothing remote.
         let real = Path::new(name).canonicalize();
         match real {
             Ok(real) if real.starts_with(folder) && real.is_file() => Ok(()),

@@ -1,6 +1,7 @@
-//! The common type of two numbers in calculations and comparisons: float if one is; integers in 64
-//! bits, and unsigned ones as decimals, so that nothing is lost or wraps. The engine converts floats to
-//! exact numbers with 15 decimals, and calculates in the narrowest type.
+//! Determines the common type of two numbers in calculations and comparisons, so that nothing is
+//! lost or wraps: float if one is, otherwise 64-bit integers, or decimals for unsigned ones.
+//! DataFusion would convert floats to decimals with a scale of 15, and calculate in the narrowest
+//! type.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::strict::{is_arithmetic, is_comparison};
 use quarrier_exact::{Checked, nearest};
 
-/// To be asked before the engine makes kinds fit.
+/// Runs before DataFusion's type coercion.
 #[derive(Debug)]
 pub(crate) struct Numbers;
 
@@ -34,7 +35,7 @@ impl AnalyzerRule for Numbers {
     }
 }
 
-/// The input's columns, also those that a scan does not hand on.
+/// The columns of a node's input, including those that a scan does not return.
 pub(super) fn schema_of(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = plan {
@@ -57,7 +58,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Union(union) => united(union)?,
         other => other,
     };
-    // Its inputs may have other types now.
+    // The inputs may have other types now.
     Ok(Transformed::yes(plan.recompute_schema()?))
 }
 
@@ -84,12 +85,12 @@ fn meant(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// The sort of a numeric type.
+/// The classes of numeric types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
-    /// 64 bits with sign, or narrower.
+    /// Signed 64-bit integers, or narrower ones.
     Whole,
-    /// 64 bits without sign.
+    /// Unsigned 64-bit integers.
     Unsigned,
     Decimal,
     Float,
@@ -112,7 +113,7 @@ fn sort_of(expr: &Expr, schema: &DFSchema) -> Sort {
     expr.get_type(schema).map_or(Sort::Other, |data_type| sort(&data_type))
 }
 
-/// As a floating number; one that is written is read by its digits.
+/// Converts an expression to a 64-bit float. A decimal literal is rounded once, from its digits.
 fn floating(expr: Expr, schema: &DFSchema) -> Expr {
     if expr.get_type(schema).is_ok_and(|data_type| data_type == DataType::Float64) {
         return expr;
@@ -126,7 +127,8 @@ fn floating(expr: Expr, schema: &DFSchema) -> Expr {
     cast(expr, DataType::Float64)
 }
 
-/// All numbers floating where one is and others are exact, or floating of less bits.
+/// Converts all numbers to 64-bit floats if one is a float and another is exact or a narrower
+/// float.
 fn level<const N: usize>(exprs: [Expr; N], schema: &DFSchema) -> Transformed<[Expr; N]> {
     let types = exprs.each_ref().map(|expr| expr.get_type(schema).unwrap_or(DataType::Null));
     let is_mixed = types.iter().any(|one| sort(one) == Sort::Float)
@@ -141,7 +143,8 @@ fn level<const N: usize>(exprs: [Expr; N], schema: &DFSchema) -> Transformed<[Ex
     }))
 }
 
-/// Digits of an exact number before and after the point; of a literal those that it has.
+/// The digits of an exact number before and after the point. A literal counts only the digits it
+/// has.
 fn digits(expr: &Expr, data_type: &DataType) -> Option<(u8, u8)> {
     use DataType as T;
     let (before, after) = match *data_type {
@@ -171,7 +174,8 @@ fn digits(expr: &Expr, data_type: &DataType) -> Option<(u8, u8)> {
     })
 }
 
-/// Exact numbers that exceed the engine's common type of 38 digits, in one of up to 76.
+/// Converts exact numbers to a decimal of up to 76 digits if they exceed DataFusion's common type
+/// of 38.
 fn wide_enough<const N: usize>(exprs: [Expr; N], types: &[DataType; N]) -> Transformed<[Expr; N]> {
     let mut widest = (0, 0);
     for (expr, data_type) in exprs.iter().zip(types) {
@@ -201,7 +205,7 @@ fn compared(both: BinaryExpr, schema: &DFSchema) -> Transformed<BinaryExpr> {
 fn of_range(between: Between, schema: &DFSchema) -> Transformed<Expr> {
     let Between { expr, negated, low, high } = between;
     let [a, b, c] = [&expr, &low, &high].map(|expr| sort_of(expr, schema));
-    // Each end is compared by itself: an exact number with an exact end is exact.
+    // Compares each end separately, so that an exact number stays exact with an exact end.
     if a != Sort::Float && (b == Sort::Float) != (c == Sort::Float) && !expr.is_volatile() {
         let end = |op, end| {
             let both = BinaryExpr { left: expr.clone(), op, right: end };
@@ -274,7 +278,7 @@ fn chosen(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(case, is_changed)
 }
 
-/// Functions whose arguments have one type.
+/// Functions whose arguments all have the same type.
 const OF_ONE_KIND: [&str; 8] =
     ["coalesce", "nullif", "nvl", "ifnull", "greatest", "least", "mod", "nanvl"];
 
@@ -294,7 +298,7 @@ fn called(call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(call, is_changed)
 }
 
-/// As a number of 64 bits.
+/// Converts an expression to a 64-bit integer.
 fn whole(expr: Expr, schema: &DFSchema) -> Expr {
     match expr.get_type(schema) {
         Ok(DataType::Int64) => expr,
@@ -328,7 +332,7 @@ fn calculated(both: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
         | (Sort::Whole, Sort::Unsigned, Some(_)) => {
             Transformed::yes(with(cast(*a, WIDE), cast(*b, WIDE)))
         }
-        // Dividing integers drops the rest.
+        // Only division and remainder get here, whose results stay within the unsigned type.
         (Sort::Unsigned, Sort::Whole, None) if is_without_sign(&b) => {
             Transformed::yes(with(*a, cast(*b, DataType::UInt64)))
         }
@@ -348,7 +352,7 @@ fn negated(operand: Box<Expr>, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// A value and the query that it is compared with.
+/// Converts a value and the query that it is compared with to a common type.
 fn of_query(
     expr: Box<Expr>,
     subquery: Subquery,
@@ -366,7 +370,7 @@ fn of_query(
     }
 }
 
-/// The rows with these columns floating.
+/// Converts these columns to floats.
 fn with_floats(plan: &LogicalPlan, is_float: &[bool]) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().zip(is_float);
     let outputs = columns.map(|(column, &is_float)| {

@@ -1,9 +1,10 @@
-//! `COUNT(DISTINCT x), SUM(y)` in two steps, first by `x`: quick, but it makes sums of sums. The sum of one `x`
-//! may be beyond 64 bits where that of all rows is not; and of exact decimals DataFusion 55 makes sums with
-//! more digits than those that the rest of the plan was made for. Floating sums have neither.
+//! DataFusion computes `COUNT(DISTINCT x), SUM(y)` in two steps, the first grouped by `x`. That is
+//! fast, but makes sums of sums. The sum for one `x` may exceed 64 bits when the total does not.
+//! For exact decimals, DataFusion 55 gives these sums more digits than the rest of the plan
+//! expects. Sums of floats have neither problem.
 //!
-//! Not reported yet: `SELECT k, count(DISTINCT n), sum(p) FROM q GROUP BY k HAVING sum(p) > 0.01`, where
-//! `p` is a DECIMAL(3, 2), is refused: Decimal128(23, 2) is compared with Decimal128(13, 2).
+//! Not reported yet: `SELECT k, count(DISTINCT n), sum(p) FROM q GROUP BY k HAVING sum(p) > 0.01`,
+//! where `p` is a DECIMAL(3, 2), is refused: Decimal128(23, 2) is compared with Decimal128(13, 2).
 
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};

@@ -1,6 +1,6 @@
-//! Floating numbers have one zero and one NaN, which is greater than all: where values are compared,
-//! grouped, joined or ordered, they are put into one form first. The engine goes by their bits: to it
-//! -0.0 is less than 0.0, and a NaN with a sign less than everything.
+//! Floats have one zero and one NaN, which is greater than all others. Where floats are compared,
+//! grouped, joined or sorted, they are brought into that canonical form first. DataFusion goes by
+//! their bits: to it, -0.0 is less than 0.0, and a NaN with a sign less than everything.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type == DataType::Float64)
 }
 
-/// In the one form.
+/// The canonical form of a float.
 fn ordered(expr: Expr) -> Expr {
     match expr {
         Expr::Literal(ScalarValue::Float64(Some(float)), metadata) => {
@@ -46,19 +46,20 @@ fn put(expr: &mut Expr, schema: &DFSchema) {
     }
 }
 
-/// Whether only one number is equal to it, whatever its bits.
+/// Whether equality with a literal needs no canonical form: it is neither zero nor NaN.
 fn is_plain(expr: &Expr) -> bool {
     let value = |float: &f64| *float != 0.0 && !float.is_nan();
     matches!(expr, Expr::Literal(ScalarValue::Float64(float), _) if float.iter().all(value))
 }
 
-/// An expression in which floating numbers are compared by their values.
+/// Makes an expression compare floats by value.
 pub(super) fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::BinaryExpr(BinaryExpr { mut left, op, mut right })
             if is_comparison(op) && is_float(&left, schema) && is_float(&right, schema) =>
         {
-            // A search by value keeps the column unchanged, so that files can use their statistics.
+            // `=` with a literal keeps the column unchanged, so that files can use their
+            // statistics.
             let is_found = op == Operator::Eq && (is_plain(&left) || is_plain(&right));
             let is_outer = left.contains_outer() || right.contains_outer();
             if !is_found && !is_outer {
@@ -109,7 +110,7 @@ fn windowed(mut window: Box<WindowFunction>, schema: &DFSchema) -> Expr {
     Expr::WindowFunction(window)
 }
 
-/// A plan that groups, joins and orders floating numbers by their values.
+/// Makes a plan group, join and sort floats by value.
 pub(super) fn node(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(match plan {
         LogicalPlan::Aggregate(aggregate) => grouped(aggregate)?,
@@ -138,7 +139,7 @@ fn joined(join: &mut Join) {
     }
 }
 
-/// The rows with floats in the one form; `None` if there are no floats.
+/// The rows with floats in canonical form; `None` if there are no floats.
 fn formed(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let schema = plan.schema();
     if schema.fields().iter().all(|field| *field.data_type() != DataType::Float64) {
@@ -162,7 +163,7 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     let is_known = is_of_messages(&aggregate.input)?;
     let is_meant = |one: &Expr| is_float(one, schema);
     let is_bound = |call: &AggregateFunction| {
-        // For messages it is known without looking, and by the values.
+        // The statistics of messages give these bounds by value, without a scan.
         let is_known = is_known && matches!(call.params.args.as_slice(), [Expr::Column(_)]);
         matches!(call.func.name(), "min" | "max") && !is_known
     };
@@ -206,7 +207,7 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     of_keys(LogicalPlan::Aggregate(changed), is_key)
 }
 
-/// The columns of a plan, with floating numbers in the place of keys.
+/// Converts columns of keys back to floats.
 fn of_keys(plan: LogicalPlan, is_key: impl Fn(usize) -> bool) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
     if !(0..columns.len()).any(&is_key) {
@@ -224,7 +225,7 @@ fn of_keys(plan: LogicalPlan, is_key: impl Fn(usize) -> bool) -> Result<LogicalP
     LogicalPlanBuilder::from(plan).project(outputs)?.build()
 }
 
-/// Whether no column of floating numbers has NaN: then it would be the greatest of its keys.
+/// Whether no float column has a NaN, whose key would be the maximum of its segment.
 fn is_without_nan(messages: &Messages) -> bool {
     let table = messages.table();
     let mut columns = table.schema().fields.iter().zip(table.columns());
@@ -235,7 +236,7 @@ fn is_without_nan(messages: &Messages) -> bool {
     })
 }
 
-/// Whether all rows are those of tables of messages without NaN.
+/// Whether all rows come from tables of messages without NaN.
 fn is_of_messages(plan: &LogicalPlan) -> Result<bool> {
     let mut is_one = true;
     plan.apply(|part| {

@@ -1,4 +1,4 @@
-//! Rules of the engine that put plans in the place of others.
+//! Optimizer rules that replace one plan by another.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ pub(super) fn source(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     }
 }
 
-/// A better plan in place of another one; `None` to keep that.
+/// A better plan for the given one; `None` keeps it.
 type Instead = fn(&Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>;
 
-/// Looks at every part of a plan, from the top down.
+/// Applies a replacement to every node of a plan, from the top down.
 pub(super) struct Rule {
     name: &'static str,
     instead: Instead,
 }
 
 impl Rule {
-    /// Called so.
+    /// A rule with this name.
     pub(super) fn new(name: &'static str, instead: Instead) -> Arc<Self> {
         Arc::new(Rule { name, instead })
     }

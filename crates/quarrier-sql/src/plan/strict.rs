@@ -1,5 +1,5 @@
-//! Kinds are checked before any row is read, as SQL-92 has it: `'10' < 9` is refused, where the
-//! engine would take the text for a number.
+//! Checks types before any row is read, as in SQL-92: it refuses `'10' < 9`, where DataFusion would
+//! convert the string to a number.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -13,8 +13,8 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::Error;
 use crate::literal::{Class, class_of};
 
-/// Refuses comparisons of text with anything else, and arithmetic on text. To be asked before
-/// kinds are made to fit.
+/// Refuses comparisons of strings with other types, and arithmetic on strings. Runs before
+/// DataFusion's type coercion.
 #[derive(Debug)]
 pub(crate) struct StrictKinds;
 
@@ -38,7 +38,7 @@ impl AnalyzerRule for StrictKinds {
     }
 }
 
-/// The columns that expressions of a node are over.
+/// The columns that expressions of a node refer to.
 fn inputs(node: &LogicalPlan) -> DFSchema {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = node {
@@ -47,7 +47,7 @@ fn inputs(node: &LogicalPlan) -> DFSchema {
     schema
 }
 
-/// The node with a date for each string literal that stands beside a date.
+/// Replaces string literals that are compared with a date by dates.
 fn dated(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = inputs(&node);
     let names = NamePreserver::new(&node);
@@ -148,7 +148,8 @@ fn calculable(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Res
     Ok(())
 }
 
-/// `None` if it is unknown: then the engine reports it, or has types that are not ours.
+/// The class of an expression's type. `None` if DataFusion reports an error for it, or messages
+/// have no such type.
 fn class(expr: &Expr, schema: &DFSchema) -> Option<Class> {
     let data_type: DataType = expr.get_type(schema).ok()?;
     class_of(&data_type)

@@ -1,8 +1,9 @@
-//! Timestamps of a coarse unit beside finer constants, as in files of Parquet that hold milliseconds.
+//! Compares timestamps of a coarse unit with finer constants, as for Parquet files with
+//! milliseconds.
 //!
-//! The engine's simplification turns `CAST(at AS TIMESTAMP(9)) >= constant` into `at >= constant` in
-//! the unit of `at`, and cuts the constant off (`cast_between_timestamp`), so that a row one nanosecond
-//! too early is found. Here the comparison is made in the coarse unit, by a bound that means the same:
+//! DataFusion simplifies `CAST(at AS TIMESTAMP(9)) >= constant` to `at >= constant` in the unit of
+//! `at`, and truncates the constant (`cast_between_timestamp`), so that a row one nanosecond too
+//! early matches. Here, the comparison is rewritten to an equivalent one in the coarse unit:
 //!
 //! | written, where `c` lies between the units `f` and `f + 1` | becomes |
 //! |---|---|
@@ -11,8 +12,9 @@
 //! | `at = c` | `at <= f AND at > f`: FALSE, or UNKNOWN for NULL |
 //! | `at <> c` | `at <= f OR at > f` |
 //!
-//! Not reported yet, near apache/datafusion#22142, which is of casts to the coarser unit: `SELECT
-//! count(*) FROM ms WHERE at >= TIMESTAMP '1970-01-01 00:00:00.000000001'` counts 1970 itself.
+//! Not reported yet, related to apache/datafusion#22142, which concerns casts to the coarser unit:
+//! `SELECT count(*) FROM ms WHERE at >= TIMESTAMP '1970-01-01 00:00:00.000000001'` counts 1970
+//! itself.
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
@@ -64,7 +66,8 @@ fn compared(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(exact.map_or_else(|| Transformed::no(expr), Transformed::yes))
 }
 
-/// `at op constant` in the unit of `at`; `None` if the constant is a whole unit.
+/// Rewrites `at op constant` to the unit of `at`; `None` if the constant is a whole number of
+/// units.
 fn bounded(at: &Expr, op: Operator, constant: &Expr, schema: &DFSchema) -> Option<Expr> {
     let floor = floor(at, constant, schema)?;
     let below = || at.clone().lt_eq(floor.clone());
@@ -90,7 +93,7 @@ fn between(at: &Expr, negated: bool, low: &Expr, high: &Expr, schema: &DFSchema)
     Some(if negated { Expr::Not(Box::new(inside)) } else { inside })
 }
 
-/// The list without the constants that no row equals, and one comparison for each of them.
+/// The list without the constants that no row can equal, and a comparison that stands for those.
 fn in_list(list: &InList, schema: &DFSchema) -> Option<Expr> {
     let at = &*list.expr;
     let differs = |element: &Expr| bounded(at, Operator::Eq, element, schema);
@@ -102,8 +105,8 @@ fn in_list(list: &InList, schema: &DFSchema) -> Option<Expr> {
     Some(if list.negated { Expr::Not(Box::new(found)) } else { found })
 }
 
-/// The last timestamp in the unit of `at` before a finer constant; `None` if the constant is a whole
-/// unit.
+/// The last timestamp in the unit of `at` before a finer constant; `None` if the constant is a
+/// whole number of units.
 fn floor(at: &Expr, constant: &Expr, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(unit, zone) = at.get_type(schema).ok()? else { return None };
     let DataType::Timestamp(finer, None) = constant.get_type(schema).ok()? else { return None };
@@ -134,7 +137,7 @@ fn nanoseconds(unit: TimeUnit) -> i64 {
     }
 }
 
-/// The number of units of a constant; `None` for NULL, or if it is known only when the statement runs.
+/// The value of a constant in its unit; `None` for NULL, or if the value is only known at run time.
 fn value(constant: &Expr) -> Option<i64> {
     if constant.any_column_refs() {
         return None;

@@ -1,5 +1,5 @@
-//! Answers ORDER BY … LIMIT of a table's columns in the scan: it finds the best rows block by block,
-//! skips blocks without any of them, and reads the other columns of the best only.
+//! Computes ORDER BY … LIMIT on a table's columns in the scan. It finds the top rows block by
+//! block, skips blocks that contain none, and reads the other columns only for the top rows.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::rule::source;
 use crate::scan::MessagesExec;
 use quarrier_exact::Floats;
 
-/// The most rows: the scan holds them in memory, and does not spill.
+/// Maximum number of rows: the scan holds them in memory, and cannot spill.
 pub(crate) const TOP_ROWS_MAX: usize = 1 << 20;
 
-/// Puts the best rows of an order in the place of a scan and its sort.
+/// Replaces a sort above a scan by a scan for the top rows.
 pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     match plan.downcast_ref::<SortPreservingMergeExec>() {
         Some(merge) => merged(merge),
@@ -27,7 +27,7 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     }
 }
 
-/// A merge of sorted parts, each of which may be projected before.
+/// A merge of sorted partitions, which may be projected before the merge.
 fn merged(merge: &SortPreservingMergeExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(projection) = merge.input().downcast_ref::<ProjectionExec>() else {
         return Ok(sorted(merge.input(), merge.fetch()));
@@ -37,7 +37,7 @@ fn merged(merge: &SortPreservingMergeExec) -> Result<Option<Arc<dyn ExecutionPla
     Ok(Some(Arc::new(projected)))
 }
 
-/// The scan orders floating numbers by their values as they are.
+/// Removes the conversion to canonical floats, since the scan sorts floats by value.
 fn by_value(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
     let call = expr.downcast_ref::<ScalarFunctionExpr>();
     let call = call.filter(|call| Floats::of(call.fun().name()) == Some(Floats::Ordered));
@@ -50,7 +50,7 @@ fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dy
         (Some(a), Some(b)) => a.min(b),
         (a, b) => a.or(b)?,
     };
-    // A sort of one partition of many is a part of an answer.
+    // A sort that keeps its partitions needs a merge above it.
     if fetch > TOP_ROWS_MAX || (sort.preserve_partitioning() && merged.is_none()) {
         return None;
     }

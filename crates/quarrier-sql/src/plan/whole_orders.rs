@@ -1,10 +1,12 @@
-//! ORDER BY … LIMIT over a UNION: each part is ordered by all of the order.
+//! ORDER BY … LIMIT over a UNION: sorts each part by all columns of the ORDER BY.
 //!
-//! If a column of the order is constant in every part, the engine omits it from the parts' sorts. These
-//! then share a threshold by the other columns only, and a part with a better constant loses its rows.
+//! If a column of the ORDER BY is constant in every part, DataFusion omits it from the parts'
+//! sorts. These then share a threshold on the other columns only, and a part with a better constant
+//! loses rows.
 //!
-//! Not reported yet: `SELECT 1 AS a, v + 1000000 AS b FROM s WHERE v < 3 UNION ALL SELECT 0 AS a, v AS b
-//! FROM s ORDER BY a, b DESC LIMIT 3`, where `s` has the numbers below 100,000, mostly has rows of 1.
+//! Not reported yet: `SELECT 1 AS a, v + 1000000 AS b FROM s WHERE v < 3 UNION ALL SELECT 0 AS a, v
+//! AS b FROM s ORDER BY a, b DESC LIMIT 3`, where `s` has the numbers below 100,000, usually
+//! returns rows with `a` = 1.
 
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
-/// Has parts sorted as they are merged.
+/// Sorts the parts by the columns by which they are merged.
 pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(plan.downcast_ref::<SortPreservingMergeExec>().and_then(whole))
 }

@@ -1,5 +1,5 @@
-//! Window functions over all rows of a partition: the engine holds all of its input for them and counts
-//! nothing of it.
+//! Accounts for the memory of window functions over whole partitions: DataFusion holds their input
+//! in memory, but does not count it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Functions that the engine knows by other names, or otherwise.
+//! Rewrites functions that DataFusion has under another name or with another meaning.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg,
@@ -9,7 +9,7 @@ use super::{refused, template};
 use crate::Result;
 use crate::dialect::{MATCH, UNIQUE, call};
 
-/// Calls as the engine has them.
+/// Rewrites a call for DataFusion.
 pub(super) fn meant(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::Extract { field: DateTimeField::Second, expr: operand, .. } => {
@@ -42,8 +42,8 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// As an integer like any other: of the engine's unsigned ones halves are no integers, and they
-/// have no negative.
+/// Converts an unsigned result of DataFusion to a signed integer, so that it can be halved or
+/// negated like others.
 fn signed(expr: Expr) -> Expr {
     Expr::Cast {
         kind: CastKind::Cast,
@@ -63,7 +63,7 @@ fn arguments(function: &Function) -> Vec<Expr> {
     list.args.iter().map(argument).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// No two rows without NULL are equal.
+/// UNIQUE: no two rows without NULL are equal.
 fn unique(query: Query) -> Result<Expr> {
     let columns = template::columns(&query).ok_or_else(|| {
         refused("UNIQUE takes a query that lists its columns, not one with * or in parentheses")
@@ -81,7 +81,7 @@ fn unique(query: Query) -> Result<Expr> {
     )
 }
 
-/// A row of the query is the same; always, where a value is NULL.
+/// MATCH: the query has an equal row. NULLs in the operand decide according to the option.
 fn matched(operand: &Expr, query: Query, way: &str, is_unique: bool) -> Result<Expr> {
     let values = match operand {
         Expr::Tuple(values) => values.clone(),

@@ -1,4 +1,4 @@
-//! Names outputs without an alias by their text.
+//! Names the output columns that have no alias after their expressions.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
 
 use super::Rewritable;
 
-/// The most characters of a name.
+/// Maximum length of a name, in characters.
 const CHARACTERS_MAX: usize = 80;
 
 impl Rewritable for Query {

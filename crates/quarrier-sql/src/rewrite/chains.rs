@@ -1,7 +1,7 @@
 //! Balances long chains of AND and OR into trees of minimal depth.
 //!
-//! The parser nests `a OR b OR c …` as deep as it is long. At every step of such a tree, the engine
-//! walks all below it, in time that grows with the square of its length.
+//! The parser nests `a OR b OR c …` as deep as the chain is long. At every level of such a tree,
+//! DataFusion walks everything below it, which takes quadratic time.
 
 use std::ops::ControlFlow;
 
@@ -9,15 +9,15 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator as Op, Expr, Ident, VisitMu
 
 use super::walk::{Flow, Stop, walk};
 
-/// Chains up to this length are left as they are.
+/// Shorter chains stay unchanged.
 const LENGTH_MAX: usize = 64;
 
-/// The deepest that a tree may be: whatever else is chained (`a + b + …`, `a IS NULL IS NULL …`) is as
-/// deep as it is long, and is walked by recursion.
+/// Maximum depth of a tree. Other chains (`a + b + …`, `a IS NULL IS NULL …`) are as deep as they
+/// are long, and are walked recursively.
 pub(crate) const TREE_DEPTH_MAX: usize = 2_000;
 
-/// Hangs up all long chains in a statement anew: in their order, in the middle. False where the tree is
-/// deeper than it may be all the same.
+/// Balances all long chains in a statement, keeping the order of operands. Returns false if the
+/// tree is still too deep.
 pub(crate) fn balance(statement: &mut impl VisitMut) -> bool {
     walk(statement, &mut Chains { depth: 0 }).is_continue()
 }
@@ -61,7 +61,7 @@ fn is_long(chain: &Expr, op: &Op) -> bool {
     true
 }
 
-/// The operands of a chain.
+/// The operands of a chain, in order.
 fn operands(chain: Expr, op: &Op) -> Vec<Expr> {
     let (mut rest, mut found) = (chain, Vec::new());
     loop {
@@ -79,7 +79,7 @@ fn operands(chain: Expr, op: &Op) -> Vec<Expr> {
     }
 }
 
-/// Neighbours are joined until one is left.
+/// Joins neighbours until one expression is left.
 fn joined(mut operands: Vec<Expr>, op: &Op) -> Expr {
     while operands.len() > 1 {
         let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));

@@ -1,4 +1,4 @@
-//! Numbers with an exponent are floating: the engine would make `1.5e0` exact, and refuse `1.5e300`.
+//! Numbers with an exponent are floats. DataFusion would make `1.5e0` exact, and refuse `1.5e300`.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::walk::{Flow, Stop};
 
-/// Reads them by their digits.
+/// Replaces such a number by a cast of its digits to DOUBLE.
 pub(super) struct Exponents;
 
 impl VisitorMut for Exponents {

@@ -1,5 +1,5 @@
-//! The hidden columns of messages: a statement that names some reads tables that have them, under other
-//! names, and `*` leaves them out.
+//! The hidden columns of messages. A statement that names one reads the variant of its tables that
+//! has hidden columns, which is registered under another name, and `*` excludes them.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -15,20 +15,21 @@ use super::refused;
 use super::walk::{Flow, Stop, ended, walk};
 use crate::Result;
 
-/// The tables that have hidden columns, by their names: which columns.
+/// The hidden columns of tables, by table name.
 pub(crate) type HiddenTables = HashMap<String, HiddenColumns>;
 
-/// The name of the table of this name with its hidden columns. No file has such a name.
+/// The name under which a table is registered with its hidden columns. No file can have such a
+/// name.
 pub(crate) fn name_with_hidden(name: &str) -> String {
     format!("{name}\0")
 }
 
-/// Whether it is the name of a table with its hidden columns.
+/// Whether a name is that of a table with its hidden columns.
 pub(crate) fn is_name_with_hidden(name: &str) -> bool {
     name.ends_with('\0')
 }
 
-/// Returns the hidden columns that a statement names.
+/// The hidden columns that a statement names.
 pub(crate) fn hidden_columns<S: VisitMut>(statement: &mut S) -> HiddenColumns {
     let mut finder = Finder { found: HiddenColumns::default() };
     let _ = walk(statement, &mut finder);
@@ -55,10 +56,10 @@ impl VisitorMut for Finder {
     }
 }
 
-/// Lets the statement read the tables with their hidden columns.
+/// Makes a statement read tables with their hidden columns.
 ///
 /// # Errors
-/// For a join that would compare hidden columns, and for a `*` that cannot leave them out.
+/// A join would compare hidden columns, or a `*` cannot exclude them.
 pub(super) fn show<S: VisitMut>(statement: &mut S, tables: &HiddenTables) -> Result<()> {
     if tables.is_empty() {
         return Ok(());
@@ -68,7 +69,7 @@ pub(super) fn show<S: VisitMut>(statement: &mut S, tables: &HiddenTables) -> Res
     ended(walk(statement, &mut Shower { tables, given: &given.names }))
 }
 
-/// The tables that WITH gives names.
+/// The names of tables that WITH defines.
 struct Given {
     names: HashSet<String>,
 }
@@ -103,9 +104,9 @@ impl VisitorMut for Shower<'_> {
 /// The tables of a FROM.
 #[derive(Default)]
 struct Relations {
-    /// The names by which columns are qualified, where there are such, and the hidden columns.
+    /// For each table, the name that qualifies its columns, if any, and its hidden columns.
     tables: Vec<(Option<Ident>, HiddenColumns)>,
-    /// Whether a join makes one column of two.
+    /// Whether a join merges two columns into one.
     has_using: bool,
     is_natural: bool,
 }
@@ -188,7 +189,7 @@ impl Shower<'_> {
         }
     }
 
-    /// Names the table with its hidden columns in place of one without; returns which those are.
+    /// Replaces a table's name by that with hidden columns. Returns these columns.
     fn renamed(&self, name: &mut ObjectName, alias: &mut Option<TableAlias>) -> HiddenColumns {
         let [ObjectNamePart::Identifier(ident)] = name.0.as_mut_slice() else {
             return HiddenColumns::default();
@@ -248,7 +249,7 @@ fn last(name: &ObjectName) -> Option<&String> {
     last_ident(name).map(|ident| &ident.value)
 }
 
-/// Leaves these columns out of a `*`.
+/// Excludes these columns from a `*`.
 fn exclude(options: &mut WildcardAdditionalOptions, columns: HiddenColumns) {
     let mut names = match options.opt_exclude.take() {
         Some(ExcludeSelectItem::Single(name)) => vec![name],
@@ -264,7 +265,8 @@ fn exclude(options: &mut WildcardAdditionalOptions, columns: HiddenColumns) {
     options.opt_exclude = (!names.is_empty()).then_some(ExcludeSelectItem::Multiple(names));
 }
 
-/// A `*` over several tables as one for each, for their hidden columns have the same names.
+/// Splits a `*` over several tables into one for each, since their hidden columns have the same
+/// names.
 fn apart(options: &WildcardAdditionalOptions, from: &Relations) -> Result<Vec<SelectItem>> {
     let is_plain = options.opt_exclude.is_none()
         && options.opt_except.is_none()

@@ -1,5 +1,5 @@
-//! Patterns of LIKE: with the escape character that is named, or none, here; always with the
-//! backslash in the engine.
+//! Patterns of LIKE. In statements, only ESCAPE defines an escape character; in DataFusion, it is
+//! always the backslash.
 
 use datafusion::sql::sqlparser::ast::{Expr, Value, ValueWithSpan};
 use quarrier_filter::sql::{in_backslashes, push_literally};
@@ -8,7 +8,7 @@ use super::refused;
 use crate::Result;
 use crate::dialect::call;
 
-/// A pattern of the engine with the backslash only where it is needed, as `ESCAPE '\'` has it.
+/// Converts a DataFusion pattern to one for `ESCAPE '\'`, with backslashes only where necessary.
 pub(crate) fn written(engine: &str) -> Option<String> {
     let mut pattern = String::with_capacity(engine.len());
     let mut characters = engine.chars();
@@ -24,7 +24,7 @@ pub(crate) fn written(engine: &str) -> Option<String> {
     Some(pattern)
 }
 
-/// The text of a literal.
+/// The value of a string literal.
 pub(super) fn text(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
@@ -33,7 +33,7 @@ pub(super) fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The one character of ESCAPE.
+/// The character of ESCAPE.
 fn escape_of(value: Option<&ValueWithSpan>) -> Result<Option<char>> {
     let Some(value) = value else { return Ok(None) };
     let text = match &value.value {
@@ -47,7 +47,7 @@ fn escape_of(value: Option<&ValueWithSpan>) -> Result<Option<char>> {
     }
 }
 
-/// LIKE, in the engine's words.
+/// Rewrites LIKE for DataFusion.
 pub(super) fn meant(expr: &mut Expr) -> Result<()> {
     let Expr::Like { negated, expr: operand, pattern, escape_char, any: false } = expr else {
         return Ok(());
@@ -64,7 +64,7 @@ pub(super) fn meant(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// SIMILAR TO, which is not the engine's.
+/// Rewrites SIMILAR TO, which DataFusion does not support.
 pub(super) fn similar(expr: &mut Expr) -> Result<()> {
     let Expr::SimilarTo { negated, expr: operand, pattern, escape_char } = expr else {
         return Ok(());

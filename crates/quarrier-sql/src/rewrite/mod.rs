@@ -1,14 +1,14 @@
-//! Statements in other words: what SQL-92 means and the engine would take otherwise.
+//! Rewrites statements where DataFusion departs from SQL-92.
 //!
 //! | written | becomes |
 //! |---|---|
-//! | `x LIKE 'a!_b' ESCAPE '!'` | the engine's LIKE, whose escape is always the backslash |
+//! | `x LIKE 'a!_b' ESCAPE '!'` | DataFusion's LIKE, whose escape is always the backslash |
 //! | `x SIMILAR TO p` | `sql_similar(x, p)` |
 //! | `(a, b) < (1, 2)`, `(a, b) IS NULL` | comparisons of values, with AND and OR |
 //! | `x BETWEEN SYMMETRIC a AND b` | two BETWEEN |
 //! | `(s, e) OVERLAPS (s, e)` | `sql_overlaps(s, e, s, e)` |
 //! | `CAST(x AS CHAR(3)) = y` | `sql_compare_padded(…) = 0` |
-//! | `x > ALL (query)`, `x IN (query)` among outputs | `sql_all('>', x, …)` over the query's values |
+//! | `x > ALL (query)`, `x IN (query)` in SELECT | `sql_all('>', x, …)` over the query's values |
 //! | `1.5e300` | `CAST('1.5e300' AS DOUBLE)` |
 //! | `RANK() OVER (…)` | `CAST(… AS BIGINT)` |
 //! | `UNIQUE (query)`, `x MATCH (query)` | counts |
@@ -46,10 +46,10 @@ use walk::{ended, walk};
 
 use crate::{Error, Result};
 
-/// Gives names their spelling, and says what SQL-92 means in the engine's words.
+/// Resolves the spelling of names, and rewrites a statement from SQL-92 to DataFusion's dialect.
 ///
 /// # Errors
-/// If something is written that has no meaning.
+/// The statement contains something that is not supported.
 pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> Result<()> {
     lists::expand(statement, (known.columns(), known.hidden()))?;
     let captions = statement.captions();
@@ -66,10 +66,10 @@ pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> R
 
 /// Syntax that can be rewritten: a statement, or a query in one.
 pub(crate) trait Rewritable: VisitMut {
-    /// The captions of the columns, as written.
+    /// For each output without an alias, the name of its column.
     fn captions(&self) -> Vec<Option<String>>;
 
-    /// Calls the columns so.
+    /// Adds these names to the outputs as aliases.
     fn caption(&mut self, captions: Vec<Option<String>>);
 }
 

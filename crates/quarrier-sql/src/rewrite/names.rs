@@ -1,5 +1,5 @@
-//! Resolves the spelling of names: a column by its exact name, or in another case if only one fits; a
-//! nested one by its path.
+//! Resolves the spelling of names. A column is found by its exact name, or in another case if only
+//! one name matches; a nested column by its path.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use super::hidden::HiddenTables;
 use super::lists::{TableColumns, is_star};
 use super::walk::{Flow, Stop, walk};
 
-/// The known names of columns and tables.
+/// The names of columns and tables that statements may use.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct KnownNames {
     exact: HashSet<String>,
@@ -27,37 +27,37 @@ pub(crate) struct KnownNames {
 }
 
 impl KnownNames {
-    /// Without tables or columns.
+    /// Knows no tables or columns, only functions.
     pub(crate) fn of(functions: Functions) -> Self {
         KnownNames { functions: Arc::new(functions), ..KnownNames::default() }
     }
 
-    /// The functions that are more than a value of their arguments.
+    /// The functions that compute over several rows.
     pub(super) fn functions(&self) -> &Functions {
         &self.functions
     }
 
-    /// The same names, and the tables that a statement reads with their hidden columns.
+    /// Sets the tables that a statement reads with their hidden columns.
     pub(crate) fn with_hidden(self, hidden: HiddenTables) -> Self {
         KnownNames { hidden, ..self }
     }
 
-    /// Tables to be read with their hidden columns.
+    /// The tables that a statement reads with their hidden columns.
     pub(super) fn hidden(&self) -> &HiddenTables {
         &self.hidden
     }
 
-    /// The same names, and the columns of tables, where a statement names lists.
+    /// Sets the columns of tables, for statements that name lists.
     pub(crate) fn with_columns(self, columns: TableColumns) -> Self {
         KnownNames { columns, ..self }
     }
 
-    /// The columns of tables, where a statement names lists.
+    /// The columns of tables, for statements that name lists.
     pub(super) fn columns(&self) -> &TableColumns {
         &self.columns
     }
 
-    /// One more.
+    /// Adds a name.
     pub(crate) fn add(&mut self, name: &str) {
         if !self.exact.insert(name.to_string()) {
             return;
@@ -68,7 +68,7 @@ impl KnownNames {
             .or_insert_with(|| Some(name.to_string()));
     }
 
-    /// The spelling of a name.
+    /// The known spelling of a name.
     fn spelling(&self, name: &str) -> Option<&str> {
         if let Some(exact) = self.exact.get(name) {
             return Some(exact);
@@ -77,14 +77,14 @@ impl KnownNames {
     }
 }
 
-/// Gives every name in the statement its spelling.
+/// Replaces every name in the statement by its known spelling.
 pub(super) fn spell<S: VisitMut>(statement: &mut S, known: &KnownNames) {
     let mut known = known.clone();
     let _ = walk(statement, &mut Given { known: &mut known });
     let _ = walk(statement, &mut Speller { known: &known });
 }
 
-/// Names that the statement itself gives.
+/// Collects the names that the statement itself defines.
 struct Given<'k> {
     known: &'k mut KnownNames,
 }
@@ -135,7 +135,7 @@ impl Speller<'_> {
         }
     }
 
-    /// A path as the name of a column, optionally qualified by a table.
+    /// A path as a column name, qualified by a table if its first part is one.
     fn path(&self, parts: &[String]) -> Option<Expr> {
         let whole = joined(parts);
         if let Some(name) = self.known.spelling(&whole) {
@@ -161,7 +161,7 @@ pub(super) fn joined(parts: &[String]) -> String {
     path
 }
 
-/// The parts of what may be a path.
+/// The parts of an expression that may be a path.
 pub(super) fn parts(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Identifier(ident) => Some(vec![ident.value.clone()]),

@@ -1,4 +1,4 @@
-//! Subqueries as predicates among outputs, where the engine has them only in conditions.
+//! Predicates on subqueries in SELECT lists, which DataFusion supports only in conditions.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! CHAR(n): strings of exactly n characters, which compare as if the shorter side were padded with
-//! blanks; and VARCHAR(n), which truncates.
+//! CHAR(n): strings of exactly n characters, whose comparisons pad the shorter side with blanks.
+//! And VARCHAR(n), which truncates.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator as Op, CharacterLength, DataType, Expr, Function, Value,
@@ -12,10 +12,10 @@ use crate::dialect::call;
 
 const CHARACTER: &str = "sql_char";
 
-/// The most characters that a text is filled up to.
+/// Maximum length of a CHAR or VARCHAR, in characters.
 const CHARACTERS_MAX: u64 = 1 << 20;
 
-/// Whether it is text of a fixed length.
+/// Whether an expression is a string of fixed length.
 pub(super) fn is_padded(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_padded(inner),
@@ -53,7 +53,7 @@ pub(super) fn cast(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// A comparison with padded text.
+/// Rewrites a comparison with a string of fixed length.
 pub(super) fn compared(expr: &mut Expr) {
     let Expr::BinaryOp { left, op, right } = expr else { return };
     if is_comparison(op) && (is_padded(left) || is_padded(right)) {
@@ -67,7 +67,7 @@ fn order(left: &Expr, op: Op, right: &Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(order), op, right: Box::new(zero) }
 }
 
-/// `x IN (…)` with padded text.
+/// `x IN (…)` with strings of fixed length.
 pub(super) fn listed(operand: &Expr, list: &[Expr]) -> Expr {
     let mut equal = list.iter().map(|element| order(operand, Op::Eq, element));
     let first = equal.next().unwrap_or_else(|| super::predicates::truth(false));

@@ -1,4 +1,4 @@
-//! Rewrites one expression; those within it have been rewritten before.
+//! Rewrites one expression, after those within it.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use super::{calls, like, padded, refused, rows, template};
 use crate::Result;
 use crate::dialect::{SYMMETRIC, call};
 
-/// Replaces every expression by its equivalent; an error if it has none.
+/// Rewrites every expression that DataFusion would evaluate differently.
 pub(super) struct Predicates;
 
 impl VisitorMut for Predicates {
@@ -68,7 +68,7 @@ fn meant(expr: &mut Expr) -> Result<()> {
             }
             Ok(())
         }
-        // The engine's plans disagree about whether IS UNKNOWN may be NULL.
+        // DataFusion's plans disagree on whether IS UNKNOWN is nullable.
         Expr::IsUnknown(operand) => {
             *expr = Expr::IsNull(operand.clone());
             Ok(())
@@ -79,7 +79,7 @@ fn meant(expr: &mut Expr) -> Result<()> {
         }
         Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
             if let Expr::Subquery(query) = &**right {
-                // Under a name of its own: see there.
+                // `filled` gives the query's table a unique name, which DataFusion needs.
                 let text = "(SELECT quantified.v FROM (SELECT 1) AS quantified (v))";
                 let filled = template::filled(text, (**query).clone())?;
                 **right = match filled {
@@ -96,7 +96,7 @@ fn meant(expr: &mut Expr) -> Result<()> {
     }
 }
 
-/// Rows compared value by value: their values may be padded.
+/// Rewrites the comparisons of a row's values, some of which may be strings of fixed length.
 fn each_value(expr: &mut Expr) {
     match expr {
         Expr::Nested(inner) => each_value(inner),
@@ -114,7 +114,7 @@ pub(super) fn is_comparison(op: &Op) -> bool {
     matches!(op, Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq)
 }
 
-/// NOT, if it is wanted.
+/// Adds NOT if `negated`.
 pub(super) fn negated(expr: Expr, negated: bool) -> Expr {
     if !negated {
         return expr;
@@ -169,7 +169,7 @@ fn both(left: Expr, op: Op, right: Expr) -> Expr {
     Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }))
 }
 
-/// `(start, end) OVERLAPS (start, end)`; an end may be an INTERVAL.
+/// `(start, end) OVERLAPS (start, end)`; an end may also be an INTERVAL.
 fn overlaps(left: &Expr, right: &Expr) -> Result<Expr> {
     let mut arguments = Vec::new();
     for period in [left, right] {

@@ -1,4 +1,4 @@
-//! Row values: `(a, b) < (1, 2)` value by value, with three-valued logic.
+//! Row values: compares `(a, b) < (1, 2)` value by value, with three-valued logic.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator as Op, Expr};
 
@@ -14,7 +14,7 @@ fn values(expr: &Expr) -> Option<&[Expr]> {
     }
 }
 
-/// Whether either side is a row.
+/// Whether an expression is a row.
 pub(super) fn is_row(expr: &Expr) -> bool {
     values(expr).is_some()
 }
@@ -34,10 +34,10 @@ fn binary(left: &Expr, op: Op, right: &Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left.clone()), op, right: Box::new(right.clone()) }
 }
 
-/// A comparison of rows.
+/// Compares two rows.
 ///
 /// # Errors
-/// If they differ in length, or are not compared like this.
+/// The rows differ in length, or do not support this operator.
 pub(super) fn compared(left: &Expr, op: &Op, right: &Expr) -> Result<Expr> {
     let (Some(a), Some(b)) = (values(left), values(right)) else {
         return Err(refused(format!(
@@ -80,7 +80,7 @@ pub(super) fn listed(operand: &Expr, list: &[Expr]) -> Result<Expr> {
     Ok(joined(equal?, Op::Or))
 }
 
-/// `row IS [NOT] NULL`: all its values are, or are not.
+/// `row IS [NOT] NULL`: all of its values are NULL, or none is.
 pub(super) fn null(operand: &Expr, negated: bool) -> Option<Expr> {
     let test = |value: &Expr| {
         let value = Box::new(value.clone());

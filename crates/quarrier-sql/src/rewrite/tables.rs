@@ -13,14 +13,14 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::walk::{Flow, Stop, walk};
 
-/// Tables of a statement that are not functions.
+/// The tables that a statement names.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
-    /// The names in single quotes: files.
+    /// Names in single quotes: files.
     pub(crate) files: BTreeSet<String>,
-    /// Names, with double quotes or without; tables, or else files.
+    /// Names in double quotes or without quotes: tables or, if there is none, files.
     pub(crate) names: BTreeSet<String>,
-    /// Calls of `messages('source', 'format')` by the names of the tables that they become.
+    /// Calls of `messages('source', 'format')`, by the names of the tables that replace them.
     pub(crate) typed: BTreeMap<String, TypedMessages>,
 }
 
@@ -31,17 +31,18 @@ pub(crate) struct TypedMessages {
     pub(crate) format: String,
 }
 
-/// The function whose tables are opened before a statement is planned.
+/// The function whose calls become tables that are opened before planning.
 pub(crate) const MESSAGES: &str = "messages";
 
 /// `SHOW TABLES`.
 const TABLES: &str = "SELECT table_name FROM information_schema.tables \
                       WHERE table_schema <> 'information_schema' ORDER BY table_name";
 
-/// Functions that are tables; the engine knows them by these names only.
+/// Table functions. DataFusion finds them only by these spellings.
 const FUNCTIONS: [&str; 6] = ["carve", "files", "gauge", MESSAGES, "rules", "search"];
 
-/// The tables that are named. A file becomes a table of the file's name, called by its stem.
+/// Collects the tables that a statement names. A file name becomes a table name, with the file's
+/// stem as alias.
 pub(crate) fn named<S: VisitMut>(statement: &mut S) -> Named {
     let mut named = Named::default();
     let _ = walk(statement, &mut Finder { named: &mut named });
@@ -69,7 +70,7 @@ impl VisitorMut for Finder<'_> {
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> Flow {
         match statement {
             Statement::ExplainTable { table_name, .. } => self.table(table_name, &mut None),
-            // All but the tables of the engine itself.
+            // Shows all tables except DataFusion's own.
             Statement::ShowTables { .. } => {
                 let mut shown = Parser::parse_sql(&GenericDialect {}, TABLES).unwrap_or_default();
                 if let Some(shown) = shown.pop() {
@@ -85,7 +86,7 @@ impl VisitorMut for Finder<'_> {
 impl Finder<'_> {
     fn table(&mut self, name: &mut ObjectName, alias: &mut Option<TableAlias>) {
         let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
-            // schema.table, or an unquoted file name with a dot in it.
+            // Either schema.table, or an unquoted file name with a dot.
             if let Some(file) = dotted(name) {
                 *name = ObjectName::from(vec![Ident::with_quote('"', file.clone())]);
                 call_by_stem(&file, alias);
@@ -103,8 +104,8 @@ impl Finder<'_> {
         }
     }
 
-    /// A function's name gets its spelling; messages become a table of their own, which is kept as
-    /// files are.
+    /// Corrects the spelling of a table function. A call of `messages` becomes a table that is
+    /// opened once, like a file.
     fn called(
         &mut self,
         name: &mut ObjectName,
@@ -134,7 +135,7 @@ impl Finder<'_> {
     }
 }
 
-/// An argument that is a text.
+/// The value of a string argument.
 fn text(argument: &FunctionArg) -> Option<String> {
     match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => match &value.value {
@@ -145,7 +146,7 @@ fn text(argument: &FunctionArg) -> Option<String> {
     }
 }
 
-/// `FROM orders.ndjson`, where there is such a file.
+/// `FROM orders.ndjson`, if that file exists.
 fn dotted(name: &ObjectName) -> Option<String> {
     let parts: Option<Vec<&str>> = name
         .0

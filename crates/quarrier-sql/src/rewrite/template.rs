@@ -1,4 +1,4 @@
-//! Expressions that are written here with a query left open.
+//! Builds expressions from SQL text with a placeholder for a query.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,11 +10,11 @@ use super::walk::{Flow, Stop, walk};
 use crate::Result;
 use crate::dialect::{DEPTH_MAX, Sql};
 
-/// The name that is written for the table that is left open.
+/// The placeholder's name in templates.
 const OPEN: &str = "quantified";
 
-/// The expression `text` with `query` in the place of its `quantified` table, which gets a name of
-/// its own: the engine takes columns of tables with the same name for one another.
+/// Parses `text`, with `query` as its table `quantified`. The table gets a unique name, since
+/// DataFusion confuses columns of tables with the same name.
 pub(super) fn filled(text: &str, query: Query) -> Result<Expr> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("{OPEN}{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -48,7 +48,7 @@ impl VisitorMut for Filler {
     }
 }
 
-/// The number of columns of a query; `None` if its text does not show it.
+/// The number of columns of a query; `None` if its text does not determine it.
 pub(super) fn columns(query: &Query) -> Option<usize> {
     let mut body = &*query.body;
     loop {

@@ -1,4 +1,4 @@
-//! Clauses beside the arguments of a function.
+//! Function calls: their clauses, and functions that DataFusion has under another name.
 
 use datafusion::sql::sqlparser::ast::{
     CaseWhen, CastKind, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -11,7 +11,7 @@ use super::query::ordered;
 use super::{Functions, refused, unless};
 use crate::Result;
 
-/// Aggregates that support DISTINCT, or for which repeated values make no difference.
+/// Aggregates that support DISTINCT, or for which duplicates make no difference.
 const OF_DISTINCT: [&str; 28] = [
     "any_value",
     "approx_distinct",
@@ -43,7 +43,7 @@ const OF_DISTINCT: [&str; 28] = [
     "every",
 ];
 
-/// Window functions that take IGNORE NULLS.
+/// Window functions that support IGNORE NULLS.
 const OF_NULLS: [&str; 5] = ["first_value", "lag", "last_value", "lead", "nth_value"];
 
 fn name_of(name: &ObjectName) -> String {
@@ -53,7 +53,7 @@ fn name_of(name: &ObjectName) -> String {
     }
 }
 
-/// Functions that the engine has by another name.
+/// Rewrites functions that DataFusion has under another name.
 pub(super) fn meant(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
     match name_of(&function.name).as_str() {
@@ -110,8 +110,8 @@ fn choice(function: &Function) -> Option<Expr> {
     Some(case(vec![CaseWhen { condition, result }], otherwise))
 }
 
-/// `COALESCE(d, '2024-12-31')`: the engine has no kind for a date and a text until the text is one,
-/// but for those of a CASE.
+/// `COALESCE(d, '2024-12-31')`: DataFusion has no common type for a date and a string literal
+/// before the literal is typed, except for the results of a CASE.
 fn first_known(function: &Function) -> Option<Expr> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let mut values = list.args.iter().map(value).collect::<Option<Vec<Expr>>>()?;
@@ -137,7 +137,7 @@ fn case(conditions: Vec<CaseWhen>, otherwise: Expr) -> Expr {
     }
 }
 
-/// An argument that is a value.
+/// The argument, if it is an unnamed expression.
 fn value(argument: &FunctionArg) -> Option<Expr> {
     match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
@@ -215,7 +215,7 @@ fn call(function: &Function, functions: &Functions) -> Result<()> {
     match nulls {
         None => {}
         Some(NullTreatment::RespectNulls | NullTreatment::IgnoreNulls) => {
-            // For groups, the engine itself reports which aggregates support it.
+            // Without OVER, DataFusion reports which aggregates support it.
             let is_told =
                 if over.is_some() { OF_NULLS.contains(&name.as_str()) } else { is_aggregate };
             unless(is_told, &of("IGNORE NULLS or RESPECT NULLS"))?;

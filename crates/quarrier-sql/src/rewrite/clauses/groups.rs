@@ -1,4 +1,4 @@
-//! `GROUP BY a, b WITH ROLLUP`, and numbers of outputs in sets of groups.
+//! `GROUP BY a, b WITH ROLLUP`, and output numbers in grouping sets.
 
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, GroupByWithModifier, Select, SelectItem, Value,
@@ -31,7 +31,8 @@ pub(super) fn meant(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// The planner takes a number among sets for a constant.
+/// Replaces an output number by the output. The planner would take a number in a grouping set for a
+/// constant.
 fn numbered(expr: &mut Expr, outputs: &[SelectItem]) -> Result<()> {
     let Expr::Value(value) = &*expr else { return Ok(()) };
     let Value::Number(digits, _) = &value.value else { return Ok(()) };

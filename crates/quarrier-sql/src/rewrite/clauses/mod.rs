@@ -1,5 +1,5 @@
-//! Clauses that the parser accepts and the planner drops silently: each is rewritten in the planner's
-//! terms if possible, and refused by its name otherwise.
+//! Clauses that the parser accepts and the planner silently ignores. Each is rewritten for the
+//! planner if possible, and otherwise refused by name.
 //!
 //! | written | becomes |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | `SELECT x, x` | `SELECT x, x AS "x (2)"` |
 //! | `GROUP_CONCAT(x)`, `IF(c, a, b)` | `STRING_AGG(x, ',')`, `CASE WHEN c THEN a ELSE b END` |
 //!
-//! The checks take every structure of the parser apart without `..`: a field that a later version adds
-//! does not compile until it stands here.
+//! The checks destructure every node of the syntax tree without `..`, so that a field that a later
+//! version of the parser adds does not compile until it is handled.
 
 mod functions;
 mod groups;
@@ -28,32 +28,32 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Select, TableFactor, VisitMut
 use super::walk::{Flow, Stop, ended, walk};
 use crate::{Error, Result};
 
-/// Names of functions that are more than a value of their arguments.
+/// The names of functions that compute over several rows.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
-    /// Those that put rows together.
+    /// Aggregates.
     pub(crate) aggregates: HashSet<String>,
-    /// Those that are of windows alone.
+    /// Functions that exist only as window functions.
     pub(crate) windows: HashSet<String>,
 }
 
-/// Says clauses in the planner's terms, and refuses the rest.
+/// Rewrites clauses for the planner, and refuses the rest.
 pub(super) fn meant<S: VisitMut>(statement: &mut S, functions: &Functions) -> Result<()> {
     ended(walk(statement, &mut Said))?;
     ended(walk(statement, &mut Checked { functions }))
 }
 
-/// Gives outputs of the same name names of their own.
+/// Renames output columns so that their names are unique.
 pub(super) fn name_outputs<S: VisitMut>(statement: &mut S) {
     let _ = walk(statement, &mut outputs::Names);
 }
 
-/// `what` is refused.
+/// The error for an unsupported clause.
 fn refused<T>(what: impl std::fmt::Display) -> Result<T> {
     Err(Error::text(format!("{what} is not supported")))
 }
 
-/// Refuses `what` where it is written.
+/// Refuses a clause if it is present.
 fn unless(is_absent: bool, what: &str) -> Result<()> {
     if is_absent { Ok(()) } else { refused(what) }
 }

@@ -1,4 +1,4 @@
-//! Outputs of the same name: `SELECT x, x` has the columns `x` and `x (2)`.
+//! Output columns with the same name: `SELECT x, x` returns `x` and `x (2)`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::super::walk::{Flow, Stop};
 
-/// Gives them names of their own.
+/// Makes the names unique.
 pub(super) struct Names;
 
 impl VisitorMut for Names {
@@ -21,7 +21,8 @@ impl VisitorMut for Names {
             SelectItem::Wildcard(options) => Some(options.clone()),
             _ => None,
         });
-        // As they are written, for `a.x` and `b.x` are columns of different names to the engine.
+        // Compares names with their qualifiers, since DataFusion distinguishes the columns `a.x`
+        // and `b.x`.
         let mut taken = HashSet::new();
         for item in &mut select.projection {
             let (written, name) = match item {
@@ -61,7 +62,7 @@ impl VisitorMut for Names {
     }
 }
 
-/// Whether a `*` leaves out the column of this name.
+/// Whether a `*` excludes the column with this name.
 fn excludes(all: &WildcardAdditionalOptions, name: &str) -> bool {
     let names = match &all.opt_exclude {
         Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
@@ -74,7 +75,7 @@ fn excludes(all: &WildcardAdditionalOptions, name: &str) -> bool {
     })
 }
 
-/// The name of a column, without its table's.
+/// The name of a column, without its table's name.
 fn last(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(ident) => ident.value.clone(),

@@ -1,4 +1,4 @@
-//! Clauses around a SELECT: WITH, ORDER BY, LIMIT and what follows them.
+//! Clauses around a SELECT: WITH, ORDER BY, LIMIT and those after them.
 
 use datafusion::sql::sqlparser::ast::{
     Cte, Expr, Fetch, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, OrderByOptions,
@@ -9,7 +9,7 @@ use super::super::walk::{Flow, Stop, walk};
 use super::{refused, tables, unless, windows};
 use crate::{Error, Result};
 
-/// FETCH as LIMIT; windows of a SELECT in its ORDER BY; LIMIT in a WITH RECURSIVE.
+/// Rewrites FETCH as LIMIT, named windows in ORDER BY, and LIMIT in a WITH RECURSIVE.
 pub(super) fn meant(query: &mut Query) -> Result<()> {
     if let Some(fetch) = query.fetch.take() {
         query.limit_clause = Some(limited(query.limit_clause.take(), fetch)?);
@@ -40,8 +40,8 @@ fn limited(clause: Option<LimitClause>, fetch: Fetch) -> Result<LimitClause> {
     }
 }
 
-/// The planner drops what follows the UNION of a WITH RECURSIVE. One that is not recursive after all
-/// gets parentheses around it, which it reads.
+/// The planner ignores clauses after the UNION in a WITH RECURSIVE. If the query is not recursive
+/// after all, this adds parentheses, which make the planner apply them.
 fn bounded(cte: &mut Cte) -> Result<()> {
     let query = &mut *cte.query;
     let is_union = matches!(&*query.body, SetExpr::SetOperation { op: SetOperator::Union, .. });
@@ -74,7 +74,7 @@ fn bounded(cte: &mut Cte) -> Result<()> {
     Ok(())
 }
 
-/// Whether a table of a name is read.
+/// Finds out whether a query reads a table with this name.
 struct Names<'n> {
     name: &'n str,
     is_there: bool,
@@ -136,7 +136,7 @@ pub(super) fn check(query: &Query) -> Result<()> {
     unless(pipe_operators.is_empty(), "|>")
 }
 
-/// The queries that UNION and the like combine, except those in parentheses.
+/// Checks the operands of UNION, EXCEPT and INTERSECT, except those in parentheses.
 fn set(body: &SetExpr) -> Result<()> {
     match body {
         SetExpr::SetOperation { op, left, set_quantifier: _, right } => {
@@ -153,7 +153,7 @@ fn set(body: &SetExpr) -> Result<()> {
     }
 }
 
-/// The expressions of an ORDER BY.
+/// Checks the expressions of an ORDER BY.
 pub(super) fn ordered(exprs: &[OrderByExpr]) -> Result<()> {
     for OrderByExpr { expr: _, options, with_fill } in exprs {
         let OrderByOptions { asc: _, nulls_first: _ } = options;

@@ -11,7 +11,7 @@ use crate::Result;
 pub(super) fn check(select: &Select) -> Result<()> {
     let Select {
         select_token: _,
-        // Comments: they ask for a plan, and not for other rows.
+        // Hints are comments that influence the plan, but not the rows.
         optimizer_hints: _,
         distinct,
         select_modifiers,
@@ -54,7 +54,7 @@ pub(super) fn check(select: &Select) -> Result<()> {
     unless(cluster_by.is_empty(), "CLUSTER BY")?;
     unless(distribute_by.is_empty(), "DISTRIBUTE BY")?;
     unless(sort_by.is_empty(), "SORT BY (write ORDER BY)")?;
-    // They are written out where they are named.
+    // `windows::written_out` has removed supported ones.
     unless(named_window.is_empty(), "WINDOW")?;
     unless(value_table_mode.is_none(), "SELECT AS STRUCT or AS VALUE")?;
     match flavor {
@@ -113,7 +113,7 @@ fn joined(table: &TableWithJoins) -> Result<()> {
     joins.iter().try_for_each(join)
 }
 
-/// A join; its tables are checked separately.
+/// Checks a join. Its tables are checked separately.
 pub(super) fn join(join: &Join) -> Result<()> {
     let Join { relation: _, global, join_operator } = join;
     unless(!global, "GLOBAL JOIN")?;

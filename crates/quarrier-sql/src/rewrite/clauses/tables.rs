@@ -1,4 +1,4 @@
-//! Tables and how they are joined.
+//! Clauses of tables and joins.
 
 use datafusion::sql::sqlparser::ast::{
     JoinConstraint, JoinOperator, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs,
@@ -69,7 +69,7 @@ pub(super) fn check(factor: &TableFactor) -> Result<()> {
     }
 }
 
-/// The name of a table.
+/// Checks the alias of a table.
 pub(super) fn alias(alias: &TableAlias) -> Result<()> {
     let TableAlias { explicit: _, name: _, columns, at } = alias;
     unless(at.is_none(), "AT after a table's name")?;
@@ -79,7 +79,7 @@ pub(super) fn alias(alias: &TableAlias) -> Result<()> {
     Ok(())
 }
 
-/// How two tables are joined.
+/// Checks how two tables are joined.
 pub(super) fn operator(operator: &JoinOperator) -> Result<()> {
     use JoinOperator as J;
     match operator {

@@ -1,4 +1,4 @@
-//! `WINDOW w AS (…)`: written out wherever `OVER w` or `OVER (w …)` stands.
+//! `WINDOW w AS (…)`: replaces `OVER w` and `OVER (w …)` by the definition.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use super::super::walk::{Flow, Stop, ended, walk};
 use super::flow;
 use crate::{Error, Result};
 
-/// In the parts of a SELECT, but not in queries within it.
+/// Expands named windows in a SELECT, but not in queries within it.
 pub(super) fn written_out(select: &mut Select) -> Result<()> {
     let defined = std::mem::take(&mut select.named_window);
     let mut names = Names { defined: &defined, depth: 0 };
@@ -26,12 +26,12 @@ pub(super) fn written_out(select: &mut Select) -> Result<()> {
     check(&defined)
 }
 
-/// In the ORDER BY of a SELECT.
+/// Expands named windows in the ORDER BY of a SELECT.
 pub(super) fn written_out_in(order: &mut OrderBy, defined: &[NamedWindowDefinition]) -> Result<()> {
     ended(walk(order, &mut Names { defined, depth: 0 }))
 }
 
-/// All of them mean something, also those that are not named.
+/// Checks all definitions, including those that no function uses.
 fn check(defined: &[NamedWindowDefinition]) -> Result<()> {
     for (place, NamedWindowDefinition(name, _)) in defined.iter().enumerate() {
         if defined[..place].iter().any(|other| is_same(&other.0.value, &name.value)) {
@@ -81,7 +81,7 @@ impl Names<'_> {
     }
 }
 
-/// The window of a name. More steps than there are windows are a circle.
+/// The definition of a named window. More steps than there are definitions mean a cycle.
 fn spec_of(defined: &[NamedWindowDefinition], name: &str, steps: usize) -> Result<WindowSpec> {
     let found = defined.iter().find(|window| is_same(&window.0.value, name));
     let Some(NamedWindowDefinition(_, definition)) = found else {
@@ -98,7 +98,7 @@ fn spec_of(defined: &[NamedWindowDefinition], name: &str, steps: usize) -> Resul
     }
 }
 
-/// A window with all that the one it names has.
+/// A window specification, completed from the window that it names.
 fn whole(defined: &[NamedWindowDefinition], spec: &WindowSpec, steps: usize) -> Result<WindowSpec> {
     let WindowSpec { window_name, partition_by, order_by, window_frame } = spec.clone();
     let Some(name) = window_name else { return Ok(spec.clone()) };

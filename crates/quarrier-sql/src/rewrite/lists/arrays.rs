@@ -1,4 +1,4 @@
-//! Arrays of the columns of a list.
+//! Arrays made of the columns of a list.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, CaseWhen, Expr, Value};
@@ -9,18 +9,18 @@ use super::scope::{Fields, List};
 use crate::Result;
 use crate::dialect::call;
 
-/// The most elements of a list, those that no message has among them.
+/// Maximum number of elements of a list, including those that no message has.
 const ELEMENTS_MAX: u64 = 65_536;
 
-/// A row for each element of an array.
+/// Unnests an array to a row for each element.
 pub(super) fn unnest(array: Expr) -> Expr {
     call("unnest", vec![array])
 }
 
-/// The list as an array: as long as the list, not as there are columns.
+/// The list as an array of its own length, rather than the number of its columns.
 ///
 /// # Errors
-/// If it is too long.
+/// The list is too long.
 pub(super) fn array(list: &List<'_>) -> Result<Expr> {
     let (mut values, mut lengths) = (Vec::new(), Vec::new());
     for element in &list.elements {
@@ -48,10 +48,11 @@ pub(super) fn array(list: &List<'_>) -> Result<Expr> {
     Ok(call("array_slice", vec![call("make_array", values), number(1), length]))
 }
 
-/// The fields of a list, unnested side by side, as a struct; elements that are values as they are.
+/// The fields of a list, unnested side by side, as a struct. Elements without fields are unnested
+/// as values.
 ///
 /// # Errors
-/// If it is too long.
+/// The list is too long.
 pub(super) fn structs(fields: &Fields<'_>) -> Result<Expr> {
     if let [(field, list)] = fields.as_slice()
         && field.is_empty()
@@ -67,7 +68,7 @@ pub(super) fn structs(fields: &Fields<'_>) -> Result<Expr> {
     Ok(call("named_struct", arguments))
 }
 
-/// Whether one of an element's columns has a value.
+/// A condition for whether any column of an element has a value.
 fn is_there(list: &List<'_>, element: &Element<'_>) -> Option<Expr> {
     let names = element.value.iter().chain(&element.others);
     let tests = names.map(|name| Expr::IsNotNull(Box::new(list.column(name))));

@@ -1,11 +1,11 @@
-//! Lists of messages, whose elements are columns: `leg[0].qty`, `leg[1].qty` and so on.
+//! Lists in messages, whose elements are columns: `leg[0].qty`, `leg[1].qty` and so on.
 //!
 //! | written | becomes |
 //! |---|---|
-//! | `5 < ANY (leg[*].qty)` | a comparison of each element: see `quarrier_filter::sql::quantified` |
-//! | `UNNEST(leg[*].qty)`, `UNNEST(tag)` among outputs | `unnest(…)` of an array of the columns, as long as the list |
-//! | `UNNEST(leg)` among outputs | the same for each field, as a struct |
-//! | `FROM m, UNNEST(leg) AS l` | `FROM (SELECT *, unnest(…) AS "l.qty", … FROM m) AS m`, and `l.qty` the column of it |
+//! | `5 < ANY (leg[*].qty)` | a comparison with each element: see `quarrier_filter::sql::quantified` |
+//! | `UNNEST(leg[*].qty)`, `UNNEST(tag)` in SELECT | `unnest(…)` of an array of the columns, as long as the list |
+//! | `UNNEST(leg)` in SELECT | the same for each field, as a struct |
+//! | `FROM m, UNNEST(leg) AS l` | `FROM (SELECT *, unnest(…) AS "l.qty", … FROM m) AS m`, and that column for `l.qty` |
 
 mod arrays;
 mod scope;
@@ -29,7 +29,7 @@ use super::refused;
 use super::walk::{Flow, Stop, ended, walk};
 use crate::Result;
 
-/// Stands for all elements in `leg[*]`: the library's grammar has no such subscript.
+/// Represents all elements in `leg[*]`, since the grammar of `sqlparser` has no such subscript.
 pub(crate) const ALL: &str = "*";
 
 /// Whether a statement may name lists.
@@ -66,7 +66,7 @@ fn is_all(access: &AccessExpr) -> bool {
     }
 }
 
-/// Whether a subscript stands for all elements.
+/// Whether a subscript is the `*` of all elements.
 pub(super) fn is_star(index: &Expr) -> bool {
     matches!(index, Expr::Identifier(ident) if ident.value == ALL && ident.quote_style.is_some())
 }
@@ -75,10 +75,10 @@ fn is_unnest(function: &Function) -> bool {
     function.name.to_string().eq_ignore_ascii_case("unnest")
 }
 
-/// Writes lists as their columns.
+/// Replaces lists by their columns.
 ///
 /// # Errors
-/// For a list that no table has, and where a list has no meaning.
+/// No table has a list, or a list occurs where it is not supported.
 pub(super) fn expand<S: VisitMut>(
     statement: &mut S,
     tables: (&TableColumns, &HiddenTables),
@@ -124,7 +124,7 @@ fn flow(result: Result<()>) -> Flow {
     }
 }
 
-/// Calls an output as it is written, where its text is about to change.
+/// Gives an output its original text as alias, if rewriting will change that text.
 fn caption(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr) = item
         && !matches!(expr, Expr::CompoundFieldAccess { .. })
@@ -164,7 +164,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// A call of UNNEST over a list of messages; `None` if its argument is none.
+    /// Rewrites UNNEST of a list; `None` if its argument is not a list.
     fn unnested(&self, function: &Function) -> Result<Option<Expr>> {
         let FunctionArguments::List(list) = &function.args else { return Ok(None) };
         let [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] = list.args.as_slice() else {

@@ -1,4 +1,4 @@
-//! The tables whose columns an expression can name.
+//! The tables whose columns an expression can refer to.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -16,10 +16,10 @@ use super::super::refused;
 use super::super::walk::{Flow, Stop, ended, walk};
 use crate::Result;
 
-/// The columns of tables, by the tables' names.
+/// The columns of tables, by table name.
 pub(crate) type TableColumns = HashMap<String, Vec<String>>;
 
-/// A list of messages: its table, and its elements.
+/// A list in a table.
 #[derive(Debug)]
 pub(super) struct List<'t> {
     qualifier: String,
@@ -27,19 +27,19 @@ pub(super) struct List<'t> {
 }
 
 impl List<'_> {
-    /// Names one of its columns.
+    /// A column of the list's table.
     pub(super) fn column(&self, name: &str) -> Expr {
         column(&self.qualifier, name)
     }
 }
 
-/// A column by its table and name.
+/// A column, qualified by its table.
 pub(super) fn column(table: &str, name: &str) -> Expr {
     let quoted = |name: &str| Ident::with_quote('"', name);
     Expr::CompoundIdentifier(vec![quoted(table), quoted(name)])
 }
 
-/// The fields of a list's elements: the names, empty where elements are values, and the lists.
+/// The fields of a list, each with its elements. The name is empty if elements have no fields.
 pub(super) type Fields<'t> = Vec<(&'t str, List<'t>)>;
 
 /// A table of a FROM.
@@ -47,29 +47,29 @@ pub(super) type Fields<'t> = Vec<(&'t str, List<'t>)>;
 pub(super) struct Relation<'t> {
     /// The name that qualifies its columns.
     pub(super) qualifier: Option<String>,
-    /// Its columns, if it is a table that is open.
+    /// Its columns, if it is an open table.
     pub(super) columns: Option<&'t [String]>,
 }
 
-/// The tables of each SELECT around an expression, the innermost last.
+/// The tables of all SELECTs around an expression, from the outermost to the innermost.
 pub(super) struct Scopes<'t> {
     tables: &'t TableColumns,
     hidden: &'t HiddenTables,
     given: HashSet<String>,
     scopes: Vec<Vec<Relation<'t>>>,
-    /// The tables in whose place a query stands now, by the names that qualify their columns.
+    /// The tables that were replaced by a query, by the names that qualify their columns.
     replaced: RefCell<HashMap<String, ReplacedTable<'t>>>,
 }
 
-/// A table in whose place a query stands now.
+/// A table that was replaced by a query.
 #[derive(Debug, Clone, Copy)]
 struct ReplacedTable<'t> {
     columns: Option<&'t [String]>,
-    /// The hidden columns that the query shows.
+    /// The hidden columns that the query selects.
     hidden: HiddenColumns,
 }
 
-/// The parts of what may be a path.
+/// The parts of an expression that may be a path.
 pub(super) fn path_of(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Nested(inner) => path_of(inner),
@@ -78,7 +78,7 @@ pub(super) fn path_of(expr: &Expr) -> Option<Vec<String>> {
 }
 
 impl<'t> Scopes<'t> {
-    /// Without an expression yet.
+    /// The scopes of a statement, before its first SELECT.
     pub(super) fn new<S: VisitMut>(
         statement: &mut S,
         (tables, hidden): (&'t TableColumns, &'t HiddenTables),
@@ -89,7 +89,8 @@ impl<'t> Scopes<'t> {
         Ok(Scopes { tables, hidden, given, scopes: Vec::new(), replaced: RefCell::default() })
     }
 
-    /// A query that shows these hidden columns is about to take the place of a table.
+    /// Records that a query will replace a table. Returns the hidden columns that the query has to
+    /// select.
     pub(super) fn replaced(&self, qualifier: &str, factor: &TableFactor) -> HiddenColumns {
         let TableFactor::Table { name, .. } = factor else { return HiddenColumns::default() };
         let hidden = match name.0.as_slice() {
@@ -102,7 +103,7 @@ impl<'t> Scopes<'t> {
         hidden
     }
 
-    /// The hidden columns that the query in place of a table shows.
+    /// The hidden columns that a table's replacement selects.
     pub(super) fn hidden_of(&self, qualifier: &str) -> HiddenColumns {
         self.replaced.borrow().get(qualifier).map(|table| table.hidden).unwrap_or_default()
     }
@@ -113,12 +114,12 @@ impl<'t> Scopes<'t> {
         self.scopes.push(scope);
     }
 
-    /// Leaves it.
+    /// Leaves the current SELECT.
     pub(super) fn leave(&mut self) {
         self.scopes.pop();
     }
 
-    /// The tables of a FROM, in their order.
+    /// The tables of a FROM, in order.
     pub(super) fn relations(&self, from: &[TableWithJoins]) -> Vec<Relation<'t>> {
         let mut relations = Vec::new();
         for tables in from {
@@ -137,7 +138,7 @@ impl<'t> Scopes<'t> {
         }
     }
 
-    /// One table of a FROM.
+    /// Resolves one table of a FROM.
     pub(super) fn relation(&self, factor: &TableFactor) -> Relation<'t> {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
@@ -173,10 +174,10 @@ impl<'t> Scopes<'t> {
         self.tables.get(table).or_else(only).map(Vec::as_slice)
     }
 
-    /// The list that a path with `[*]` names.
+    /// The list that a path with `[*]` refers to.
     ///
     /// # Errors
-    /// If no table has it, or several have.
+    /// No table has it, or several do.
     pub(super) fn list(&self, path: &[String]) -> Result<List<'t>> {
         let found = self.find(path, |columns, path| elements(path, columns))?;
         let found = found.map(|(qualifier, elements)| List { qualifier, elements });
@@ -188,15 +189,15 @@ impl<'t> Scopes<'t> {
         })
     }
 
-    /// The fields of the list that a path names; `None` if it names none.
+    /// The fields of the list that a path refers to; `None` if it refers to none.
     ///
     /// # Errors
-    /// If several tables have it.
+    /// Several tables have the list.
     pub(super) fn fields(&self, path: &[String]) -> Result<Option<Fields<'t>>> {
         Ok(self.find(path, fields)?.map(named))
     }
 
-    /// The same in some tables alone; and the table.
+    /// As [`fields`](Self::fields), but only among some tables. Also returns the table's name.
     ///
     /// # Errors
     /// As [`fields`](Self::fields).
@@ -209,7 +210,7 @@ impl<'t> Scopes<'t> {
         Ok(found.map(|found| (found.0.clone(), named(found))))
     }
 
-    /// Finds the meaning of a path in a table of the innermost SELECT where it has one; and the table.
+    /// Resolves a path in the innermost SELECT that can. Also returns the table's name.
     fn find<T>(
         &self,
         path: &[String],
@@ -224,7 +225,7 @@ impl<'t> Scopes<'t> {
     }
 }
 
-/// Finds the meaning of a path in one of these tables; and the table.
+/// Resolves a path in one of these tables. Also returns the table's name.
 fn find_in<'t, T>(
     relations: &[Relation<'t>],
     path: &[String],
@@ -252,10 +253,10 @@ fn find_in<'t, T>(
     }
 }
 
-/// Fields of a list with its elements.
+/// The fields of a list, each with its elements.
 type FieldElements<'t> = Vec<(&'t str, Vec<Element<'t>>)>;
 
-/// The fields of the list that a path names among columns.
+/// The fields of the list that a path refers to, given a table's columns.
 fn fields<'t>(columns: &[&'t str], path: &str) -> Option<FieldElements<'t>> {
     let is_column = columns.contains(&path);
     let fields = list_fields(path, columns).into_iter().map(|field| {
@@ -271,7 +272,7 @@ fn named<'t>((qualifier, fields): (String, FieldElements<'t>)) -> Fields<'t> {
     fields.into_iter().map(list).collect()
 }
 
-/// The tables that WITH gives names.
+/// The names of tables that WITH defines.
 struct Given {
     names: HashSet<String>,
 }

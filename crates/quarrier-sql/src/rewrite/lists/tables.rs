@@ -17,30 +17,30 @@ use super::arrays;
 use super::scope::{Relation, Scopes, column, path_of};
 use crate::Result;
 
-/// A list that is a table of a FROM.
+/// A list that is unnested as a table in FROM.
 pub(super) struct Unnested {
-    /// The table with the list.
+    /// The name of the table that has the list.
     table: String,
-    /// The name of the list as a table.
+    /// The list's name as a table.
     alias: String,
-    /// Its place among the tables of the FROM.
+    /// Its index among the tables of the FROM.
     place: usize,
     outputs: Vec<Output>,
 }
 
-/// A column of it.
+/// A column of the unnested list.
 struct Output {
     name: String,
-    /// The name in the table that has the list's elements beside its own columns.
+    /// Its name in the table extended by the list's elements.
     inner: String,
     array: Expr,
 }
 
 impl Unnested {
-    /// Replaces the lists in the FROM of a query, and the names of their columns.
+    /// Rewrites the lists in the FROM of a query, and the references to their columns.
     ///
     /// # Errors
-    /// For joins and outputs with which that is not possible.
+    /// The query has joins or outputs with which that is not supported.
     pub(super) fn in_query(scopes: &Scopes<'_>, query: &mut Query) -> Result<()> {
         if let SetExpr::Select(select) = &mut *query.body {
             let relations = scopes.relations(&select.from);
@@ -63,7 +63,7 @@ impl Unnested {
         column(&self.table, &output.inner)
     }
 
-    /// Its columns as outputs.
+    /// All columns of the list, as outputs.
     fn items(&self) -> impl Iterator<Item = SelectItem> {
         self.outputs.iter().map(|output| SelectItem::ExprWithAlias {
             expr: self.column(output),
@@ -105,7 +105,7 @@ fn in_select(scopes: &Scopes<'_>, select: &mut Select) -> Result<Vec<Unnested>> 
     Ok(lists)
 }
 
-/// Takes the lists out of a FROM.
+/// Removes the lists from a FROM, and returns them.
 fn taken_out<'t>(
     scopes: &Scopes<'t>,
     select: &mut Select,
@@ -147,7 +147,7 @@ fn taken_out<'t>(
     Ok(lists)
 }
 
-/// The list that a table of a FROM is; `None` if it is another table.
+/// The list, if a table of a FROM unnests one.
 fn unnested<'t>(
     scopes: &Scopes<'t>,
     factor: &TableFactor,
@@ -169,7 +169,7 @@ fn unnested<'t>(
             (None, false) => field.to_string(),
         };
         let array = arrays::unnest(arrays::array(list)?);
-        // No field has such a name.
+        // No field can have this name.
         outputs.push(Output { inner: format!("{name}\0{output}"), name: output, array });
     }
     Ok(Some(Unnested { table, alias: name, place, outputs }))
@@ -194,7 +194,7 @@ fn is_inner(operator: &JoinOperator) -> bool {
     matches!(operator, J::Join(_) | J::Inner(_) | J::CrossJoin(_))
 }
 
-/// Puts a query in place of a table, with the list's elements beside its columns.
+/// Replaces a table by a query that adds the list's elements to its columns.
 fn with_elements(scopes: &Scopes<'_>, factor: &mut TableFactor, list: &Unnested) -> Result<()> {
     let parsed = Parser::parse_sql(&GenericDialect {}, "SELECT * FROM t");
     let Some(Statement::Query(mut query)) = parsed.ok().and_then(|mut parsed| parsed.pop()) else {
@@ -220,7 +220,7 @@ fn with_elements(scopes: &Scopes<'_>, factor: &mut TableFactor, list: &Unnested)
     Ok(())
 }
 
-/// Names the columns of lists in a SELECT, and leaves the inner ones out of `*`.
+/// Rewrites the references to list columns in a SELECT, and excludes the added columns from `*`.
 fn outputs(
     scopes: &Scopes<'_>,
     select: &mut Select,
@@ -292,7 +292,7 @@ fn outputs(
     ended(walk(select, &mut Renamer::new(lists, relations)))
 }
 
-/// `table.*` without what was put beside its columns.
+/// `table.*` without the columns added to the table.
 fn all_of(scopes: &Scopes<'_>, table: &str, lists: &[Unnested]) -> SelectItem {
     let mine = lists.iter().filter(|list| list.table == table);
     let mut names: Vec<String> =
@@ -310,11 +310,11 @@ fn all_of(scopes: &Scopes<'_>, table: &str, lists: &[Unnested]) -> SelectItem {
     SelectItem::QualifiedWildcard(kind, options)
 }
 
-/// Names the columns of lists by those of the table that has them.
+/// Renames references to list columns to the columns of the extended table.
 struct Renamer<'l, 't> {
     lists: &'l [Unnested],
     relations: &'l [Relation<'t>],
-    /// How many queries there are around.
+    /// The number of enclosing subqueries.
     depth: usize,
     has_renamed: bool,
 }
@@ -324,7 +324,7 @@ impl<'l, 't> Renamer<'l, 't> {
         Renamer { lists, relations, depth: 0, has_renamed: false }
     }
 
-    /// A path as one name, after that of its table.
+    /// A path as a single column name, qualified by its table if that is given.
     fn whole(&self, path: &[String]) -> Expr {
         if let Some((table, rest)) = path.split_first().filter(|(_, rest)| !rest.is_empty()) {
             let mut qualifiers = self.relations.iter().filter_map(|it| it.qualifier.as_ref());
@@ -335,7 +335,7 @@ impl<'l, 't> Renamer<'l, 't> {
         Expr::Identifier(Ident::with_quote('"', joined(path)))
     }
 
-    /// The column of a list that a name stands for.
+    /// The list column that a name refers to.
     fn output(&self, expr: &Expr) -> Option<(&Unnested, &Output)> {
         let path = parts(expr)?;
         if let Some((table, rest)) = path.split_first().filter(|(_, rest)| !rest.is_empty()) {
@@ -376,7 +376,7 @@ impl VisitorMut for Renamer<'_, '_> {
         } else if matches!(expr, Expr::CompoundFieldAccess { .. })
             && let Some(path) = parts(expr)
         {
-            // As one name, whose parts are visited no more: they name no column.
+            // A single name has no parts that the visitor would take for columns.
             *expr = self.whole(&path);
         }
         ControlFlow::Continue(())
