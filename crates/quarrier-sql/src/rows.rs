@@ -1,4 +1,4 @@
-//! Rows of answers as they come.
+//! The rows of an answer, as a stream of batches.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,20 +12,20 @@ use tokio::task::AbortHandle;
 
 use crate::Result;
 
-/// Rows of an answer, which is worked on in the background until it is dropped.
+/// The rows of an answer. A background task computes them until this is dropped.
 #[derive(Debug)]
 pub struct Rows {
     schema: SchemaRef,
     plan: Arc<Mutex<Arc<dyn ExecutionPlan>>>,
     batches: mpsc::Receiver<Result<RecordBatch>>,
-    /// The task that makes them; `None` if all of them are here.
+    /// The task that computes the rows; `None` if all of them are available.
     task: Option<AbortHandle>,
     waited: Duration,
 }
 
 impl Rows {
-    /// Rows of `plan`, as `batches` brings them. `task` makes them, and may come to run another plan; none
-    /// where all of them are in `batches` already.
+    /// Rows of `plan` that arrive through `batches`. `task` computes them, and may switch to
+    /// another plan; `None` if `batches` already holds all rows.
     pub(crate) fn new(
         schema: SchemaRef,
         plan: Arc<Mutex<Arc<dyn ExecutionPlan>>>,
@@ -35,7 +35,7 @@ impl Rows {
         Rows { schema, plan, batches, task, waited: Duration::ZERO }
     }
 
-    /// These rows, with the time that was spent on finding the first of them.
+    /// Adds time that was spent on finding the first rows.
     pub(crate) fn waited_already(self, waited: Duration) -> Self {
         let mut rows = self;
         rows.waited += waited;
@@ -47,15 +47,16 @@ impl Rows {
         &self.schema
     }
 
-    /// The plan that finds them, with its metrics so far.
+    /// The plan that runs, with its metrics so far.
     pub fn plan(&self) -> Arc<dyn ExecutionPlan> {
         Arc::clone(&lock(&self.plan))
     }
 
-    /// The next rows; none at the end.
+    /// Waits for the next rows; `None` at the end.
     ///
     /// # Errors
-    /// If the statement has no answer after all: a row without a value, or not enough memory.
+    /// The statement fails while it runs: a value cannot be computed, or there is not enough
+    /// memory.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
         let start = Instant::now();
         let next = self.batches.recv().await.transpose();
@@ -63,17 +64,17 @@ impl Rows {
         next
     }
 
-    /// Whether all of them were found before they were requested.
+    /// Whether all rows were found before they were requested.
     pub fn are_here(&self) -> bool {
         self.task.is_none()
     }
 
-    /// How long they were waited for until now.
+    /// The total time spent waiting for rows.
     pub fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// Bytes that were touched until now.
+    /// The number of bytes touched so far.
     pub fn bytes_touched(&self) -> Touched {
         let mut touched = Touched::default();
         let whole = self.plan();
@@ -93,12 +94,12 @@ impl Rows {
     }
 }
 
-/// Bytes that were touched for an answer.
+/// The number of bytes touched for an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Bytes of columns in memory.
     pub column_bytes: u64,
-    /// Bytes of files of rows, and of searched or carved sources.
+    /// Bytes of files, and of searched or carved sources.
     pub input_bytes: u64,
 }
 

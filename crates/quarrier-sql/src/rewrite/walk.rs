@@ -1,8 +1,8 @@
-//! How trees are walked.
+//! Walks syntax trees with little generated code.
 //!
-//! The library's walk is compiled anew for each type that visits, a third of a megabyte each time: for
-//! eight visitors that was two thirds of this crate's code and of the time it took to compile. So one
-//! type visits, and hands on to the others by their address.
+//! The compiler instantiates `sqlparser`'s walk for each visitor type, a third of a megabyte each.
+//! For eight visitors, that was two thirds of this crate's code and compile time. So a single type
+//! visits the tree, and dispatches dynamically to the others.
 
 use std::ops::ControlFlow;
 
@@ -12,18 +12,18 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::Error;
 
-/// Why a walk ends early: an error, or `None` if it has found enough.
+/// Why a walk ends early: an error, or `None` if the visitor has found enough.
 pub(super) type Stop = Option<Box<Error>>;
 
-/// A visitor's result for each part.
+/// A visitor's result for each node.
 pub(super) type Flow = ControlFlow<Stop>;
 
-/// Shows `visitor` every part of a tree.
+/// Shows every node of a tree to `visitor`.
 pub(super) fn walk(tree: &mut impl VisitMut, visitor: &mut dyn VisitorMut<Break = Stop>) -> Flow {
     tree.visit(&mut Walk(visitor))
 }
 
-/// As a result where an error ends the walk.
+/// The error that ended a walk, if any.
 pub(super) fn ended(flow: Flow) -> crate::Result<()> {
     match flow {
         ControlFlow::Break(Some(error)) => Err(*error),

@@ -1,4 +1,4 @@
-//! The rows that were found as record batches, one partition's after another.
+//! Record batches of the selected rows, partition by partition.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ pub(super) struct Maker {
     pub(super) schema: SchemaRef,
     pub(super) columns: Vec<usize>,
     pub(super) batch_rows: usize,
-    /// The maximum number of rows in all.
+    /// The maximum number of rows over all partitions.
     pub(super) fetch: Option<usize>,
     pub(super) figures: Figures,
 }
 
-/// Rows of a segment from which they are taken one by one: below, a batch would have too few.
+/// Number of a segment's rows from which they get their own batch; fewer are gathered with others.
 const SEGMENT_ROWS_MIN: usize = 64;
 
 /// The share of the selected rows that a partition returns.
@@ -42,16 +42,16 @@ impl Share {
     }
 }
 
-/// The place of the next selected row.
+/// The position of the next selected row.
 struct Place {
-    /// Among the segments with such rows.
+    /// Index among the segments with selected rows.
     segment: usize,
-    /// Among these rows of it.
+    /// Index among the selected rows of the segment.
     row: usize,
 }
 
 impl Place {
-    /// The place of the selected row with this number.
+    /// The position of the selected row with this number.
     fn of(found: &SelectedRows, number: usize) -> Place {
         let (mut place, mut before) = (Place { segment: 0, row: 0 }, number);
         let SelectedRows::Lying(segments) = found else { return place };
@@ -63,7 +63,7 @@ impl Place {
         place
     }
 
-    /// Skips `rows` rows of its segment.
+    /// Skips `rows` rows of the current segment.
     fn advance(&mut self, rows: usize, segments: &[(usize, Vec<u32>)]) {
         self.row += rows;
         if self.row == segments[self.segment].1.len() {
@@ -83,12 +83,12 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// As batches.
+    /// The rows as batches.
     pub(super) fn batches(self) -> Batches {
         self.maker.batches(&self.found, &self.share)
     }
 
-    /// As segments with places in them; of rows that were neither counted nor sorted.
+    /// The rows as segments with row indices; empty if rows were only counted, or sorted.
     pub(super) fn pieces(&self) -> Vec<(usize, Places<'_>)> {
         let table = self.maker.views.table();
         match &*self.found {
@@ -115,7 +115,7 @@ impl Part {
         }
     }
 
-    /// Counts a piece that was worked on since `start`.
+    /// Adds a piece to the metrics, processed since `start`.
     pub(super) fn count(&self, segment: usize, places: &Places<'_>, start: Instant) {
         self.maker.count_segment(segment, places.len(), start);
     }
@@ -146,7 +146,7 @@ impl Maker {
         }
     }
 
-    /// Rows without a column.
+    /// A batch of `count` rows without columns.
     fn counted(self, count: usize) -> Batches {
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(self.schema, Vec::new(), &options);
@@ -170,7 +170,7 @@ impl Maker {
         Box::new(cut.map(move |(segment, range)| Ok(self.made(segment, &Places::Range(range))?)))
     }
 
-    /// Rows of an order, any segment's.
+    /// Sorted rows, from any segments.
     fn best(self, found: Arc<SelectedRows>, range: Range<usize>) -> Batches {
         let rows = self.batch_rows;
         Box::new(range.clone().step_by(rows).map_while(move |at| {
@@ -179,7 +179,8 @@ impl Maker {
         }))
     }
 
-    /// Rows in the order of the table: of one segment if it has enough of them, else of several.
+    /// Rows in table order. A batch has rows of one segment if there are enough, and otherwise of
+    /// several.
     fn lying(self, found: Arc<SelectedRows>, range: Range<usize>) -> Batches {
         let (mut at, mut left) = (Place::of(&found, range.start), range.len());
         Box::new(std::iter::from_fn(move || {
@@ -210,7 +211,7 @@ impl Maker {
         }))
     }
 
-    /// Rows of one segment.
+    /// A batch of rows of one segment.
     fn made(&self, segment: usize, places: &Places<'_>) -> Result<RecordBatch, ArrowError> {
         let start = Instant::now();
         let batch = self.views.batch(&self.schema, &self.columns, segment, places);
@@ -218,7 +219,7 @@ impl Maker {
         batch
     }
 
-    /// Counts rows of a segment.
+    /// Adds rows of a segment to the metrics.
     fn count_segment(&self, segment: usize, rows: usize, start: Instant) {
         let table = self.views.table();
         let columns = self.columns.iter().map(|&column| &table.columns()[column]);
@@ -226,13 +227,13 @@ impl Maker {
         self.count(bytes, rows, table.segment_rows(segment) as u64, start);
     }
 
-    /// Counts rows of columns that take `bytes` for `of` rows.
+    /// Adds rows to the metrics, whose columns take `bytes` for `of` rows.
     fn count(&self, bytes: usize, rows: usize, of: u64, start: Instant) {
         let bytes = bytes as u128 * rows as u128 / u128::from(of.max(1));
         self.figures.made(bytes as u64, start.elapsed());
     }
 
-    /// Rows of any segments.
+    /// A batch of rows from any segments.
     fn gathered(&self, rows: &[u64]) -> Result<RecordBatch, ArrowError> {
         let (table, start) = (self.views.table(), Instant::now());
         let bytes = self.columns.iter().map(|&column| table.columns()[column].nbytes()).sum();

@@ -1,4 +1,4 @@
-//! How many rows a plan has, as one row.
+//! Counts the rows of a plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub(crate) struct CountExec {
 }
 
 impl CountExec {
-    /// `schema` has integers of 64 bits only: each of them is the count.
+    /// Counts the rows of `input`. All columns of `schema` are 64-bit integers, and each holds the
+    /// count.
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
@@ -37,7 +38,7 @@ impl CountExec {
         CountExec { input, schema, properties: Arc::new(properties) }
     }
 
-    /// The one row of a count, in a schema as for [`new`](Self::new).
+    /// The row with the count, for a schema as in [`new`](Self::new).
     pub(crate) fn counted(schema: &SchemaRef, count: usize) -> Result<RecordBatch> {
         let value: ArrayRef = Arc::new(Int64Array::from(vec![count as i64]));
         let columns = vec![value; schema.fields().len()];

@@ -1,4 +1,4 @@
-//! A scan of messages as the engine runs it.
+//! The scan of messages as a DataFusion plan.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -40,32 +40,32 @@ use super::statistics::{of_columns, of_rows, share_of_rows};
 use super::translate::physical;
 use crate::ceiling::Ceiling;
 
-/// Above this share of all rows, as for a join whose other side has nearly all keys, selecting the rows
-/// costs more than returning all of them.
+/// Maximum selectivity of a runtime filter. Above this share of all rows, as for a join whose other
+/// side has nearly all keys, selecting rows costs more than returning all of them.
 const LEARNT_SHARE_MAX: f64 = 0.5;
-/// Conditions that keep more than this share are not tested beside more selective ones.
+/// Maximum selectivity of each condition in a runtime filter; weaker ones are not worth testing.
 const TESTED_SHARE_MAX: f64 = 0.9;
 
-/// Keys that a column is joined with.
+/// Join keys that filter a column.
 #[derive(Debug, Clone)]
 struct Waited {
-    /// The index in the table.
+    /// The column's index in the table.
     column: usize,
     keys: Arc<JoinKeys>,
-    /// The filter, by its id, that says no more.
+    /// The ID of the dynamic filter that these keys make redundant.
     instead: Option<u64>,
 }
 
-/// Reads messages: the selected rows, in as many partitions as there are threads.
+/// Scans messages, and returns the selected rows in up to as many partitions as there are threads.
 #[derive(Debug, Clone)]
 pub(crate) struct MessagesExec {
     views: Views,
     wanted: Wanted,
-    /// Threads that find rows.
+    /// The number of threads that select rows.
     workers: usize,
-    /// The plan's dynamic filters.
+    /// Dynamic filters that the plan pushed down.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
-    /// Keys of joins that are waited for.
+    /// Join keys that the scan waits for.
     keys: Vec<Waited>,
     selection: Arc<Selection>,
     statistics: Arc<OnceLock<Arc<Statistics>>>,
@@ -102,35 +102,35 @@ impl MessagesExec {
         })
     }
 
-    /// The rows and columns to read.
+    /// The rows and columns to produce.
     pub(crate) fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// The table that is read.
+    /// The scanned table.
     pub(crate) fn table(&self) -> &Arc<Table> {
         self.views.table()
     }
 
-    /// Its columns as the engine has them.
+    /// The table's columns in Arrow types.
     pub(super) fn views(&self) -> &Views {
         &self.views
     }
 
-    /// The best rows of an order, in that order.
+    /// A scan for the first `fetch` rows in this order.
     pub(crate) fn ordered(&self, order: Vec<Order>, fetch: usize) -> Result<Arc<Self>> {
         let wanted = Wanted { order, fetch: Some(fetch), ..self.wanted.clone() };
         let scan = MessagesExec::new(self.views.clone(), wanted, self.workers)?;
-        // The scan knows by itself the filter that the sort would have pushed down.
+        // Drops the dynamic filter of the sort, since the scan skips blocks on its own.
         Ok(Arc::new(scan))
     }
 
-    /// The plan's dynamic filters.
+    /// Dynamic filters that the plan pushed down.
     pub(crate) fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.dynamic
     }
 
-    /// The scan that learns nothing of some of that.
+    /// The same scan without the dynamic filters for which `is_one` is true.
     pub(crate) fn without_dynamic(
         &self,
         is_one: impl Fn(&Arc<dyn PhysicalExpr>) -> bool,
@@ -141,8 +141,9 @@ impl MessagesExec {
         scan
     }
 
-    /// The scan that first waits for the keys that one of its columns is joined with; `instead` is what
-    /// of [`dynamic`](Self::dynamic) says no more than they do. `None` if such keys have no bits.
+    /// A scan that first waits for the join keys of one of its columns. `instead` is the ID of the
+    /// filter in [`dynamic`](Self::dynamic) that these keys make redundant. `None` if the column's
+    /// range of values is too large for a bitmap.
     pub(crate) fn with_keys(
         &self,
         column: usize,
@@ -156,8 +157,8 @@ impl MessagesExec {
         Some((scan, keys))
     }
 
-    /// The question to the table, and the selection that waits for it; `None` if every row is kept, or
-    /// if dynamic filters are still to come.
+    /// The query to run on the table, and the selection that receives its result. `None` if every
+    /// row is selected, or dynamic filters are still to come.
     pub(super) fn question(&self) -> Option<(Arc<Table>, Question, Arc<Selection>)> {
         if !self.dynamic.is_empty() {
             return None;
@@ -166,7 +167,7 @@ impl MessagesExec {
         Some((Arc::clone(self.views.table()), question, Arc::clone(&self.selection)))
     }
 
-    /// The maker of batches from the selected rows.
+    /// The state for making batches of the selected rows.
     fn maker(&self, figures: Figures, batch_rows: usize) -> Maker {
         Maker {
             views: self.views.clone(),
@@ -178,11 +179,11 @@ impl MessagesExec {
         }
     }
 
-    /// Finds the rows on this thread and the scan's others, and makes batches of them where they are
-    /// few; where they are many, none, and whoever executes the plan finds them found.
+    /// Selects rows on this thread and the scan's other threads. Returns their batches if they are
+    /// few. If they are many, it returns `None`, and `execute` finds the selection done.
     ///
     /// # Errors
-    /// If a row has no value, and soon after `stop` became true.
+    /// A condition fails for a row, or `stop` became true.
     pub(crate) fn find_at_once(
         &self,
         stop: &AtomicBool,
@@ -212,10 +213,10 @@ impl MessagesExec {
         maker.batches(&found, &whole).collect::<Result<_>>().map(Some)
     }
 
-    /// The rows of a partition, in the order of the table; selected when the first partition asks.
+    /// The rows of a partition, in table order. The first call selects the rows of all partitions.
     ///
     /// # Errors
-    /// If a row has no value.
+    /// A condition fails for a row.
     pub(super) async fn part(&self, partition: usize, context: &TaskContext) -> Result<Part> {
         let of = self.properties.output_partitioning().partition_count();
         let ceiling = context.session_config().get_extension::<Ceiling>();
@@ -235,13 +236,13 @@ impl MessagesExec {
         Ok(Part { maker, found, share: Share { number: partition, of } })
     }
 
-    /// Counts the work of a search together with other scans as its own.
+    /// Adds the work of a pass shared with other scans to this scan's metrics.
     pub(super) fn count(&self, work: Work, time: Duration) {
         Figures::new(&self.metrics, (0, 1), None).found(work, time);
     }
 
-    /// The dynamic filters so far, if they are selective enough to be tested; the consumer tests them
-    /// again. `keys` are those that were awaited.
+    /// The current runtime filters, if they are selective enough to be worth testing; the consumer
+    /// applies them again. `keys` are the join keys that arrived.
     fn learnt(&self, keys: Vec<Option<Arc<Keys>>>) -> Option<Expr> {
         let table = self.views.table();
         let keys: Vec<(&Waited, Arc<Keys>)> =
@@ -265,7 +266,7 @@ impl MessagesExec {
     }
 }
 
-/// The order of the rows in the engine's terms; `None` if it has a column that is not returned.
+/// The sort order as a property of the plan; `None` if it has a column that is not returned.
 fn ordering(wanted: &Wanted, schema: &Schema) -> Option<LexOrdering> {
     let mut sorted = Vec::new();
     for order in &wanted.order {
@@ -418,10 +419,10 @@ impl ExecutionPlan for MessagesExec {
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let filters = pushed.parent_filters;
-        // The parent evaluates them again: only bounds are taken from them here.
+        // The parent evaluates the filters again; the scan uses them only to skip rows.
         let answers = vec![PushedDown::No; filters.len()];
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
-        // With a limit, rows that it would have left out would be handed out in their place.
+        // With a limit, a filter would let other rows take the place of those it drops.
         if phase != FilterPushdownPhase::Post || self.wanted.fetch.is_some() {
             return Ok(propagation);
         }

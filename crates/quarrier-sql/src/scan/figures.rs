@@ -7,21 +7,21 @@ use datafusion::physical_plan::metrics::{
 };
 use quarrier_filter::Work;
 
-/// The figures of one partition of a plan.
+/// The metrics of one partition.
 #[derive(Debug, Clone)]
 pub(super) struct Figures {
     bytes_touched: Count,
     blocks_tested: Count,
     blocks_skipped: Count,
-    /// The time in which all threads found rows.
+    /// Time that all threads took to find rows.
     scan_time: Time,
-    /// The time in which partitions, each in a thread of its own, made batches of them.
+    /// Time that partitions, each on its own thread, took to make batches.
     batch_time: Time,
     partitions: u32,
     share: Option<Share>,
 }
 
-/// The share of what memory gives that was reached.
+/// The achieved share of the memory bandwidth.
 #[derive(Debug, Clone)]
 struct Share {
     ratio: RatioMetrics,
@@ -29,7 +29,8 @@ struct Share {
 }
 
 impl Figures {
-    /// The metrics of one of the partitions; with the share of the ceiling if that is known.
+    /// Registers the metrics of a partition, with the share of `ceiling` in bytes per second if
+    /// that is known.
     pub(super) fn new(
         metrics: &ExecutionPlanMetricsSet,
         (partition, partitions): (usize, usize),
@@ -56,7 +57,7 @@ impl Figures {
         }
     }
 
-    /// Rows were found.
+    /// Records a pass that found rows.
     pub(super) fn found(&self, work: Work, time: Duration) {
         self.blocks_tested.add(work.blocks_tested as usize);
         self.blocks_skipped.add(work.blocks_skipped as usize);
@@ -64,7 +65,7 @@ impl Figures {
         self.touched(work.bytes_touched, time);
     }
 
-    /// Rows were made from this many bytes of columns, by this partition.
+    /// Records that this partition made rows from this many bytes of columns.
     pub(super) fn made(&self, bytes: u64, time: Duration) {
         self.batch_time.add_duration(time);
         self.touched(bytes, time / self.partitions);

@@ -1,5 +1,5 @@
-//! Rows of a file that is read while the query runs. Its pages are decoded then, by a library that panics
-//! at some of those that were made to deceive: that is an error of the file.
+//! Reads rows of a file while a query runs. The Parquet library decodes pages then, and panics at
+//! some malicious ones; that becomes an error of the file.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use quarrier_messages::guarded;
 use super::over_input::{over_input, rows_of_input, without_expressions};
 use crate::Error;
 
-/// Hands on the rows of a file, and says its name if it has none.
+/// Passes on the rows of a file, and adds the file's name to errors.
 #[derive(Debug)]
 pub(crate) struct FileExec {
     input: Arc<dyn ExecutionPlan>,
@@ -29,7 +29,7 @@ pub(crate) struct FileExec {
 }
 
 impl FileExec {
-    /// A plan over `input`, which reads the file of this name.
+    /// Wraps `input`, which reads the file `name`.
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, name: Arc<str>) -> Self {
         FileExec { input, name }
     }
@@ -79,7 +79,7 @@ impl ExecutionPlan for FileExec {
     }
 }
 
-/// The rows of a partition; no input once it failed.
+/// The rows of a partition; `input` is `None` after an error.
 struct Named {
     schema: SchemaRef,
     input: Option<SendableRecordBatchStream>,
@@ -110,7 +110,7 @@ impl RecordBatchStream for Named {
     }
 }
 
-/// The error as one of the file, unless it is one of a calculation on its rows.
+/// Turns an error into one of the file, unless it occurred in a calculation on its rows.
 pub(crate) fn of_file(name: &str, error: DataFusionError) -> DataFusionError {
     let reason = match error.find_root() {
         DataFusionError::ParquetError(inner) => inner.to_string(),

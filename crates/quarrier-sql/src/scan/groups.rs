@@ -1,4 +1,4 @@
-//! Groups of the rows that a scan finds, each partition's.
+//! Groups the rows of a scan within each partition.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,21 +26,21 @@ use quarrier_filter::group::{GroupPlan, Grouped, Grouper, Grouping, Total};
 use super::exec::MessagesExec;
 use super::over_input::{over_input, without_expressions};
 
-/// A column of what an aggregate hands on before all of it is merged.
+/// A column of a partial aggregate's state.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct State {
     measure: usize,
     is: Is,
 }
 
-/// The content of a state's column.
+/// The content of a state column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Is {
     /// The measure.
     Value,
     /// A count, NULL if nothing was counted.
     ValueCount,
-    /// Where the measure is beyond 128 bits: it never is.
+    /// The part of a sum beyond 128 bits, which is always 0 here.
     Carry,
 }
 
@@ -50,12 +50,12 @@ impl State {
         State { measure, is: Is::Value }
     }
 
-    /// A sum, or a bound.
+    /// The state of a sum, minimum or maximum.
     pub(crate) fn value(measure: usize) -> State {
         State { measure, is: Is::Value }
     }
 
-    /// A count of values that stands beside their sum.
+    /// The count of values in the state of AVG.
     pub(crate) fn value_count(measure: usize) -> State {
         State { measure, is: Is::ValueCount }
     }
@@ -69,7 +69,8 @@ impl State {
 /// Groups the rows of a scan, in its partitions.
 #[derive(Debug)]
 pub(crate) struct GroupsExec {
-    /// The plan that does the same with memory for its groups only, and spills.
+    /// The plan that this replaces. It runs instead if there is too little memory for the groups'
+    /// table.
     aggregate: Arc<dyn ExecutionPlan>,
     input: Arc<dyn ExecutionPlan>,
     grouping: Grouping,
@@ -80,9 +81,9 @@ pub(crate) struct GroupsExec {
 }
 
 impl GroupsExec {
-    /// In the place of `aggregate`, over `input`, a [`MessagesExec`]; the columns are the keys', then
-    /// those of `states`. `None` if that cannot be had: too many groups, numbers too large, types that
-    /// nothing here makes.
+    /// Replaces `aggregate` over `input`, a [`MessagesExec`]. The output columns are the keys, then
+    /// `states`. `None` if this is not supported: too many groups, numbers too large, or other
+    /// types.
     pub(crate) fn new(
         aggregate: Arc<dyn ExecutionPlan>,
         input: Arc<dyn ExecutionPlan>,
@@ -170,7 +171,7 @@ impl ExecutionPlan for GroupsExec {
                 let start = Instant::now();
                 grouper.add(segment, &places);
                 part.count(segment, &places, start);
-                // Others may want the thread, and nobody the groups any longer.
+                // Lets other tasks run, and lets this one be cancelled.
                 tokio::task::yield_now().await;
             }
             let timer = baseline.elapsed_compute().timer();
@@ -230,12 +231,12 @@ fn batch(
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// Whether columns of a type are made of totals.
+/// Whether totals can be converted to this type.
 fn is_made(data_type: &DataType) -> bool {
     column(&Total::Whole(Vec::new()), Is::Value, data_type).is_ok()
 }
 
-/// Totals as a column.
+/// Converts totals to a column.
 fn column(total: &Total, is: Is, data_type: &DataType) -> Result<ArrayRef> {
     let floats = |values: &mut dyn Iterator<Item = Option<f64>>| -> ArrayRef {
         Arc::new(values.collect::<Float64Array>())

@@ -1,5 +1,5 @@
-//! Counts the memory of rows that their consumer holds until the last has come, as some window
-//! functions do; DataFusion does not count it.
+//! Accounts for the memory of rows that a consumer holds until its input ends, as some window
+//! functions do. DataFusion does not account for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use futures::StreamExt;
 
 use super::over_input::{over_input, rows_of_input, without_expressions};
 
-/// Held rows are concatenated in the end, and then exist twice.
+/// The consumer concatenates the rows at the end, when they exist twice.
 const COPIES: usize = 2;
 
-/// Hands on rows, and counts their memory for as long as its stream lives.
+/// Passes rows on, and reserves memory for them until its stream is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldExec {
     input: Arc<dyn ExecutionPlan>,

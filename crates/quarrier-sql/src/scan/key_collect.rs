@@ -1,5 +1,5 @@
-//! Runtime filter (dynamic filter, semi-join reduction): collects the keys of one side of a join while its
-//! rows pass, so that the scan of the other side skips rows without a partner.
+//! Runtime filter (dynamic filter, semi-join reduction): collects the keys on the build side of a
+//! join, so that the scan of the probe side skips rows without a partner.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -28,21 +28,21 @@ pub(crate) fn is_whole(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int32 | DataType::Int64)
 }
 
-/// How far the keys are collected.
+/// How far the collection of keys has come.
 #[derive(Debug, Clone)]
 enum KeyState {
-    /// Partitions are still being read.
+    /// Some partitions have not ended yet.
     Open,
-    /// All of them.
+    /// All keys.
     All(Arc<Keys>),
     /// A partition stopped before its end, so keys may be missing and must not be used.
     Lost,
 }
 
-/// The keys that one side of a join collects and scans of the other side wait for.
+/// The keys that the build side of a join collects, and scans of the probe side wait for.
 #[derive(Debug)]
 pub(crate) struct JoinKeys {
-    /// Only keys in this range matter: the other side has no others.
+    /// The range of keys that matter, since the probe side has no others.
     span: RangeInclusive<i64>,
     gathered: Mutex<Gathered>,
     state: watch::Sender<KeyState>,
@@ -53,21 +53,22 @@ struct Gathered {
     keys: Option<Keys>,
     /// The memory reserved for the keys.
     memory: Option<MemoryReservation>,
-    /// Partitions that have ended.
+    /// The number of partitions that have ended.
     partitions: usize,
 }
 
 impl JoinKeys {
-    /// An empty set of keys, for a column whose numbers lie in `span`.
+    /// An empty set of keys for a column whose values are within `span`.
     pub(crate) fn new(span: RangeInclusive<i64>) -> Arc<Self> {
         let (state, _) = watch::channel(KeyState::Open);
         Arc::new(JoinKeys { span, gathered: Mutex::default(), state })
     }
 
-    /// Waits for all keys; `None` if the join stopped before it had seen them all.
+    /// Waits for all keys; `None` if the join stopped before it had seen all of them.
     ///
-    /// The waiting scan must not be an input of the side that is read first. A scan of the other side
-    /// is not: the join polls that side only after the first has ended.
+    /// The waiting scan must not be an input of the build side, or it would wait for itself. A scan
+    /// of the probe side is safe, since the join polls that side only after the build side has
+    /// ended.
     pub(super) async fn all(&self) -> Option<Arc<Keys>> {
         let mut state = self.state.subscribe();
         let state = state.wait_for(|state| !matches!(state, KeyState::Open)).await.ok()?;
@@ -77,7 +78,7 @@ impl JoinKeys {
         }
     }
 
-    /// Adds the keys of one of the partitions.
+    /// Adds the keys of one partition. After the last of `partitions`, the keys are complete.
     fn add(&self, (mine, memory): (Keys, MemoryReservation), partitions: usize) {
         let mut gathered = lock(&self.gathered);
         match &mut gathered.keys {
@@ -100,10 +101,10 @@ impl JoinKeys {
     }
 }
 
-/// A key to collect, and where the scans that wait for it get it.
+/// A key to collect, and the set through which scans receive it.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestedKey {
-    /// An integer expression over the rows that pass.
+    /// An integer expression over the input's rows.
     pub(crate) key: Arc<dyn PhysicalExpr>,
     pub(crate) keys: Arc<JoinKeys>,
 }
@@ -116,8 +117,8 @@ pub(crate) struct JoinKeyCollectExec {
 }
 
 impl JoinKeyCollectExec {
-    /// Collects keys of `input`, the side of a join that is read first; each key
-    /// [can be collected](Self::can_collect).
+    /// Collects keys of `input`, the build side of a join; each key [can be
+    /// collected](Self::can_collect).
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, asked: Vec<RequestedKey>) -> Self {
         JoinKeyCollectExec { input, asked }
     }
@@ -163,7 +164,7 @@ impl ExecutionPlan for JoinKeyCollectExec {
         let gather = |asked: &RequestedKey| {
             let memory = MemoryConsumer::new("JoinKeyCollectExec").register(context.memory_pool());
             let has_room = memory.try_grow(Keys::nbytes_of(&asked.keys.span)).is_ok();
-            // Without room for the keys, the scan runs without a filter.
+            // Without memory for the keys, the scan runs without a filter.
             if !has_room {
                 asked.keys.lose();
             }
@@ -189,11 +190,11 @@ impl ExecutionPlan for JoinKeyCollectExec {
     }
 }
 
-/// The keys that one partition has collected so far.
+/// The keys that one partition has collected.
 struct Gathering {
     asked: RequestedKey,
     partitions: usize,
-    /// None after they were handed over, or if there is no memory for them.
+    /// `None` after they were handed over, or if there is no memory for them.
     mine: Option<(Keys, MemoryReservation)>,
 }
 
@@ -234,7 +235,7 @@ impl Drop for Gathering {
     }
 }
 
-/// The rows of a partition, passed on while their keys are collected.
+/// Passes on the rows of a partition, and collects their keys.
 struct Passing {
     input: SendableRecordBatchStream,
     gathering: Vec<Gathering>,

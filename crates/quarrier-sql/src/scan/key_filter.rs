@@ -1,5 +1,5 @@
-//! Applies a runtime filter to rows of Parquet: drops rows without a partner as they leave the file, before
-//! they are repartitioned and hashed.
+//! Applies a runtime filter to rows of Parquet: drops rows without a partner as they leave the
+//! file, before they are repartitioned and hashed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,20 +21,21 @@ use quarrier_filter::Keys;
 use super::key_collect::JoinKeys;
 use super::over_input::{over_input, rows_of_input, without_expressions};
 
-/// A filter that keeps more than this share of the rows is given up: the join tests the rows anyway.
+/// A filter that keeps more than this share of the rows is abandoned; the join tests the rows
+/// anyway.
 const KEPT_SHARE_MAX: f64 = 0.8;
-/// Rows on which that is decided.
+/// The number of rows on which that decision is based.
 const TRIAL_ROWS: usize = 1 << 16;
 
-/// A column, and the keys that its rows must have.
+/// A column, and the set of keys that its values must be in.
 #[derive(Debug, Clone)]
 pub(crate) struct JoinKeyColumn {
-    /// The index in the input's schema.
+    /// The column's index in the input's schema.
     pub(crate) column: usize,
     pub(crate) keys: Arc<JoinKeys>,
 }
 
-/// Waits for the keys of the other side, and passes on only the rows that have one of them.
+/// Waits for the keys of the build side, and passes on only rows that have one of them.
 #[derive(Debug)]
 pub(crate) struct JoinKeyFilterExec {
     input: Arc<dyn ExecutionPlan>,
@@ -43,7 +44,8 @@ pub(crate) struct JoinKeyFilterExec {
 }
 
 impl JoinKeyFilterExec {
-    /// Filters `input` by `key_columns`, whose types are [integers](super::key_collect::is_whole).
+    /// Filters `input` by `key_columns`, which are of [integer
+    /// types](super::key_collect::is_whole).
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, key_columns: Vec<JoinKeyColumn>) -> Self {
         JoinKeyFilterExec { input, key_columns, metrics: ExecutionPlanMetricsSet::new() }
     }
@@ -88,7 +90,7 @@ impl ExecutionPlan for JoinKeyFilterExec {
         let key_columns = self.key_columns.clone();
         let batch_rows = context.session_config().batch_size();
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        // Files are opened only when the keys are known, so that row groups without any are not read.
+        // Opens files only after the keys are known, so that row groups without a key are not read.
         let rows = futures::stream::once(async move {
             let mut tests = Vec::new();
             for key in &key_columns {
@@ -129,7 +131,7 @@ struct FilteredStream {
     tests: Vec<Test>,
     /// Gathers the few rows that each batch keeps.
     room: BatchCoalescer,
-    /// A batch that passes whole, to follow the rows in `room`.
+    /// A batch that passes unfiltered, to be returned after the rows in `room`.
     whole: Option<RecordBatch>,
 }
 
@@ -173,7 +175,7 @@ impl FilteredStream {
     }
 }
 
-/// The keys that rows of one column must have, and how many had one.
+/// The filter of one column, and how many rows it kept.
 struct Test {
     column: usize,
     keys: Arc<Keys>,
@@ -186,7 +188,7 @@ impl Test {
         Test { column, keys, rows: 0, kept: 0 }
     }
 
-    /// Which rows of a batch pass; `None` where the filter keeps too many rows to be worth its time.
+    /// The mask of rows to keep; `None` if the filter keeps too many rows to be worth its time.
     fn kept(&mut self, batch: &RecordBatch) -> Result<Option<BooleanArray>> {
         if self.rows >= TRIAL_ROWS && self.kept as f64 > KEPT_SHARE_MAX * self.rows as f64 {
             return Ok(None);
@@ -201,7 +203,7 @@ impl Test {
             return internal_err!("a join key that is not an integer: {}", values.data_type());
         };
         let found = BooleanBuffer::new(Buffer::from_vec(which), 0, values.len());
-        // NULL has no partner.
+        // NULL never has a partner.
         let kept = match values.nulls() {
             Some(nulls) => BooleanArray::new(&found & nulls.inner(), None),
             None => BooleanArray::new(found, None),

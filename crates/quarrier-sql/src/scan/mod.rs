@@ -1,4 +1,4 @@
-//! The scan of messages as an execution plan of DataFusion.
+//! The scan of messages as a DataFusion plan.
 //!
 //! ```text
 //!  Wanted: columns, condition, order, limit ─→ MessagesExec ─→ selection (once, all threads)
@@ -6,8 +6,8 @@
 //!                                                  ├── batches ←─────┤
 //!                                    GroupsExec ───┴── groups ←──────┘
 //!
-//!  join ←─ JoinKeyCollectExec ←─ the side that is read first
-//!                 └ keys (a runtime filter) ─→ the MessagesExec of the other side, or the JoinKeyFilterExec
+//!  join ←─ JoinKeyCollectExec ←─ the build side
+//!                 └ keys (a runtime filter) ─→ the MessagesExec of the probe side, or the JoinKeyFilterExec
 //!                                              above a Parquet scan
 //! ```
 
@@ -39,16 +39,16 @@ pub(crate) use translate::{Condition, is_pushed, logical};
 
 use quarrier_filter::Order;
 
-/// The rows and columns that a scan must produce.
+/// The rows and columns that a scan has to produce.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    /// The columns' places in the table.
+    /// The columns, by their indices in the table.
     pub(crate) columns: Vec<usize>,
     /// The predicate that rows must satisfy.
     pub(crate) condition: Condition,
     /// The sort order, most significant column first; columns by their index in the table.
     pub(crate) order: Vec<Order>,
-    /// The largest number of rows to produce.
+    /// The maximum number of rows to produce.
     pub(crate) fetch: Option<usize>,
 }
 

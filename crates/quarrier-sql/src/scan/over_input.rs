@@ -1,9 +1,8 @@
-//! Common methods of plans over one input.
+//! Common methods of plans with one input.
 //!
-//! Each of these macros is used within `impl ExecutionPlan` for a type whose field `input` is that
-//! plan.
+//! Each macro is used within `impl ExecutionPlan`, for a type whose field `input` is the input.
 
-/// Its name, and its input, which is as good in any number of partitions.
+/// Defines the name and the input, which may have any number of partitions.
 macro_rules! over_input {
     ($name:literal) => {
         fn name(&self) -> &str {
@@ -20,7 +19,7 @@ macro_rules! over_input {
     };
 }
 
-/// No expression is evaluated.
+/// For plans that evaluate no expression.
 macro_rules! without_expressions {
     () => {
         fn apply_expressions(
@@ -34,8 +33,8 @@ macro_rules! without_expressions {
     };
 }
 
-/// The rows are the input's, in its order and partitions, all of them or some. A plan that is run again
-/// starts without its state, which belongs to one run.
+/// For plans that return some or all rows of their input, in its order and partitions. A plan that
+/// runs again must not reuse this plan's state, so resetting removes it from the plan.
 macro_rules! rows_of_input {
     () => {
         fn properties(&self) -> &std::sync::Arc<datafusion::physical_plan::PlanProperties> {

@@ -1,4 +1,4 @@
-//! The rows that a scan keeps: found once, for all partitions, by all threads.
+//! Selects the rows of a scan: once for all partitions, on all threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +17,11 @@ use crate::Error;
 pub(super) enum SelectedRows {
     /// All rows.
     Everything,
-    /// Only their number, for a query without columns.
+    /// Only the number of rows, for a query without columns.
     Count(u64),
     /// These rows, in the requested order.
     Best(Vec<u64>),
-    /// These rows, in the order of the table: each segment with the indexes of its rows.
+    /// These rows in table order: each segment with its row indices.
     Lying(Vec<(usize, Vec<u32>)>),
 }
 
@@ -36,7 +36,7 @@ impl From<Matches> for SelectedRows {
 }
 
 impl SelectedRows {
-    /// How many rows were picked out.
+    /// The number of rows, if they were selected individually.
     pub(super) fn picked(&self) -> Option<usize> {
         match self {
             SelectedRows::Everything | SelectedRows::Count(_) => None,
@@ -48,13 +48,13 @@ impl SelectedRows {
     }
 }
 
-/// Shared by the partitions of a plan while it runs.
+/// The selection that the partitions of a running plan share.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     found: OnceCell<Arc<SelectedRows>>,
 }
 
-/// Stops the scan when all its waiters are gone.
+/// Stops the scan when the last waiting partition is dropped.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -64,13 +64,13 @@ impl Drop for StopOnDrop {
 }
 
 impl Selection {
-    /// Sets the result that was found elsewhere for all partitions; does nothing if they have begun.
+    /// Sets a result that was found elsewhere; does nothing if partitions have started.
     pub(super) fn set(&self, found: Arc<SelectedRows>) {
         let _ = self.found.set(found);
     }
 
-    /// The selected rows, and for the first caller also the work and the time it took. `more` is a
-    /// dynamic filter that became known after planning.
+    /// The selected rows. The first caller also gets the work done and the time it took. `more`
+    /// returns a runtime filter that became known after planning.
     pub(super) async fn found(
         &self,
         table: &Arc<Table>,
@@ -92,13 +92,14 @@ impl Selection {
     }
 }
 
-/// The question to a scan.
+/// The query that selects a scan's rows.
 pub(super) struct Question {
     pub(super) query: Query,
 }
 
 impl Question {
-    /// Where not every row is kept as it is. `more` is a condition beside that of `wanted`.
+    /// The query for `wanted` with the additional condition `more`; `None` if all rows are
+    /// selected.
     pub(super) fn of(wanted: &Wanted, more: Option<Expr>) -> Option<Question> {
         let condition = match (wanted.condition.expr().cloned(), more) {
             (Some(one), Some(other)) => Some(Expr::And(vec![one, other])),
@@ -117,7 +118,7 @@ impl Question {
         Some(Question { query })
     }
 
-    /// Selects the rows with this thread and others; returns them and the work done.
+    /// Selects rows on this thread and others. Returns them and the work done.
     pub(super) fn found_now(
         &self,
         table: &Table,
@@ -154,7 +155,7 @@ async fn search(
     Ok((found, work))
 }
 
-/// Answers all questions in one pass. It ends early where nobody waits for it any longer.
+/// Runs all queries in one pass. Dropping the future ends the pass early.
 pub(super) async fn search_all(
     table: &Arc<Table>,
     questions: Vec<Question>,

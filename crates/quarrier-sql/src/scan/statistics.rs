@@ -1,4 +1,4 @@
-//! Statistics of a table without reading it: rows, and the bounds of columns.
+//! Statistics of a table from its metadata: the number of rows, and the bounds of columns.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use quarrier_messages::{Column, Kind, Table};
 
 use super::translate::Condition;
 
-/// Bytes that a value of Arrow takes, about.
+/// Approximate size of a value in Arrow.
 const VALUE_BYTES: usize = 16;
 
-/// Exact statistics of all rows; `columns` are the indexes of the columns.
+/// Exact statistics of all rows; `columns` are indices in the table.
 pub(crate) fn of_columns(table: &Table, columns: &[usize]) -> Statistics {
     let rows = table.rows() as usize;
     Statistics {
@@ -23,7 +23,7 @@ pub(crate) fn of_columns(table: &Table, columns: &[usize]) -> Statistics {
     }
 }
 
-/// Estimates for the rows that satisfy `condition`, from a sample.
+/// Estimated statistics of the rows that satisfy `condition`, from a sample.
 pub(crate) fn of_rows(
     table: &Arc<Table>,
     columns: &[usize],
@@ -39,7 +39,7 @@ pub(crate) fn of_rows(
     statistics
 }
 
-/// The share of all rows that `expr` leaves, about; found on a sample.
+/// The approximate share of rows that satisfy `expr`, from a sample.
 pub(crate) fn share_of_rows(table: &Table, expr: &Expr) -> f64 {
     let query = Query {
         select: Select::Count { name: "rows".into() },
@@ -82,7 +82,7 @@ fn of_column(table: &Table, place: usize) -> ColumnStatistics {
     statistics
 }
 
-/// The value of a key of 64 bits.
+/// The value of a 64-bit key of a zone map.
 fn narrow_bound(column: &Column, kind: Kind, key: i64) -> Option<ScalarValue> {
     match kind {
         Kind::Boolean => Some(ScalarValue::Boolean(Some(key != 0))),
@@ -94,14 +94,14 @@ fn narrow_bound(column: &Column, kind: Kind, key: i64) -> Option<ScalarValue> {
             let code = usize::try_from(key).ok().filter(|&code| code < dictionary.len())?;
             Some(ScalarValue::Utf8View(Some(dictionary.get(code).to_string())))
         }
-        // Both zeros have one key, and so have all NaN.
+        // A key of zero or NaN does not identify the float's bits.
         Kind::Float => float_of(key).map(|float| ScalarValue::Float64(Some(float))),
         Kind::Decimal { .. } | Kind::Null => None,
     }
 }
 
-/// The float that [`float_key`](quarrier_messages::column::float_key) made `key` of, where there
-/// is only one.
+/// The float with this [`float_key`](quarrier_messages::column::float_key); `None` for zero and
+/// NaN, whose keys stand for several floats.
 fn float_of(key: i64) -> Option<f64> {
     let bits = key ^ (((key >> 63) as u64) >> 1) as i64;
     let float = f64::from_bits(bits as u64);

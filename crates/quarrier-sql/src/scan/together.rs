@@ -1,4 +1,4 @@
-//! Runs many plans at the same time: their scans of one table share one pass.
+//! Runs many plans at the same time, sharing one pass over each table.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,21 +10,21 @@ use quarrier_messages::Table;
 use super::MessagesExec;
 use super::selection::{Question, Selection, search_all};
 
-/// Scans of one table that wait for their rows.
+/// Scans of one table that wait for their selections.
 struct Waiting {
     table: Arc<Table>,
     questions: Vec<Question>,
     selections: Vec<Arc<Selection>>,
-    /// The first of them, which counts what all take.
+    /// The first of the scans, whose metrics count the work for all of them.
     first: MessagesExec,
 }
 
-/// Finds the rows of all scans in `plans` before any of them runs: one pass a table. A scan that
-/// learns something while its plan runs is left alone, and so is one that has no value somewhere:
-/// its own plan says so.
+/// Selects the rows of all scans in `plans` before any plan runs, in one pass over each table.
+/// Skips scans with dynamic filters, which are not known yet, and scans whose condition fails for a
+/// row, which their own plans report.
 ///
 /// # Errors
-/// If the pass itself fails.
+/// The pass itself fails.
 pub(crate) async fn search_together(
     plans: &[Arc<dyn ExecutionPlan>],
     workers: usize,

@@ -1,4 +1,4 @@
-//! Runs a query again after new messages, and finds the differences between its results.
+//! Runs a query again when messages arrive, and sends the differences between its results.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const ROWS_AT_ONCE: usize = 8_192;
 /// A row, encoded so that equal rows are equal bytes.
 type Row = Box<[u8]>;
 
-/// A query that is run repeatedly, and its rows at the last run.
+/// A query that runs repeatedly, with the rows of its last run.
 pub(super) struct RepeatedQuery {
     engine: Arc<Engine>,
     query: String,
@@ -43,7 +43,7 @@ fn defect() -> Failure {
     Failure::new(state::INTERNAL, "the query met a defect")
 }
 
-/// Returns the columns of a query, with one type for each column however it is packed.
+/// Returns the columns of a query, whose types do not depend on how columns are packed.
 pub(super) async fn columns(engine: &Engine, query: &str) -> Result<SchemaRef> {
     let statement = statement::parsed(engine, query)?;
     let columns = engine.columns(&statement).await.map_err(|error| failed(&error))?;
@@ -80,7 +80,7 @@ impl RepeatedQuery {
         }
     }
 
-    /// Returns the mark of the last message that the latest run has seen.
+    /// Returns the mark of the last message that the latest run could see.
     pub(super) fn mark(&self) -> u64 {
         self.mark
     }
@@ -89,13 +89,13 @@ impl RepeatedQuery {
         self.waiting.is_empty() && self.asked.is_some() && self.mark >= self.until
     }
 
-    /// Returns when it may run again.
+    /// Returns the earliest time of the next run.
     pub(super) fn due(&self) -> Instant {
         self.asked.map_or_else(Instant::now, |asked| asked + self.every)
     }
 
-    /// Returns the differences, some rows at a time; `None` if there are none or it is not time yet. `newest`
-    /// is the mark of the last message.
+    /// Returns the next piece of the differences; `None` if there are none, or it is too early to
+    /// run again. `newest` is the mark of the last message.
     pub(super) async fn next(
         &mut self,
         newest: u64,

@@ -1,4 +1,4 @@
-//! Converts errors of the engine to those that PostgreSQL clients know.
+//! Converts errors to those of PostgreSQL, with their SQLSTATE.
 
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
@@ -6,12 +6,12 @@ use quarrier_wire::{Failure, state};
 
 use crate::Error;
 
-/// Returns an error with its code.
+/// Returns an error with its SQLSTATE.
 pub(super) fn failed(error: &Error) -> Failure {
     Failure::new(code(error), error.to_string())
 }
 
-/// Returns an error of a data folder with its code.
+/// Returns an error of a data folder with its SQLSTATE.
 pub(super) fn of_folder(error: &quarrier::Error) -> Failure {
     let code = match error {
         quarrier::Error::Messages(error) => of_messages(error),

@@ -16,7 +16,7 @@ use super::keyed::shared;
 use super::read_only;
 use crate::Engine;
 
-/// Maximum number of characters of a row to show.
+/// Maximum number of characters of a row in an error.
 const SHOWN_MAX: usize = 200;
 
 /// Messages that are still arriving.
@@ -26,7 +26,7 @@ pub(super) struct Taking {
     options: IntakeOptions,
     intake: Option<Intake>,
     runtime: Handle,
-    /// The engine, if the messages must wait for statements that read rows to change them.
+    /// The engine, if the messages have to wait for statements that change rows they read.
     engine: Option<Arc<Engine>>,
 }
 
@@ -35,7 +35,7 @@ fn defect() -> Failure {
 }
 
 impl Taking {
-    /// Begins to take messages for an existing table.
+    /// Begins to receive messages for an existing table.
     pub(super) fn new(
         engine: &Engine,
         table: &str,
@@ -56,13 +56,13 @@ impl Taking {
         Ok(Taking { kept, table, options, intake, runtime, engine: None })
     }
 
-    /// Makes the messages wait, at the end, for statements that read rows of the table to change them.
+    /// Makes `finish` wait for statements that change rows they read.
     pub(super) fn gated(mut self, engine: &Arc<Engine>) -> Self {
         self.engine = Some(Arc::clone(engine));
         self
     }
 
-    /// Takes bytes, which may end within a message.
+    /// Appends bytes, which may end within a message.
     pub(super) async fn pushed(&mut self, bytes: Bytes) -> Result<()> {
         let mut intake = self.intake.take().ok_or_else(defect)?;
         let (intake, done) = if intake.is_in_memory(bytes.len()) {
@@ -79,7 +79,7 @@ impl Taking {
         done.map_err(|error| of_folder(&error.into()))
     }
 
-    /// Sends the complete messages. Returns once they are on their way to the disk.
+    /// Sends the complete messages. Returns once they are queued for the disk.
     pub(super) async fn sent(mut self) -> Result<Sent> {
         let intake = self.intake.take().ok_or_else(defect)?;
         let Taking { kept, table, options, runtime, .. } = self;
@@ -114,8 +114,8 @@ impl Ingest for Taking {
     }
 }
 
-/// Returns the columns that SQL rows must fit: the declared ones of the table, or else its current ones. Thus
-/// no row changes the type of a column.
+/// Returns the columns that SQL rows must fit: the declared columns of the table or, without a
+/// declaration, its current ones. So a row never changes the type of a column.
 fn seen(engine: &Engine, kept: &DataFolder, table: &str) -> Option<Arc<Definition>> {
     if let Some(declared) = kept.definition(table).ok()? {
         return Some(declared);

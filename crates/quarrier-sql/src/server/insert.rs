@@ -71,7 +71,7 @@ pub(super) fn table_of(tree: &Tree) -> Result<String> {
     }
 }
 
-/// Interprets a statement for its table.
+/// Checks an INSERT for this table and key, and converts it.
 pub(super) fn insert(tree: &Tree, info: &TableInfo, key: &[String]) -> Result<Insert> {
     let is_plain = tree.into && !tree.overwrite && !tree.replace_into && !tree.ignore;
     if tree.returning.is_some() {
@@ -172,7 +172,7 @@ fn cell(expr: &Expr) -> Option<Cell> {
             }
             _ => None,
         },
-        // Its type is that of the cast.
+        // A cast determines the type of its parameter.
         Expr::Cast { expr, .. } => match cell(expr)? {
             place @ Cell::Parameter(_) => Some(place),
             Cell::Value(_) => None,
@@ -203,14 +203,14 @@ fn literal(literal: &Literal) -> Option<Cell> {
 }
 
 impl Insert {
-    /// Makes an insert of the rows of a query, which has all columns of a table in its order.
+    /// Inserts the rows of a query that returns all columns of the table in order.
     pub(super) fn of_query(info: &TableInfo, query: String) -> Self {
         let columns = info.columns.fields().iter().map(|field| Column::of(field)).collect();
         Insert { table: info.name.clone(), columns, rows: Rows::Query(query) }
     }
 
-    /// Returns the types of the parameters in VALUES: those that the client gave, else those of their casts,
-    /// else those of their columns.
+    /// Returns the types of the parameters in VALUES: those that the client specified, otherwise
+    /// those of casts, otherwise those of the target columns.
     pub(super) fn kinds(&self, text: &str, told: &[u32]) -> Result<Vec<u32>> {
         let count = parameter_count(text)?;
         let mut kinds: HashMap<usize, u32> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Tables with a key: statements that replace, change and remove rows.
+//! Statements that replace, change and remove rows of tables with a key.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ pub(super) struct Removal {
     pub(super) query: String,
 }
 
-/// A lock on a table with a key, held until it is dropped: it excludes all other writers, or only statements
-/// that read rows to change them.
+/// A lock on a table with a key, released when it is dropped. It excludes either all other writers,
+/// or only statements that change rows they read.
 pub(super) type Held = Box<dyn Any + Send>;
 
 fn not_there(what: &str) -> Failure {
     Failure::new(state::UNSUPPORTED, format!("{what} is not supported here"))
 }
 
-/// Returns the columns of a table's key, in its order; empty if it has no key.
+/// Returns the columns of a table's key, in order; empty if it has no key.
 ///
 /// # Errors
-/// If there is no such table.
+/// There is no such table.
 pub(super) fn key_of(engine: &Engine, table: &str) -> Result<Vec<String>> {
     let Some(kept) = engine.kept() else { return Ok(Vec::new()) };
     let Some(definition) = kept.definition(table).map_err(|error| of_folder(&error))? else {
@@ -45,8 +45,8 @@ pub(super) fn key_of(engine: &Engine, table: &str) -> Result<Vec<String>> {
     Ok(columns.map(|column| column.name.to_string()).collect())
 }
 
-/// Takes the shared lock of a table: others may add rows meanwhile, but statements that read rows to change
-/// them wait, and this call waits for theirs. None if the table has no key.
+/// Takes the shared lock of a table: other inserts may run, but not statements that change rows
+/// they read. `None` if the table has no key.
 pub(super) async fn shared(engine: &Engine, table: &str) -> Result<Option<Held>> {
     if key_of(engine, table)?.is_empty() {
         return Ok(None);
@@ -57,8 +57,8 @@ pub(super) async fn shared(engine: &Engine, table: &str) -> Result<Option<Held>>
     }
 }
 
-/// Takes the exclusive lock of a table: waits for all writers and keeps others out, so the rows that are read
-/// now are the rows that are changed.
+/// Takes the exclusive lock of a table: waits for all writers and excludes others, so that rows do
+/// not change between being read and being written.
 pub(super) async fn alone(engine: &Engine, table: &str) -> Option<Held> {
     Some(Box::new(engine.gate(table)?.write_owned().await))
 }
@@ -110,7 +110,7 @@ fn needs_key(verb: &str, table: &str) -> Failure {
     not_there(&format!("{verb} of \"{table}\", which has no key,")).hint(hint)
 }
 
-/// Interprets a DELETE from a table with this key.
+/// Checks a DELETE from a table with this key, and converts it.
 pub(super) fn delete(tree: &Delete, info: &TableInfo, key: Vec<String>) -> Result<Removal> {
     if key.is_empty() {
         return Err(needs_key("DELETE", &info.name));
@@ -122,7 +122,7 @@ pub(super) fn delete(tree: &Delete, info: &TableInfo, key: Vec<String>) -> Resul
     Ok(Removal { table: info.name.clone(), key, query })
 }
 
-/// Returns the query of the rows that an UPDATE makes, with all columns of the table in its order.
+/// Returns the query for the rows that an UPDATE writes, with all columns of the table in order.
 pub(super) fn update(tree: &Update, info: &TableInfo, key: &[String]) -> Result<String> {
     if key.is_empty() {
         return Err(needs_key("UPDATE", &info.name));
@@ -193,8 +193,8 @@ fn place_of(name: &str, info: &TableInfo) -> Result<usize> {
     })
 }
 
-/// Checks that ON CONFLICT agrees with the table: the row replaces the one with its key. `given` are the
-/// columns for which rows have values.
+/// Checks that ON CONFLICT agrees with the table, where a new row replaces the one with its key.
+/// `given` is the number of columns for which rows have values.
 pub(super) fn check_conflict(
     on: &OnInsert,
     info: &TableInfo,

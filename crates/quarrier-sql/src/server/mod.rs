@@ -1,12 +1,12 @@
-//! The engine behind `quarrier serve`: implements [`quarrier_wire::Answers`] for the wires.
+//! The engine of `quarrier serve`: implements [`quarrier_wire::Answers`] for its protocols.
 //!
 //! ```text
-//!  wires (a runtime of their own) ─→ Served ─┬→ engine       on the runtime of statements
-//!                                            └→ catalogs     what clients ask of pg_catalog
+//!  protocols (on their own runtime) ─→ Served ─┬→ engine       on the runtime of statements
+//!                                              └→ catalogs     for clients' queries of pg_catalog
 //! ```
 //!
-//! Statements run on another runtime than connections, so that a join that keeps all its threads busy can
-//! still be cancelled.
+//! Statements run on another runtime than connections, so that a join that keeps all its threads
+//! busy can still be cancelled.
 
 mod again;
 mod catalogs;
@@ -47,11 +47,11 @@ use write::Write;
 /// The server's engine and settings.
 #[derive(Debug)]
 pub struct Serving {
-    /// The engine that answers.
+    /// The engine that answers statements.
     pub engine: Arc<Engine>,
-    /// The runtime of statements.
+    /// The runtime on which statements run.
     pub runtime: Handle,
-    /// The board of connections and statements.
+    /// The registry of connections and running statements.
     pub board: Arc<Board>,
 }
 
@@ -60,7 +60,7 @@ pub struct Served {
     engine: Arc<Engine>,
     runtime: Handle,
     board: Arc<Board>,
-    /// Rebuilt on a query if a table has changed since.
+    /// Rebuilt by the next query if a table has changed.
     catalogs: Mutex<Arc<Catalogs>>,
     pulse: Pulse,
 }
@@ -72,10 +72,10 @@ impl std::fmt::Debug for Served {
 }
 
 impl Served {
-    /// Serves the tables that are open in an engine.
+    /// Serves the open tables of an engine.
     ///
     /// # Errors
-    /// If catalogs cannot be made of them.
+    /// Building the catalogs of these tables fails.
     pub fn new(serving: Serving) -> crate::Result<Self> {
         let Serving { engine, runtime, board } = serving;
         let catalogs = Catalogs::new((&tables(&engine), engine.version()), &board, engine.kept())?;
@@ -88,7 +88,7 @@ impl Served {
         })
     }
 
-    /// Returns the catalogs of the tables as they are now.
+    /// Returns the catalogs of the current tables.
     async fn catalogs(&self) -> Result<Arc<Catalogs>> {
         let (engine, board) = (Arc::clone(&self.engine), Arc::clone(&self.board));
         let known = Arc::clone(&lock(&self.catalogs));
@@ -107,7 +107,7 @@ impl Served {
         Ok(newest)
     }
 
-    /// Resolves a table name to the table as it is now.
+    /// Resolves a table name to the table's current state.
     async fn table_of(&self, name: &str) -> Result<TableInfo> {
         let (engine, wanted) = (Arc::clone(&self.engine), name.to_string());
         let shown = self.there(async move {
@@ -133,7 +133,7 @@ impl Served {
         Ok(Box::new(taking.gated(&self.engine)))
     }
 
-    /// Runs work on the runtime of statements; it is cancelled when nobody waits for it any more.
+    /// Runs work on the runtime of statements; dropping the future cancels it.
     async fn there<T: Send + 'static>(
         &self,
         work: impl Future<Output = crate::Result<T>> + Send + 'static,
@@ -196,7 +196,7 @@ impl Served {
     }
 }
 
-/// Returns the error for a table that is a file and thus read-only.
+/// Returns the error for a table that is a file, and therefore read-only.
 fn read_only(table: &str) -> Failure {
     let said = format!("table {table} is a file, and takes no messages");
     Failure::new(state::READ_ONLY, said).hint("tables of 'quarrier serve --data FOLDER' do")
@@ -252,7 +252,7 @@ impl Answers for Served {
         values: Vec<Value>,
         _stop: &'a Stop,
     ) -> BoxFuture<'a, Result<Reply>> {
-        // Stopping a statement drops its work.
+        // Dropping the future stops the statement.
         self.answered(prepared, values).boxed()
     }
 

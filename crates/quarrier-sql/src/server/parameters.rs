@@ -1,5 +1,4 @@
-//! The types of a statement's parameters: those that the client named, else those inferred from their
-//! context.
+//! The types of a statement's parameters: those that the client specified, otherwise inferred ones.
 
 use std::collections::HashMap;
 
@@ -35,7 +34,7 @@ pub(super) async fn kinds(
     Ok(kinds.into_iter().map(|kind| kind.unwrap_or(kind::TEXT)).collect())
 }
 
-/// Infers the types of parameters from their context, as the engine sees it; empty if it infers none.
+/// Infers the types of parameters from the plan; empty if none can be inferred.
 async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
     let statements = engine.statements(text).map_err(|error| failed(&error))?;
     let [statement] = statements.as_slice() else {
@@ -50,7 +49,7 @@ async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
         });
         return Ok(known.collect());
     }
-    // Invalid statements get their error; in others, strings stand in for parameters.
+    // Reports invalid columns now, with strings in place of parameters.
     let with_texts = with_parameters(text, |_| Some("''".to_string()))?;
     let statements = engine.statements(&with_texts).map_err(|error| failed(&error))?;
     for statement in &statements {
@@ -63,8 +62,8 @@ async fn inferred(engine: &Engine, text: &str) -> Result<HashMap<usize, u32>> {
     Ok(HashMap::new())
 }
 
-/// Returns the type of a parameter beside a column. It may be wider: numbers too large for the column
-/// compare, too.
+/// Returns the type of a parameter that is compared with a column. It may be wider than the column,
+/// so that larger numbers compare, too.
 fn of(data: &DataType) -> u32 {
     match kind::of(data) {
         kind::INT2 | kind::INT4 => kind::INT8,

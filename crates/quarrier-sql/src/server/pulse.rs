@@ -10,7 +10,7 @@ use quarrier_core::threads;
 use quarrier_wire::{Failure, Result, state};
 use tokio::sync::watch;
 
-/// How often the thread checks for remaining listeners.
+/// How often the thread checks whether listeners remain.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Publishes the mark of the last durable message as it grows.
@@ -47,7 +47,7 @@ impl Pulse {
     }
 }
 
-/// Publishes marks until nothing more can arrive, or until there are no listeners.
+/// Publishes marks until the folder stops accepting messages, or no listener remains.
 fn beat(growth: &Growth, sender: &watch::Sender<u64>) {
     loop {
         let seen = *sender.borrow();
@@ -70,7 +70,7 @@ impl Beats {
         *self.mark.borrow()
     }
 
-    /// Ignores all commits until now.
+    /// Marks all previous commits as seen.
     pub(super) fn hear(&mut self) {
         self.mark.mark_unchanged();
     }

@@ -30,7 +30,7 @@ pub(super) fn parsed(engine: &Engine, text: &str) -> Result<Statement> {
     }
 }
 
-/// Parses a statement. It is planned when its columns are requested, or when it runs.
+/// Parses a statement. It is planned now if `describes`, and otherwise when it runs.
 pub(super) async fn understood(
     engine: &Engine,
     text: &str,
@@ -76,7 +76,7 @@ async fn columns_of(engine: &Engine, statement: &Statement, kinds: &[u32]) -> Re
     let columns = engine.columns(statement).await.map_err(|error| failed(&error));
     match columns {
         Ok(columns) => Ok(columns),
-        // NULL is not a valid LIMIT or pattern: plan with another value instead.
+        // NULL is not a valid LIMIT or pattern, so try other values.
         Err(_) if !kinds.is_empty() => {
             let text = statement.to_string();
             let plain = replaced_nulls(&text);
@@ -87,7 +87,7 @@ async fn columns_of(engine: &Engine, statement: &Statement, kinds: &[u32]) -> Re
     }
 }
 
-/// Replaces NULLs of integer types by ones.
+/// Replaces NULLs of integer types by 1.
 fn replaced_nulls(text: &str) -> String {
     let mut text = text.to_string();
     for name in ["BIGINT", "INTEGER", "SMALLINT", "INT"] {
@@ -107,7 +107,7 @@ impl Understood {
     }
 }
 
-/// Converts rows to the described columns: the type of a value may differ from that of its parameter.
+/// Casts rows to the described columns, since a value may differ from the type of its parameter.
 pub(super) fn as_described(rows: Rows, described: Option<SchemaRef>) -> Rows {
     let Some(described) = described else { return rows };
     let kinds = |schema: &Schema| -> Vec<_> {

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  rows of one table ─→ quarrier::Subscription: each row once, with the mark of its message
-//!  anything else ─→ again (WITH (every = …)): run again after new messages, differences sent
+//!  anything else ─→ again (WITH (every = …)): runs the query again, and sends differences
 //! ```
 //!
-//! Both wait for the pulse, one thread that waits for every commit. Nothing is queued for a client: one that
-//! reads slowly asks less often, and finds missed messages in the log.
+//! Both wait for the pulse, a single thread that waits for every commit. Nothing is queued for a
+//! client: one that reads slowly polls less often, and finds the messages it missed in the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,13 +32,13 @@ use super::failure::of_folder;
 use super::pulse::{Beats, Pulse};
 use crate::Engine;
 
-/// The subject of a subscription.
+/// A prepared subscription.
 pub(super) struct Subscribed {
     text: SubscribeText,
     columns: SchemaRef,
 }
 
-/// The kind of change that a row is.
+/// How a row changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Snapshot,
@@ -67,7 +67,7 @@ fn defect() -> Failure {
     Failure::new(state::INTERNAL, "the subscription met a defect")
 }
 
-/// Interprets a subscription, on a thread of statements.
+/// Checks a subscription, and determines its columns, on the runtime of statements.
 pub(super) async fn prepare(engine: &Arc<Engine>, text: &str) -> Result<Prepared> {
     let asked = subscribe_text(text)?.ok_or_else(defect)?;
     let Some(kept) = engine.kept() else { return Err(no_folder()) };
@@ -189,13 +189,13 @@ pub(super) async fn run(
     Ok(Reply::Rows(Rows { schema, batches: batches.boxed(), is_live: true }))
 }
 
-/// The source of rows; None while a thread looks for them.
+/// The source of rows; `None` while a thread is using it.
 enum Source {
     Each(Option<Box<Subscription>>),
     Again(Box<RepeatedQuery>),
 }
 
-/// Ends the work of a subscription that nobody reads any more.
+/// Stops the work of a subscription when it is dropped.
 struct Stops(Arc<AtomicBool>);
 
 impl Drop for Stops {
@@ -212,9 +212,9 @@ struct Going {
     columns: SchemaRef,
     stop: Stops,
     progress: std::time::Duration,
-    /// When to send progress.
+    /// When to send the next progress row.
     due: Option<Instant>,
-    /// The mark that was last sent as progress.
+    /// The mark of the last progress row.
     told: Option<u64>,
     is_over: bool,
 }
@@ -226,7 +226,7 @@ impl Going {
             if self.is_over {
                 return Ok(None);
             }
-            // Before looking for rows: later messages are found in the next round.
+            // Must precede the search for rows, so that a later commit wakes the next round.
             self.beats.hear();
             if let Some(batch) = self.found().await? {
                 return Ok(Some(batch));
@@ -254,7 +254,7 @@ impl Going {
         }
     }
 
-    /// Returns the mark up to which every row was sent, and whether the subscription is complete.
+    /// Returns the mark up to which all rows were sent, and whether the subscription is complete.
     fn reached(&self) -> (u64, bool) {
         match &self.source {
             Source::Each(Some(subscription)) => (subscription.mark(), subscription.is_over()),
@@ -314,7 +314,7 @@ impl Going {
         self.batch_of(change, &changed.marks, Some(&joined))
     }
 
-    /// Makes a batch of rows with the same change.
+    /// Makes a batch in which all rows have the same kind of change.
     fn batch(
         &self,
         change: Change,

@@ -22,7 +22,7 @@ use super::keyed::{
 use super::{info, of_engine, parameters, read_only, statement};
 use crate::{Answer, Engine};
 
-/// Rows of a query are passed on in pieces of at least this many bytes.
+/// Minimum size of the pieces in which rows of a query are passed on, in bytes.
 const HANDED_BYTES: usize = 128 << 10;
 
 /// A statement that writes.
@@ -32,15 +32,15 @@ pub(super) enum Write {
         insert: Insert,
         are_all: bool,
     },
-    /// Rows that replace those from which they were computed.
+    /// Rows that replace those they were computed from.
     Update(Insert),
     Delete(Removal),
 }
 
-/// Maximum bytes of the keys of a DELETE, which are held in memory.
+/// Maximum size of the keys of a DELETE, which are held in memory.
 const KEYS_BYTES_MAX: usize = 256 << 20;
 
-/// Returns the first word of a statement that changes tables, in capitals; None for others.
+/// Returns the verb of a statement that changes tables, in capitals; `None` for others.
 pub(super) fn verb(text: &str) -> Option<&'static str> {
     const VERBS: [&str; 8] =
         ["INSERT", "CREATE", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "DROP", "ALTER"];
@@ -65,7 +65,7 @@ fn not_there(verb: &str) -> Failure {
     }
 }
 
-/// Interprets a statement, on a thread of statements: trees may be deep.
+/// Checks a statement and converts it, on the runtime of statements, since its tree may be deep.
 pub(super) async fn prepare(
     engine: &Engine,
     verb: &'static str,
@@ -112,7 +112,7 @@ pub(super) async fn prepare(
     Ok(Prepared { parameters, columns: None, tag, changes: true, inner })
 }
 
-/// Returns a table as it is now, if it takes messages.
+/// Returns the current state of a table, if it accepts messages.
 async fn written_to(engine: &Engine, name: &str) -> Result<TableInfo> {
     engine.renew(name).await.map_err(|error| failed(&error))?;
     let Some(table) = engine.shown(name).map(info) else {
@@ -122,7 +122,7 @@ async fn written_to(engine: &Engine, name: &str) -> Result<TableInfo> {
     if table.grows { Ok(table) } else { Err(read_only(&table.name)) }
 }
 
-/// Returns the types of a statement's parameters, which are those of its query.
+/// Returns the types of a statement's parameters, inferred from its query.
 async fn kinds_of(engine: &Engine, text: &str, query: &str, told: &[u32]) -> Result<Vec<u32>> {
     match parameter_count(text)? {
         0 => Ok(Vec::new()),
@@ -130,7 +130,7 @@ async fn kinds_of(engine: &Engine, text: &str, query: &str, told: &[u32]) -> Res
     }
 }
 
-/// Executes a statement on the runtime of statements, whose handle it gets.
+/// Executes a statement on `runtime`, the runtime of statements.
 pub(super) async fn run(
     engine: &Engine,
     runtime: &Handle,
@@ -150,7 +150,7 @@ pub(super) async fn run(
     }
 }
 
-/// Inserts rows. The lock `held` stays until they are on the disk.
+/// Inserts rows. The lock `held` is kept until they are durable.
 async fn inserted(
     (engine, runtime): (&Engine, &Handle),
     (insert, are_all): (&Insert, bool),
@@ -182,7 +182,8 @@ async fn inserted(
     Ok(Reply::Sent(Some(rows), durable(runtime, sent, held)))
 }
 
-/// Waits for the disk. A client may wait much later, at its COMMIT; the lock is released regardless.
+/// Waits until rows are durable. A client may poll this much later, at its COMMIT, so a task
+/// releases the lock.
 fn durable(runtime: &Handle, sent: Sent, held: Option<Held>) -> Durable {
     let done = |taken: quarrier_messages::Result<Taken>| {
         taken.map(drop).map_err(|error| of_folder(&error.into()))
@@ -227,7 +228,7 @@ async fn removed(
     Ok(Reply::Sent(Some(count), durable(runtime, sent, held)))
 }
 
-/// Returns the rows of a query, with values for its parameters.
+/// Runs a query with values for its parameters, and returns its rows.
 async fn queried(
     engine: &Engine,
     query: &str,
@@ -258,7 +259,7 @@ async fn made(engine: &Engine, create: &Create) -> Result<Reply> {
     Ok(Reply::Done(None))
 }
 
-/// Takes the rows of a query. Returns their number.
+/// Appends the rows of a query. Returns their number.
 async fn selected(
     engine: &Engine,
     (insert, are_all): (&Insert, bool),

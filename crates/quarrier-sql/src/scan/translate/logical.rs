@@ -12,7 +12,7 @@ use super::{Condition, DEPTH_MAX, Valued, compare, joined, like, not, numbers};
 use crate::literal::{self, Class, class_of};
 use quarrier_exact::{Checked, Floats};
 
-/// The condition as the scan answers it, where that means the same.
+/// The condition for the scan; `None` if the scan cannot evaluate it with the same meaning.
 pub(crate) fn logical(expr: &From, schema: &Schema) -> Option<Condition> {
     let translated = Translator { schema }.condition(expr, 0)?;
     Some(Condition::of(translated, expr.human_display().to_string()))
@@ -63,7 +63,7 @@ impl Translator<'_> {
         }
     }
 
-    /// AND or OR of any number, without recursion along the chain.
+    /// Translates a chain of AND or OR without recursing along it.
     fn chain(&self, expr: &From, depth: usize) -> Option<Expr> {
         let From::BinaryExpr(BinaryExpr { op, .. }) = expr else { return None };
         let (mut open, mut parts) = (vec![expr], Vec::new());
@@ -92,7 +92,8 @@ impl Translator<'_> {
 
     fn is_null(&self, operand: &From, negated: bool, depth: usize) -> Option<Expr> {
         if let Some(Valued { expr, .. }) = self.value(operand, depth) {
-            // A fault in a calculation would be a fault here, too, and not one of the engine's.
+            // Only of plain operands: an error in a calculation would become an error of the scan
+            // here.
             let is_plain = matches!(expr, Expr::Column(_) | Expr::Literal(_));
             return is_plain.then(|| not(Expr::IsNull(Box::new(expr)), negated));
         }
@@ -120,7 +121,7 @@ impl Translator<'_> {
         Some(not(Expr::In { operand: Box::new(operand.expr), list }, negated))
     }
 
-    /// A prefix of a column's strings; the scan can test whether it is in a list.
+    /// A prefix of a column's strings, for which the scan can test membership in a list.
     fn beginning(&self, expr: &From) -> Option<Valued> {
         let From::ScalarFunction(call) = expr else { return None };
         let [text, start, count] = call.args.as_slice() else { return None };
@@ -184,7 +185,8 @@ impl Translator<'_> {
         }
     }
 
-    /// Numbers that were put into functions, so that the engine calculates them as the scan does.
+    /// Translates the functions that `plan` inserts so that DataFusion calculates numbers like the
+    /// scan.
     fn called(&self, call: &ScalarFunction, depth: usize) -> Option<Valued> {
         let op = match Checked::of(call.name()) {
             Some(Checked::Add) => Arithmetic::Add,
@@ -235,7 +237,7 @@ impl Translator<'_> {
         Some(Valued { expr: Expr::Column(place), class, is_float: kind == Kind::Float })
     }
 
-    /// The type of what may stand in a conversion.
+    /// The type of an operand of a cast.
     fn type_of(&self, expr: &From) -> Option<DataType> {
         match expr {
             From::Alias(alias) => self.type_of(&alias.expr),

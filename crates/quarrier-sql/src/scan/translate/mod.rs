@@ -1,8 +1,9 @@
-//! Translates the engine's conditions into conditions of the scan: exactly, or not at all.
+//! Translates DataFusion's conditions to conditions of the scan: exactly, or not at all.
 //!
-//! Only conditions with the same meaning in both are translated, so that the engine need not evaluate
-//! them again: comparisons of values of one class (a float makes both sides floats), AND, OR, NOT, IS,
-//! IN, BETWEEN, LIKE with a literal pattern, sums, differences and products, and prefixes of strings.
+//! Only conditions with the same meaning in both are translated, so that DataFusion need not
+//! evaluate them again: comparisons of values of one class (a float makes both sides floats), AND,
+//! OR, NOT, IS, IN, BETWEEN, LIKE with a literal pattern, sums, differences and products, and
+//! prefixes of strings.
 
 mod logical;
 mod numbers;
@@ -21,7 +22,7 @@ use quarrier_filter::matching::Matching;
 
 use crate::literal::Class;
 
-/// A condition of a scan, and its original text.
+/// A condition of a scan, with its text for EXPLAIN.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Condition {
     expr: Option<Expr>,
@@ -29,7 +30,7 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// Where all are true.
+    /// The conjunction of conditions.
     pub(crate) fn all(conditions: Vec<Condition>) -> Condition {
         let text: Vec<&str> = conditions.iter().map(|one| one.text.as_str()).collect();
         let text = text.join(" AND ");
@@ -38,7 +39,7 @@ impl Condition {
         Condition { expr, text }
     }
 
-    /// One that was bound to the table by itself.
+    /// A condition parsed by `quarrier-filter`, which has no text for EXPLAIN.
     pub(crate) fn bound(expr: Expr) -> Condition {
         Condition::of(expr, "as written".to_string())
     }
@@ -47,7 +48,7 @@ impl Condition {
         Condition { expr: Some(expr), text }
     }
 
-    /// The condition; `None` if every row is kept.
+    /// The condition; `None` if every row is selected.
     pub(crate) fn expr(&self) -> Option<&Expr> {
         self.expr.as_ref()
     }
@@ -59,15 +60,15 @@ impl fmt::Display for Condition {
     }
 }
 
-/// A value and the class that it compares in.
+/// A value, and the class of types that it compares with.
 struct Valued {
     expr: Expr,
     class: Class,
-    /// Whether it is a floating number.
+    /// Whether the value is a float.
     is_float: bool,
 }
 
-/// The deepest that a translated condition nests: scans walk it by recursion.
+/// Maximum depth of a translated condition: scans walk it recursively.
 const DEPTH_MAX: usize = quarrier_filter::sql::DEPTH_MAX / 2;
 
 fn compare(op: Comparison, left: Valued, right: Valued) -> Option<Expr> {
@@ -81,7 +82,7 @@ fn not(expr: Expr, negated: bool) -> Expr {
     if negated { Expr::Not(Box::new(expr)) } else { expr }
 }
 
-/// LIKE as the engine has it: the backslash takes the next character as it is.
+/// LIKE with DataFusion's pattern, where a backslash makes the next character literal.
 fn like(operand: Expr, pattern: &str) -> Option<Expr> {
     let pattern = crate::rewrite::like::written(pattern)?;
     let matching = Matching::new(&pattern, Some('\\'), Matcher::Like).ok()?;

@@ -1,4 +1,4 @@
-//! Conversions that change no comparison.
+//! Casts that do not change the result of a comparison.
 
 use datafusion::arrow::datatypes::DataType;
 use quarrier_filter::Expr;
@@ -8,8 +8,8 @@ use quarrier_messages::Kind;
 use super::Valued;
 use crate::literal::{Class, class_of};
 
-/// A conversion that the engine put in so that two sides have one type, or that was written; none
-/// where it may change or lose values.
+/// Translates a cast, written or inserted for a common type. `None` if it may change or lose
+/// values.
 pub(super) fn converted(value: Valued, from: &DataType, to: &DataType) -> Option<Valued> {
     use DataType as T;
     let class = class_of(to)?;
@@ -33,14 +33,14 @@ pub(super) fn converted(value: Valued, from: &DataType, to: &DataType) -> Option
     }
 }
 
-/// A number made floating.
+/// Casts a number to a float.
 pub(super) fn floating(value: Valued) -> Valued {
     let operand = Box::new(value.expr);
     let expr = Expr::Cast { operand, to: CastTo::Kind(Kind::Float) };
     Valued { expr, class: Class::Number, is_float: true }
 }
 
-/// Whether every integer of the one is one of the other.
+/// Whether the target type holds every integer of the source type.
 fn is_wider(from: &DataType, to: &DataType) -> bool {
     use DataType as T;
     let digits = match from {
@@ -61,8 +61,8 @@ fn is_wider(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// A floating side that was a whole or exact number before the engine made both floating: the
-/// scan does the same when the other side is floating.
+/// Removes the cast to a float from a column that is compared with a float literal: the scan
+/// compares as floats anyway.
 pub(super) fn plain(value: Valued, other: &Valued) -> Valued {
     let other_is_floating = matches!(other.expr, Expr::Literal(quarrier_messages::Value::Float(_)));
     match value.expr {

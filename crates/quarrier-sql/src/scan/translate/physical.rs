@@ -1,5 +1,5 @@
-//! Translates dynamic filters: conditions that become known while a plan runs, such as the keys of the
-//! other side of a join.
+//! Translates dynamic filters: conditions that become known while a plan runs, such as the join
+//! keys of the build side.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use quarrier_messages::{Kind, Schema, Value};
 use super::logical::comparison_of;
 use crate::literal::{self, Class, class_of};
 
-/// The most values of a list.
+/// Maximum number of values in a list.
 const LIST_MAX: usize = 16_384;
 
-/// A condition implied by `expr`; `None` if the scan can use no part of it. `columns` are the indexes
-/// of the plan's columns in the schema. The engine evaluates `expr` again.
+/// A condition implied by `expr`; `None` if the scan can use no part of it. `columns` are the
+/// indices of the plan's columns in the schema. DataFusion evaluates `expr` again.
 pub(crate) fn physical(
     expr: &Arc<dyn PhysicalExpr>,
     columns: &[usize],
@@ -40,12 +40,12 @@ pub(crate) fn physical(
     if parts.len() > 1 { Some(Expr::And(parts)) } else { parts.pop() }
 }
 
-/// One of the conditions of `CASE`, whichever it is of a row: a join in partitions asks for what
-/// the row's own one has.
+/// The disjunction of all branches of a `CASE`: a partitioned join filters each row by the branch
+/// of the row's partition.
 fn of_any_case(expr: &Arc<dyn PhysicalExpr>, columns: &[usize], schema: &Schema) -> Option<Expr> {
     let case = expr.downcast_ref::<CaseExpr>()?;
     let conditions = case.when_then_expr().iter().map(|(_, then)| then);
-    // Without ELSE it is NULL, which is not true.
+    // Without ELSE, the result is NULL, which is not true.
     let never = |expr: &&Arc<dyn PhysicalExpr>| {
         let literal = expr.downcast_ref::<Literal>();
         literal.is_some_and(|it| *it.value() == ScalarValue::Boolean(Some(false)))
@@ -130,7 +130,7 @@ mod tests {
         let both = asked([is(3), is(5)], lit(false));
         assert_eq!(both, Some(Expr::Or(vec![one(3), one(5)])));
         assert_eq!(asked([is(3), lit(false)], lit(false)), Some(Expr::Or(vec![one(3)])));
-        // An unknown part may be true for every row.
+        // A branch that cannot be translated may be true for every row.
         assert_eq!(asked([is(3), lit(true)], lit(false)), None);
         assert_eq!(asked([is(3), is(5)], lit(true)), None);
     }

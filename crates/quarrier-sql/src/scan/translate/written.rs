@@ -1,11 +1,11 @@
-//! Conditions as the scan's own grammar binds them, for statements that the engine does not read.
+//! Conditions that the parser of `quarrier-filter` bound, for statements that bypass DataFusion.
 
 use quarrier_filter::Expr;
 use quarrier_filter::expr::{Arithmetic, Pattern};
 use quarrier_messages::{Kind, Value};
 
-/// Whether [`logical`](super::logical) would translate it, had the engine read it: everything else
-/// is the engine's to evaluate, whatever statement it stands in.
+/// Whether [`logical`](super::logical) would translate the condition if DataFusion had parsed it.
+/// If not, DataFusion has to evaluate the condition.
 pub(crate) fn is_pushed(expr: &Expr, kinds: &[Kind]) -> bool {
     let all = |parts: &[Expr]| parts.iter().all(|part| is_pushed(part, kinds));
     match expr {
@@ -29,7 +29,7 @@ pub(crate) fn is_pushed(expr: &Expr, kinds: &[Kind]) -> bool {
     }
 }
 
-/// Whether no side is made floating for the other's sake, which the provider says to the scan.
+/// Whether both sides compare without converting one of them to a float, as the scan would have to.
 fn compare_as_they_are(left: &Expr, right: &Expr, kinds: &[Kind]) -> bool {
     let is_mixed = is_number(left, kinds)
         && is_number(right, kinds)

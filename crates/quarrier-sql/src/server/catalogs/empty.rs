@@ -1,6 +1,6 @@
-//! Catalogs that are always empty here: indexes, triggers, partitions, publications and dozens more. A query
-//! that needs a row of one has no rows, whatever its other clauses, so nothing else in it has to be
-//! understood.
+//! Catalogs that are always empty: indexes, triggers, partitions, publications and dozens more. A
+//! query that joins one of them has no rows, whatever its other clauses, so nothing else in it has
+//! to be supported.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use super::tables::has_rows;
 /// Maximum nesting depth of a statement.
 const DEPTH_MAX: usize = 50;
 
-/// Removes subqueries without rows from a statement. Returns its columns if the whole statement has no rows.
+/// Removes subqueries without rows from a statement. Returns the columns of the whole statement if
+/// it has no rows.
 pub(super) fn without(text: &str) -> Result<(String, Option<SchemaRef>)> {
     let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX);
     let parsed = parser.try_with_sql(text).and_then(|mut parser| parser.parse_statements());
@@ -35,7 +36,7 @@ pub(super) fn without(text: &str) -> Result<(String, Option<SchemaRef>)> {
     Ok((query.to_string(), None))
 }
 
-/// Puts NULL in place of subqueries without rows.
+/// Replaces subqueries without rows by their values.
 struct Emptier;
 
 impl VisitorMut for Emptier {

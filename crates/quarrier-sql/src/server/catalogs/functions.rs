@@ -28,9 +28,9 @@ enum Answer {
     Format,
     /// A setting, by its name.
     Setting,
-    /// Its second argument.
+    /// The second argument.
     Second,
-    /// Its first argument in double quotes, if it needs them.
+    /// The first argument, in double quotes if it needs them.
     Quoted,
 }
 
@@ -92,7 +92,7 @@ const ALL: &[(&str, Answer)] = &[
 
 /// Returns whether a name is one of these functions.
 pub(super) fn has(name: &str) -> bool {
-    // The engine has others in common with all of SQL.
+    // Only PostgreSQL's own functions count: DataFusion has all others that SQL defines.
     ALL.iter().any(|(known, _)| *known == name)
 }
 
@@ -103,7 +103,7 @@ pub(super) fn register(context: &SessionContext) {
     }
 }
 
-/// Substitutes a user's name for the keywords that stand for it.
+/// Replaces the keywords for the current user by the user's name.
 pub(super) fn with_user(text: &str, user: &str) -> quarrier_wire::Result<String> {
     let words = ["current_user", "session_user", "current_role", "user"];
     if !said(text)?.names_any(&words) {

@@ -1,5 +1,5 @@
-//! Tables over the server itself, rebuilt for every query: `quarrier.queries`, `quarrier.connections`,
-//! `quarrier.tables`, `quarrier.rates`, `quarrier.log`.
+//! Tables about the server itself, rebuilt for every query: `quarrier.queries`,
+//! `quarrier.connections`, `quarrier.tables`, `quarrier.rates`, `quarrier.log`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ pub(super) fn register(
     Ok(())
 }
 
-/// A column of an item each.
+/// Makes a column with a value for each item.
 fn whole<T>(items: &[T], of: impl Fn(&T) -> Option<u64>) -> ArrayRef {
     let numbers = items.iter().map(|it| of(it).map(|it| i64::try_from(it).unwrap_or(i64::MAX)));
     Arc::new(Int64Array::from_iter(numbers))
@@ -116,7 +116,7 @@ fn live(
     Live { schema: schema(fields), make: Box::new(make) }
 }
 
-/// The statements that run.
+/// The running statements.
 fn queries(board: Arc<Board>) -> Live {
     let fields = [
         ("connection", DataType::Int64),
@@ -137,7 +137,7 @@ fn queries(board: Arc<Board>) -> Live {
     })
 }
 
-/// The clients of PostgreSQL's protocol.
+/// The connections over PostgreSQL's protocol.
 fn connections(board: Arc<Board>) -> Live {
     let fields = [
         ("connection", DataType::Int64),
@@ -170,7 +170,7 @@ fn tables(served: Vec<TableInfo>) -> Live {
     })
 }
 
-/// Counters of the server, and how fast they grew in the last ten seconds.
+/// The server's counters, and their rates over the last ten seconds.
 fn rates(board: Arc<Board>) -> Live {
     let fields =
         [("name", DataType::Utf8), ("total", DataType::Int64), ("per_second", DataType::Float64)];
@@ -184,7 +184,7 @@ fn rates(board: Arc<Board>) -> Live {
     })
 }
 
-/// The log: a row where the server has a data folder.
+/// The log: one row if the server has a data folder.
 fn log(kept: Option<Arc<DataFolder>>) -> Live {
     let fields = [
         ("last_mark", DataType::Int64),
@@ -208,7 +208,7 @@ fn log(kept: Option<Arc<DataFolder>>) -> Live {
     })
 }
 
-/// The clients, under PostgreSQL's names.
+/// The connections, as PostgreSQL's `pg_stat_activity`.
 fn activities(board: Arc<Board>) -> Live {
     let names = [
         "datid",
@@ -233,7 +233,7 @@ fn activities(board: Arc<Board>) -> Live {
     Live { schema: schema(&fields), make: Box::new(move |schema| activity(&board, &schema)) }
 }
 
-/// Clients with their queries, under PostgreSQL's names.
+/// Returns the rows of `pg_stat_activity`: the connections, with their running statements.
 fn activity(board: &Board, schema: &SchemaRef) -> Result<RecordBatch> {
     let (clients, running) = (board.clients(), board.running());
     let asked = |connection: u32| {

@@ -1,5 +1,5 @@
-//! Answers clients' queries of PostgreSQL's catalogs: a second session, which allows comparisons that
-//! the engine of statements refuses, over small tables in memory.
+//! Answers clients' queries of PostgreSQL's catalogs. A second session runs them over small tables
+//! in memory, since it has to allow comparisons that the engine refuses.
 
 mod empty;
 mod functions;
@@ -20,7 +20,7 @@ use quarrier_wire::{
 use super::failure::failed;
 use crate::Error;
 
-/// Catalogs have few rows.
+/// Batch size; catalogs have few rows.
 const BATCH_ROWS: usize = 1_024;
 /// Maximum memory for a query of the catalogs.
 const MEMORY_BYTES: usize = 64 << 20;
@@ -28,9 +28,9 @@ const MEMORY_BYTES: usize = 64 << 20;
 /// The session for the catalogs.
 pub(super) struct Catalogs {
     context: SessionContext,
-    /// The version of the engine's tables when the catalogs were made.
+    /// The version of the engine's tables when the catalogs were built.
     pub(super) version: u64,
-    /// Names and object identifiers of tables.
+    /// Names and OIDs of tables.
     numbers: Vec<(String, u32)>,
 }
 
@@ -149,7 +149,7 @@ fn only_queries() -> datafusion::execution::context::SQLOptions {
         .with_allow_statements(false)
 }
 
-/// Columns without rows.
+/// Returns no rows.
 fn none(schema: SchemaRef) -> Rows {
     Rows { schema, batches: futures::stream::empty().boxed(), is_live: false }
 }

@@ -1,4 +1,4 @@
-//! The catalogs that have rows here: tables, columns, types, schemas, databases, users.
+//! The catalogs that have rows: tables, columns, types, schemas, databases, users.
 
 use std::iter::{repeat, repeat_n};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use quarrier_wire::{TableInfo, kind};
 
 use crate::Result;
 
-/// Numbers of schemas, of the one user and of the one database.
+/// OIDs of schemas, of the only user and of the only database.
 const PG_CATALOG: i64 = 11;
 const PUBLIC: i64 = 2_200;
 const INFORMATION_SCHEMA: i64 = 13_000;
 const OWNER: i64 = 10;
 const DATABASE: i64 = 16_384;
 const HEAP: i64 = 2;
-/// The number of the first table.
+/// The OID of the first table.
 const FIRST_TABLE: u32 = 16_385;
 
 /// The catalogs that have rows.
@@ -101,7 +101,7 @@ impl Columns {
     }
 }
 
-/// Registers the catalogs. Returns names and numbers of the served tables.
+/// Registers the catalogs. Returns the names and OIDs of the served tables.
 pub(super) fn register(
     context: &SessionContext,
     served: &[TableInfo],
@@ -205,7 +205,7 @@ fn attributes(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
         all.flatten()
     };
     let modifiers = fields().map(|(field, info)| match field.data_type() {
-        // PostgreSQL packs the digits and those after the point like this.
+        // PostgreSQL packs precision and scale like this.
         DataType::Decimal128(digits, scale) if info.is_declared => {
             (i64::from(*digits) << 16 | i64::from(*scale)) + 4
         }
@@ -380,7 +380,7 @@ fn others(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
         .is("hastriggers", false)
         .is("rowsecurity", false)
         .registered(context, "pg_tables")?;
-    // These never have rows, but outer joins name them beside others.
+    // These never have rows, but clients outer-join them with others.
     for (name, columns) in EMPTY {
         let fields: Vec<Field> = columns
             .iter()
