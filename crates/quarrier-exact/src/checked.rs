@@ -1,4 +1,4 @@
-//! Integers calculated in 64 bits, or an error: the engine's own arithmetic wraps.
+//! Arithmetic on 64-bit integers that fails on overflow, where DataFusion's own wraps.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use quarrier_filter::Fault;
 
 use crate::Refusal;
 
-/// A checked calculation.
+/// A checked arithmetic operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Checked {
     /// `sql_add(a, b)`
@@ -34,12 +34,12 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> =
     LazyLock::new(|| ALL.map(|what| Arc::new(ScalarUDF::new_from_impl(Function::new(what)))));
 
 impl Checked {
-    /// The calculation of a function's name.
+    /// The operation with this function name.
     pub fn of(name: &str) -> Option<Checked> {
         ALL.into_iter().find(|what| what.name() == name)
     }
 
-    /// Calculates it of numbers of 64 bits.
+    /// Calls the operation on 64-bit integers.
     pub fn call(self, arguments: Vec<Expr>) -> Expr {
         FUNCTIONS[self as usize].call(arguments)
     }
@@ -53,7 +53,7 @@ impl Checked {
         }
     }
 
-    /// As it is written, so that columns are called as if the engine calculated them.
+    /// The operation as SQL, so that columns are named as if DataFusion calculated them.
     fn shown(self, arguments: &[String]) -> String {
         let sign = match self {
             Add => "+",
@@ -129,7 +129,7 @@ impl ScalarUDFImpl for Function {
     }
 }
 
-/// The numbers of one side.
+/// One operand, for all rows.
 enum Side<'a> {
     Each(&'a Int64Array),
     Same(i64),
@@ -159,7 +159,7 @@ fn calculated(what: Checked, left: &ColumnarValue, right: &ColumnarValue) -> Res
         }),
     };
     if is_over {
-        // Values at NULLs do not matter.
+        // Values at NULLs may overflow.
         let is_there = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
         for row in (0..values.len()).filter(|&row| is_there(row)) {
             let (left, right) = (at(&a, row), at(&b, row));
@@ -169,7 +169,7 @@ fn calculated(what: Checked, left: &ColumnarValue, right: &ColumnarValue) -> Res
     Ok(ColumnarValue::Array(Arc::new(Int64Array::new(values.into(), nulls))))
 }
 
-/// None of NULL.
+/// The operand; `None` for a NULL constant.
 fn side(value: &ColumnarValue) -> Result<Option<Side<'_>>> {
     Ok(match value {
         ColumnarValue::Scalar(scalar) if scalar.is_null() => None,
@@ -198,7 +198,8 @@ fn at(side: &Side<'_>, row: usize) -> i64 {
     }
 }
 
-/// All results, and whether one of them is wrong, in which case its companion is negative.
+/// The results of all rows, and whether any overflowed. `step` returns a result with a number that
+/// is negative on overflow.
 fn each(a: &Side<'_>, b: &Side<'_>, step: impl Fn(i64, i64) -> (i64, i64)) -> (Vec<i64>, bool) {
     let mut over = 0;
     let mut one = |a: i64, b: i64| {
@@ -226,7 +227,7 @@ fn overflow(what: Checked, left: i64, right: i64) -> datafusion::error::DataFusi
     Refusal::new(format!("{fault}: {shown}; CAST one side to DECIMAL(38, 0)")).into()
 }
 
-/// All of them.
+/// All operations as functions.
 pub fn all() -> Vec<ScalarUDF> {
     FUNCTIONS.iter().map(|function| (**function).clone()).collect()
 }
@@ -235,7 +236,7 @@ pub fn all() -> Vec<ScalarUDF> {
 mod tests {
     use super::*;
 
-    /// Numbers near all that matters.
+    /// Numbers near the bounds at which operations overflow.
     const NUMBERS: [i64; 12] = [
         0,
         1,

@@ -1,4 +1,4 @@
-//! Exact numbers as floating ones, rounded once; and floating ones in one order.
+//! Converts exact numbers to floats, rounded once, and gives floats a total order.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,18 +11,19 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// A function of floats.
+/// A function on floats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Floats {
-    /// `sql_double(x)`: the floating number nearest to an exact one.
+    /// `sql_double(x)`: the float nearest to an exact number.
     Double,
-    /// `sql_ordered(x)`: one zero, and one NaN, the greatest: so they are equal in groups, joins and
-    /// orders, too, where the engine goes by their bits.
+    /// `sql_ordered(x)`: the canonical form of a float, with one zero and one NaN, which is the
+    /// greatest. In that form, equal floats are also equal in grouping, joining and sorting, where
+    /// DataFusion compares bits.
     Ordered,
-    /// `sql_key(x)`: an integer that stands in an order where the floating one does. The engine's
-    /// MIN and MAX take whatever comes after a NaN.
+    /// `sql_key(x)`: an integer that sorts like the float. DataFusion's MIN and MAX of floats
+    /// depend on the order of rows if there is a NaN.
     Key,
-    /// `sql_of_key(k)`: the floating number of a key.
+    /// `sql_of_key(k)`: the float with this key.
     OfKey,
 }
 
@@ -34,12 +35,12 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> =
     LazyLock::new(|| ALL.map(|what| Arc::new(ScalarUDF::new_from_impl(Function::new(what)))));
 
 impl Floats {
-    /// The function of this name.
+    /// The function with this name.
     pub fn of(name: &str) -> Option<Floats> {
         ALL.into_iter().find(|what| what.name() == name)
     }
 
-    /// Makes it of a number.
+    /// Calls the function on an argument.
     pub fn call(self, argument: Expr) -> Expr {
         FUNCTIONS[self as usize].call(vec![argument])
     }
@@ -54,7 +55,7 @@ impl Floats {
     }
 }
 
-/// The float nearest to a decimal, by its digits; `None` for other values.
+/// The float nearest to a decimal; `None` for other values.
 pub fn nearest(decimal: &ScalarValue) -> Option<ScalarValue> {
     let float = match decimal {
         ScalarValue::Decimal128(mantissa, _, scale) => mantissa.map(|it| of_128(it, *scale)),
@@ -66,11 +67,11 @@ pub fn nearest(decimal: &ScalarValue) -> Option<ScalarValue> {
     Some(ScalarValue::Float64(float))
 }
 
-/// Powers of ten up to here are floating numbers.
+/// The largest exponent of ten for which the power is exact as a float.
 const POWER_MAX: i8 = 22;
 
 fn of_128(mantissa: i128, scale: i8) -> f64 {
-    // Both are exact below these bounds, so that the quotient is rounded once.
+    // Both operands are exact within these bounds, so that the quotient is rounded once.
     if mantissa.unsigned_abs() <= 1 << 53 && (0..=POWER_MAX).contains(&scale) {
         return mantissa as f64 / 10_f64.powi(scale.into());
     }
@@ -82,7 +83,7 @@ fn of_digits(digits: &str, scale: i8) -> f64 {
 }
 
 fn ordered(float: f64) -> f64 {
-    // The sum of both zeros is the positive one.
+    // The sum of the two zeros is positive.
     if float.is_nan() { f64::NAN } else { float + 0.0 }
 }
 
@@ -94,7 +95,7 @@ fn of_key(key: i64) -> f64 {
     f64::from_bits(flipped(key) as u64)
 }
 
-/// Inverts the bits of negative numbers, whose order is reversed; applied twice, it changes nothing.
+/// Inverts the other bits of negative numbers, whose order is reversed. Its own inverse.
 fn flipped(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
@@ -167,7 +168,7 @@ impl ScalarUDFImpl for Function {
     }
 }
 
-/// All of them.
+/// All functions of this module.
 pub fn all() -> Vec<ScalarUDF> {
     FUNCTIONS.iter().map(|function| (**function).clone()).collect()
 }

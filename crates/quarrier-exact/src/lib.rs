@@ -1,5 +1,5 @@
-//! Numbers of SQL that never wrap, as functions of DataFusion: arithmetic in 64 bits, SUM, AVG, and
-//! exact numbers as floating ones.
+//! SQL arithmetic that never wraps, as DataFusion functions: 64-bit arithmetic, SUM, AVG, and
+//! conversion of exact numbers to floats.
 //!
 //! ```text
 //!  a + b  ─→ Checked ─→ sql_add(a, b) ─┐
@@ -7,8 +7,8 @@
 //!  a < 0.5 ─→ Floats ─→ sql_double(a) ─┘
 //! ```
 //!
-//! A crate of its own, because every row passes through these loops and the compiler is to optimise
-//! them fully; `quarrier-sql`, which plans, is hardly optimised.
+//! This is a separate crate because every row passes through these loops, so the compiler should
+//! optimise them fully, whereas it hardly optimises `quarrier-sql`, which plans.
 
 mod checked;
 mod floats;

@@ -1,10 +1,10 @@
-//! Why a calculation has no value.
+//! The error of a calculation.
 
 use std::fmt;
 
 use datafusion::error::DataFusionError;
 
-/// A value that no type holds, or one that cannot be added up; it says what to try instead.
+/// Why a calculation has no result; the message says what to try instead.
 #[derive(Debug)]
 pub struct Refusal {
     reason: String,
@@ -16,12 +16,12 @@ impl Refusal {
         Refusal { reason: reason.into(), is_of_arguments: false }
     }
 
-    /// A refusal of arguments that are wrong whatever their values are.
+    /// A refusal of arguments that are wrong for any values.
     pub(crate) fn of_arguments(reason: impl Into<String>) -> Self {
         Refusal { reason: reason.into(), is_of_arguments: true }
     }
 
-    /// Whether the statement is wrong, rather than a value that it met.
+    /// Whether the statement is wrong, rather than a value in its rows.
     pub fn is_of_arguments(&self) -> bool {
         self.is_of_arguments
     }

@@ -1,11 +1,12 @@
-//! Parquet as packed columns: row groups are read and decoded in parallel, and handed on in order.
+//! Loads Parquet into packed columns. Row groups are read and decoded in parallel, and passed on in
+//! order.
 //!
 //! ```text
-//!  Source ─→ metadata ─→ a thread a lane: row group ─→ batches ─→ InOrder ─→ quarrier_messages::Load
+//!  Source ─→ metadata ─→ one thread per lane: row group ─→ batches ─→ InOrder ─→ quarrier_messages::Load
 //! ```
 //!
-//! A crate of its own, for the library that reads Parquet takes as long to build as any two of our
-//! own crates, and the binary `quarrier` does without it.
+//! This is a separate crate because the Parquet library takes as long to build as any two of our
+//! own crates, and the `quarrier` binary does not need it.
 //!
 //! ```
 //! use quarrier_core::source::Memory;
@@ -34,15 +35,15 @@ use quarrier_core::source::{Source, read_exact_at};
 use quarrier_core::threads;
 use quarrier_messages::{ColumnReader, Columns, guarded};
 
-/// Rows decoded at once.
+/// Rows per decoded batch.
 const BATCH_ROWS: usize = 16_384;
 
-/// Batches that a thread is ahead.
+/// Number of decoded batches that may wait per lane.
 const BATCHES_AHEAD: usize = 2;
 
 const FOOTER_BYTES: u64 = 8;
 
-/// A file says how long its metadata is; more is not believed.
+/// Maximum size of the metadata, whose length the file itself declares.
 const METADATA_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads Parquet for [`Load::parquet`](quarrier_messages::Load::parquet).
@@ -58,7 +59,7 @@ impl ColumnReader for Reader {
     ) -> Result<Columns<'scope>, ArrowError> {
         let metadata = guarded(|| metadata(source))?;
         let schema = Arc::clone(metadata.schema());
-        // Threads start when the first batch is asked for.
+        // Threads start when the first batch is requested.
         let start = move || start(scope, source, metadata, workers);
         Ok((schema, Box::new(std::iter::once_with(start).flatten())))
     }
@@ -78,7 +79,7 @@ fn start<'scope, 'env>(
         let (begin, lanes) = sync_channel(1);
         let (metadata, failed) = (metadata.clone(), sender.clone());
         let started = threads::in_scope(scope, "", move || {
-            // How many there are is known when all have started.
+            // The number of lanes is known only after all threads have started.
             let Ok(lanes) = lanes.recv() else { return };
             for group in (lane..groups).step_by(lanes) {
                 if !decode(source, &metadata, group, &sender) {
@@ -88,11 +89,11 @@ fn start<'scope, 'env>(
         });
         match started {
             Ok(_) => {}
-            // Fewer decode as much.
+            // Fewer threads decode the same row groups.
             Err(_) if lane > 0 => break,
             Err(error) => {
                 let error = ArrowError::IoError("cannot read it".to_string(), error);
-                // There is room, and the receiver is at hand.
+                // The channel has room, and its receiver exists.
                 let _ = failed.send(Some(Err(error)));
                 return InOrder { receivers: vec![receiver], group: 0, groups: groups.max(1) };
             }
@@ -101,7 +102,7 @@ fn start<'scope, 'env>(
         begun.push(begin);
     }
     for begin in &begun {
-        // Each waits for it, and has room for one.
+        // Each thread waits for this value, and the channel has room for it.
         let _ = begin.send(begun.len());
     }
     InOrder { receivers, group: 0, groups }
@@ -109,10 +110,11 @@ fn start<'scope, 'env>(
 
 type Batch = Result<RecordBatch, ArrowError>;
 
-/// A batch of a row group; `None` at the group's end.
+/// A batch of a row group; `None` at the end of the group.
 type Piece = Option<Batch>;
 
-/// Batches of the row groups in turn: group `g` comes through receiver `g` modulo their count.
+/// The batches of all row groups, in order. Group `g` arrives through receiver `g` modulo their
+/// number.
 struct InOrder {
     receivers: Vec<Receiver<Piece>>,
     group: usize,
@@ -132,7 +134,7 @@ impl Iterator for InOrder {
                     return Some(batch);
                 }
                 Ok(None) => self.group += 1,
-                // It ended at an error that was passed on.
+                // The thread ended after an error that was returned.
                 Err(_) => self.group = self.groups,
             }
         }
@@ -140,7 +142,7 @@ impl Iterator for InOrder {
     }
 }
 
-/// Sends the batches of a row group. False where nobody wants more, or an error was sent.
+/// Sends the batches of a row group. Returns false if the receiver is gone, or after an error.
 fn decode(
     source: &dyn Source,
     metadata: &ArrowReaderMetadata,
@@ -155,7 +157,7 @@ fn decode(
     let mut reader = match reader {
         Ok(reader) => reader,
         Err(error) => {
-            // Where nobody takes it, the load has failed already.
+            // If the receiver is gone, the load has failed already.
             let _ = sender.send(Some(Err(error)));
             return false;
         }
@@ -185,7 +187,7 @@ fn metadata(source: &dyn Source) -> Result<ArrowReaderMetadata, ArrowError> {
     let metadata = ParquetMetaDataReader::decode_metadata(&read_exact_at(source, start, length)?)?;
     let metadata = Arc::new(metadata);
     let found = ArrowReaderMetadata::try_new(Arc::clone(&metadata), ArrowReaderOptions::new())?;
-    // Text is read as views, which saves a copy.
+    // Reading strings as views saves a copy.
     let options = ArrowReaderOptions::new().with_schema(with_views(found.schema()));
     Ok(ArrowReaderMetadata::try_new(metadata, options).unwrap_or(found))
 }
@@ -201,7 +203,7 @@ fn with_views(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The bytes of a row group, by where each column's start in the file.
+/// The bytes of a row group's columns, each with its offset in the file.
 struct Pages {
     columns: Vec<(u64, Bytes)>,
     length: u64,
@@ -217,7 +219,7 @@ impl Pages {
         Ok(Pages { columns: columns?, length: source.length() })
     }
 
-    /// The bytes from `start` on.
+    /// The bytes from offset `start` to the end of its column.
     fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
         let found = self.columns.iter().find_map(|(column, bytes)| {
             let at = usize::try_from(start.checked_sub(*column)?).ok()?;

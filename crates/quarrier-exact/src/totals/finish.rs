@@ -1,4 +1,4 @@
-//! The results of sums: a total, or a mean.
+//! Converts totals to the results of SUM and AVG.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) enum Finish {
 }
 
 impl Finish {
-    /// A column of results; `None` is NULL. `scale` is that of the values.
+    /// A column of results; `None` becomes NULL. `scale` is that of the summed values.
     pub(super) fn column(
         self,
         totals: impl Iterator<Item = Option<Total>>,

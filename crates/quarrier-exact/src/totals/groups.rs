@@ -1,4 +1,4 @@
-//! Totals of many groups.
+//! Totals for many groups.
 
 use std::sync::Arc;
 
@@ -16,13 +16,12 @@ use super::one::{STATE_DIGITS, StateColumns, Task};
 use super::total::Total;
 use super::values::Exact;
 
-/// The sums of groups. Those of integers are kept in 64 bits, and go where there is more room only
-/// when they need it.
+/// The sums of groups. Sums of integers have 64 bits, and move to 128 bits when they overflow.
 #[derive(Debug, Default)]
 struct Sums {
     /// Sums of integers; empty if values are wider.
     near: Vec<i64>,
-    /// Sums that do not fit `near`; as long as that, once there is one.
+    /// Sums that do not fit in `near`; empty, or as long as `near`.
     far: Vec<i128>,
     /// Carries out of `far`, in units of 2^128.
     carries: Vec<i64>,
@@ -143,7 +142,7 @@ impl Groups {
         DataType::Decimal128(STATE_DIGITS, self.task.exact.scale())
     }
 
-    /// The columns of states.
+    /// The state columns.
     fn states(&self, lows: Decimal128Array, carries: Vec<i64>, counts: Vec<u64>) -> Vec<ArrayRef> {
         let mut states: Vec<ArrayRef> = Vec::with_capacity(3);
         if self.task.finish == Finish::Avg {

@@ -1,4 +1,5 @@
-//! SUM and AVG: exact, or an error. The engine's own wrap, and cut the means of decimals.
+//! Exact SUM and AVG, which fail on overflow. DataFusion's own wrap, and truncate means of
+//! decimals.
 
 mod finish;
 mod groups;
@@ -28,12 +29,12 @@ use one::{Distinct, One, STATE_DIGITS, Task};
 use total::Total;
 pub use values::Exact;
 
-/// Both of them.
+/// Both aggregates.
 pub fn all() -> Vec<AggregateUDF> {
     [Finish::Sum, Finish::Avg].map(|finish| AggregateUDF::new_from_impl(Totals::new(finish))).into()
 }
 
-/// SUM or AVG: of exact numbers our own, of the others the engine's.
+/// SUM or AVG: our own for exact numbers, DataFusion's for others.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Totals {
     finish: Finish,
@@ -56,13 +57,13 @@ impl Totals {
         }
     }
 
-    /// The task for our own accumulator; `None` if DataFusion does it.
+    /// The task for our own accumulator; `None` if DataFusion's is used.
     fn task(&self, args: &AccumulatorArgs) -> Option<Task> {
         let exact = Exact::of(args.expr_fields.first()?.data_type())?;
         Some(Task { finish: self.finish, exact, result: args.return_field.data_type().clone() })
     }
 
-    /// The type as which values of a type are added.
+    /// The type to which values are cast before they are summed.
     fn added_as(&self, data_type: &DataType) -> Result<DataType> {
         use DataType as T;
         Ok(match data_type {

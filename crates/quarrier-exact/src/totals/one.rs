@@ -1,4 +1,4 @@
-//! One total: of all rows, or of a frame that moves.
+//! A single total: of all rows, or of a moving window frame.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::finish::Finish;
 use super::total::Total;
 use super::values::Exact;
 
-/// The digits of sums in states.
+/// The precision of sums in states.
 pub(super) const STATE_DIGITS: u8 = 38;
 
-/// The aggregate and the type of its values.
+/// The aggregate, and the types of its values and result.
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub(super) finish: Finish,
@@ -93,7 +93,7 @@ impl Accumulator for One {
     }
 }
 
-/// The columns of states.
+/// The columns of partial states.
 pub(super) struct StateColumns<'s> {
     pub(super) counts: Option<&'s UInt64Array>,
     pub(super) lows: &'s Decimal128Array,
@@ -118,7 +118,7 @@ impl<'s> StateColumns<'s> {
         self.lows.len()
     }
 
-    /// The total of a row. Of a sum it is only known that it has values.
+    /// The total of a row. The state of a SUM has no count, so the count is 1.
     fn total(&self, row: usize) -> Option<Total> {
         if self.lows.is_null(row) {
             return None;
@@ -133,7 +133,7 @@ impl<'s> StateColumns<'s> {
 #[derive(Debug)]
 pub(super) struct Distinct {
     pub(super) task: Task,
-    /// How often each is there.
+    /// How often each value occurs.
     pub(super) times: HashMap<i128, u64>,
     pub(super) total: Total,
     pub(super) input: DataType,

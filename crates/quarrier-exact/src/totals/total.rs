@@ -1,4 +1,4 @@
-//! An exact sum of any number of values, and the results made of it.
+//! An exact sum of any number of values.
 
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, i256};
 use datafusion::common::Result;
@@ -23,7 +23,7 @@ impl Total {
         self.count += count;
     }
 
-    /// Takes the sum of `count` values back.
+    /// Subtracts the sum of `count` values.
     pub(super) fn subtract(&mut self, value: i128, count: u64) {
         let (low, is_over) = self.low.overflowing_sub(value);
         self.low = low;
@@ -31,7 +31,7 @@ impl Total {
         self.count -= count;
     }
 
-    /// The sum as an integer of 64 bits.
+    /// The sum as a 64-bit integer.
     pub(super) fn whole(self) -> Result<i64> {
         i64::try_from(self.low).map_err(|_| {
             let reason = format!(
@@ -49,13 +49,13 @@ impl Total {
         is_held.then_some(self.low).ok_or_else(|| beyond("SUM"))
     }
 
-    /// The mean, the nearest floating number to it.
+    /// The mean, as the nearest float.
     pub(super) fn mean(self) -> f64 {
         nearest_quotient(self.low, self.count.max(1))
     }
 
-    /// The mean as the mantissa of a decimal with `digits` digits, `finer` more of them after the point
-    /// than the values have; rounded half away from zero.
+    /// The mean as the mantissa of a decimal with `digits` digits, whose scale is `finer` more than
+    /// that of the values. Rounds half away from zero.
     pub(super) fn decimal_mean(self, finer: u8, digits: u8) -> Result<i128> {
         let (count, power) = (i128::from(self.count.max(1)), power(finer));
         let scaled = self.low.checked_mul(power).filter(|_| self.carry == 0);
@@ -82,7 +82,7 @@ fn sign(value: i128) -> i64 {
     if value < 0 { -1 } else { 1 }
 }
 
-/// A power of ten, at most the greatest that a decimal has.
+/// A power of ten, up to the maximum precision of a decimal.
 fn power(digits: u8) -> i128 {
     10_i128.pow(u32::from(digits.min(DECIMAL128_MAX_PRECISION)))
 }
@@ -101,17 +101,17 @@ fn rounded(value: i128, divisor: i128) -> i128 {
     }
 }
 
-/// Integers up to here are floating numbers, too.
+/// Integers up to this size are exact as floats.
 const FLOAT_EXACT_MAX: u128 = 1 << 53;
 
-/// The floating number nearest to a quotient, which is rounded once.
+/// The float nearest to a quotient, rounded once.
 fn nearest_quotient(value: i128, divisor: u64) -> f64 {
     let size = value.unsigned_abs();
     if size <= FLOAT_EXACT_MAX && u128::from(divisor) <= FLOAT_EXACT_MAX {
         return value as f64 / divisor as f64;
     }
-    // The quotient has at least 64 bits now; its lowest bit marks a remainder, so that more than a half
-    // rounds up.
+    // The quotient has at least 64 bits now. A remainder sets its lowest bit, so that anything
+    // above a half rounds up.
     let shift = size.leading_zeros();
     let (shifted, divisor) = (size << shift, u128::from(divisor));
     let quotient = (shifted / divisor) | u128::from(shifted % divisor != 0);
@@ -162,7 +162,7 @@ mod tests {
     fn means_are_the_nearest_floats() {
         assert_eq!(total(i128::from(i64::MAX) * 2, 2).mean(), i64::MAX as f64);
         assert_eq!(total(10, 4).mean(), 2.5);
-        // 2^53 + 1 lies in the middle of two floats; with a rest it is more than that.
+        // 2^53 + 1 is halfway between two floats; a remainder puts the mean above it.
         assert_eq!(total(2 * ((1 << 53) + 1), 2).mean(), 9_007_199_254_740_992.0);
         assert_eq!(total(2 * ((1 << 53) + 1) + 1, 2).mean(), 9_007_199_254_740_994.0);
         assert_eq!(total(-(2 * ((1 << 53) + 1) + 1), 2).mean(), -9_007_199_254_740_994.0);

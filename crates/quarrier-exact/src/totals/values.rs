@@ -7,24 +7,24 @@ use datafusion::common::{Result, internal_err};
 /// A type whose values are summed exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exact {
-    /// Integers of 64 bits.
+    /// Signed 64-bit integers.
     Signed,
-    /// Unsigned integers of 64 bits.
+    /// Unsigned 64-bit integers.
     Unsigned,
-    /// Decimals of 128 bits.
+    /// 128-bit decimals.
     Decimal {
-        /// The maximum number of digits of the mantissa.
+        /// The precision: the maximum number of digits.
         digits: u8,
-        /// Digits after the point.
+        /// The number of digits after the point.
         scale: i8,
     },
 }
 
-/// With more digits, ten billion values may not fit 38.
+/// Maximum precision for which sums of ten billion values fit in 38 digits.
 const DIGITS_SAFE_MAX: u8 = 28;
 
 impl Exact {
-    /// The type of exact sums; `None` where DataFusion adds.
+    /// The kind of exact values; `None` if DataFusion sums the type.
     pub fn of(data_type: &DataType) -> Option<Exact> {
         match data_type {
             DataType::Int64 => Some(Exact::Signed),
@@ -36,7 +36,7 @@ impl Exact {
         }
     }
 
-    /// Whether sums may be too large for a mantissa, so that their states need another column.
+    /// Whether sums may exceed 128 bits, so that their states need another column.
     pub fn has_carry(self) -> bool {
         matches!(self, Exact::Decimal { digits, .. } if digits > DIGITS_SAFE_MAX)
     }
@@ -57,11 +57,11 @@ impl Exact {
         }
     }
 
-    /// The sum and number of a column's values, if the sum cannot overflow.
+    /// The sum and count of a column's values; `None` if the sum might overflow.
     pub(super) fn quick_sum(self, column: &ArrayRef) -> Option<(i128, u64)> {
         let column = column.as_primitive_opt::<Int64Type>().filter(|_| self == Exact::Signed)?;
         let count = (column.len() - column.null_count()) as u64;
-        // Sums the 32-bit halves separately, so that four of them are added at once.
+        // Sums the 32-bit halves separately, so that the loop can be vectorised.
         let halves = |(high, low): (i64, i64), value: i64| {
             (high + (value >> 32), low + (value & i64::from(u32::MAX)))
         };

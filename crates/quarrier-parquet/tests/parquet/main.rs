@@ -1,4 +1,4 @@
-//! Parquet becomes the same table, whatever its codec and the number of workers.
+//! Parquet loads as the same table with any codec and number of workers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -24,7 +24,7 @@ fn batch() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// The values of [`batch`], as a table has them.
+/// The values of a row of [`batch`] in the loaded table.
 fn expected(row: i64) -> [Value; 3] {
     let id = if row % 7 == 0 { Value::Null } else { Value::Integer(row) };
     [id, Value::Float(row as f64 / 4.0), Value::Text(format!("note {}", row % 1_000).into())]
@@ -95,7 +95,7 @@ fn damaged_files_are_errors_that_name_them() {
         let error = load().run(&[&cut]).unwrap_err();
         assert!(error.to_string().starts_with("cut: "), "{error}");
     }
-    // Whatever becomes of it, it ends.
+    // The outcome does not matter, as long as the load ends.
     for at in (0..whole.len()).step_by(whole.len() / 40) {
         let mut wrong = whole.clone();
         wrong[at] ^= 0x55;
