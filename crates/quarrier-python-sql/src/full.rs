@@ -1,4 +1,4 @@
-//! Statements answered by the engine of `quarrier query`.
+//! Runs statements on the engine of `quarrier query`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,17 +14,18 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::packed::packed;
 use crate::refused::refused;
 
-/// The engine. It lives for one call: it leaves no thread behind, and files are read anew.
+/// The engine. It exists for one call: no thread outlives the call, and files are read again each
+/// time.
 #[derive(Debug)]
 pub(crate) struct Full;
 
-/// How often it is looked whether the answer is wanted no more.
+/// How often a waiting call checks whether it was cancelled.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// How long threads may take to finish their current work.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Stack for statements that nest as deep as they may.
+/// Stack size for statements of the maximum depth.
 const STACK_BYTES: usize = 256 << 20;
 
 impl sql::Engine for Full {
@@ -37,7 +38,7 @@ impl sql::Engine for Full {
         let (sender, answer) = sync_channel(1);
         let its_stop = Arc::clone(stop);
         let task = runtime.spawn(async move {
-            // Nobody waits for it any more where that fails.
+            // Sending fails if the call was cancelled.
             let _ = sender.send(answers(asked, its_stop).await);
         });
         let answers = loop {
@@ -106,7 +107,7 @@ async fn answers(asked: StatementBatch, stop: Arc<AtomicBool>) -> Result<Answers
     Ok(Answers { rows, rejects: loaded.rejects, rejected, notes })
 }
 
-/// Begins to answer a statement that is asked alone.
+/// Begins to run a single statement.
 async fn alone(engine: &Engine, text: &str) -> Result<Rows, Refused> {
     if let Some(rows) = engine.run_at_once(text) {
         return rows.map_err(refused);
@@ -117,14 +118,14 @@ async fn alone(engine: &Engine, text: &str) -> Result<Rows, Refused> {
     }
 }
 
-/// Begins to answer statements together.
+/// Begins to run several statements together.
 async fn together(engine: &Engine, texts: &[String]) -> Result<Vec<Rows>, Refused> {
     let statements = texts.iter().map(|text| only(engine, text)).collect::<Result<Vec<_>, _>>()?;
     let rows = engine.run_together(&statements).await.map_err(refused)?;
     rows.into_iter().map(|rows| rows.map_err(refused)).collect()
 }
 
-/// The one statement of a text.
+/// Parses a text that must hold exactly one statement.
 fn only(engine: &Engine, text: &str) -> Result<Statement, Refused> {
     let mut statements = engine.statements(text).map_err(refused)?;
     match (statements.pop(), statements.len()) {

@@ -1,14 +1,15 @@
-//! The Python package `quarrier-sql`: the native half of `quarrier` with an engine for all of SQL.
+//! The Python package `quarrier-sql`: the native module of `quarrier`, with an engine for all of
+//! SQL.
 //!
 //! ```text
-//!  quarrier_sql._native ─┬─ all that quarrier._light has   quarrier-python
-//!                        └─ full: statements answered ───→ quarrier-sql
-//!                             ├─ packed   rows of answers, as tables hold them
-//!                             └─ refused  why there is no answer
+//!  quarrier_sql._native ─┬─ everything in quarrier._light   quarrier-python
+//!                        └─ full: runs statements ────────→ quarrier-sql
+//!                             ├─ packed   packs the rows of answers into tables
+//!                             └─ refused  converts errors
 //! ```
 //!
-//! The engine scans a table of Python without a copy: for that, this module holds the classes once
-//! more, and `quarrier` uses them instead of the light ones.
+//! The engine scans Python's tables without a copy. For that, this module contains the classes of
+//! `quarrier` itself, and `quarrier` uses them instead of those in the light module.
 
 mod full;
 
@@ -18,7 +19,7 @@ mod refused;
 
 use pyo3::prelude::*;
 
-/// The native half of the package `quarrier` with all of SQL.
+/// The native module of the package `quarrier`, with all of SQL.
 #[pymodule(gil_used = false, name = "_native")]
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     quarrier_native::sql::provide(&full::Full);

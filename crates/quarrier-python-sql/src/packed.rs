@@ -1,4 +1,4 @@
-//! Rows of answers as tables hold them.
+//! Packs the rows of answers into tables.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tokio::runtime::Handle;
 
 use crate::refused::refused;
 
-/// All rows of an answer, waited for on this thread: in packed columns, where these have a place for
-/// them, and else as they come.
+/// Waits for all rows of an answer on this thread. Returns them in packed columns if these support
+/// all types, and otherwise as Arrow batches.
 pub(crate) fn packed(mut found: Found, handle: &Handle, workers: usize) -> Result<Rows, Refused> {
     let schema = named_apart(found.schema());
     let mut failed = None;
@@ -42,7 +42,7 @@ pub(crate) fn packed(mut found: Found, handle: &Handle, workers: usize) -> Resul
     }
 }
 
-/// Whether packed columns show values of this type as they are.
+/// Whether packed columns return values of this type unchanged.
 fn has_place(data_type: &DataType) -> bool {
     use DataType as T;
     match data_type {
@@ -52,12 +52,13 @@ fn has_place(data_type: &DataType) -> bool {
         T::Decimal32(..) | T::Decimal64(..) | T::Decimal128(..) => true,
         T::Timestamp(..) | T::Utf8 | T::LargeUtf8 | T::Utf8View => true,
         T::Dictionary(_, values) => has_place(values),
-        // The fields of a struct become columns; bytes that are not UTF-8 are refused.
+        // Structs would become several columns, and binary values that are not UTF-8 would be
+        // refused.
         _ => false,
     }
 }
 
-/// The columns, each with a name of its own: `x` and `x (2)`. Any value may be NULL.
+/// Renames columns so that their names are unique, as in `x` and `x (2)`, and makes them nullable.
 fn named_apart(schema: &SchemaRef) -> SchemaRef {
     let mut taken = HashSet::new();
     let field = |field: &Arc<Field>| {

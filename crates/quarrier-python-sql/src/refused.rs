@@ -1,4 +1,4 @@
-//! Why a statement has no answer, in the words of the package.
+//! Converts the engine's errors to those of the Python package.
 
 use quarrier_native::sql::Refused;
 use quarrier_sql::{Cause, Error};
@@ -20,7 +20,7 @@ pub(crate) fn refused(error: Error) -> Refused {
     }
 }
 
-/// The reason, without the place that it begins with: `line 2, column 7: …`.
+/// Splits the position `line 2, column 7: …` off the start of an error.
 fn placed(text: String) -> Refused {
     let place = || {
         let (line, rest) = text.strip_prefix("line ")?.split_once(", column ")?;

@@ -1,1 +1,1 @@
-"""The native half of the package quarrier, with all of SQL. Import quarrier, which finds it."""
+"""The native module of the package quarrier, with all of SQL. Import quarrier, which loads it."""
