@@ -1,9 +1,9 @@
-//! The account of a statement: EXPLAIN ANALYZE and `--stats`.
+//! The cost of a statement, as reported by EXPLAIN ANALYZE and `--stats`.
 
 use crate::harness::{Folder, TestEngine, orders, text};
 use quarrier_sql::Options;
 
-/// The figure of this name, of the first line of a plan that has it.
+/// The metric with this name, from the first line of a plan that has it.
 fn figure<'a>(plan: &'a str, line: &str, name: &str) -> &'a str {
     let line = plan.lines().find(|text| text.contains(line)).unwrap_or_else(|| panic!("{plan}"));
     let start = line.find(&format!("{name}=")).unwrap_or_else(|| panic!("{name}: {line}"));
@@ -77,7 +77,7 @@ fn orders_and_groups_beyond_the_memory_are_spilled() {
 #[test]
 fn groups_for_whose_codes_there_is_no_memory_are_hashed() {
     let folder = Folder::new();
-    // A quarter of a million codes, few of which are used.
+    // A quarter of a million dictionary codes, few of which are used.
     let line = |id: u64| format!("{{\"id\":{},\"qty\":{}}}\n", id * 50 % 249_999, id % 9);
     let path = folder.file("sparse.ndjson", &(0..5_000).map(line).collect::<String>());
     let sql = "SELECT id, count(*) AS n, sum(qty) AS s FROM m GROUP BY id ORDER BY id";

@@ -1,4 +1,4 @@
-//! Files that somebody else changes, cuts or appends to all the while a statement reads them.
+//! Files that another process changes, truncates or appends to while a statement reads them.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,8 @@ use crate::harness::{Folder, text};
 const LINE: &str = "{\"id\":1000001,\"text\":\"caf\u{e9} cr\u{e8}me \u{1F980}\",\"qty\":7}\n";
 const LINES: usize = 30_000;
 
-/// Runs a statement some times while `change` is done to the file, with the number of the round.
+/// Runs a statement several times while `change` modifies the file; it gets the number of the
+/// round.
 fn check(change: impl Fn(&std::fs::File, u64) + Sync, may_shrink: bool) {
     let folder = Folder::new();
     let path = folder.file("x.ndjson", &LINE.repeat(LINES));

@@ -1,8 +1,8 @@
-//! Each clause is carried out or refused by its name, and never passed over.
+//! Every clause is executed, or refused by name; none is silently ignored.
 
 use crate::harness::{Folder, TestEngine};
 
-/// Tables `t`, `u` and `h`, which has a header and no rows.
+/// The tables `t`, `u` and `h`; `h` has a header and no rows.
 fn tables() -> (Folder, TestEngine) {
     let folder = Folder::new();
     let asked = TestEngine::new();

@@ -1,4 +1,4 @@
-//! Queries that name columns outside of them, wherever they stand.
+//! Correlated subqueries in every position.
 
 use crate::harness::{Folder, TestEngine};
 
@@ -25,7 +25,7 @@ fn check(table: &[(&str, &[&str])]) {
     }
 }
 
-/// Each query as an output beside `a`, and its value for 1, 2 and 3.
+/// Checks each query as an output beside `a`, with its values for 1, 2 and 3.
 fn check_values(table: &[(&str, [&str; 3])]) {
     let (_folder, asked) = tables();
     for (query, [one, two, three]) in table {

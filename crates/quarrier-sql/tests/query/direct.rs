@@ -1,4 +1,5 @@
-//! Statements that a scan answers alone: without the engine's planning, and at once.
+//! Statements that need only one scan: planned without DataFusion, and answered on the calling
+//! thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use quarrier_sql::Options;
 
 use crate::harness::{Folder, TestEngine, all_lines, orders};
 
-/// Statements that are answered without the engine's planning, where they stand alone.
+/// Statements that are answered without DataFusion's planning when they run alone.
 const DIRECT: &[&str] = &[
     "SELECT count(*) FROM m WHERE symbol = 'ABC' AND price > 50 AND qty BETWEEN 100 AND 500",
     "SELECT COUNT(*) AS many FROM m WHERE note LIKE '%9' OR note IS NULL",
@@ -30,7 +31,7 @@ fn statements_without_planning_are_answered_as_with_it() {
         assert_eq!(fields(&schema), fields(&planned), "{sql}");
         assert_eq!(sorted(&batches), sorted(&again), "{sql}");
         let Some(answer) = asked.at_once(sql) else {
-            // An exact side is made floating for the sake of the other: the engine says how.
+            // An exact side has to be cast to a float, which DataFusion decides.
             assert!(sql.contains("1.5e0"), "{sql}");
             continue;
         };

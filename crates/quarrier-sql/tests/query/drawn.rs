@@ -1,17 +1,17 @@
-//! Statements drawn from a grammar of all that the engine answers, and then changed: an answer, or an
-//! error of one line, and never a panic.
+//! Random statements from a grammar of everything that the engine supports, and mutations of them.
+//! Each has an answer or an error of one line, and never panics.
 
 use quarrier_sql::{Error, Options};
 
 use crate::harness::{Folder, TestEngine};
 use crate::random::Random;
 
-/// Statements that are asked; another number by the variable `STATEMENTS`.
+/// The number of statements; the variable `STATEMENTS` overrides it.
 const STATEMENTS: usize = 400;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// The parts from which a statement is drawn.
+/// The pieces from which a statement is generated.
 struct Drawing<'r> {
     random: &'r mut Random,
     scalar: &'r [String],
@@ -250,7 +250,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// The text with some of its words elsewhere.
+    /// The text with some of its words moved.
     fn changed(&mut self, text: &str) -> String {
         let mut words: Vec<&str> = text.split_inclusive([' ', '(', ')', ',']).collect();
         for _ in 0..self.random.below(3) {
@@ -269,14 +269,14 @@ impl Drawing<'_> {
     }
 }
 
-/// Names in an order that does not depend on the run, but for what differs in each run or waits.
+/// Function names in an order that is the same in each run.
 fn sorted<'n>(names: impl Iterator<Item = &'n String>) -> Vec<String> {
     let mut names: Vec<String> = names.cloned().collect();
     names.sort();
     names
 }
 
-/// The difference between the results of a statement.
+/// What is wrong with the results of a statement, if anything.
 fn wrong(asked: &TestEngine, sql: &str) -> Option<String> {
     let error = asked.rows(sql).err()?;
     let said = error.to_string();

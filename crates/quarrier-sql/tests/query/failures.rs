@@ -75,7 +75,7 @@ fn a_long_chain_is_no_trouble() {
     let chain = parts.join(" OR ");
     for sql in [
         format!("SELECT count(*) FROM m WHERE {chain}"),
-        // The scan cannot see it.
+        // The scan cannot evaluate it.
         format!("SELECT count(*) FROM m JOIN m AS o ON m.id = o.id WHERE {chain} OR o.qty < 0"),
     ] {
         assert_eq!(asked.value(&sql).unwrap(), "715");

@@ -41,7 +41,7 @@ fn several_files_are_one_table_with_their_names() {
         "filename,id,x,y\na1.csv,1.0,a,\na1.csv,2.0,b,\na2.csv,2.5,,c\n",
         "{output:?}"
     );
-    // However many there happen to be.
+    // For any number of matching files.
     let only = folder.run(&["SELECT filename, y FROM 'a2*.csv'", "--format", "csv"]);
     assert!(text(&only.stdout).starts_with("filename,y\na2.csv,"), "{}", text(&only.stdout));
     let one = folder.run(&["SELECT count(*) AS n FROM 'a*.csv' WHERE filename = 'a2.csv'"]);

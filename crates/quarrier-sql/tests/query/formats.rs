@@ -1,4 +1,4 @@
-//! Outputs.
+//! Output formats.
 
 use crate::harness::{Folder, text};
 

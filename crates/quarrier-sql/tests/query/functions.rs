@@ -1,5 +1,4 @@
-//! Tables over the engine itself: they return what the libraries return, and conditions are pushed down
-//! to them.
+//! Table functions return the rows of the libraries, and conditions are pushed down to them.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +13,7 @@ use quarrier_search::{Finding, Pattern, Searcher};
 use crate::harness::{Folder, TestEngine};
 
 const PATTERNS: &str = "alpha = needle\nhex:00 FF ?0\nre:[0-9]{3}-[0-9]{3}\n";
-/// A picture of one pixel.
+/// An image of one pixel.
 const GIF: &[u8] =
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\
 \x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
@@ -48,7 +47,7 @@ impl Place {
     }
 }
 
-/// Text, numbers and binary, with something to find at both ends.
+/// Text, numbers and binary data, with matches at both ends.
 fn image() -> Vec<u8> {
     let mut bytes = b"needle at the start 123-456 needle".to_vec();
     for number in 0..20_000_u32 {
@@ -115,10 +114,10 @@ fn a_finding_has_the_bytes_found_as_text() {
 fn findings_are_counted_without_rows() {
     let place = Place::new();
     let image_path = place.write("disk.img", &image());
-    // Texts and names that several patterns have, and a pattern that is never found.
+    // Strings and names that several patterns share, and a pattern without findings.
     let patterns = "alpha = needle\nalpha = the\nneedle\nbeta = line 00\nhex:00 FF ?0\nnowhere";
     let table = format!("search('{image_path}', '{patterns}')");
-    // The same findings, as rows in the engine.
+    // The same findings, counted by DataFusion from rows.
     let rows = format!("(SELECT * FROM {table} ORDER BY length LIMIT 1000000) AS f");
     for condition in
         ["", " WHERE \"offset\" > 100000", " WHERE name = 'alpha'", " WHERE pattern = 'x'"]
@@ -156,7 +155,7 @@ fn a_condition_on_the_offset_becomes_the_range_that_is_searched() {
     let place = Place::new();
     let (path, bytes) = (place.write("disk.img", &image()), image());
     let findings = found(&bytes);
-    // From the start of one finding on, and up to the start of another, which is cut off.
+    // From the start of one finding to the start of another, which is excluded.
     let (from, to) = (findings[40].offset, findings[90].offset);
     for (condition, range) in [
         (format!("\"offset\" >= {from} AND \"offset\" < {to}"), (from, to)),
@@ -175,7 +174,7 @@ fn a_condition_on_the_offset_becomes_the_range_that_is_searched() {
                 .collect();
             assert_eq!(place.ask(&text), expected, "{condition}");
             let plan = place.plan(&text);
-            // Where a regex matches depends on the matches before.
+            // The matches of a regex depend on the matches before them.
             let start = if has_regex { 0 } else { range.0 };
             assert!(plan.contains(&format!("range={start}..{}", range.1)), "{plan}");
             assert!(!plan.contains("FilterExec"), "{plan}");
@@ -212,7 +211,7 @@ fn a_condition_on_patterns_chooses_them() {
 fn a_limit_ends_the_search() {
     let place = Place::new();
     let path = place.folder.path("sparse.img");
-    // Zeros everywhere: without stopping, this takes minutes.
+    // Zeros everywhere: without stopping, this would take minutes.
     File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let table = format!("search('{}', 'hex:00 00 00 00')", path.display());
     let limited = format!("SELECT \"offset\" FROM {table} LIMIT 3");
@@ -221,7 +220,7 @@ fn a_limit_ends_the_search() {
     let ordered = format!("SELECT \"offset\" FROM {table} ORDER BY \"offset\" LIMIT 2");
     assert_eq!(place.ask(&ordered), ["0", "1"]);
     let filtered = format!("SELECT \"offset\" FROM {table} WHERE \"offset\" % 7 = 5 LIMIT 2");
-    // Which of the rows these are is not said: batches are filtered side by side.
+    // Any rows may come first, since batches are filtered in parallel.
     let chosen: Vec<u64> =
         place.ask(&filtered).iter().map(|offset| offset.parse().unwrap()).collect();
     assert_eq!(chosen.len(), 2, "{chosen:?}");
@@ -259,7 +258,7 @@ fn several_files_are_searched_one_after_another() {
     let text = format!("SELECT source, \"offset\" FROM search('{glob}', 'needle')");
     let expected = [format!("{one}|2"), format!("{other}|0"), format!("{other}|8")];
     assert_eq!(place.ask(&text), expected);
-    // A range is of each of them.
+    // A range applies to each of them.
     let text = format!("{text} WHERE \"offset\" < 3");
     assert_eq!(place.ask(&text), expected[..2]);
     let text = format!("{text} LIMIT 1");
@@ -284,7 +283,7 @@ fn what_cannot_be_searched_is_said() {
     }
 }
 
-/// Keeps rows as the report has them.
+/// Collects rows as in the report.
 #[derive(Default)]
 struct Report(Mutex<Vec<Row>>);
 
@@ -296,7 +295,7 @@ impl Keep for Report {
     }
 }
 
-/// Whole pictures, and one that breaks.
+/// Whole images, and a broken one.
 fn disk() -> Vec<u8> {
     let mut bytes = vec![0x55; 1 << 20];
     for place in [512, 40_960, 999_936] {

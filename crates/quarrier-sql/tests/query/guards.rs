@@ -1,27 +1,27 @@
-//! Queries that DataFusion answers wrongly without `plan/`, so that each guard goes once it is not
-//! needed.
+//! Queries that DataFusion gets wrong without the rules in `plan/`, so that a rule is deleted once
+//! DataFusion no longer needs it.
 //!
-//! A guard is added here with a statement, its answer by SQL-92, and the issue upstream where there
-//! is one that we know of.
+//! A new rule gets a statement here with its answer by SQL-92 and, if we know one, the upstream
+//! issue.
 
 use datafusion::error::DataFusionError;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::harness::{Folder, TestEngine, all_lines};
 
-/// Statements that DataFusion gets wrong, or refuses, for one reason.
+/// Statements that DataFusion gets wrong, or refuses, for the same reason.
 struct Guard {
-    /// The file of `plan/` that keeps the reason away.
+    /// The file of `plan/` that fixes them.
     file: &'static str,
-    /// The issue of apache/datafusion.
+    /// The issue number in apache/datafusion.
     issue: &'static str,
-    /// Each with the rows that it has.
+    /// The statements, each with its correct rows.
     wrong: &'static [(&'static str, &'static [&'static str])],
-    /// Whether DataFusion refuses all of them, rather than having other rows.
+    /// Whether DataFusion refuses all of them, rather than returning wrong rows.
     is_refused: bool,
 }
 
-/// Rows with and without NULL, and timestamps; `sales` beside them is a file.
+/// Rows with and without NULL, and timestamps. The table `sales` is a file.
 const TABLES: [&str; 8] = [
     "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 3)) AS t (id, x)",
     "CREATE TABLE u AS SELECT * FROM (VALUES (1, 1), (2, 5)) AS u (k, y)",
@@ -130,13 +130,13 @@ const GUARDS: [Guard; 9] = [
     },
 ];
 
-/// Errors in filters that threads share show in some runs only.
+/// The number of runs: errors in filters that threads share occur only in some.
 const TRIES: usize = 20;
 
-/// DataFusion as it is, with the tables.
+/// Plain DataFusion with the same tables.
 async fn plain(folder: &Folder) -> Result<SessionContext, DataFusionError> {
     let mut config = SessionConfig::new().with_target_partitions(2);
-    // Reads of Parquet skip rows by dynamic filters, as scans of messages do.
+    // Makes Parquet scans skip rows by dynamic filters, as scans of messages do.
     config.options_mut().execution.parquet.pushdown_filters = true;
     let context = SessionContext::new_with_config(config);
     for table in TABLES {

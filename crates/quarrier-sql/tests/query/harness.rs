@@ -1,4 +1,4 @@
-//! Common parts of the tests: a folder of files, an engine in it, and the program.
+//! Common parts of the tests: a temporary folder, an engine, and the program.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use quarrier_sql::{Answer, Engine, Error, Options};
 
-/// A folder that is gone after the test.
+/// A folder that is deleted after the test.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -21,7 +21,7 @@ impl Folder {
         Folder(tempfile::tempdir().unwrap())
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file, and returns its path.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.0.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -38,11 +38,11 @@ impl Folder {
     }
 }
 
-/// Longer than anything takes on a loaded machine: a test that waits longer has failed, and says so
-/// instead of hanging.
+/// Longer than any test takes on a loaded machine. A test that waits longer fails instead of
+/// hanging.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits for the end of a program. Returns its exit code.
+/// Waits until a program ends. Returns its exit code.
 pub(crate) fn ended(child: &mut Child) -> Option<i32> {
     let begun = Instant::now();
     loop {
@@ -71,7 +71,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Both ends of a new terminal: ours, and the program's.
+/// Opens a pseudo-terminal: our end, and the program's.
 pub(crate) fn terminal() -> (File, OwnedFd) {
     let (mut ours, mut its) = (-1, -1);
     let none = std::ptr::null_mut();
@@ -83,7 +83,7 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
     unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(its)) }
 }
 
-/// Five thousand orders, with NULL, in several blocks.
+/// Five thousand orders, some with NULL, in several blocks.
 pub(crate) fn orders() -> String {
     let mut lines = String::new();
     for id in 0..5_000_u64 {
@@ -102,10 +102,10 @@ pub(crate) fn orders() -> String {
     lines
 }
 
-/// The result of a statement that a scan answers alone, and whether it was there at once.
+/// The result of a statement that needs only one scan, and whether it was available at once.
 type AtOnce = (SchemaRef, Vec<RecordBatch>, bool);
 
-/// An engine with one table `m`.
+/// An engine with a table `m`.
 pub(crate) struct TestEngine {
     pub(crate) engine: Engine,
     runtime: tokio::runtime::Runtime,
@@ -126,7 +126,7 @@ impl TestEngine {
         TestEngine { engine: Engine::new(options).unwrap(), runtime }
     }
 
-    /// With the orders as `m`.
+    /// An engine with the orders as `m`.
     pub(crate) fn of_orders() -> (Folder, Self) {
         let folder = Folder::new();
         let asked = Self::new();
@@ -134,7 +134,7 @@ impl TestEngine {
         (folder, asked)
     }
 
-    /// Runs what must be waited for.
+    /// Opens a file as a table.
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
@@ -143,7 +143,7 @@ impl TestEngine {
         self.runtime.block_on(self.engine.open(name, file))
     }
 
-    /// The rows as text, values with `|` between them.
+    /// The rows as lines, with `|` between values.
     pub(crate) fn rows(&self, sql: &str) -> Result<Vec<String>, Error> {
         let statements = self.engine.statements(sql)?;
         self.runtime.block_on(async {
@@ -160,7 +160,7 @@ impl TestEngine {
         })
     }
 
-    /// The rows as they come.
+    /// The rows as batches.
     pub(crate) fn batches(&self, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>), Error> {
         let statement = &self.engine.statements(sql)?[0];
         self.runtime.block_on(async {
@@ -175,7 +175,7 @@ impl TestEngine {
         })
     }
 
-    /// The rows of a statement that a scan answers alone.
+    /// The rows of a statement that needs only one scan.
     pub(crate) fn at_once(&self, sql: &str) -> Option<Result<AtOnce, Error>> {
         self.runtime.block_on(async {
             let mut rows = match self.engine.run_at_once(sql)? {
@@ -195,7 +195,7 @@ impl TestEngine {
         })
     }
 
-    /// All statements at the same time.
+    /// The rows of all statements, run at the same time.
     pub(crate) fn together(&self, sql: &str) -> Vec<Result<Vec<String>, Error>> {
         let statements = self.engine.statements(sql).unwrap();
         self.runtime.block_on(async {
@@ -216,19 +216,19 @@ impl TestEngine {
         })
     }
 
-    /// The one value of the one row.
+    /// The value of a statement with one row and one column.
     pub(crate) fn value(&self, sql: &str) -> Result<String, Error> {
         let rows = self.rows(sql)?;
         assert_eq!(rows.len(), 1, "{sql}: {rows:?}");
         Ok(rows[0].clone())
     }
 
-    /// The plan as EXPLAIN shows it.
+    /// The plan, as printed by EXPLAIN.
     pub(crate) fn plan(&self, sql: &str) -> String {
         self.rows(&format!("EXPLAIN {sql}")).unwrap().join("\n")
     }
 
-    /// Why it has no answer, in one line.
+    /// The error of a statement, which is one line.
     pub(crate) fn refusal(&self, sql: &str) -> String {
         let said = self.rows(sql).unwrap_err().to_string();
         assert!(!said.contains('\n') && !said.is_empty(), "{said}");
@@ -236,7 +236,7 @@ impl TestEngine {
     }
 }
 
-/// The rows of all batches, as [`TestEngine::rows`] shows them.
+/// The rows of all batches as lines, as in [`TestEngine::rows`].
 pub(crate) fn all_lines(batches: &[RecordBatch]) -> Vec<String> {
     batches.iter().flat_map(lines).collect()
 }

@@ -1,5 +1,5 @@
-//! The hidden columns `_line`, `_offset` and `_message`: the same through files of every format, engine
-//! and `--table`, and in no `*`.
+//! The hidden columns `_line`, `_offset` and `_message`: the same for files of every format,
+//! through the engine and through `--table`, and never in `*`.
 
 use std::fmt::Write;
 
@@ -93,7 +93,7 @@ fn a_table_that_is_open_gets_them_when_a_statement_names_them() {
         assert_eq!(asked.rows(sql).unwrap(), expected, "{sql}");
     }
     assert_eq!(asked.engine.tables(), ["m"]);
-    // Messages that were left out are reported once.
+    // Rejects are reported once.
     assert_eq!(asked.engine.take_loaded().left_out.len(), 1);
 }
 

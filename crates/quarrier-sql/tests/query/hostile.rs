@@ -1,5 +1,5 @@
-//! Files of Arrow and Parquet with false lengths, offsets, counts and types: an answer, or one line
-//! that names the file, and never a panic.
+//! Arrow and Parquet files with wrong lengths, offsets, counts and types give an answer, or one
+//! line that names the file, and never a panic.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -22,10 +22,10 @@ use quarrier_core::threads;
 use crate::harness::{Folder, text};
 use crate::random::Random;
 
-/// Mutants of each seed.
+/// The number of mutants of each seed.
 const MUTANTS: usize = 150;
 
-/// A few rows of all kinds that are laid out differently.
+/// A few rows of all types that differ in layout.
 fn batch() -> RecordBatch {
     const ROWS: usize = 24;
     let rows = 0..ROWS as i64;
@@ -59,7 +59,7 @@ fn batch() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// The columns that the loader of Arrow reads: all but lists and bytes.
+/// The columns that the Arrow loader supports: all except lists and binary.
 fn loaded() -> RecordBatch {
     let (batch, mut wanted) = (batch(), Vec::new());
     for (place, field) in batch.schema().fields().iter().enumerate() {
@@ -106,8 +106,8 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Changes what looks like a length, an offset or a count, or any byte. Most such words of small files
-/// stand in their metadata.
+/// Mutates a word that looks like a length, offset or count, or any byte. In small files, most such
+/// words are metadata.
 fn mutate(bytes: &mut [u8], random: &mut Random) {
     let width = [4, 8][random.below(2)];
     for _ in 0..200 {
@@ -148,7 +148,7 @@ fn mutant(seed: &[u8], random: &mut Random) -> Vec<u8> {
     for _ in 0..=random.below(3) {
         match random.below(4) {
             0 => {
-                // The metadata of Parquet is of bytes; it stands at the end.
+                // Parquet's metadata consists of bytes, and is at the end.
                 let end = bytes.len();
                 let at = [random.below(end), end - 1 - random.below(end / 2)][random.below(2)];
                 bytes[at] = [0, 1, 0x7F, 0xFF, bytes[at] ^ 1 << random.below(8)][random.below(5)];
@@ -159,7 +159,7 @@ fn mutant(seed: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Asks one statement after another of one process.
+/// Runs several statements in one process.
 fn asked(folder: &Folder, statements: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
         .current_dir(folder.path(""))
@@ -181,7 +181,7 @@ fn asked(folder: &Folder, statements: &str) -> Output {
     output
 }
 
-/// The lines of the output that do not name a file.
+/// The lines of the output that name no file.
 fn unlike_a_line(output: &Output) -> Vec<String> {
     let said = text(&output.stderr);
     let is_note = |line: &str| line.starts_with("quarrier: ") && line.contains(" lost digits: ");

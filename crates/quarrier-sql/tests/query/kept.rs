@@ -1,11 +1,11 @@
-//! Tables of a data folder: asked by their names, as files, and by clients of a server.
+//! Tables of a data folder, queried by name, as files, and by clients of a server.
 
 use quarrier::{DataFolder, Environment, KeptLoad, OpenOptions, Opener, Sources};
 
 use crate::harness::{Folder, orders, text};
 use crate::serve::serve;
 
-/// A data folder `d` with the orders as a table; returns the name of its segment.
+/// Creates a data folder `d` with the orders as a table. Returns the name of its segment.
 fn kept() -> (Folder, String) {
     let folder = Folder::new();
     let file = folder.file("orders.ndjson", &orders());

@@ -1,4 +1,4 @@
-//! Tables with a key in front of the program: rows that replace others, UPDATE, DELETE and what subscribers see.
+//! Tables with a key, through the server: upserts, UPDATE, DELETE and what subscribers receive.
 
 use crate::harness::Folder;
 use crate::serve::{Served, serve};

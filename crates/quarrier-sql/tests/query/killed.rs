@@ -1,5 +1,5 @@
-//! A server that is killed while clients write: all that it acknowledged is there once, and nothing that
-//! nobody sent.
+//! Kills a server while clients write: every acknowledged message is stored exactly once, and no
+//! message exists that nobody sent.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufReader, Read, Write};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::harness::{Folder, PATIENCE};
 use crate::serve::{request, serve};
 
-/// Rounds where the environment does not say how many.
+/// The number of rounds, unless the environment sets it.
 const ROUNDS: u64 = 20;
 const CLIENTS: u64 = 8;
 
-/// A client of the simple protocol.
+/// A client for the simple query protocol.
 struct Client(BufReader<TcpStream>);
 
 impl Client {
@@ -35,7 +35,7 @@ impl Client {
         self.0.get_mut().write_all(&[&[kind], &length[..], body].concat())
     }
 
-    /// Reads up to a message of this kind. Returns the first values of rows.
+    /// Reads up to a message of this type. Returns the first values of rows.
     fn until(&mut self, last: u8) -> io::Result<Vec<String>> {
         let mut rows = Vec::new();
         loop {
@@ -72,18 +72,18 @@ impl Client {
     }
 }
 
-/// The messages that clients sent, each with its answer.
+/// The messages that a client sent, with their outcomes.
 #[derive(Default)]
 struct WriterLog {
-    /// Rows that were sent in one statement.
+    /// Rows that one statement sent.
     sent: Vec<Vec<u64>>,
     /// Messages of acknowledged statements.
     acknowledged: Vec<u64>,
-    /// A batch without an answer, and its number.
+    /// A batch without a response, and its number.
     open: Option<(u64, u64, String)>,
 }
 
-/// Writes until the server is gone.
+/// Writes until the server is killed.
 fn write(client: u64, (postgres, http): &(String, String), next: &AtomicU64) -> WriterLog {
     let mut log = WriterLog::default();
     let mut work = || -> io::Result<()> {
@@ -104,7 +104,7 @@ fn write(client: u64, (postgres, http): &(String, String), next: &AtomicU64) -> 
                 2 => db.copy(&listed(&|id| format!("{id}\tcopied\n"), ""))?,
                 _ => {
                     let body = listed(&|id| format!("{{\"id\":{id},\"word\":\"posted\"}}\n"), "");
-                    // Numbers rise over all rounds.
+                    // Numbers increase over all rounds.
                     log.open = Some((client, first + 1, body.clone()));
                     post(http, client, first + 1, &body)?;
                     log.open = None;
@@ -114,7 +114,7 @@ fn write(client: u64, (postgres, http): &(String, String), next: &AtomicU64) -> 
         }
         Ok(())
     };
-    // The server is gone.
+    // The server was killed.
     let _ = work();
     log
 }
@@ -178,7 +178,7 @@ fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
         all.extend(logs);
         served = serve(&folder, &["--data", "d", "--quiet", "--segment", "4M"]);
         let (postgres, http) = served.addresses();
-        // A client without an answer sends again, and no message is stored twice.
+        // A client without a response sends again, and no message is stored twice.
         for log in all.iter_mut().rev().take(CLIENTS as usize) {
             if let Some((client, sequence, body)) = log.open.take() {
                 post(&http, client, sequence, &body).unwrap();

@@ -1,4 +1,4 @@
-//! Lists of messages: `leg[1].qty`, `UNNEST(leg)`, `5 < ANY (leg[*].qty)`.
+//! Lists in messages: `leg[1].qty`, `UNNEST(leg)`, `5 < ANY (leg[*].qty)`.
 
 use crate::harness::{Folder, text};
 
@@ -6,7 +6,7 @@ const JSON: &str = "{\"id\":1,\"leg\":[{\"qty\":3,\"px\":1.5},{\"qty\":7}],\"tag
     {\"id\":2,\"leg\":[{\"qty\":9,\"px\":2}]}\n{\"id\":3,\"leg\":[]}\n{\"id\":4,\"tag\":[\"c\"]}\n\
     {\"id\":5,\"leg\":[{\"px\":2},{\"qty\":null,\"px\":3},{\"qty\":1}]}\n";
 
-/// A folder with lists, and other messages to join.
+/// A folder with messages that have lists, and others to join.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.file("m.ndjson", JSON);

@@ -1,5 +1,5 @@
-//! SUBSCRIBE in front of the program: the changes fold into SELECT's answer, with writers, kills,
-//! pauses and resumes.
+//! SUBSCRIBE through the server: the changes add up to SELECT's answer, with writers, kills, pauses
+//! and resumed subscriptions.
 
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]
 
@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::harness::{Folder, PATIENCE};
 use crate::serve::{Served, serve};
 
-/// Histories where the environment does not say how many.
+/// The number of histories, unless the environment sets it.
 const HISTORIES: u64 = 10;
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -33,7 +33,7 @@ fn grown() -> (Folder, Served) {
     (folder, served)
 }
 
-/// The output of `COPY (SUBSCRIBE …) TO STDOUT` to its end.
+/// The whole output of `COPY (SUBSCRIBE …) TO STDOUT`.
 fn copied(served: &Served, subscription: &str) -> Vec<Vec<String>> {
     let rows = served.ask(&format!("COPY (SUBSCRIBE {subscription}) TO STDOUT"));
     rows.lines().map(|line| line.split('\t').map(str::to_string).collect()).collect()
@@ -53,10 +53,10 @@ fn rows_that_match_now_come_first_and_then_each_that_comes() {
         ["4", ">", "\\N", "\\N", "\\N"],
     ];
     assert_eq!(found, expected);
-    // Without a snapshot, only changes after the mark; a table's name stands for all of it.
+    // Without a snapshot, only changes after the mark. A table's name means all of its rows.
     let found = copied(&served, "t AS OF 2 UP TO 3");
     assert_eq!(found, [["3", "+", "3", "\\N", "800.25"], ["3", ">", "\\N", "\\N", "\\N"]]);
-    // Everything was committed after the one, and nothing after the other.
+    // Everything was committed after the first time, and nothing after the second.
     let since = copied(&served, "(SELECT id FROM t) SINCE '2020-01-01' UP TO 1");
     assert_eq!(since, [["1", "+", "1"], ["1", ">", "\\N"]]);
     let since =
@@ -169,7 +169,7 @@ impl Events {
 impl Iterator for Events {
     type Item = (u64, String, String);
 
-    /// None at the end, or where the server is gone.
+    /// `None` at the end, or if the server was killed.
     fn next(&mut self) -> Option<Self::Item> {
         let (mut mark, mut kind, mut data) = (None, None, None);
         loop {
@@ -179,7 +179,7 @@ impl Iterator for Events {
                 _ => return None,
             }
             let line = line.trim_end();
-            // Lengths of chunks stand between.
+            // Chunk lengths are between the lines.
             match line.split_once(": ") {
                 Some(("id", value)) => mark = value.parse().ok(),
                 Some(("event", value)) => kind = Some(value.to_string()),
@@ -192,8 +192,8 @@ impl Iterator for Events {
     }
 }
 
-/// The fold of the snapshot and all changes up to a mark equals the table at the mark, however often
-/// the reader leaves and comes back, while a writer writes and the server is killed.
+/// The snapshot and all changes up to a mark add up to the table at that mark, however often the
+/// reader disconnects and resumes, while a writer writes and the server is killed.
 #[test]
 fn the_fold_of_what_was_seen_is_what_is_there() {
     let histories = std::env::var("QUARRIER_HISTORIES").ok();
@@ -242,7 +242,7 @@ fn history(seed: u64) {
                     server.ask(statement);
                 }
             });
-            // Some leave before all has come.
+            // Some readers disconnect before they have read everything.
             let rows_max = if random.below(2) == 0 { random.below(60) } else { u64::MAX };
             let mut rows = 0;
             while rows < rows_max {
@@ -266,7 +266,7 @@ fn history(seed: u64) {
         assert!(seen.is_sorted_by(|one, other| one.0 < other.0), "{what}: once each, in order");
         let there = server.ask(&format!("SELECT id FROM t WHERE {condition} ORDER BY id"));
         let there: Vec<u64> = there.lines().map(|line| line.parse().unwrap()).collect();
-        // The table was empty at the start, and messages are numbered as their marks are.
+        // The table was empty at the start, so the numbers of messages equal their marks.
         let there: Vec<u64> =
             there.into_iter().filter(|id| mark.is_some_and(|mark| *id <= mark)).collect();
         let ids: Vec<u64> = seen.iter().map(|(_, id)| *id).collect();

@@ -1,4 +1,4 @@
-//! Tests of `quarrier-sql`: as a library, and as the program.
+//! Tests of `quarrier-sql` as a library and as a program.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]

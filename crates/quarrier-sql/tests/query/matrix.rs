@@ -1,5 +1,5 @@
-//! Statements in every poor surroundings: the same answer, or one line and exit code 2, and no file
-//! half-written.
+//! Statements under every kind of resource limit: the same answer, or one line and exit code 2, and
+//! never a partial output file.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use crate::harness::{Folder, text};
 use crate::surroundings::Surroundings;
 
-/// A user without other processes, which limits count.
+/// A user without other processes, since the limit counts processes of the user.
 const USER: u32 = 4_000_000_126;
 
 const JOIN: &str = "SELECT count(*), max(x.a) FROM 'm.ndjson' x JOIN 'm.parquet' y ON x.a = y.a \
@@ -16,7 +16,7 @@ const JOIN: &str = "SELECT count(*), max(x.a) FROM 'm.ndjson' x JOIN 'm.parquet'
 
 const GROUPS: &str = "SELECT a % 7 AS g, count(*) FROM 'm.ndjson' GROUP BY g ORDER BY g";
 
-/// The commands, with their output in `out`.
+/// The commands, which write to `out`.
 const COMMANDS: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -52,7 +52,8 @@ fn command(folder: &Folder, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs with an empty folder `out`; returns the answer, and the files that are there then.
+/// Runs a command with an empty folder `out`. Returns the output, and the files in the folder
+/// afterwards.
 fn answer(
     folder: &Folder,
     arguments: &[&str],
@@ -77,7 +78,7 @@ fn answer(
     (output, files)
 }
 
-/// The output, without times.
+/// The output without times.
 fn printed(output: &Output) -> String {
     let is_measured = |line: &&str| line.contains("\"seconds\"") || line.contains("\"workers\"");
     text(&output.stdout).lines().filter(|line| !is_measured(line)).collect::<Vec<_>>().join("\n")
@@ -102,7 +103,7 @@ fn statements_are_answered_in_poor_surroundings_as_in_others_or_refused_in_one_l
         Surroundings::LittleMemory,
     ];
     for surroundings in all.into_iter().filter(|surroundings| surroundings.can_be_made()) {
-        // Statements are answered by threads.
+        // Statements run on threads.
         let may_refuse = matches!(surroundings, Surroundings::OneThread(_));
         for (arguments, (free, free_files)) in COMMANDS.iter().zip(&free) {
             let at = format!("{surroundings:?}: {arguments:?}");
@@ -116,7 +117,7 @@ fn statements_are_answered_in_poor_surroundings_as_in_others_or_refused_in_one_l
             assert!(poor.status.success(), "{at}: {poor:?}");
             assert_eq!(printed(&poor), printed(free), "{at}");
             for ((name, bytes), (free_name, free_bytes)) in files.iter().zip(free_files) {
-                // How many rows stand together depends on the memory.
+                // The size of batches depends on the memory.
                 let is_cut =
                     name == "s.json" || [".arrow", ".parquet"].iter().any(|e| name.ends_with(e));
                 let is_same = name == free_name && (bytes == free_bytes || is_cut);

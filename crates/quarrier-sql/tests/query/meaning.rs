@@ -1,4 +1,4 @@
-//! Semantics of SQL-92 in which the engine by itself differs.
+//! SQL-92 semantics where DataFusion differs.
 
 use crate::harness::TestEngine;
 

@@ -1,4 +1,5 @@
-//! `--max-memory` holds: what does not fit is spilled or refused, and the process stays near it.
+//! `--max-memory` holds: whatever does not fit is spilled or refused, and the process stays near
+//! the limit.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,16 +13,17 @@ use crate::harness::{Folder, TestEngine, text};
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// The limit of the tests.
+/// The memory limit of the tests.
 const LIMIT: u64 = 64 * MEBIBYTE;
 
-/// The maximum peak of a process.
+/// The maximum peak memory of a process.
 const PEAK_MAX: u64 = LIMIT + LIMIT / 2 + 100_000_000;
 
-/// Rows of [`messages`], which take some 64 MB as JSON lines, and twice the limit in memory.
+/// Number of rows of [`messages`], which take about 64 MB as JSON lines, and twice the limit in
+/// memory.
 const ROWS: u64 = 500_000;
 
-/// A number that looks like chance, each once.
+/// A pseudo-random number, different for each ID.
 fn scattered(id: u64) -> u64 {
     id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
 }
@@ -49,7 +51,7 @@ struct Asking {
     peak: u64,
 }
 
-/// Asks statements of one process within the limit.
+/// Runs statements in one process with the limit.
 fn asked(folder: &Folder, statements: &str) -> Asking {
     let limit = format!("{}M", LIMIT / MEBIBYTE);
     let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
@@ -64,7 +66,7 @@ fn asked(folder: &Folder, statements: &str) -> Asking {
     let status = format!("/proc/{}/status", child.id());
     let watch = threads::alone("", move || {
         let mut peak = 0;
-        // It goes when the process has ended.
+        // The file disappears when the process ends.
         while let Some(now) = std::fs::read_to_string(&status).ok().as_deref().and_then(high_water)
         {
             peak = peak.max(now);
@@ -203,7 +205,7 @@ fn functions_of_moderate_results_answer_as_before() {
     assert!(asked.refusal(&often).contains("not enough memory"));
 }
 
-/// Lines, later ones of which have fields and types that the first lack.
+/// Lines where later ones have fields and types that earlier ones lack.
 fn changing() -> String {
     let mut lines = String::new();
     for id in 0..240_000_u64 {

@@ -1,4 +1,4 @@
-//! Numbers: found by their own literals, never wrapped, never cut.
+//! Numbers are found by their own literals, never wrap, and are never truncated.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::harness::{Folder, TestEngine};
 const BEYOND: &str = "a whole number of 64 bits out of range";
 const BEYOND_SUM: &str = "beyond 64 bits";
 
-/// Rows as a file of each kind: JSON lines where numbers of the columns can be written so.
+/// Writes rows as a file of each format; JSON lines only if they can represent the columns.
 fn files(folder: &Folder, columns: &[(&str, ArrayRef)]) -> Vec<String> {
     let named = columns.iter().map(|(name, column)| (*name, Arc::clone(column)));
     let batch = RecordBatch::try_from_iter_with_nullable(named.map(|(n, c)| (n, c, true))).unwrap();
@@ -38,7 +38,7 @@ fn lines(folder: &Folder, rows: &[String]) -> String {
     folder.file("m.ndjson", &lines)
 }
 
-/// Asks by every way: a direct plan, a planned one, over several workers.
+/// Runs a statement in every way: with a direct plan, with DataFusion's plan, on several workers.
 fn each_way(files: &[String], sql: &str, check: impl Fn(&str, Result<Vec<String>, String>)) {
     for file in files {
         for workers in 1..=3 {
@@ -94,7 +94,7 @@ fn wholes(values: &[i64]) -> (Folder, Vec<String>) {
     (folder, all)
 }
 
-/// Numbers of a small generator, always the same.
+/// Pseudo-random numbers, the same for each run.
 fn draws(seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed;
     std::iter::repeat_with(move || {

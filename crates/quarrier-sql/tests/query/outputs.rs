@@ -1,5 +1,5 @@
-//! Standard output that cannot be written: a full disk is a failure said in one line, a closed pipe
-//! is success, whatever is asked.
+//! Standard output that cannot be written, for every command: a full disk is an error in one line,
+//! a closed pipe is success.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -18,7 +18,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// All commands, and their standard input.
+/// All commands, with their standard input.
 fn all() -> Vec<(Vec<&'static str>, &'static str)> {
     let mut all = vec![
         (vec!["--help"], ""),
@@ -45,7 +45,7 @@ fn run(folder: &Folder, arguments: &[&str], input: &str, stdout: impl Into<Stdio
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may end before it has read everything.
+    // The program may end before it has read everything.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }

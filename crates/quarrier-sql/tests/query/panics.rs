@@ -8,11 +8,11 @@ use quarrier_sql::Error;
 
 use crate::harness::{Folder, TestEngine, text};
 
-/// The orders, and a function that panics at a row of them.
+/// The orders, and a function that panics at one of the rows.
 fn with_boom() -> (Folder, TestEngine) {
     let (folder, asked) = TestEngine::of_orders();
     let boom = |_: &[ColumnarValue]| -> Result<ColumnarValue, _> {
-        // Without the hook, which would have its say in the tests.
+        // Removes the panic hook, which would print into the test output.
         std::panic::resume_unwind(Box::new("boom"))
     };
     let types = vec![DataType::Int64];

@@ -1,4 +1,4 @@
-//! Rules for plans: memberships, multisets, orders of unions.
+//! Rules for plans: IN and NOT IN, EXCEPT ALL and INTERSECT ALL, ORDER BY over UNION.
 
 use crate::harness::TestEngine;
 
@@ -7,7 +7,7 @@ const T: &str = "WITH t AS (SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 3)) AS 
                  u AS (SELECT * FROM (VALUES (1, 1), (2, 5)) AS u (k, y)), \
                  n AS (SELECT * FROM (VALUES (1), (NULL)) AS n (y)) ";
 
-/// The ids of the rows of `t` for which a condition is TRUE.
+/// The IDs of rows of `t` for which a condition is TRUE.
 fn ids(condition: &str) -> Vec<String> {
     let asked = TestEngine::new();
     asked.rows(&format!("{T} SELECT id FROM t WHERE {condition} ORDER BY id")).unwrap()

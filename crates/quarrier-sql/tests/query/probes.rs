@@ -1,8 +1,8 @@
-//! Fifty probes of SQL-92 search conditions: what each is, in the standard.
+//! Fifty probes of SQL-92 search conditions, with the values that the standard gives them.
 
 use crate::harness::TestEngine;
 
-/// Refused before any row is read.
+/// The expected outcome of a probe that is refused before any row is read.
 const REFUSED: &str = "refused";
 
 const PROBES: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! The program: its exit codes and messages.
+//! The program's exit codes and messages.
 
 use crate::harness::{Folder, text};
 
@@ -113,7 +113,7 @@ fn conditions_over_parquet_are_explained() {
     );
 }
 
-/// A Parquet file with one wrong bit, in its footer, at which the library that reads it panics.
+/// A Parquet file with a wrong bit in its footer, at which the Parquet library panics.
 const DAMAGED_PARQUET: &str = "\
     5041523115041530152e4c150615001200001804010009013c0200000000000000030000000000000015\
     00151415182c15061510150615061c0000000a24020000000601020324001504192c3500180673636865\

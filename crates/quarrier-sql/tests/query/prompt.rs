@@ -1,4 +1,4 @@
-//! The prompt, at a terminal of its own.
+//! The prompt, on a pseudo-terminal.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::harness::{Folder, PATIENCE, ended, terminal};
 
-/// The program at a terminal.
+/// The program on a pseudo-terminal.
 struct Prompt {
     child: Child,
     keys: File,
@@ -52,7 +52,7 @@ impl Prompt {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until `text` is shown, and drops the output until then.
+    /// Waits for `text` in the output, and discards the output up to it.
     fn until(&mut self, text: &str) {
         while !self.screen.contains(text) {
             match self.shown.recv_timeout(PATIENCE) {
@@ -78,7 +78,7 @@ fn statements_are_typed_completed_and_remembered() {
     folder.file("orders.ndjson", "{\"qty\":40}\n{\"qty\":2}\n");
     let mut prompt = Prompt::new(&folder);
     prompt.until(PROMPT);
-    // A statement goes on until its ';'.
+    // A statement continues until its ';'.
     prompt.typed("SELECT sum(qty)\r");
     prompt.typed("FROM m;\r");
     prompt.until("\n42\r\n");
@@ -91,13 +91,13 @@ fn statements_are_typed_completed_and_remembered() {
     prompt.typed("SELECT nothing FROM m;\r");
     prompt.until("quarrier: ");
     prompt.until(PROMPT);
-    // Two lines up is the one before.
+    // Up twice recalls the statement before.
     prompt.typed("\x1b[A\x1b[A\r");
     prompt.until("\n45\r\n");
     prompt.until(PROMPT);
     prompt.typed("exit\r");
     assert_eq!(prompt.ended(), 0);
-    // The next session knows them.
+    // The next session has the history.
     let mut prompt = Prompt::new(&folder);
     prompt.until(PROMPT);
     prompt.typed("\x1b[A\r");
@@ -120,7 +120,7 @@ fn a_statement_goes_on_under_a_prompt_of_its_own_and_rows_are_counted() {
     prompt.until(" 40\r\n");
     prompt.until("(2 rows)");
     prompt.until(PROMPT);
-    // Ctrl-C gives it up.
+    // Ctrl-C discards the statement.
     prompt.typed("SELECT\r");
     prompt.until(CONTINUED);
     prompt.typed("\x03");

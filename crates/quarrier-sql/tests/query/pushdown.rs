@@ -1,8 +1,8 @@
-//! Statements that the scan answers itself, with the same answers as the engine.
+//! Statements that the scan evaluates itself, with the same answers as DataFusion.
 
 use crate::harness::{Folder, TestEngine};
 
-/// Conditions that the scan answers.
+/// Conditions that the scan evaluates.
 const PUSHED: &[&str] = &[
     "qty > 500",
     "500 > qty",
@@ -39,7 +39,7 @@ fn conditions_are_answered_by_the_scan_as_the_engine_answers_them() {
         assert!(plan.contains("condition="), "{condition}: {plan}");
         assert!(!plan.contains("FilterExec"), "{condition}: {plan}");
         let pushed = asked.value(&format!("SELECT count(*) FROM m WHERE {condition}")).unwrap();
-        // The engine evaluates it where the scan cannot see it.
+        // DataFusion evaluates the condition here, since the scan cannot.
         let engine = format!(
             "SELECT count(*) FILTER (WHERE is_it) FROM (SELECT ({condition}) AS is_it FROM m) AS t"
         );
@@ -122,20 +122,21 @@ fn many_keys_of_the_other_side_are_looked_for_by_the_scan() {
     assert!(scan.contains("output_rows=1.00 K"), "{scan}");
 }
 
-/// The first scan with this many rows, as EXPLAIN ANALYZE shows it.
+/// The first scan with this number of rows, as printed by EXPLAIN ANALYZE.
 fn scan_of(asked: &TestEngine, sql: &str, rows: usize) -> String {
     let analysed = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
     let scan = analysed.lines().find(|line| line.contains(&format!("MessagesExec: {rows} rows")));
     scan.unwrap_or_else(|| panic!("{analysed}")).to_owned()
 }
 
-/// Twenty thousand parts of two hundred makers, of whom each tenth is of town 7; in files of this kind.
+/// Twenty thousand parts of two hundred makers, a tenth of which are from town 7, in files of this
+/// format.
 fn parts_and_makers(kind: &str) -> (Folder, TestEngine) {
     let (folder, asked) = (Folder::new(), TestEngine::new());
     let makers: String = (0..200).map(|id| format!("{id},{}\n", id % 10)).collect();
     let parts: String = (0..20_000)
         .map(|id| {
-            // Some parts are nobody's.
+            // Some parts have no maker.
             let maker = if id % 11 == 0 { String::new() } else { (id % 200).to_string() };
             format!("{id},{maker}\n")
         })
@@ -150,7 +151,7 @@ fn parts_and_makers(kind: &str) -> (Folder, TestEngine) {
     (folder, asked)
 }
 
-/// The path of a table of the folder, written anew.
+/// Writes a table of the folder as Parquet. Returns its path.
 fn as_parquet(folder: &Folder, name: &str) -> String {
     let path = folder.path(&format!("{name}.parquet")).display().to_string();
     let sql = format!("COPY (SELECT * FROM '{name}.csv') TO '{path}'");
@@ -174,7 +175,7 @@ fn keys_beyond_a_list_are_looked_for_by_the_scan() {
         let scan = analysed.lines().find(|line| line.contains(waiting) && line.contains("keys="));
         let scan = scan.unwrap_or_else(|| panic!("{analysed}"));
         assert!(scan.contains("output_rows=6.67 K"), "{scan}");
-        // Some batches whole, some in part.
+        // Some batches pass whole, others in part.
         for from in [0, 9_000] {
             let sql = format!(
                 "SELECT count(*), sum(b.id) FROM parts AS a JOIN parts AS b ON a.id = b.id \
@@ -219,7 +220,7 @@ fn without_a_partner(asked: &TestEngine) {
         (format!("parts WHERE maker NOT IN (SELECT k FROM {few})"), all - nobodys - theirs),
         (format!("parts WHERE NOT EXISTS (SELECT 1 FROM {few} WHERE k = maker)"), all - theirs),
         (format!("parts WHERE maker NOT IN (SELECT k FROM {few} UNION ALL SELECT NULL)"), 0),
-        // NULL is one value here.
+        // Here, NULL equals NULL.
         (
             "(SELECT maker FROM parts INTERSECT SELECT maker FROM parts WHERE id < 12) AS s".into(),
             11,
@@ -249,7 +250,7 @@ fn what_a_plan_learns_of_one_column_is_not_asked_of_another_of_its_name() {
             .filter(|(a, b)| a.1 == b.2)
             .map(|(a, b)| (a.0, b.0))
             .collect();
-        // `a.id` and `b.id` stand in rows that are spread over threads before they meet `c`.
+        // The rows with `a.id` and `b.id` are repartitioned before they are joined with `c`.
         let sql = format!(
             "SELECT count(*), count(b.id), sum(b.id), sum(a.id) FROM {t} AS a \
              JOIN {t} AS b ON a.item = b.qty \
@@ -263,7 +264,7 @@ fn what_a_plan_learns_of_one_column_is_not_asked_of_another_of_its_name() {
         }
         let (a, b): (i64, i64) = found.iter().fold((0, 0), |sum, &(a, b)| (sum.0 + a, sum.1 + b));
         assert_eq!(asked.value(&sql).unwrap(), format!("{count}|{}|{b}|{a}", found.len()), "{t}");
-        // Limits are pushed down with an order, too.
+        // Limits are pushed down with an ORDER BY, too.
         let sql = format!(
             "SELECT b.id, a.id FROM {t} AS a JOIN {t} AS b ON a.item = b.qty \
              ORDER BY b.id DESC, a.id LIMIT 3"

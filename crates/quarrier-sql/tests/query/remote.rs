@@ -1,4 +1,4 @@
-//! Tables behind a URL.
+//! Tables at a URL.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,10 +6,10 @@ use std::thread;
 
 use crate::harness::TestEngine;
 
-/// Requests that the server answers before it goes away.
+/// The number of requests that the server answers before it stops.
 const REQUESTS_MAX: usize = 64;
 
-/// Serves `body` at any path but `/nothing`, ranges of it too, on a port of this machine.
+/// Serves `body` and its ranges at any path except `/nothing`, on a local port.
 fn serve(body: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -51,7 +51,7 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
         "HTTP/1.1 {status}\r\ncontent-length: {length}\r\naccept-ranges: bytes\r\n{more}\
          etag: \"1\"\r\nconnection: close\r\n\r\n"
     );
-    // A client that has seen enough hangs up.
+    // A client that needs no more closes the connection.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(part));
 }
 
@@ -63,7 +63,7 @@ fn a_url_is_a_table() {
     let (_folder, local) = TestEngine::of_orders();
     let expected = local.value("SELECT count(*), sum(qty) FROM m").unwrap();
     assert_eq!(asked.value(&sql).unwrap(), expected);
-    // The query of a URL is no part of its name.
+    // The query of a URL is not part of its name.
     asked.open("m", &format!("{server}/orders.ndjson?key=secret")).unwrap();
     assert_eq!(asked.value("SELECT count(*) FROM m WHERE qty > 500").unwrap(), {
         local.value("SELECT count(*) FROM m WHERE qty > 500").unwrap()

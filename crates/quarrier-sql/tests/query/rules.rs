@@ -1,4 +1,4 @@
-//! `rules(…)`: where YARA rules hold, as a table.
+//! `rules(…)`: matches of YARA rules as a table.
 
 use crate::harness::{Folder, text};
 
@@ -30,7 +30,7 @@ fn where_rules_hold_is_a_table() {
     assert_eq!(run(counted).0, "rule,n\ninvoice,2\nsmall,1\n");
     let first = "SELECT \"offset\" FROM rules('note', 'r.yar') LIMIT 1";
     assert_eq!(run(first).0, "offset\n3\n");
-    // No archive, so no members.
+    // The source is no archive, so it has no members.
     let members = "SELECT count(*) AS n FROM rules('note', 'r.yar', 'members')";
     assert_eq!(run(members).0, "n\n0\n");
     for (wrong, words) in [

@@ -1,4 +1,4 @@
-//! `quarrier serve` as the program, and clients in front of it.
+//! `quarrier serve` as a program, with clients.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ pub(crate) fn serve(folder: &Folder, arguments: &[&str]) -> Served {
     started(Command::new(PROGRAM).arg("serve"), folder, arguments)
 }
 
-/// Runs a command line of `serve`, with further options.
+/// Starts `serve` with further options.
 fn started(command: &mut Command, folder: &Folder, arguments: &[&str]) -> Served {
     let mut child = command
         .current_dir(folder.path(""))
@@ -44,7 +44,7 @@ fn started(command: &mut Command, folder: &Folder, arguments: &[&str]) -> Served
 impl Served {
     pub(crate) fn psql(&self, arguments: &[&str]) -> Output {
         let (host, port) = self.postgres.split_once(':').unwrap();
-        // `timeout` ends with 124 and no output, which no test expects.
+        // `timeout` exits with 124 and no output, which no test expects.
         Command::new("timeout")
             .args([&PATIENCE.as_secs().to_string(), "psql"])
             .args(["-X", "-At", "-h", host, "-p", port, "-U", "ann", "-d", "quarrier"])
@@ -54,7 +54,7 @@ impl Served {
             .expect("psql is there: scripts/setup.sh installs it")
     }
 
-    /// The answer to a statement, without complaints.
+    /// The answer to a statement, without messages on standard error.
     #[track_caller]
     pub(crate) fn ask(&self, sql: &str) -> String {
         let output = self.psql(&["-c", sql]);
@@ -79,18 +79,18 @@ impl Served {
         request(&self.http, &format!("POST {path}"), headers, body).unwrap()
     }
 
-    /// Where PostgreSQL's protocol is spoken, and where HTTP is.
+    /// The addresses for PostgreSQL's protocol and for HTTP.
     pub(crate) fn addresses(&self) -> (String, String) {
         (self.postgres.clone(), self.http.clone())
     }
 
-    /// Ends it by SIGKILL.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Ends it by SIGTERM. Returns its exit code.
+    /// Stops the server with SIGTERM. Returns its exit code.
     pub(crate) fn end(mut self) -> Option<i32> {
         let process = i32::try_from(self.child.id()).unwrap();
         // SAFETY: kill takes no pointers. The child has not been waited for, so that its id still
@@ -107,7 +107,7 @@ impl Drop for Served {
     }
 }
 
-/// The answer of a server.
+/// A server's response to a request.
 pub(crate) fn request(
     host: &str,
     what: &str,
@@ -214,7 +214,7 @@ fn statements_reach_no_files() {
     assert_eq!(open.ask(&format!("SELECT \"offset\" FROM search('{inside}', '2')")), "2\n");
 }
 
-/// On a disk of its own that is filled up, where the system lets tests mount one.
+/// Fills up a separate disk, if the system lets tests mount one.
 #[test]
 fn a_full_disk_refuses_writes_until_there_is_room() {
     let folder = Folder::new();
@@ -229,7 +229,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     command.args(["-rm", "sh", "-c", script, PROGRAM]);
     let options = ["--data", "disk/d", "--segment", "1M", "--quiet"];
     let served = started(&mut command, &folder, &options);
-    // The disk as the server sees it.
+    // The disk as mounted for the server.
     let disk = format!("/proc/{}/root{}", served.child.id(), folder.path("disk").display());
     let filler = std::path::Path::new(&disk).join("filler");
     served.ask("CREATE TABLE t (id bigint, word text)");
@@ -240,7 +240,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
         served.psql(&["-c", &format!("INSERT INTO t VALUES ({next}, '{word}')")])
     };
     assert_eq!(text(&insert().stderr), "");
-    // More than there is room for.
+    // More data than fits.
     std::fs::write(&filler, vec![1; 8 << 20]).unwrap();
     let refused = (0..200).map(|_| insert()).position(|output| !output.status.success());
     let there = refused.expect("the disk was never full") + 1;
@@ -275,7 +275,7 @@ fn psql_describes_tables() {
     for command in ["\\l", "\\dn", "\\d", "\\df", "\\di", "\\dv", "\\conninfo"] {
         let output = served.psql(&["-c", command]);
         let said = text(&output.stderr);
-        // So it says of a server of PostgreSQL's, too.
+        // psql prints the same for a PostgreSQL server.
         let is_of_nothing = matches!(command, "\\di" | "\\dv");
         let expected = if is_of_nothing { "Did not find any relations.\n" } else { "" };
         assert_eq!(said, expected, "{command}");
@@ -305,7 +305,7 @@ fn statements_end_in_time_and_the_server_goes_on() {
     let endless =
         "SELECT count(*) FROM orders a, orders b, orders c WHERE a.qty + b.qty + c.qty = -1";
     assert!(served.refused(endless).contains("57014"));
-    // Its threads are free again when the step that they are in is done.
+    // Its threads become free after their current step.
     let answers = || text(&served.psql(&["-c", "SELECT 1"]).stdout) == "1\n";
     assert!((0..100).any(|_| answers()), "nothing is answered any more");
     assert_eq!(served.end(), Some(0));

@@ -1,4 +1,4 @@
-//! Values, headings and statements may be hostile: nothing of them steers the terminal.
+//! Hostile values, headings and statements cannot control the terminal.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,13 +7,13 @@ use quarrier_report::{is_harmful, width};
 
 use crate::harness::{Folder, terminal, text};
 
-/// Fails where text for people carries a harmful character other than the line's end.
+/// Fails if text output contains a harmful character other than line ends.
 #[track_caller]
 fn check(text: &str) {
     assert!(!text.contains(|c| is_harmful(c) && c != '\n'), "{text:?}");
 }
 
-/// The output of a run on a terminal.
+/// The output of a run on a pseudo-terminal.
 fn on_terminal(folder: &Folder, arguments: &[&str]) -> String {
     let (mut ours, its) = terminal();
     let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
@@ -25,18 +25,18 @@ fn on_terminal(folder: &Folder, arguments: &[&str]) -> String {
         .spawn()
         .unwrap();
     let mut shown = Vec::new();
-    // Where nobody has the other end any more, reading fails.
+    // Reading fails once the other end is closed.
     let _ = ours.read_to_end(&mut shown);
     child.wait().unwrap();
-    // A terminal's driver writes a carriage return before each line feed.
+    // The terminal driver writes a carriage return before each line feed.
     String::from_utf8(shown).unwrap().replace("\r\n", "\n")
 }
 
-/// Steers, turns, and hides.
+/// A control sequence, a change of text direction, and an invisible character.
 const EVIL: &str = "x\u{9b}31m\u{202e}\u{61c}\u{ad}\u{200b}\u{2028}\u{e0041}";
 const SHOWN: &str = "x\\u{9b}31m\\u{202e}\\u{61c}\\u{ad}\\u{200b}\\u{2028}\\u{e0041}";
 
-/// A file with such a column and value, and its name.
+/// Writes a file with such a column name and value. Returns a statement that reads it.
 fn hostile(folder: &Folder) -> &'static str {
     folder.file("m.ndjson", &format!("{{\"{EVIL}\":\"{EVIL}\\u001b[2J\"}}\n"));
     "SELECT * FROM 'm.ndjson'"
@@ -104,7 +104,7 @@ fn columns_stand_below_each_other_whatever_the_script() {
     folder.file("m.csv", "名,b\nabc,1\n日本語,2\ne\u{301}e\u{301},3\n한국\u{202e},4\n");
     let output = folder.run(&["SELECT 名, b FROM 'm.csv'"]);
     let said = text(&output.stdout);
-    // The last column is of one cell, so that all lines are as wide as the first two columns.
+    // The last column has one cell, so that all lines are as wide as the first two columns.
     let widths: Vec<usize> = said.lines().map(width).collect();
     assert_eq!(widths, [15; 6], "{said}");
 }

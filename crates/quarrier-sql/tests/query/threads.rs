@@ -1,5 +1,5 @@
-//! Where the system gives few threads: the same answers by fewer workers, or one line that says so.
-//! A statement that waits for a thread that it never gets would wait for ever.
+//! A limit on the number of threads: the same answers with fewer workers, or an error in one line.
+//! A statement that waited for a thread that never starts would wait forever.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -7,10 +7,10 @@ use std::process::{Command, Output, Stdio};
 
 use crate::harness::{Folder, text};
 
-/// A user without other processes, which limits count.
+/// A user without other processes, since the limit counts processes of the user.
 const USER: u32 = 4_000_000_124;
 
-/// Runs the program with at most `most` threads, as a user whom the limit binds.
+/// Runs the program with at most `most` threads, as a user that the limit applies to.
 fn within(folder: &Folder, arguments: &[&str], most: u64) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"));
     command.current_dir(folder.path("")).args(arguments).stdin(Stdio::null());

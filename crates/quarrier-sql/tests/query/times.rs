@@ -1,4 +1,4 @@
-//! Points in time of different units beside each other.
+//! Timestamps of different units in the same comparison.
 
 use std::sync::Arc;
 

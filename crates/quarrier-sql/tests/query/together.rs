@@ -1,4 +1,4 @@
-//! Statements that are answered at the same time.
+//! Statements that run at the same time.
 
 use crate::harness::TestEngine;
 

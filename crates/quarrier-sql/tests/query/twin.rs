@@ -1,5 +1,5 @@
-//! A naive twin: random statements over packed columns, into whose scan conditions, orders and limits
-//! are pushed, must have the same answers over the same rows in the engine's own tables.
+//! A naive twin: random statements over packed columns, with conditions, orders and limits pushed
+//! into the scan, must have the same answers as over the same rows in DataFusion's own tables.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use datafusion::datasource::MemTable;
 
 use crate::harness::{Folder, TestEngine};
 
-/// Statements that are asked.
+/// The number of statements.
 const STATEMENTS: usize = 400;
 const ROWS: usize = 240;
 const TEXTS: [&str; 10] = ["", "a", "A", "ab", "abc", "é", "日本", "a_c", "it's", "10"];
-/// Numbers that 64 bits hold with a sign, without one, and not at all.
+/// Numbers that fit in 64 bits with a sign, without one, and not at all.
 const WIDE: [&str; 7] = [
     "0",
     "-3",
@@ -23,7 +23,7 @@ const WIDE: [&str; 7] = [
 ];
 const DAYS: [&str; 5] = ["1969-12-31", "1970-01-01", "2000-02-29", "2024-02-29", "2199-12-31"];
 
-/// Draws numbers, the same each time.
+/// Pseudo-random numbers, the same for each run.
 struct Draw(u64);
 
 impl Draw {
@@ -44,7 +44,7 @@ impl Draw {
     }
 }
 
-/// JSON lines with NULL as `null` or as nothing.
+/// JSON lines where NULL is `null` or a missing field.
 fn messages(draw: &mut Draw) -> String {
     let mut text = String::new();
     for id in 0..ROWS {
@@ -84,7 +84,7 @@ fn messages(draw: &mut Draw) -> String {
     text
 }
 
-/// The columns with their kinds: whole, exact, floating, text, day.
+/// The columns with their types: integer, decimal, float, wide number, string, date.
 const COLUMNS: [(&str, char); 8] = [
     ("id", 'i'),
     ("n", 'i'),
@@ -107,7 +107,7 @@ fn literal(draw: &mut Draw, kind: char) -> String {
     }
 }
 
-/// A value of a kind, over the columns of `table`.
+/// A value of a type, over the columns of `table`.
 fn value(draw: &mut Draw, table: &str, kind: char) -> String {
     let named: Vec<&str> =
         COLUMNS.iter().filter(|(_, its)| *its == kind).map(|(name, _)| *name).collect();
@@ -157,7 +157,7 @@ fn condition(draw: &mut Draw, table: &str, depth: usize) -> String {
     }
 }
 
-/// Groups of a few columns, or of none, and their measures.
+/// GROUP BY a few columns, or none, and the aggregates.
 fn grouping(draw: &mut Draw, on_t: &str) -> String {
     let keys: Vec<&str> =
         (0..draw.below(3)).map(|_| draw.of(&["k", "n", "name", "day", "wide"])).collect();
@@ -269,7 +269,7 @@ fn statement(draw: &mut Draw) -> (String, bool) {
     }
 }
 
-/// The same rows twice: packed, and as batches of the engine's own.
+/// The same rows twice: in packed columns, and as record batches.
 fn twins() -> (Folder, TestEngine, TestEngine) {
     let folder = Folder::new();
     let path = folder.file("t.ndjson", &messages(&mut Draw(1)));
@@ -300,7 +300,7 @@ fn what_is_pushed_into_the_scan_changes_no_answer() {
         grouped += usize::from(packed.plan(&text).contains("GroupsExec"));
     }
     assert!(grouped > STATEMENTS / 10, "{grouped} of {STATEMENTS} are grouped by the scan");
-    // Statements that find nothing compare nothing.
+    // Statements without rows compare nothing.
     assert!(answered > STATEMENTS / 2, "{answered} of {STATEMENTS} answers have rows");
 }
 
@@ -324,6 +324,7 @@ fn what_is_planned_without_the_engine_has_the_answer_that_it_would_give() {
         direct += 1;
     }
     assert!(direct > STATEMENTS / 4, "{direct} of {STATEMENTS} statements");
-    // All but a few it would leave to the scan, too: `LIKE '%'` becomes a CASE, `12e0` exact.
+    // DataFusion would also leave all but a few of these to the scan: `LIKE '%'` becomes a CASE,
+    // `12e0` exact.
     assert!(filtered * 5 < direct, "{filtered} of {direct}");
 }

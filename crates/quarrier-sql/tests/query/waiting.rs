@@ -1,4 +1,4 @@
-//! Statements that are waited for: a signal ends the wait, and no file takes memory without a bound.
+//! Statements that wait: a signal ends the wait, and no input takes unbounded memory.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Folder, text};
 
-/// A run that waits ends so soon after a signal, on a machine that is busy with other tests.
+/// A waiting run has to end this soon after a signal, on a machine that is busy with other tests.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 fn folder() -> Folder {
@@ -28,7 +28,7 @@ fn program(folder: &Folder, arguments: &[&str]) -> Command {
     command
 }
 
-/// Sends a signal to a run that waits.
+/// Sends a signal to a waiting run.
 fn interrupted(folder: &Folder, arguments: &[&str], input: &str, signal: &str) -> Output {
     let mut child = program(folder, arguments).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();

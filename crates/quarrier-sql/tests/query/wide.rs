@@ -15,7 +15,7 @@ fn asked() -> (Folder, TestEngine) {
     (folder, asked)
 }
 
-/// Each with the one answer that is right, in any format.
+/// Statements, each with its only correct answer in any format.
 const ANSWERS: [(&str, &[&str]); 16] = [
     ("SELECT id FROM m WHERE u = 18446744073709551614", &["2"]),
     ("SELECT COUNT(*) FROM m WHERE u = 18446744073709551615", &["2"]),

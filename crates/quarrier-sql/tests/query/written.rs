@@ -91,7 +91,7 @@ fn what_does_not_fit_has_its_code_and_changes_nothing() {
         ("DELETE FROM quotes", "0A000"),
     ] {
         if code.is_empty() {
-            // A string for a number, in no row.
+            // A string for a numeric column, so no row is stored.
             assert_eq!(served.ask(sql), "INSERT 0 0\n");
             continue;
         }
@@ -111,7 +111,7 @@ fn the_state_of_the_log_is_a_table() {
     assert_eq!(served.ask(log), "3|1|t|t|t\n");
 }
 
-/// Runs psql with a standard input.
+/// Runs psql with this standard input.
 fn fed(served: &Served, sql: &str, input: &[u8]) -> String {
     let (postgres, _) = served.addresses();
     let (host, port) = postgres.split_once(':').unwrap();
@@ -157,7 +157,7 @@ fn rows_are_copied_in_and_out_in_every_form() {
         assert!(said.contains(&format!("ERROR:  {code}:")), "{lines}: {said}");
     }
     assert_eq!(served.ask("SELECT count(*) FROM quotes"), "2\n");
-    // More than is kept in memory, and more than a batch.
+    // More than is buffered in memory, and more than a batch.
     let many: String = (0..60_000).map(|n| format!("{n}\tsymbol {n}\n")).collect();
     let copied = fed(&served, "\\copy quotes (id, symbol) from pstdin", many.as_bytes());
     assert_eq!(copied, "COPY 60000\n");
