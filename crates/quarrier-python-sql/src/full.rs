@@ -130,8 +130,8 @@ fn only(engine: &Engine, text: &str) -> Result<Statement, Refused> {
     let mut statements = engine.statements(text).map_err(refused)?;
     match (statements.pop(), statements.len()) {
         (Some(statement), 0) => Ok(statement),
-        (None, _) => Err(wrong("the text holds no statement")),
-        (_, more) => Err(wrong(&format!("{} statements in one text; ask one at a time", more + 1))),
+        (None, _) => Err(wrong("the text contains no statement")),
+        (_, more) => Err(wrong(&format!("{} statements in one text; run one at a time", more + 1))),
     }
 }
 

@@ -146,7 +146,7 @@ impl fmt::Display for Error {
             Error::Output { name, error } => write!(f, "{name}: cannot write: {error}"),
             Error::Internal(panicked) => write!(
                 f,
-                "{panicked} ended the statement; try it in other words, and please report it"
+                "{panicked} ended the statement; try to rewrite it, and please report this"
             ),
             Error::Cancelled => f.write_str("interrupted before the answer was complete"),
             Error::TimedOut { seconds } => write!(
@@ -250,8 +250,8 @@ fn said(error: &DataFusionError) -> String {
     }
     if let Some(operator) = gist.strip_prefix("Unsupported binary operator: ") {
         return match operator {
-            "PGOverlap" => "'&&' is no operator of SQL; write AND".to_string(),
-            other => format!("there is no operator {other}; try the question in other words"),
+            "PGOverlap" => "'&&' is not an SQL operator; write AND".to_string(),
+            other => format!("there is no operator {other}; rewrite the expression"),
         };
     }
     let mut shown: String = gist.chars().take(SHOWN_MAX).collect();
@@ -259,7 +259,7 @@ fn said(error: &DataFusionError) -> String {
         shown.push('…');
     }
     if is_internal {
-        return format!("the engine has no answer: {shown}; try the question in other words");
+        return format!("DataFusion cannot run this: {shown}; rewrite the statement");
     }
     if let DataFusionError::ResourcesExhausted(_) = root {
         return format!("not enough memory: {shown}; try a larger --max-memory");
@@ -299,7 +299,7 @@ fn known(error: &DataFusionError) -> Option<String> {
                 "division by zero; try NULLIF(divisor, 0), which makes the quotient NULL".into(),
             ),
             ArrowError::CastError(said) => {
-                Some(format!("{said}; TRY_CAST makes NULL of what cannot be converted"))
+                Some(format!("{said}; TRY_CAST returns NULL for values that cannot be converted"))
             }
             _ => None,
         },

@@ -45,7 +45,7 @@ impl Reach {
         let folder = match self {
             Reach::Everything => return Ok(()),
             Reach::Nothing => {
-                return Err(denied(name, "statements reach no files here"));
+                return Err(denied(name, "statements cannot access files here"));
             }
             Reach::Below(folder) => folder,
         };

@@ -85,9 +85,9 @@ impl Totals {
         let name = self.name().to_uppercase();
         let reason = match data_type {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                format!("{name} is of numbers, not of text; convert it with CAST")
+                format!("{name} takes numbers, not strings; convert them with CAST")
             }
-            other => format!("{name} is of numbers, not of {other}"),
+            other => format!("{name} takes numbers, not {other}"),
         };
         Refusal::of_arguments(reason).into()
     }

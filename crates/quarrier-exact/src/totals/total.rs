@@ -35,7 +35,7 @@ impl Total {
     pub(super) fn whole(self) -> Result<i64> {
         i64::try_from(self.low).map_err(|_| {
             let reason = format!(
-                "SUM is {}, beyond 64 bits; CAST what it adds to DECIMAL(38, 0), as in \
+                "SUM is {}, beyond 64 bits; CAST its argument to DECIMAL(38, 0), as in \
                  SUM(CAST(x AS DECIMAL(38, 0)))",
                 self.low
             );
@@ -88,7 +88,7 @@ fn power(digits: u8) -> i128 {
 }
 
 fn beyond(name: &str) -> datafusion::error::DataFusionError {
-    Refusal::new(format!("{name} is beyond 38 digits; CAST what it adds to DOUBLE PRECISION"))
+    Refusal::new(format!("{name} is beyond 38 digits; CAST its argument to DOUBLE PRECISION"))
         .into()
 }
 

@@ -160,7 +160,7 @@ impl Session<'_> {
             error => wrong(&error.to_string()),
         })?;
         String::from_utf8(bytes).map_err(|_| {
-            wrong(&format!("{}: cannot read the statements: no UTF-8", path.display()))
+            wrong(&format!("{}: cannot read the statements: not UTF-8", path.display()))
         })
     }
 

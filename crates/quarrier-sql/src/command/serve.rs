@@ -119,7 +119,7 @@ fn config(serve: &Serve, board: Arc<Board>) -> Result<Config> {
     };
     let pages = match &serve.pages {
         Some(folder) if !folder.is_dir() => {
-            return Err(wrong(&format!("{}: it is no folder", folder.display())));
+            return Err(wrong(&format!("{}: not a folder", folder.display())));
         }
         pages => pages.clone(),
     };

@@ -300,7 +300,7 @@ impl Engine {
                 .with_allow_statements(false);
             changes_nothing
                 .verify_plan(&plan)
-                .map_err(|_| Error::text("only queries are answered here"))?;
+                .map_err(|_| Error::text("only queries are supported here"))?;
             answer::answer(&self.context, plan).await
         })
         .await
@@ -363,7 +363,7 @@ impl Engine {
         for statement in statements {
             all.push(match statement.target() {
                 Ok(None) => self.planned(statement).await,
-                Ok(Some(_)) => Err(Error::text("COPY is not answered beside others; ask it alone")),
+                Ok(Some(_)) => Err(Error::text("COPY cannot run beside others; run it alone")),
                 Err(error) => Err(error),
             });
         }

@@ -49,7 +49,7 @@ impl Pool {
 
     fn refused(&self, who: &MemoryReservation, more: usize, available: usize) -> DataFusionError {
         DataFusionError::ResourcesExhausted(format!(
-            "{} needs {} more beside its {}, and {} of {} are left for it",
+            "{} needs {} more than its {}, and {} of {} are left for it",
             who.consumer().name(),
             human_readable_size(more),
             human_readable_size(who.size()),

@@ -143,16 +143,14 @@ fn check(tokens: &[TokenWithSpan], words_max: usize) -> Result<usize> {
     }
     if sets > SETS_MAX {
         return Err(Error::text(format!(
-            "UNION, EXCEPT and INTERSECT stand more than {SETS_MAX} times; write a part of it behind \
-             VALUES or in a file"
+            "more than {SETS_MAX} of UNION, EXCEPT and INTERSECT; write some of them as VALUES or as \
+             a file"
         )));
     }
     if count > words_max {
         let remedy = match words_max < WORDS_MAX {
-            true => {
-                "; there is too little memory for more ('ulimit -v'): ask in several statements"
-            }
-            false => "; ask in several statements",
+            true => "; more need a larger address space ('ulimit -v'); use several statements",
+            false => "; use several statements",
         };
         return Err(Error::text(format!("more than {words_max} words and marks{remedy}")));
     }
@@ -258,7 +256,7 @@ impl Statement {
         };
         let format = Format::of_name(&wish).ok_or_else(|| {
             Error::text(format!(
-                "{target}: its ending names no format; end it with .ndjson, .csv, .arrow, \
+                "{target}: its extension names no format; use .ndjson, .csv, .arrow, \
                  .parquet or .txt, or write STORED AS"
             ))
         })?;

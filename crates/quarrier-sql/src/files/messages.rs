@@ -124,8 +124,8 @@ impl Reading {
                 Pass::Wider(wider) => schema = Some(wider),
             }
             if !self.named.is_seekable() {
-                let reason = "it is more than the memory holds, and columns have values of several \
-                              kinds: save it as a file, and ask that";
+                let reason = "it does not fit in memory, and columns have values of several types; \
+                              save it as a file, and query that";
                 return Err(Error::table(&self.shown, reason));
             }
         }

@@ -110,7 +110,7 @@ fn length(args: &[ColumnarValue]) -> Result<u32> {
     };
     match length {
         Some(Value::Integer(length)) if length > 0 => Ok(length as u32),
-        _ => Err(Error::text("the length of a text is a number, written as it is").into()),
+        _ => Err(Error::text("the length of a string must be an integer literal").into()),
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn argument(arg: &ColumnarValue, row: usize) -> Result<Value> {
         ColumnarValue::Array(array) => ScalarValue::try_from_array(array, row)?,
     };
     literal::value(&scalar).ok_or_else(|| {
-        Error::text(format!("values of {} are not compared here", scalar.data_type())).into()
+        Error::text(format!("values of {} cannot be compared", scalar.data_type())).into()
     })
 }
 

@@ -122,7 +122,7 @@ fn listed(array: &dyn Array, row: usize) -> Result<Vec<Value>> {
         return Ok(Vec::new());
     }
     let Some(list) = array.as_list_opt::<i32>() else {
-        return Err(Error::text("a quantified comparison is with a list").into());
+        return Err(Error::text("a quantified comparison needs a list").into());
     };
     let values = list.value(row);
     let value = |at: usize| -> Result<Value> {

@@ -159,7 +159,7 @@ impl<'p> Meaning<'p> {
             Ok(TreeNodeRecursion::Continue)
         })?;
         if has_query {
-            let reason = "a query on the left of NOT IN (query); give it a name behind WITH";
+            let reason = "a query on the left of NOT IN (query); give it a name in WITH";
             return Err(Error::text(reason).into());
         }
         let seen = expr.transform(|part| match part {
@@ -195,7 +195,7 @@ fn first_column(subquery: &Subquery) -> Result<Expr> {
     match columns.len() {
         1 => Ok(Expr::Column(columns.remove(0))),
         many => {
-            let reason = format!("the query behind IN has {many} columns instead of one");
+            let reason = format!("the query after IN has {many} columns instead of one");
             Err(Error::text(reason).into())
         }
     }

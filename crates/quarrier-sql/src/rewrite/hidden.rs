@@ -283,8 +283,8 @@ fn apart(options: &WildcardAdditionalOptions, from: &Relations) -> Result<Vec<Se
     let items: Option<Vec<SelectItem>> = from.tables.iter().map(item).collect();
     items.ok_or_else(|| {
         refused(
-            "* over several tables with USING, or with a table that has no name, is not answered \
-             beside _line, _offset and _message; name the columns",
+            "* over several tables with USING, or with a table that has no name, cannot be \
+             combined with _line, _offset and _message; name the columns",
         )
     })
 }

@@ -92,7 +92,7 @@ fn subquery(expr: &Expr) -> Option<Query> {
 fn quantified(name: &str, op: &str, left: &Expr, query: Query) -> Result<Expr> {
     if super::rows::is_row(left) {
         return Err(super::refused(format!(
-            "rows are compared with the rows of a query in WHERE, not among outputs: {left}"
+            "rows are compared with a query in WHERE, not in the SELECT list: {left}"
         )));
     }
     let text = "(SELECT array_agg(DISTINCT quantified.v) FROM (SELECT 1) AS quantified (v))";

@@ -39,7 +39,9 @@ pub(super) fn cast(expr: &mut Expr) -> Result<()> {
     };
     let CharacterLength::IntegerLength { length, .. } = length else { return Ok(()) };
     if length == 0 || length > CHARACTERS_MAX {
-        return Err(refused(format!("a text has 1 to {CHARACTERS_MAX} characters, not {length}")));
+        return Err(refused(format!(
+            "a string has 1 to {CHARACTERS_MAX} characters, not {length}"
+        )));
     }
     let text = Expr::Cast {
         kind: datafusion::sql::sqlparser::ast::CastKind::Cast,

@@ -40,7 +40,7 @@ pub(super) struct RepeatedQuery {
 }
 
 fn defect() -> Failure {
-    Failure::new(state::INTERNAL, "the query met a defect")
+    Failure::new(state::INTERNAL, "internal error in the query")
 }
 
 /// Returns the columns of a query, whose types do not depend on how columns are packed.
@@ -166,7 +166,7 @@ async fn asked(engine: Arc<Engine>, query: String) -> Result<(SchemaRef, Vec<Rec
     let statement = statement::parsed(&engine, &query)?;
     let answer = engine.run_query(&statement).await.map_err(|error| failed(&error))?;
     let Answer::Rows(mut rows) = answer else {
-        return Err(Failure::new(state::SYNTAX, "a subscription is to a query"));
+        return Err(Failure::new(state::SYNTAX, "SUBSCRIBE needs a query"));
     };
     let schema = plain(rows.schema());
     let (mut batches, mut count) = (Vec::new(), 0);

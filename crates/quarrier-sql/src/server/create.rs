@@ -117,7 +117,7 @@ fn replaces(tree: &CreateTable) -> Result<bool> {
                     _ => None,
                 };
                 if !said.is_some_and(|said| said.eq_ignore_ascii_case("replace")) {
-                    let said = format!("on_conflict is 'replace', and not {value}");
+                    let said = format!("on_conflict must be 'replace', not {value}");
                     return Err(Failure::new(state::PARAMETER, said));
                 }
                 replaces = true;
@@ -157,8 +157,8 @@ fn kind(data: &DataType) -> Result<(Kind, u8)> {
             (Kind::Text, DIGITS_MAX)
         }
         other => {
-            let hint = "there are bigint, numeric(p, s), double precision, boolean, date, timestamp \
-                        and text, and the other names of these";
+            let hint = "supported types are bigint, numeric(p, s), double precision, boolean, date, \
+                        timestamp and text, and their aliases";
             return Err(not_there(&format!("the type {other}")).hint(hint));
         }
     })
@@ -171,8 +171,8 @@ fn whole() -> (Kind, u8) {
 fn exact(said: &ExactNumberInfo) -> Result<(Kind, u8)> {
     let (digits, scale) = match said {
         ExactNumberInfo::None => {
-            let hint = "say how many digits, and how many of them behind the point: numeric(18, 4)";
-            return Err(not_there("numeric without its digits").hint(hint));
+            let hint = "give precision and scale, as in numeric(18, 4)";
+            return Err(not_there("numeric without precision").hint(hint));
         }
         ExactNumberInfo::Precision(digits) => (*digits, 0),
         ExactNumberInfo::PrecisionAndScale(digits, scale) => (*digits, *scale),
@@ -183,7 +183,7 @@ fn exact(said: &ExactNumberInfo) -> Result<(Kind, u8)> {
         (Some(digits), Some(scale)) if scale <= digits => Ok((Kind::Decimal { scale }, digits)),
         _ => {
             let said =
-                format!("numeric has 1 to {DIGITS_MAX} digits, as many behind the point at most");
+                format!("numeric has a precision of 1 to {DIGITS_MAX}, and at most that scale");
             Err(Failure::new(state::PARAMETER, said))
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct Taking {
 }
 
 fn defect() -> Failure {
-    Failure::new(state::INTERNAL, "the messages met a defect")
+    Failure::new(state::INTERNAL, "internal error while storing the messages")
 }
 
 impl Taking {
@@ -156,5 +156,5 @@ fn unfit(first: &Reject) -> Failure {
     };
     let shown: String = String::from_utf8_lossy(&first.bytes).chars().take(SHOWN_MAX).collect();
     let said = format!("row {}: {}: {shown}", first.line, first.fault.what);
-    Failure::new(code, said).hint("none of the rows was taken")
+    Failure::new(code, said).hint("no row was stored")
 }

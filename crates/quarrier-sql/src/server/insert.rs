@@ -114,7 +114,7 @@ fn columns(tree: &Tree, info: &TableInfo) -> Result<Vec<Column>> {
             [part] => part.as_ident().map(folded),
             _ => None,
         };
-        let name = name.ok_or_else(|| wrong("a column is named by one name"))?;
+        let name = name.ok_or_else(|| wrong("write each column as a single name"))?;
         let exact = fields.iter().find(|field| *field.name() == name);
         let mut alike = fields.iter().filter(|field| field.name().eq_ignore_ascii_case(&name));
         let only = || alike.next().filter(|_| alike.next().is_none());

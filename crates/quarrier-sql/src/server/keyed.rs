@@ -105,8 +105,8 @@ fn name_of(table: &TableWithJoins) -> Result<String> {
 }
 
 fn needs_key(verb: &str, table: &str) -> Failure {
-    let hint = "tables with a key are made by CREATE TABLE … (…, PRIMARY KEY (…)) WITH (on_conflict = \
-                'replace')";
+    let hint = "create a table with a key by CREATE TABLE … (…, PRIMARY KEY (…)) WITH \
+                (on_conflict = 'replace')";
     not_there(&format!("{verb} of \"{table}\", which has no key,")).hint(hint)
 }
 
@@ -216,7 +216,7 @@ pub(super) fn check_conflict(
     let mut of_key = key.iter().map(|name| place_of(name, info)).collect::<Result<Vec<_>>>()?;
     of_key.sort_unstable();
     if key.is_empty() || places != of_key {
-        let said = "there is no key of the columns of the ON CONFLICT specification";
+        let said = "there is no key with the columns of the ON CONFLICT specification";
         return Err(Failure::new("42P10", said));
     }
     let count = info.columns.fields().len();

@@ -118,7 +118,7 @@ impl Served {
             let said = format!("relation \"{name}\" does not exist");
             let failure = Failure::new(state::NO_TABLE, said);
             match self.engine.kept() {
-                Some(_) => failure.hint("CREATE TABLE name () makes one of messages"),
+                Some(_) => failure.hint("CREATE TABLE name () creates a table of messages"),
                 None => failure,
             }
         })
@@ -140,7 +140,8 @@ impl Served {
     ) -> Result<T> {
         let mut task = Task(self.runtime.spawn(work));
         let done = (&mut task.0).await;
-        let done = done.map_err(|_| Failure::new(state::INTERNAL, "the statement met a defect"))?;
+        let done =
+            done.map_err(|_| Failure::new(state::INTERNAL, "internal error in the statement"))?;
         done.map_err(|error| failed(&error))
     }
 
@@ -190,7 +191,7 @@ impl Served {
         let engine = Arc::clone(&self.engine);
         let answer = self.there(async move { engine.run_query(&statement).await }).await?;
         let Answer::Rows(rows) = answer else {
-            return Err(Failure::new(state::UNSUPPORTED, "only queries are answered here"));
+            return Err(Failure::new(state::UNSUPPORTED, "only queries are supported here"));
         };
         Ok(Reply::Rows(statement::as_described(of_engine(rows), prepared.columns.clone())))
     }
@@ -198,7 +199,7 @@ impl Served {
 
 /// Returns the error for a table that is a file, and therefore read-only.
 fn read_only(table: &str) -> Failure {
-    let said = format!("table {table} is a file, and takes no messages");
+    let said = format!("table {table} is a file and accepts no messages");
     Failure::new(state::READ_ONLY, said).hint("tables of 'quarrier serve --data FOLDER' do")
 }
 

@@ -61,7 +61,7 @@ fn beat(growth: &Growth, sender: &watch::Sender<u64>) {
 }
 
 fn over() -> Failure {
-    Failure::new(state::SHUTDOWN, "the data folder takes no more messages")
+    Failure::new(state::SHUTDOWN, "the data folder accepts no more messages")
 }
 
 impl Beats {

@@ -59,12 +59,15 @@ impl Change {
 }
 
 fn no_folder() -> Failure {
-    let failure = Failure::new(state::READ_ONLY, "there is no data folder whose tables could grow");
+    let failure = Failure::new(
+        state::READ_ONLY,
+        "without a data folder, there are no tables to subscribe to",
+    );
     failure.hint("start the server with --data FOLDER")
 }
 
 fn defect() -> Failure {
-    Failure::new(state::INTERNAL, "the subscription met a defect")
+    Failure::new(state::INTERNAL, "internal error in the subscription")
 }
 
 /// Checks a subscription, and determines its columns, on the runtime of statements.
@@ -76,7 +79,7 @@ pub(super) async fn prepare(engine: &Arc<Engine>, text: &str) -> Result<Prepared
     }
     let shown = match asked.every {
         Some(_) if asked.after.is_some() || asked.since.is_some() => {
-            let said = "a query that is asked again begins now; leave out AS OF and SINCE";
+            let said = "a repeated query starts now; leave out AS OF and SINCE";
             return Err(Failure::new(state::UNSUPPORTED, said));
         }
         Some(_) => again::columns(engine, &asked.query).await?,
@@ -119,7 +122,7 @@ fn microseconds(text: &str) -> Result<i64> {
         Some(Cell::Timestamp(nanoseconds)) => Ok(nanoseconds.div_euclid(1_000)),
         Some(Cell::Date(days)) => Ok(i64::from(days) * 86_400_000_000),
         _ => {
-            let said = format!("SINCE: '{text}' is no time, as '2026-01-31 10:00:00'");
+            let said = format!("SINCE: '{text}' is not a time; write it as '2026-01-31 10:00:00'");
             Err(Failure::new(state::DATE, said))
         }
     }
@@ -348,7 +351,7 @@ impl Going {
         });
         let fields: Option<Vec<Field>> = fields.collect();
         let changed = || {
-            let said = "a message made a column another kind; subscribe again";
+            let said = "a message changed the type of a column; subscribe again";
             Failure::new(state::UNSUPPORTED, said)
         };
         let schema = Schema::new(fields.ok_or_else(changed)?);

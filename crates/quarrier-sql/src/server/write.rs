@@ -60,7 +60,7 @@ pub(super) fn verb(text: &str) -> Option<&'static str> {
 fn not_there(verb: &str) -> Failure {
     let failure = Failure::new(state::UNSUPPORTED, format!("{verb} is not supported here"));
     match verb {
-        "CREATE" => failure.hint("CREATE TABLE makes tables"),
+        "CREATE" => failure.hint("only CREATE TABLE is supported"),
         _ => failure,
     }
 }
@@ -76,7 +76,7 @@ pub(super) async fn prepare(
     let (tag, parameters, write) = match parsed.tree() {
         Some(ast::Statement::CreateTable(tree)) => {
             if engine.kept().is_none() {
-                let said = "there is no data folder to make tables in";
+                let said = "there is no data folder to create tables in";
                 let failure = Failure::new(state::READ_ONLY, said);
                 return Err(failure.hint("start the server with --data FOLDER"));
             }
@@ -196,7 +196,7 @@ fn durable(runtime: &Handle, sent: Sent, held: Option<Held>) -> Durable {
         drop(held);
         taken
     });
-    let defect = || Failure::new(state::INTERNAL, "the rows met a defect");
+    let defect = || Failure::new(state::INTERNAL, "internal error while storing the rows");
     async move { done(waiting.await.map_err(|_| defect())?) }.boxed()
 }
 
@@ -223,7 +223,8 @@ async fn removed(
     let (kept, table) = (Arc::clone(kept), removal.table.clone());
     let remove = move || kept.remove_lines(&table, &lines, &AtomicBool::new(false));
     let sent = runtime.spawn_blocking(remove).await;
-    let sent = sent.map_err(|_| Failure::new(state::INTERNAL, "the keys met a defect"))?;
+    let sent =
+        sent.map_err(|_| Failure::new(state::INTERNAL, "internal error while removing the rows"))?;
     let sent = sent.map_err(|error| of_folder(&error))?;
     Ok(Reply::Sent(Some(count), durable(runtime, sent, held)))
 }

@@ -316,7 +316,7 @@ fn averages_of_decimals_are_rounded() {
 fn operators_of_other_languages_are_refused_plainly() {
     let (_folder, asked) = TestEngine::of_orders();
     let said = asked.refusal("SELECT id FROM m WHERE qty > 1 && qty < 5");
-    assert_eq!(said, "'&&' is no operator of SQL; write AND");
+    assert_eq!(said, "'&&' is not an SQL operator; write AND");
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn aggregates_of_text_are_refused_plainly() {
     let (_folder, asked) = TestEngine::of_orders();
     for name in ["SUM", "AVG"] {
         let said = asked.refusal(&format!("SELECT {name}(symbol) FROM m"));
-        assert_eq!(said, format!("{name} is of numbers, not of text; convert it with CAST"));
+        assert_eq!(said, format!("{name} takes numbers, not strings; convert them with CAST"));
         asked.refusal(&format!("SELECT {name}(symbol) OVER () FROM m"));
         asked.refusal(&format!("SELECT {name}(id, qty) FROM m"));
     }

@@ -106,7 +106,7 @@ async fn obey(session: &Session<'_>, order: Order) {
     match order {
         Order::Help => say(HELP),
         Order::Timing(to) => turned("Timing", &view.is_timed, to),
-        Order::Expanded(to) => turned("One line a value", &view.is_expanded, to),
+        Order::Expanded(to) => turned("One line per value", &view.is_expanded, to),
         Order::Pager(to) => turned("The pager", &view.is_paged, to),
         Order::Statement(statement) => respond(session, &statement).await,
         Order::Wrong(reason) => complain(&reason),

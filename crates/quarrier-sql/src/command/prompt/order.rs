@@ -18,13 +18,13 @@ pub(super) enum Order {
 /// The commands, for `\?`.
 pub(super) const HELP: &str = "\
 SQL ends with ';'. FROM 'orders.ndjson' reads a file. Tab completes.
-  \\d         the tables that are open
+  \\d         the open tables
   \\d NAME    the columns of a table or file
-  \\x         one line a value, or one a row again
-  \\timing    print how long each statement takes, or no longer
-  \\pager     show long answers in $PAGER (less), or no longer
+  \\x         one line per value, or one per row again
+  \\timing    print the time of each statement, or stop
+  \\pager     show long answers in $PAGER (less), or stop
   \\?         this list
-  \\q         leave, as do 'exit' and Ctrl-D
+  \\q         quit, like 'exit' and Ctrl-D
 ";
 
 /// The command in a line; `None` if it is a statement.

@@ -103,7 +103,7 @@ pub(crate) fn taken(
         DataFusionError::ResourcesExhausted(reason)
     };
     if bytes > BATCH_BYTES_MAX {
-        return Err(refused("2 GiB are the most".to_string()));
+        return Err(refused("the maximum is 2 GiB".to_string()));
     }
     let taken = MemoryConsumer::new(name).register(pool);
     match taken.try_grow(bytes as usize) {
@@ -175,9 +175,7 @@ impl ScalarUDFImpl for Bounded {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let bytes = (self.size)(&args.args, args.number_rows)?;
         if bytes > CONSTANT_BYTES_MAX && IS_PLANNED.get() {
-            return Err(DataFusionError::Plan(
-                "a constant that is better made when it is wanted".into(),
-            ));
+            return Err(DataFusionError::Plan("a large constant is computed at run time".into()));
         }
         let _taken = taken(&self.pool, self.name(), bytes)?;
         self.inner.inner().invoke_with_args(args)

@@ -40,7 +40,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>> {
         }
     }
     match quote {
-        Some(open) => Err(Error::text(format!("the options {text} have a {open} that never ends"))),
+        Some(open) => Err(Error::text(format!("the options {text} have an unterminated {open}"))),
         None => {
             words.extend(word);
             Ok(words)

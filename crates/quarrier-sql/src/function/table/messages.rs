@@ -17,7 +17,7 @@ impl TableFunctionImpl for Messages {
         let count = args.exprs().len();
         let usage = "messages('trades.log', 'fix')";
         let reason = match count {
-            2 => format!("messages(…): both arguments are texts in single quotes; write {usage}"),
+            2 => format!("messages(…): both arguments are strings in single quotes; write {usage}"),
             _ => format!("messages(…): {count} arguments were given; write {usage}"),
         };
         Err(Error::text(reason).into())

@@ -216,7 +216,7 @@ impl SearchTable {
                     part.patterns.retain(|&place| is_wanted[place]);
                 }
                 None => {
-                    let reason = format!("{filter} was not to be a condition of search(…)");
+                    let reason = format!("{filter} cannot be pushed down to search(…)");
                     return Err(DataFusionError::Internal(reason));
                 }
             }

@@ -39,8 +39,8 @@ impl Domain {
     pub(super) fn new(outer: &LogicalPlan, columns: Vec<Outer>) -> Result<Self> {
         let outer = unlimited(outer);
         if !is_repeatable(outer)? {
-            let reason = "a query that names columns outside of it needs rows that are the same \
-                          each time; order rows before LIMIT, and leave out random()";
+            let reason = "a correlated query needs the same rows each time; add ORDER BY before LIMIT, \
+                          and leave out random()";
             return Err(Error::text(reason).into());
         }
         Ok(Self::of(outer.clone(), columns))

@@ -101,7 +101,7 @@ impl<'d> Pushed<'d> {
             Ok(TreeNodeRecursion::Continue)
         })?;
         if has_query {
-            return Err(unknown("queries in each other"));
+            return Err(unknown("nested queries"));
         }
         Ok(replaced.data)
     }
@@ -310,8 +310,6 @@ fn of_rows(part: Expr, is_row: &Expr) -> Result<Transformed<Expr>> {
 }
 
 fn unknown(what: &str) -> datafusion::error::DataFusionError {
-    let reason = format!(
-        "a query that names columns outside of it has no answer over {what}; write it as a join"
-    );
+    let reason = format!("a correlated query over {what} is not supported; write it as a join");
     Error::text(reason).into()
 }

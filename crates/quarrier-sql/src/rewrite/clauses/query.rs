@@ -36,7 +36,7 @@ fn limited(clause: Option<LimitClause>, fetch: Fetch) -> Result<LimitClause> {
         Some(LimitClause::LimitOffset { limit: None, offset, limit_by }) => {
             Ok(LimitClause::LimitOffset { limit, offset, limit_by })
         }
-        Some(_) => refused("FETCH beside LIMIT"),
+        Some(_) => refused("FETCH together with LIMIT"),
     }
 }
 
@@ -149,7 +149,7 @@ fn set(body: &SetExpr) -> Result<()> {
         SetExpr::Update(_) => refused("UPDATE in a query"),
         SetExpr::Delete(_) => refused("DELETE in a query"),
         SetExpr::Merge(_) => refused("MERGE in a query"),
-        SetExpr::Table(_) => Err(Error::text("TABLE t is written SELECT * FROM t")),
+        SetExpr::Table(_) => Err(Error::text("write SELECT * FROM t instead of TABLE t")),
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn alias(alias: &TableAlias) -> Result<()> {
     let TableAlias { explicit: _, name: _, columns, at } = alias;
     unless(at.is_none(), "AT after a table's name")?;
     for TableAliasColumnDef { name: _, data_type } in columns {
-        unless(data_type.is_none(), "a kind after the name of a table's column")?;
+        unless(data_type.is_none(), "a type after the name of a table's column")?;
     }
     Ok(())
 }

@@ -108,7 +108,7 @@ fn whole(defined: &[NamedWindowDefinition], spec: &WindowSpec, steps: usize) -> 
         && base.window_frame.is_none();
     if !is_free {
         let reason = format!(
-            "OVER ({name} …) adds an order or a frame that {name} has not, and no PARTITION BY"
+            "OVER ({name} …) may add an ORDER BY or frame that {name} lacks, but no PARTITION BY"
         );
         return Err(Error::text(reason));
     }

@@ -149,7 +149,7 @@ impl Expander<'_> {
             }
             Expr::CompoundFieldAccess { access_chain, .. } if access_chain.iter().any(is_all) => {
                 return Err(refused(
-                    "all elements of a list, [*], stand in ANY (…), ALL (…) and UNNEST (…) only",
+                    "[*], all elements of a list, needs ANY (…), ALL (…) or UNNEST (…)",
                 ));
             }
             _ => return Ok(()),

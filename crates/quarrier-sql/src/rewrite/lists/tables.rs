@@ -123,16 +123,14 @@ fn taken_out<'t>(
             match list {
                 Some(list) if is_cross(&join) => lists.push(list),
                 Some(_) => {
-                    return Err(refused(
-                        "UNNEST of a list is joined by a comma or CROSS JOIN only",
-                    ));
+                    return Err(refused("UNNEST of a list needs a comma or CROSS JOIN before it"));
                 }
                 None => joins.push(join),
             }
         }
         match first {
             Some(list) if joins.is_empty() => lists.push(list),
-            Some(_) => return Err(refused("UNNEST of a list stands after its table")),
+            Some(_) => return Err(refused("UNNEST of a list must follow its table")),
             None => {
                 tables.joins = joins;
                 from.push(tables);
@@ -141,7 +139,7 @@ fn taken_out<'t>(
     }
     let is_outer = |join: &Join| !is_inner(&join.join_operator);
     if !lists.is_empty() && from.iter().flat_map(|tables| &tables.joins).any(is_outer) {
-        return Err(refused("UNNEST of a list beside an outer join; put the join into a subquery"));
+        return Err(refused("UNNEST of a list excludes outer joins; put the join into a subquery"));
     }
     select.from = from;
     Ok(lists)
@@ -239,7 +237,9 @@ fn outputs(
     for item in std::mem::take(&mut select.projection) {
         match item {
             SelectItem::Wildcard(_) if has_using => {
-                return Err(refused("* with USING beside UNNEST of a list; name the columns"));
+                return Err(refused(
+                    "* is not supported with USING and UNNEST of a list; name the columns",
+                ));
             }
             SelectItem::Wildcard(_) => {
                 for (place, relation) in relations.iter().enumerate() {
@@ -249,7 +249,7 @@ fn outputs(
                     }
                     let Some(qualifier) = &relation.qualifier else {
                         return Err(refused(
-                            "* over a table without a name beside UNNEST of a list; name the columns",
+                            "* with UNNEST of a list needs a name for every table; name the columns",
                         ));
                     };
                     items.push(all_of(scopes, qualifier, lists));
