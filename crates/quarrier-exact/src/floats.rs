@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_in_the_order_of_their_numbers() {
+    fn keys_sort_like_their_numbers() {
         let rising =
             [f64::NEG_INFINITY, -1e300, -1.5, -5e-324, 0.0, 5e-324, 2.0, f64::INFINITY, f64::NAN];
         let keys = rising.map(key);

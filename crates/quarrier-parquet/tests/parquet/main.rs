@@ -74,7 +74,7 @@ fn every_codec_gives_the_same_rows_in_order() {
 }
 
 #[test]
-fn columns_that_are_not_wanted_are_left_out_and_sources_follow_one_another() {
+fn unrequested_columns_are_skipped_and_sources_concatenated() {
     let file = Memory::new("a.parquet", file(Compression::SNAPPY));
     let field = |name: &str| Field { name: name.into(), kind: Kind::Float };
     let loaded =
@@ -104,7 +104,7 @@ fn damaged_files_are_errors_that_name_them() {
 }
 
 #[test]
-fn a_load_that_is_told_to_stop_ends_with_an_error_of_its_own() {
+fn stopped_loads_end_with_cancelled() {
     let stop = AtomicBool::new(true);
     let file = Memory::new("p", file(Compression::SNAPPY));
     let error = load().workers(2).cancel(&stop).run(&[&file]).unwrap_err();

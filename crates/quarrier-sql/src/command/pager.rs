@@ -130,7 +130,7 @@ mod tests {
     const SCREEN: Screen = Screen { columns: 10, rows: 5 };
 
     #[test]
-    fn a_text_fits_with_two_lines_to_spare_and_no_wider_than_the_screen() {
+    fn text_fits_with_two_spare_lines_and_the_width_of_the_screen() {
         assert!(fits(b"", SCREEN));
         assert!(fits(b"1\n2\n3\n", SCREEN));
         assert!(!fits(b"1\n2\n3\n4\n", SCREEN));

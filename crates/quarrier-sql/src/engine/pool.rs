@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_spills_leaves_room_for_who_cannot() {
+    fn spilling_consumers_leave_room_for_others() {
         let pool: Arc<dyn MemoryPool> = Arc::new(Pool::new(1_000));
         let spills = |name: &str| MemoryConsumer::new(name).with_can_spill(true).register(&pool);
         let (one, other) = (spills("one"), spills("other"));

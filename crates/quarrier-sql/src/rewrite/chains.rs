@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_is_shallow_and_reads_as_before() {
+    fn balanced_chains_are_shallow_and_print_unchanged() {
         let parts: Vec<String> = (0..1_000).map(|at| format!("a = {at} AND b = 1")).collect();
         let text = format!("SELECT {} FROM t", parts.join(" OR "));
         let mut statements = Parser::parse_sql(&Sql, &text).unwrap();

@@ -289,7 +289,7 @@ mod tests {
     use super::verb;
 
     #[test]
-    fn statements_that_write_are_told_by_their_first_word() {
+    fn writing_statements_are_detected_by_their_first_word() {
         for (text, expected) in [
             ("insert into t values (1)", Some("INSERT")),
             (" /* a */ -- b\n CREATE TABLE t ()", Some("CREATE")),

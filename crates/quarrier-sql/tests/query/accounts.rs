@@ -12,7 +12,7 @@ fn figure<'a>(plan: &'a str, line: &str, name: &str) -> &'a str {
 }
 
 #[test]
-fn a_scan_tells_its_bytes_and_its_share_of_the_ceiling() {
+fn explain_analyze_shows_bytes_and_share_of_a_scan() {
     let (_folder, asked) = TestEngine::of_orders();
     for sql in [
         "SELECT id, note FROM m WHERE qty > 500",
@@ -28,7 +28,7 @@ fn a_scan_tells_its_bytes_and_its_share_of_the_ceiling() {
 }
 
 #[test]
-fn a_search_tells_its_bytes_and_its_share_of_the_ceiling() {
+fn explain_analyze_shows_bytes_and_share_of_a_search() {
     let folder = Folder::new();
     let image = folder.file("disk.img", &"no needle, but one needle. ".repeat(100_000));
     let asked = TestEngine::new();
@@ -43,14 +43,14 @@ fn a_search_tells_its_bytes_and_its_share_of_the_ceiling() {
 }
 
 #[test]
-fn what_no_scan_reads_touches_nothing() {
+fn statements_without_a_scan_touch_no_bytes() {
     let (_folder, asked) = TestEngine::of_orders();
     let plan = asked.rows("EXPLAIN ANALYZE SELECT id FROM m WHERE qty > 5000").unwrap().join("\n");
     assert_eq!(figure(&plan, "MessagesExec", "bytes_touched"), "0", "{plan}");
 }
 
 #[test]
-fn orders_and_groups_beyond_the_memory_are_spilled() {
+fn sorts_and_groups_beyond_the_memory_spill() {
     let folder = Folder::new();
     let asked = TestEngine::new();
     let path = folder.file("orders.ndjson", &orders());
@@ -75,7 +75,7 @@ fn orders_and_groups_beyond_the_memory_are_spilled() {
 }
 
 #[test]
-fn groups_for_whose_codes_there_is_no_memory_are_hashed() {
+fn groups_without_memory_for_codes_are_hashed() {
     let folder = Folder::new();
     // A quarter of a million dictionary codes, few of which are used.
     let line = |id: u64| format!("{{\"id\":{},\"qty\":{}}}\n", id * 50 % 249_999, id % 9);
@@ -98,7 +98,7 @@ fn groups_for_whose_codes_there_is_no_memory_are_hashed() {
 }
 
 #[test]
-fn the_account_of_a_run_is_one_object() {
+fn stats_of_a_run_are_one_object() {
     let folder = Folder::new();
     let lines = orders();
     folder.file("m.ndjson", &lines);
@@ -121,7 +121,7 @@ fn the_account_of_a_run_is_one_object() {
 }
 
 #[test]
-fn the_account_of_statements_together_counts_all() {
+fn stats_of_concurrent_statements_count_all() {
     let folder = Folder::new();
     folder.file("m.ndjson", &orders());
     folder.file("all.sql", "SELECT id FROM m WHERE qty > 500;\nSELECT id FROM m WHERE qty < 5;\n");

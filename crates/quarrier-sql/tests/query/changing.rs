@@ -46,7 +46,7 @@ fn check(change: impl Fn(&std::fs::File, u64) + Sync, may_shrink: bool) {
 }
 
 #[test]
-fn a_file_whose_bytes_change_gives_valid_rows() {
+fn changed_files_give_valid_rows() {
     let at = LINE.find('\u{e9}').unwrap() as u64 + 1;
     check(
         |file, round| {
@@ -59,7 +59,7 @@ fn a_file_whose_bytes_change_gives_valid_rows() {
 }
 
 #[test]
-fn a_file_that_is_cut_is_an_error_or_gives_valid_rows() {
+fn truncated_files_are_errors_or_give_valid_rows() {
     let all = LINE.repeat(LINES).into_bytes();
     check(
         |file, round| {
@@ -72,7 +72,7 @@ fn a_file_that_is_cut_is_an_error_or_gives_valid_rows() {
 }
 
 #[test]
-fn a_file_that_grows_gives_valid_rows() {
+fn growing_files_give_valid_rows() {
     check(
         |file, round| {
             let at = (LINES as u64 + round.min(100_000)) * LINE.len() as u64;

@@ -28,7 +28,7 @@ fn check(table: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn what_is_not_carried_out_is_refused() {
+fn unsupported_clauses_are_refused() {
     let (_folder, asked) = tables();
     for (sql, words) in [
         ("SELECT count(*) FROM t TABLESAMPLE (1 PERCENT)", "TABLESAMPLE"),
@@ -74,7 +74,7 @@ fn what_is_not_carried_out_is_refused() {
 }
 
 #[test]
-fn what_a_function_does_not_take_is_refused() {
+fn unsupported_function_clauses_are_refused() {
     let (_folder, asked) = tables();
     for (call, words) in [
         ("sum(a) OVER (ORDER BY a ROWS 1 PRECEDING EXCLUDE CURRENT ROW)", "EXCLUDE"),
@@ -105,7 +105,7 @@ fn what_a_function_does_not_take_is_refused() {
 }
 
 #[test]
-fn limits_are_written_in_the_ways_of_the_standard() {
+fn fetch_first_limits_rows() {
     check(&[
         ("SELECT a FROM t ORDER BY a FETCH FIRST 2 ROWS ONLY", &["1", "2"]),
         ("SELECT a + 0 FROM t ORDER BY 1 OFFSET 2 ROWS FETCH NEXT 2 ROWS ONLY", &["2", "3"]),
@@ -114,7 +114,7 @@ fn limits_are_written_in_the_ways_of_the_standard() {
 }
 
 #[test]
-fn rollup_and_cube_may_stand_behind_with() {
+fn with_rollup_and_with_cube_add_totals() {
     check(&[
         (
             "SELECT a, count(*) FROM t GROUP BY a WITH ROLLUP ORDER BY a",
@@ -132,7 +132,7 @@ fn rollup_and_cube_may_stand_behind_with() {
 }
 
 #[test]
-fn windows_may_be_named() {
+fn named_windows_are_expanded() {
     check(&[
         (
             "SELECT a, sum(a) OVER w FROM t WINDOW w AS (PARTITION BY a) ORDER BY 1",
@@ -151,7 +151,7 @@ fn windows_may_be_named() {
 }
 
 #[test]
-fn recursive_queries_are_bounded_where_they_are_read() {
+fn recursive_queries_are_limited_where_they_are_read() {
     let (_folder, asked) = tables();
     let said = asked.refusal(
         "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x LIMIT 5) SELECT n FROM x",
@@ -165,7 +165,7 @@ fn recursive_queries_are_bounded_where_they_are_read() {
 }
 
 #[test]
-fn outputs_of_the_same_name_get_names_of_their_own() {
+fn duplicate_output_names_are_numbered() {
     let (_folder, asked) = tables();
     for (sql, expected) in [
         ("SELECT a, a FROM t", vec!["a", "a (2)"]),
@@ -181,7 +181,7 @@ fn outputs_of_the_same_name_get_names_of_their_own() {
 }
 
 #[test]
-fn a_text_beside_a_date_is_one() {
+fn string_literals_compared_with_dates_are_dates() {
     check(&[
         ("SELECT a FROM t WHERE d = '2024-01-05'", &["1"]),
         ("SELECT a + 0 FROM t WHERE d > '2024-01-05' ORDER BY 1", &["2", "2"]),
@@ -212,7 +212,7 @@ fn a_text_beside_a_date_is_one() {
 }
 
 #[test]
-fn functions_of_other_engines_are_known() {
+fn functions_of_other_engines_are_supported() {
     check(&[
         ("SELECT group_concat(b) FROM t WHERE a = 1", &["x"]),
         ("SELECT group_concat(a, ';' ORDER BY a DESC) FROM t", &["3;2;2;1"]),
@@ -230,7 +230,7 @@ fn functions_of_other_engines_are_known() {
 }
 
 #[test]
-fn a_header_without_rows_is_a_table_without_rows() {
+fn a_header_alone_is_an_empty_table() {
     check(&[
         ("SELECT a, b FROM h", &[]),
         ("SELECT c FROM h WHERE b > 1", &[]),

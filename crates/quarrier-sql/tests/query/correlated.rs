@@ -36,7 +36,7 @@ fn check_values(table: &[(&str, [&str; 3])]) {
 }
 
 #[test]
-fn a_value_may_depend_on_outer_columns() {
+fn scalar_subqueries_may_be_correlated() {
     check_values(&[
         ("SELECT count(*) FROM u WHERE u.k < t.a", ["0", "1", "3"]),
         ("SELECT sum(v) FROM u WHERE u.k = t.a", ["10", "41", "NULL"]),
@@ -49,7 +49,7 @@ fn a_value_may_depend_on_outer_columns() {
 }
 
 #[test]
-fn a_value_may_come_from_orders_limits_groups_and_sets() {
+fn correlated_subqueries_may_sort_limit_group_and_combine() {
     check_values(&[
         ("SELECT v FROM u WHERE u.k = t.a ORDER BY v DESC LIMIT 1", ["10", "21", "NULL"]),
         ("SELECT v FROM u WHERE u.k = t.a ORDER BY v LIMIT 1 OFFSET 1", ["NULL", "21", "NULL"]),
@@ -73,7 +73,7 @@ fn a_value_may_come_from_orders_limits_groups_and_sets() {
 }
 
 #[test]
-fn queries_may_be_in_each_other() {
+fn correlated_subqueries_may_nest() {
     check_values(&[
         (
             "SELECT (SELECT count(*) FROM u AS w WHERE w.k < u.k + t.a) FROM u WHERE u.k = t.a \
@@ -89,7 +89,7 @@ fn queries_may_be_in_each_other() {
 }
 
 #[test]
-fn truth_may_depend_on_outer_columns_among_outputs() {
+fn predicates_in_select_lists_may_be_correlated() {
     check_values(&[
         ("EXISTS (SELECT 1 FROM u WHERE u.k = t.a)", ["true", "true", "false"]),
         ("NOT EXISTS (SELECT 1 FROM u WHERE u.k < t.a)", ["true", "false", "false"]),
@@ -103,7 +103,7 @@ fn truth_may_depend_on_outer_columns_among_outputs() {
 }
 
 #[test]
-fn conditions_may_depend_on_outer_columns() {
+fn conditions_may_be_correlated() {
     check(&[
         (
             "SELECT a FROM t WHERE (SELECT max(v) FROM u WHERE k <= t.a) > 15 ORDER BY a",
@@ -130,7 +130,7 @@ fn conditions_may_depend_on_outer_columns() {
 }
 
 #[test]
-fn they_stand_in_groups_orders_sums_and_joins() {
+fn correlated_subqueries_are_allowed_in_every_clause() {
     check(&[
         (
             "SELECT sum(CASE WHEN EXISTS (SELECT 1 FROM u WHERE k < t.a) THEN 1 ELSE 0 END) FROM t",
@@ -163,7 +163,7 @@ fn they_stand_in_groups_orders_sums_and_joins() {
 }
 
 #[test]
-fn lateral_tables_see_those_before_them() {
+fn lateral_tables_see_earlier_tables() {
     check(&[
         (
             "SELECT a, n FROM t, LATERAL (SELECT count(*) AS n FROM u WHERE k < t.a) AS x ORDER BY a",
@@ -209,7 +209,7 @@ fn null_equals_nothing_in_conditions() {
 }
 
 #[test]
-fn a_value_of_several_rows_is_an_error() {
+fn scalar_subqueries_with_several_rows_are_errors() {
     let (_folder, asked) = tables();
     let said = asked.refusal("SELECT a, (SELECT v FROM u WHERE k = t.a) FROM t");
     assert!(said.contains("more than one row"), "{said}");

@@ -23,7 +23,7 @@ const DIRECT: &[&str] = &[
 ];
 
 #[test]
-fn statements_without_planning_are_answered_as_with_it() {
+fn direct_plans_answer_like_planned_ones() {
     let (_folder, asked) = TestEngine::of_orders();
     for sql in DIRECT {
         let (schema, batches) = asked.batches(sql).unwrap();
@@ -64,7 +64,7 @@ fn sorted(batches: &[RecordBatch]) -> Vec<String> {
 }
 
 #[test]
-fn counts_are_called_as_they_are_written() {
+fn counts_are_named_after_their_text() {
     let (_folder, asked) = TestEngine::of_orders();
     for (sql, name) in [
         ("SELECT count(*) FROM m", "count(*)"),
@@ -79,7 +79,7 @@ fn counts_are_called_as_they_are_written() {
 }
 
 #[test]
-fn many_rows_come_as_those_of_other_statements_do() {
+fn many_rows_are_streamed() {
     let folder = Folder::new();
     let lines: String = (0..20_000).map(|id| format!("{{\"id\":{id}}}\n")).collect();
     let asked = TestEngine::new();
@@ -98,7 +98,7 @@ fn many_rows_come_as_those_of_other_statements_do() {
 }
 
 #[test]
-fn what_has_to_be_planned_is_not_answered_at_once() {
+fn statements_that_need_planning_are_not_answered_at_once() {
     let (_folder, asked) = TestEngine::of_orders();
     for sql in [
         "SELECT count(*) FROM nothing",
@@ -117,7 +117,7 @@ fn what_has_to_be_planned_is_not_answered_at_once() {
 }
 
 #[test]
-fn a_row_without_a_value_and_a_stop_end_it() {
+fn errors_and_stops_end_a_direct_answer() {
     let folder = Folder::new();
     let path = folder.file("orders.ndjson", &orders());
     let stop = Arc::new(AtomicBool::new(false));

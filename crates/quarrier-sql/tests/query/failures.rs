@@ -17,7 +17,7 @@ fn a_file_that_ends_within_a_line_is_read_up_to_there() {
 }
 
 #[test]
-fn what_is_not_there_or_not_what_it_says_is_one_line() {
+fn missing_and_mislabelled_files_are_one_line_errors() {
     let folder = Folder::new();
     folder.file("bad.parquet", "PAR1 but no more");
     folder.file("bad.arrow", "ARROW1 but no more");
@@ -31,7 +31,7 @@ fn what_is_not_there_or_not_what_it_says_is_one_line() {
 }
 
 #[test]
-fn too_many_columns_are_left_out_and_said() {
+fn excess_columns_are_dropped_and_reported() {
     let folder = Folder::new();
     let fields: Vec<String> = (0..100_000).map(|at| format!("\"c{at}\":{at}")).collect();
     folder.file("wide.ndjson", &format!("{{{}}}\n", fields.join(",")));
@@ -41,7 +41,7 @@ fn too_many_columns_are_left_out_and_said() {
 }
 
 #[test]
-fn statements_have_bounds() {
+fn statement_limits_are_enforced() {
     let asked = TestEngine::new();
     let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
     assert!(asked.refusal(&deep).contains("deep"));
@@ -61,7 +61,7 @@ fn statements_have_bounds() {
 }
 
 #[test]
-fn a_long_list_is_no_trouble() {
+fn long_lists_are_supported() {
     let (_folder, asked) = TestEngine::of_orders();
     let list: Vec<String> = (0..100_000).map(|at| (at * 7).to_string()).collect();
     let sql = format!("SELECT count(*) FROM m WHERE id IN ({})", list.join(","));
@@ -69,7 +69,7 @@ fn a_long_list_is_no_trouble() {
 }
 
 #[test]
-fn a_long_chain_is_no_trouble() {
+fn long_chains_are_supported() {
     let (_folder, asked) = TestEngine::of_orders();
     let parts: Vec<String> = (0..12_000).map(|at| format!("m.id = {}", at * 7)).collect();
     let chain = parts.join(" OR ");
@@ -83,7 +83,7 @@ fn a_long_chain_is_no_trouble() {
 }
 
 #[test]
-fn what_hangs_in_itself_without_end_is_refused() {
+fn deep_nesting_is_refused() {
     let asked = TestEngine::new();
     for (part, many) in [(" + 1", 100_000), (" || 'x'", 100_000), (" IS NULL", 120_000)] {
         let said = asked.refusal(&format!("SELECT 1{}", part.repeat(many)));
@@ -98,7 +98,7 @@ fn what_hangs_in_itself_without_end_is_refused() {
 }
 
 #[test]
-fn a_cross_join_of_everything_ends_at_the_time_limit() {
+fn a_cross_join_ends_at_the_time_limit() {
     let folder = Folder::new();
     folder.file("m.ndjson", &crate::harness::orders());
     let sql = "SELECT count(*) FROM 'm.ndjson' a, 'm.ndjson' b, 'm.ndjson' c \
@@ -110,7 +110,7 @@ fn a_cross_join_of_everything_ends_at_the_time_limit() {
 }
 
 #[test]
-fn more_than_the_memory_is_spilled_or_refused() {
+fn statements_beyond_the_memory_spill_or_are_refused() {
     let folder = Folder::new();
     folder.file("m.ndjson", &crate::harness::orders());
     let sql = "SELECT a.id, b.note FROM 'm.ndjson' a, 'm.ndjson' b WHERE a.qty < 40 \
@@ -123,7 +123,7 @@ fn more_than_the_memory_is_spilled_or_refused() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_listed_as_filter_lists_them() {
+fn invalid_utf8_is_listed_as_in_filter() {
     let folder = Folder::new();
     std::fs::write(folder.path("m.ndjson"), b"{\"a\":1}\n{\"a\": \xff\xfe}\n").unwrap();
     let output = folder.run(&["SELECT a FROM 'm.ndjson'", "--rejects", "r.ndjson"]);
@@ -135,7 +135,7 @@ fn bytes_that_are_no_text_are_listed_as_filter_lists_them() {
 }
 
 #[test]
-fn an_error_says_which_statement_and_what_to_try() {
+fn errors_name_the_statement_and_a_remedy() {
     let folder = Folder::new();
     folder.file("m.ndjson", "{\"price\":1,\"name\":\"x\"}\n");
     let said = |sql: &str| text(&folder.run(&[sql]).stderr).to_string();

@@ -49,7 +49,7 @@ fn several_files_are_one_table_with_their_names() {
 }
 
 #[test]
-fn kinds_of_files_are_told_by_their_content() {
+fn file_formats_are_detected_by_content() {
     let folder = Folder::new();
     let asked = TestEngine::new();
     let fix = "8=FIX.4.2\u{1}9=40\u{1}35=D\u{1}11=a\u{1}38=7\u{1}10=000\u{1}\n";
@@ -68,7 +68,7 @@ fn kinds_of_files_are_told_by_their_content() {
 }
 
 #[test]
-fn parquet_and_arrow_that_were_written_are_read_again() {
+fn written_parquet_and_arrow_can_be_read() {
     let folder = Folder::new();
     folder.file("a.csv", "id,price,name,day\n1,1.50,x,2024-01-02\n2,,y,2024-01-03\n");
     let all = "SELECT * FROM 'a.csv' ORDER BY id";

@@ -97,7 +97,7 @@ fn search_finds_what_the_library_finds_in_order() {
 }
 
 #[test]
-fn a_finding_has_the_bytes_found_as_text() {
+fn findings_have_the_matched_bytes_as_text() {
     let place = Place::new();
     let path = place.write("f", b"k=a k=b\xFF k=a A\0b\0");
     let of = |options: &str| format!("search('{path}', 're:k=[^ ]*\nab', '{options}')");
@@ -151,7 +151,7 @@ fn findings_are_counted_without_rows() {
 }
 
 #[test]
-fn a_condition_on_the_offset_becomes_the_range_that_is_searched() {
+fn offset_conditions_become_the_search_range() {
     let place = Place::new();
     let (path, bytes) = (place.write("disk.img", &image()), image());
     let findings = found(&bytes);
@@ -185,7 +185,7 @@ fn a_condition_on_the_offset_becomes_the_range_that_is_searched() {
 }
 
 #[test]
-fn a_condition_on_patterns_chooses_them() {
+fn pattern_conditions_select_patterns() {
     let place = Place::new();
     let (path, bytes) = (place.write("disk.img", &image()), image());
     for (condition, chosen) in [
@@ -250,7 +250,7 @@ fn options_are_those_of_the_command_line() {
 }
 
 #[test]
-fn several_files_are_searched_one_after_another() {
+fn several_files_are_searched_in_turn() {
     let place = Place::new();
     let one = place.write("a1.bin", b"..needle");
     let other = place.write("a2.bin", b"needle..needle");
@@ -266,7 +266,7 @@ fn several_files_are_searched_one_after_another() {
 }
 
 #[test]
-fn what_cannot_be_searched_is_said() {
+fn search_errors_are_reported() {
     let place = Place::new();
     let path = place.write("disk.img", b"needle");
     for (text, part) in [
@@ -366,7 +366,7 @@ fn extents_are_a_list_of_pairs() {
 }
 
 #[test]
-fn conditions_on_types_and_status_choose_what_is_carved() {
+fn type_and_status_conditions_restrict_carving() {
     let place = Place::new();
     let path = place.write("disk.img", &disk());
     let count = |condition: &str| {
@@ -396,7 +396,7 @@ fn conditions_on_types_and_status_choose_what_is_carved() {
 }
 
 #[test]
-fn gauge_measures_only_when_rows_are_wanted() {
+fn gauge_measures_only_when_queried() {
     let place = Place::new();
     let plan = place.plan("SELECT measurement, value, unit FROM gauge('memory')");
     assert!(plan.contains("GaugeExec: areas=memory"), "{plan}");

@@ -14,7 +14,7 @@ fn ask(folder: &Folder, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn statements_name_them_and_a_star_leaves_them_out() {
+fn hidden_columns_can_be_named_and_are_not_in_star() {
     let folder = Folder::new();
     folder.file("f.ndjson", JSON);
     folder.file("g.csv", "a,c\n2,two\n3,three\n");
@@ -55,7 +55,7 @@ fn statements_name_them_and_a_star_leaves_them_out() {
 }
 
 #[test]
-fn every_format_has_them() {
+fn every_format_has_hidden_columns() {
     let folder = Folder::new();
     folder.file("f.csv", "a,b\n1,\"x\ny\"\n2,z\n");
     folder.file("f.xml", "<l>\n <o a='1'/>\n <o a='2'/></l>");
@@ -78,7 +78,7 @@ fn every_format_has_them() {
 }
 
 #[test]
-fn a_table_that_is_open_gets_them_when_a_statement_names_them() {
+fn open_tables_get_hidden_columns_when_named() {
     let folder = Folder::new();
     let asked = TestEngine::new();
     asked.open("m", &folder.file("f.ndjson", JSON)).unwrap();
@@ -98,7 +98,7 @@ fn a_table_that_is_open_gets_them_when_a_statement_names_them() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_refused() {
+fn unsupported_uses_of_hidden_columns_are_refused() {
     let folder = Folder::new();
     folder.file("f.ndjson", JSON);
     folder.file("p.csv", "x\n1\n");
@@ -115,7 +115,7 @@ fn what_cannot_be_answered_is_refused() {
 }
 
 #[test]
-fn messages_beyond_the_memory_and_kept_tables_have_them() {
+fn spilled_and_stored_tables_have_hidden_columns() {
     let folder = Folder::new();
     let mut log = String::new();
     for n in 0..120_000_u64 {
@@ -131,7 +131,7 @@ fn messages_beyond_the_memory_and_kept_tables_have_them() {
 }
 
 #[test]
-fn a_field_of_such_a_name_gives_way_where_a_statement_names_it() {
+fn hidden_columns_replace_fields_of_their_names() {
     let folder = Folder::new();
     folder.file("f.ndjson", "{\"_line\":70,\"a\":1}\n{\"_line\":80,\"a\":2}\n");
     assert_eq!(ask(&folder, &["SELECT * FROM 'f.ndjson'"]), "_line,a\n70,1\n80,2\n");

@@ -19,7 +19,7 @@ fn kept() -> (Folder, String) {
 }
 
 #[test]
-fn a_table_of_the_folder_answers_as_its_file() {
+fn stored_tables_answer_like_their_files() {
     let (folder, segment) = kept();
     let ask = |arguments: &[&str]| {
         let output = folder.run(arguments);
@@ -46,7 +46,7 @@ fn a_table_of_the_folder_answers_as_its_file() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn unknown_tables_are_refused() {
     let (folder, _) = kept();
     for (arguments, words) in [
         (["--data", "nowhere", "SELECT 1"], "nowhere"),
@@ -60,7 +60,7 @@ fn what_is_not_there_is_refused() {
 }
 
 #[test]
-fn damage_is_listed_and_the_rest_answered() {
+fn damage_is_listed_and_other_messages_are_read() {
     let (folder, segment) = kept();
     let path = folder.path(&segment);
     let mut bytes = std::fs::read(&path).unwrap();
@@ -75,7 +75,7 @@ fn damage_is_listed_and_the_rest_answered() {
 }
 
 #[test]
-fn a_server_serves_them() {
+fn a_server_serves_stored_tables() {
     let (folder, _) = kept();
     let served = serve(&folder, &["--data", "d", "--segment", "4M"]);
     let lines = orders().lines().count();

@@ -50,7 +50,7 @@ fn a_row_replaces_the_one_with_its_key_until_it_is_deleted() {
 }
 
 #[test]
-fn keys_of_several_columns_and_what_is_no_key() {
+fn composite_keys_work_and_invalid_keys_are_refused() {
     let (_folder, served) = served();
     let made = served.ask(
         "CREATE TABLE fills (venue text, id bigint, qty bigint, PRIMARY KEY (venue, id)) \
@@ -93,7 +93,7 @@ fn keys_of_several_columns_and_what_is_no_key() {
 }
 
 #[test]
-fn subscribers_see_the_row_that_is_gone_before_the_one_in_its_place() {
+fn subscribers_get_the_deletion_before_the_replacement() {
     let (_folder, served) = served();
     served.ask("INSERT INTO quotes VALUES ('WQY', 771.05, 1), ('VGI', 719.13, 2)");
     served.ask("INSERT INTO quotes VALUES ('VGI', 400, 3), ('WQY', 772, 4)");

@@ -46,7 +46,7 @@ fn any_and_all_compare_each_element() {
 }
 
 #[test]
-fn unnest_makes_a_row_of_each_element() {
+fn unnest_makes_a_row_for_each_element() {
     let folder = folder();
     let pairs = "1,3\n1,7\n2,9\n5,\n5,\n5,1\n";
     for (sql, head, rows) in [
@@ -93,7 +93,7 @@ fn unnest_makes_a_row_of_each_element() {
 }
 
 #[test]
-fn lists_that_have_no_meaning_are_refused() {
+fn unsupported_uses_of_lists_are_refused() {
     let folder = folder();
     for (sql, reason) in [
         ("SELECT leg[*].qty FROM 'm.ndjson'", "ANY (…)"),

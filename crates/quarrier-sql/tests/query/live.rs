@@ -40,7 +40,7 @@ fn copied(served: &Served, subscription: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn rows_that_match_now_come_first_and_then_each_that_comes() {
+fn snapshot_rows_come_before_changes() {
     let (_folder, served) = grown();
     served.ask("INSERT INTO t VALUES (1, 'a', 1.5), (2, 'b', 700), (3, NULL, 800.25)");
     served.ask("INSERT INTO t VALUES (4, 'd', 900)");
@@ -67,7 +67,7 @@ fn rows_that_match_now_come_first_and_then_each_that_comes() {
 }
 
 #[test]
-fn what_cannot_be_subscribed_to_is_refused_with_what_to_do() {
+fn unsupported_subscriptions_are_refused_with_a_remedy() {
     let (_folder, served) = grown();
     for (subscription, code, word) in [
         ("SUBSCRIBE (SELECT count(*) FROM t)", "0A000", "every"),
@@ -89,7 +89,7 @@ fn what_cannot_be_subscribed_to_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn any_query_is_asked_again_and_its_differences_sent() {
+fn repeated_queries_send_differences() {
     let (_folder, served) = grown();
     served.ask("INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)");
     let query = "(SELECT word, count(*) AS n FROM t GROUP BY word)";
@@ -119,7 +119,7 @@ fn any_query_is_asked_again_and_its_differences_sent() {
 }
 
 #[test]
-fn cursors_hand_out_what_there_is() {
+fn cursors_fetch_available_rows() {
     let (_folder, served) = grown();
     served.ask("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)");
     let said = served.psql(&[
@@ -195,7 +195,7 @@ impl Iterator for Events {
 /// The snapshot and all changes up to a mark add up to the table at that mark, however often the
 /// reader disconnects and resumes, while a writer writes and the server is killed.
 #[test]
-fn the_fold_of_what_was_seen_is_what_is_there() {
+fn changes_add_up_to_the_table() {
     let histories = std::env::var("QUARRIER_HISTORIES").ok();
     let histories = histories.map_or(HISTORIES, |text| text.parse().unwrap());
     for seed in 0..histories {
@@ -279,7 +279,7 @@ fn history(seed: u64) {
 }
 
 #[test]
-fn whoever_is_subscribed_hears_that_the_server_ends() {
+fn subscribers_are_notified_of_a_shutdown() {
     let (_folder, served) = grown();
     let mut events = Events::open(&served, "SELECT * FROM t", None);
     assert_eq!(events.next().unwrap().1, "progress");

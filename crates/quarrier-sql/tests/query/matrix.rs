@@ -93,7 +93,7 @@ fn check_refusal(output: &Output, at: &str) {
 }
 
 #[test]
-fn statements_are_answered_in_poor_surroundings_as_in_others_or_refused_in_one_line() {
+fn resource_limits_give_the_same_answer_or_one_line() {
     let folder = folder();
     let free: Vec<_> = COMMANDS.iter().map(|arguments| answer(&folder, arguments, None)).collect();
     let all = [
@@ -134,7 +134,7 @@ fn statements_are_answered_in_poor_surroundings_as_in_others_or_refused_in_one_l
 }
 
 #[test]
-fn a_file_that_cannot_be_written_whole_is_one_line_and_nothing_is_left_of_it() {
+fn failed_writes_are_one_line_and_leave_no_file() {
     let folder = folder();
     let formats = ["parquet", "ndjson", "csv", "arrow", "txt"];
     let copy = |target: &str, format: &str| {

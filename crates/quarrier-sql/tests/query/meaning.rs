@@ -22,7 +22,7 @@ fn rows_compare_value_by_value_with_three_valued_logic() {
 }
 
 #[test]
-fn ranks_are_whole_numbers_like_any_other() {
+fn ranks_are_signed_integers() {
     for rank in ["RANK()", "DENSE_RANK()", "ROW_NUMBER()", "NTILE(1)"] {
         holds(&format!("1 - ({rank} OVER ()) / 2 * 2"), "1");
         holds(&format!("-({rank} OVER (ORDER BY 1))"), "-1");
@@ -63,7 +63,7 @@ fn patterns_mean_what_the_standard_says() {
 }
 
 #[test]
-fn text_of_a_fixed_length_is_filled_up_with_blanks() {
+fn char_values_are_padded_with_blanks() {
     holds("CAST('a' AS CHAR(3)) = 'a'", "true");
     holds("CAST('a' AS CHAR(3)) IN ('b', 'a  ')", "true");
     holds("CAST('abcd' AS CHAR(3)) || '.'", "abc.");
@@ -73,7 +73,7 @@ fn text_of_a_fixed_length_is_filled_up_with_blanks() {
 }
 
 #[test]
-fn kinds_are_checked_before_any_row_is_read() {
+fn types_are_checked_before_any_row_is_read() {
     let (_folder, asked) = TestEngine::of_orders();
     for wrong in [
         "SELECT '10' < 9",

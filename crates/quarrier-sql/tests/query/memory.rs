@@ -86,7 +86,7 @@ fn high_water(status: &str) -> Option<u64> {
 }
 
 #[test]
-fn sorts_groups_and_joins_of_more_than_the_memory_are_answered_within_it() {
+fn sorts_groups_and_joins_beyond_the_limit_stay_within_it() {
     let folder = Folder::new();
     folder.file("m.ndjson", &messages());
     let last = (0..ROWS).map(|id| scattered(scattered(id))).max().unwrap();
@@ -115,7 +115,7 @@ fn sorts_groups_and_joins_of_more_than_the_memory_are_answered_within_it() {
 }
 
 #[test]
-fn joins_beside_other_statements_and_windows_over_all_rows_are_within_the_memory() {
+fn concurrent_joins_and_windows_stay_within_the_limit() {
     let folder = Folder::new();
     folder.file("m.ndjson", &messages());
     let join = "SELECT count(*) AS n FROM 'm.ndjson' a JOIN 'm.ndjson' b ON a.k = b.k";
@@ -135,7 +135,7 @@ fn joins_beside_other_statements_and_windows_over_all_rows_are_within_the_memory
 }
 
 #[test]
-fn functions_that_make_much_of_little_are_refused_before_they_do() {
+fn expanding_functions_are_refused_in_advance() {
     let folder = Folder::new();
     folder.file("m.ndjson", "{\"t\":\"a\",\"n\":100000000}\n{\"t\":\"b\",\"n\":1}\n");
     let much = [
@@ -171,7 +171,7 @@ fn functions_that_make_much_of_little_are_refused_before_they_do() {
 }
 
 #[test]
-fn functions_of_moderate_results_answer_as_before() {
+fn functions_with_moderate_results_still_work() {
     let asked = TestEngine::with(Options { memory_bytes_max: Some(LIMIT), ..Options::default() });
     for (value, expected) in [
         ("lpad('a', 5, 'xy')", "xyxya"),
@@ -235,7 +235,7 @@ fn changing() -> String {
 }
 
 #[test]
-fn tables_that_do_not_fit_have_the_rows_and_kinds_that_they_have_in_memory() {
+fn spilled_tables_have_the_same_rows_and_types() {
     let folder = Folder::new();
     let file = folder.file("m.ndjson", &changing());
     let small = TestEngine::with(Options {

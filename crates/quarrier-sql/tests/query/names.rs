@@ -3,7 +3,7 @@
 use crate::harness::{Folder, TestEngine};
 
 #[test]
-fn a_column_is_found_in_another_case_where_only_one_fits() {
+fn columns_are_found_in_another_case_if_unambiguous() {
     let folder = Folder::new();
     let asked = TestEngine::new();
     asked.open("Orders", &folder.file("o.csv", "Qty,sym,SYM\n1,a,b\n2,c,d\n")).unwrap();
@@ -22,7 +22,7 @@ fn nested_fields_are_named_by_their_path() {
 }
 
 #[test]
-fn outputs_without_a_name_are_called_by_what_is_written() {
+fn outputs_without_an_alias_are_named_after_their_text() {
     let folder = Folder::new();
     folder.file("a.csv", "x\n1\n");
     let output =
@@ -32,7 +32,7 @@ fn outputs_without_a_name_are_called_by_what_is_written() {
 }
 
 #[test]
-fn an_unknown_table_is_said_with_what_to_try() {
+fn unknown_tables_are_reported_with_a_remedy() {
     let asked = TestEngine::new();
     let said = asked.refusal("SELECT * FROM nowhere");
     assert!(said.contains("nowhere") && said.contains("--table"), "{said}");

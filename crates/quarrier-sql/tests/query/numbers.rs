@@ -106,7 +106,7 @@ fn draws(seed: u64) -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn literals_beside_floats_are_floats() {
+fn literals_compared_with_floats_are_floats() {
     for value in ["12345678.9", "903.6635458094711"] {
         let (_folder, files) = floats(&[value.parse().unwrap()]);
         for condition in [
@@ -215,7 +215,7 @@ fn overflow_of_whole_numbers_is_an_error() {
 }
 
 #[test]
-fn rows_that_are_left_out_do_not_overflow() {
+fn filtered_rows_do_not_overflow() {
     let (_folder, files) = wholes(&[i64::MAX, 1]);
     answers(&files, "SELECT x + 1 AS y FROM m WHERE x < 10", &["2"]);
     answers(&files, "SELECT CASE WHEN x < 10 THEN x + 1 END AS y FROM m", &["2", "NULL"]);
@@ -320,7 +320,7 @@ fn operators_of_other_languages_are_refused_plainly() {
 }
 
 #[test]
-fn a_sum_beside_one_distinct_count_is_beyond_64_bits_only_where_the_whole_is() {
+fn sums_with_a_distinct_count_overflow_only_in_total() {
     let folder = Folder::new();
     let numbers = [i64::MAX, i64::MAX, -i64::MAX, -i64::MAX, 5];
     let rows = numbers.map(|a| format!("{{\"k\":1,\"a\":{a}}}"));
@@ -333,7 +333,7 @@ fn a_sum_beside_one_distinct_count_is_beyond_64_bits_only_where_the_whole_is() {
 }
 
 #[test]
-fn aggregates_of_text_are_refused_plainly() {
+fn aggregates_of_strings_are_refused_plainly() {
     let (_folder, asked) = TestEngine::of_orders();
     for name in ["SUM", "AVG"] {
         let said = asked.refusal(&format!("SELECT {name}(symbol) FROM m"));
@@ -385,7 +385,7 @@ fn random_sums_are_those_of_128_bits() {
 }
 
 #[test]
-fn results_keep_their_kinds() {
+fn results_keep_their_types() {
     let (_folder, asked) = TestEngine::of_orders();
     let (schema, _) =
         asked.batches("SELECT SUM(qty), AVG(qty), qty + 1 FROM m GROUP BY qty").unwrap();

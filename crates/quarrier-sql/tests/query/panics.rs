@@ -23,7 +23,7 @@ fn with_boom() -> (Folder, TestEngine) {
 }
 
 #[test]
-fn a_panic_wherever_it_is_is_an_error_of_its_statement() {
+fn panics_are_errors_of_their_statement() {
     let (_folder, asked) = with_boom();
     for sql in [
         "SELECT boom(1)",
@@ -46,7 +46,7 @@ fn a_panic_wherever_it_is_is_an_error_of_its_statement() {
 }
 
 #[test]
-fn a_panic_beside_other_statements_is_its_own_alone() {
+fn panics_do_not_affect_concurrent_statements() {
     let (_folder, asked) = with_boom();
     let sql = "SELECT count(*) FROM m; SELECT sum(boom(id)) FROM m; SELECT count(*) FROM m";
     let all = asked.together(sql);

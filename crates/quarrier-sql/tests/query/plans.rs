@@ -34,7 +34,7 @@ fn nothing_is_in_a_query_without_rows() {
 }
 
 #[test]
-fn memberships_are_truth_values_of_three_kinds() {
+fn memberships_are_three_valued() {
     assert_eq!(ids("(x IN (SELECT y FROM u)) IS UNKNOWN"), ["2"]);
     assert_eq!(ids("(x NOT IN (SELECT y FROM n)) IS UNKNOWN"), ["2", "3"]);
     assert_eq!(ids("(x IN (SELECT y FROM u)) IS FALSE"), ["3"]);
@@ -54,7 +54,7 @@ fn a_constant_is_or_is_not_in_a_query() {
 }
 
 #[test]
-fn memberships_may_be_of_queries_that_name_columns_outside_of_them() {
+fn memberships_may_be_correlated() {
     assert_eq!(ids("x NOT IN (SELECT y FROM u WHERE u.k = t.id)"), ["3"]);
     assert_eq!(ids("x NOT IN (SELECT y FROM u WHERE u.k < t.id) OR id = 9"), ["1", "3"]);
     assert_eq!(ids("x IN (SELECT y FROM u WHERE u.k = t.id)"), ["1"]);
@@ -96,7 +96,7 @@ fn a_limit_over_a_union_takes_the_first_rows_of_all_parts() {
 }
 
 #[test]
-fn best_rows_may_be_projected_in_another_order() {
+fn top_rows_may_be_projected_in_another_order() {
     let (_folder, asked) = TestEngine::of_orders();
     let sql = "SELECT price + 1 AS more, ts, id FROM m WHERE qty > 300 ORDER BY ts DESC, id";
     let plan = asked.plan(&format!("{sql} LIMIT 7"));
@@ -106,7 +106,7 @@ fn best_rows_may_be_projected_in_another_order() {
 }
 
 #[test]
-fn rows_that_a_scan_leaves_are_counted_by_it() {
+fn scans_count_matching_rows() {
     let (_folder, asked) = TestEngine::of_orders();
     for (sql, expected) in [
         ("SELECT count(*) + 1 AS n FROM m WHERE qty > 500", "2496"),
@@ -134,7 +134,7 @@ fn a_distinct_count_beside_a_sum_of_decimals_keeps_its_digits() {
 }
 
 #[test]
-fn a_distinct_truth_value_above_a_membership_is_planned() {
+fn a_distinct_boolean_above_a_membership_is_planned() {
     let sql = format!(
         "{T} SELECT DISTINCT (t.x BETWEEN t.x AND t.x) IS NOT FALSE AS known FROM t \
          WHERE NOT t.id IN (SELECT k FROM u WHERE (y - -3) NOT IN (y, NULL))"
@@ -143,7 +143,7 @@ fn a_distinct_truth_value_above_a_membership_is_planned() {
 }
 
 #[test]
-fn a_condition_that_nothing_fulfils_leaves_out_the_row_of_an_aggregate_too() {
+fn false_conditions_remove_the_row_of_an_aggregate() {
     let counted = format!("{T} SELECT n FROM (SELECT count(*) AS n, max(x) AS most FROM t) AS c");
     for condition in ["n = 4 AND n = 8", "(4, n) = (n, 8)", "1 = 2", "n = 3 AND 1 = 2"] {
         assert_eq!(rows(&format!("{counted} WHERE {condition}")), [""; 0], "{condition}");
@@ -154,7 +154,7 @@ fn a_condition_that_nothing_fulfils_leaves_out_the_row_of_an_aggregate_too() {
 }
 
 #[test]
-fn null_equals_null_in_the_condition_that_says_so_alone() {
+fn null_equals_null_only_in_is_not_distinct_from() {
     let rows_of = "(VALUES (NULL, 1), (1, NULL), (1, 1))";
     let sql = format!(
         "SELECT a, b FROM {rows_of} AS t (a, b) JOIN {rows_of} AS u (k, v) \

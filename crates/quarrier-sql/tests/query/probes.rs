@@ -63,7 +63,7 @@ const PROBES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn all_fifty_probes_are_answered_as_the_standard_has_them() {
+fn all_fifty_probes_match_the_standard() {
     assert_eq!(PROBES.len(), 50);
     let asked = TestEngine::new();
     let mut wrong = Vec::new();

@@ -3,14 +3,14 @@
 use crate::harness::{Folder, text};
 
 #[test]
-fn statements_are_answered_one_after_another() {
+fn statements_run_in_turn() {
     let folder = Folder::new();
     let output = folder.run(&["SELECT 1 AS a; SELECT 2 AS b", "--format", "csv"]);
     assert_eq!(text(&output.stdout), "a\n1\nb\n2\n", "{output:?}");
 }
 
 #[test]
-fn tables_are_called_by_names_that_are_given() {
+fn tables_have_the_given_names() {
     let folder = Folder::new();
     folder.file("x.ndjson", "{\"a\":5}\n");
     let output = folder.run(&["SELECT a FROM t", "--table", "t=x.ndjson", "--format", "json"]);
@@ -32,7 +32,7 @@ fn time_and_rows_of_concurrent_statements_are_shown() {
 }
 
 #[test]
-fn a_concurrent_statement_that_means_nothing_is_an_error_of_its_row() {
+fn invalid_concurrent_statements_are_errors_of_their_row() {
     let folder = Folder::new();
     folder.file("x.ndjson", "{\"a\":5}\n{\"a\":6}\n");
     folder.file("q.sql", "SELECT a FROM t; SELECT b FROM t;\nSELEC 1; SELECT count(*) FROM t");

@@ -32,7 +32,7 @@ const PUSHED: &[&str] = &[
 ];
 
 #[test]
-fn conditions_are_answered_by_the_scan_as_the_engine_answers_them() {
+fn pushed_conditions_match_datafusion() {
     let (_folder, asked) = TestEngine::of_orders();
     for condition in PUSHED {
         let plan = asked.plan(&format!("SELECT id FROM m WHERE {condition}"));
@@ -48,7 +48,7 @@ fn conditions_are_answered_by_the_scan_as_the_engine_answers_them() {
 }
 
 #[test]
-fn what_the_scan_does_not_know_is_left_to_the_engine() {
+fn unsupported_conditions_are_left_to_datafusion() {
     let (_folder, asked) = TestEngine::of_orders();
     let sql = "SELECT id FROM m WHERE qty > 990 AND character_length(symbol) * 1.5 > 4";
     let plan = asked.plan(sql);
@@ -58,14 +58,14 @@ fn what_the_scan_does_not_know_is_left_to_the_engine() {
 }
 
 #[test]
-fn only_columns_that_are_wanted_are_read() {
+fn only_requested_columns_are_read() {
     let (_folder, asked) = TestEngine::of_orders();
     let plan = asked.plan("SELECT symbol FROM m WHERE qty > 500");
     assert!(plan.contains("columns=[symbol]"), "{plan}");
 }
 
 #[test]
-fn counts_and_bounds_come_from_what_is_known_of_blocks() {
+fn counts_and_bounds_come_from_statistics() {
     let (_folder, asked) = TestEngine::of_orders();
     let sql = "SELECT count(*), min(qty), max(qty), min(symbol), max(price), count(note) FROM m";
     let plan = asked.plan(sql);
@@ -74,7 +74,7 @@ fn counts_and_bounds_come_from_what_is_known_of_blocks() {
 }
 
 #[test]
-fn the_best_rows_of_an_order_are_found_by_the_scan() {
+fn top_rows_are_found_by_the_scan() {
     let (_folder, asked) = TestEngine::of_orders();
     for order in ["ts DESC, id", "note, id DESC", "price DESC NULLS LAST, id", "symbol DESC, id"] {
         let sql = format!("SELECT id, symbol FROM m WHERE qty > 300 ORDER BY {order}");
@@ -98,7 +98,7 @@ fn limits_reach_the_scan() {
 }
 
 #[test]
-fn joins_tell_the_scan_what_the_other_side_has() {
+fn joins_filter_the_scan_of_the_probe_side() {
     let (folder, asked) = TestEngine::of_orders();
     let few = folder.file("few.csv", "id,name\n17,a\n18,b\n4000,c\n");
     asked.open("few", &few).unwrap();
@@ -109,7 +109,7 @@ fn joins_tell_the_scan_what_the_other_side_has() {
 }
 
 #[test]
-fn many_keys_of_the_other_side_are_looked_for_by_the_scan() {
+fn many_join_keys_filter_the_scan() {
     let (folder, asked) = TestEngine::of_orders();
     let keys: String = (0..1_000).map(|nth| format!("{}\n", nth * 5)).collect();
     let fives = folder.file("fives.csv", &format!("id\n{keys}"));
@@ -161,7 +161,7 @@ fn as_parquet(folder: &Folder, name: &str) -> String {
 }
 
 #[test]
-fn keys_beyond_a_list_are_looked_for_by_the_scan() {
+fn key_bitmaps_filter_the_scan() {
     for (kind, waiting) in
         [("csv", "MessagesExec: 20000 rows"), ("parquet", "JoinKeyFilterExec: keys=[id]")]
     {
@@ -241,7 +241,7 @@ fn sales(asked: &TestEngine, folder: &Folder) -> [&'static str; 2] {
 }
 
 #[test]
-fn what_a_plan_learns_of_one_column_is_not_asked_of_another_of_its_name() {
+fn dynamic_filters_do_not_reach_columns_of_the_same_name() {
     let (folder, asked) = (Folder::new(), TestEngine::new());
     for t in sales(&asked, &folder) {
         let rows = || (0..40_i64).map(|id| (id, id % 7, (id * 3) % 50));
@@ -277,7 +277,7 @@ fn what_a_plan_learns_of_one_column_is_not_asked_of_another_of_its_name() {
 }
 
 #[test]
-fn a_scan_that_is_run_again_waits_for_nothing() {
+fn rerun_scans_do_not_wait() {
     for kind in ["csv", "parquet"] {
         let (_folder, asked) = parts_and_makers(kind);
         let sql = "WITH RECURSIVE r AS (SELECT 1 AS id, 0 AS depth UNION ALL \
@@ -288,7 +288,7 @@ fn a_scan_that_is_run_again_waits_for_nothing() {
 }
 
 #[test]
-fn groups_windows_and_sets_are_the_engines() {
+fn groups_windows_and_sets_run_in_datafusion() {
     let (_folder, asked) = TestEngine::of_orders();
     let groups = asked.rows("SELECT symbol, count(*) AS n FROM m GROUP BY symbol ORDER BY symbol");
     assert_eq!(groups.unwrap(), ["ABC|1000", "ABD|1000", "A_C|1000", "XYZ|1000", "a\\c|1000"]);

@@ -71,7 +71,7 @@ fn a_url_is_a_table() {
 }
 
 #[test]
-fn what_is_not_behind_a_url_is_said_in_one_line() {
+fn missing_urls_are_one_line_errors() {
     let server = serve(Vec::new());
     let asked = TestEngine::new();
     let said = asked.refusal(&format!("SELECT * FROM '{server}/nothing?key=secret'"));

@@ -8,7 +8,7 @@ const RULES: &str = r#"
 "#;
 
 #[test]
-fn where_rules_hold_is_a_table() {
+fn rule_matches_are_a_table() {
     let folder = Folder::new();
     folder.file("r.yar", RULES);
     folder.file("note", "an Invoice, an invoice");

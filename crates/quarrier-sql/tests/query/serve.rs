@@ -136,7 +136,7 @@ fn served() -> (Folder, Served) {
 }
 
 #[test]
-fn clients_ask_all_of_sql() {
+fn clients_can_use_all_of_sql() {
     let (_folder, served) = served();
     assert_eq!(served.ask("SELECT count(*) FROM orders WHERE symbol LIKE 'AB_'"), "2000\n");
     assert_eq!(
@@ -157,7 +157,7 @@ fn clients_ask_all_of_sql() {
 }
 
 #[test]
-fn what_is_wrong_has_its_code() {
+fn errors_have_sqlstates() {
     let (_folder, served) = served();
     for (sql, code) in [
         ("SELECT nothing FROM orders", "42703"),
@@ -179,7 +179,7 @@ fn what_is_wrong_has_its_code() {
 }
 
 #[test]
-fn statements_reach_no_files() {
+fn statements_cannot_access_files() {
     let folder = Folder::new();
     folder.file("orders.ndjson", &orders());
     folder.file("secret.csv", "a\n1\n");
@@ -298,7 +298,7 @@ fn psql_describes_tables() {
 }
 
 #[test]
-fn statements_end_in_time_and_the_server_goes_on() {
+fn statements_time_out_and_the_server_continues() {
     let folder = Folder::new();
     folder.file("orders.ndjson", &orders());
     let served = serve(&folder, &["--table", "orders=orders.ndjson", "--timeout", "0.5"]);
@@ -312,7 +312,7 @@ fn statements_end_in_time_and_the_server_goes_on() {
 }
 
 #[test]
-fn users_come_in_with_their_passwords() {
+fn users_log_in_with_passwords() {
     let folder = Folder::new();
     let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
         .args(["serve", "--make-user", "ann"])
@@ -333,7 +333,7 @@ fn users_come_in_with_their_passwords() {
 }
 
 #[test]
-fn others_come_in_with_users_alone() {
+fn other_machines_need_users() {
     let folder = Folder::new();
     let output = folder.run(&["serve", "--listen", "0.0.0.0:0", "--http", "off"]);
     assert_eq!(output.status.code(), Some(2));

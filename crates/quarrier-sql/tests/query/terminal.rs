@@ -99,7 +99,7 @@ fn plans_errors_and_concurrent_statements_are_escaped() {
 }
 
 #[test]
-fn columns_stand_below_each_other_whatever_the_script() {
+fn columns_align_in_any_script() {
     let folder = Folder::new();
     folder.file("m.csv", "名,b\nabc,1\n日本語,2\ne\u{301}e\u{301},3\n한국\u{202e},4\n");
     let output = folder.run(&["SELECT 名, b FROM 'm.csv'"]);

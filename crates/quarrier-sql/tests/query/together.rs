@@ -3,7 +3,7 @@
 use crate::harness::TestEngine;
 
 #[test]
-fn statements_at_the_same_time_are_answered_as_one_after_another() {
+fn concurrent_statements_answer_like_sequential_ones() {
     let (_folder, asked) = TestEngine::of_orders();
     let statements = [
         "SELECT count(*) FROM m WHERE qty > 500",
@@ -27,7 +27,7 @@ fn statements_at_the_same_time_are_answered_as_one_after_another() {
 }
 
 #[test]
-fn one_that_fails_leaves_the_others_alone() {
+fn failures_do_not_affect_concurrent_statements() {
     let (_folder, asked) = TestEngine::of_orders();
     let all = asked.together(
         "SELECT count(*) FROM m WHERE qty > 998; SELECT count(*) FROM m WHERE qty * \

@@ -282,7 +282,7 @@ fn twins() -> (Folder, TestEngine, TestEngine) {
 }
 
 #[test]
-fn what_is_pushed_into_the_scan_changes_no_answer() {
+fn pushdown_changes_no_answer() {
     let (_folder, packed, plain) = twins();
     let (mut answered, mut grouped) = (0, 0);
     for number in 0..STATEMENTS {
@@ -305,7 +305,7 @@ fn what_is_pushed_into_the_scan_changes_no_answer() {
 }
 
 #[test]
-fn what_is_planned_without_the_engine_has_the_answer_that_it_would_give() {
+fn direct_plans_have_datafusions_answers() {
     let (_folder, packed, _) = twins();
     let (mut direct, mut filtered) = (0, 0);
     for number in 0..STATEMENTS {

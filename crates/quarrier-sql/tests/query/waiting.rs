@@ -65,7 +65,7 @@ fn a_signal_ends_every_wait_for_statements_and_tables() {
 }
 
 #[test]
-fn statements_before_a_signal_were_answered_whole() {
+fn statements_before_a_signal_are_complete() {
     let output = interrupted(&folder(), &["--format", "csv"], "SELECT 1 AS a;\nSELECT 2", "INT");
     assert_eq!(text(&output.stdout), "a\n1\n");
 }

@@ -48,7 +48,7 @@ fn check(asked: &TestEngine, what: &str) {
 }
 
 #[test]
-fn wide_numbers_are_exact_whatever_is_asked() {
+fn wide_numbers_are_exact_in_every_query() {
     check(&asked().1, "JSON");
 }
 
@@ -86,7 +86,7 @@ fn wide_numbers_are_written_with_all_their_digits() {
 }
 
 #[test]
-fn values_that_lose_digits_are_counted_aloud() {
+fn lost_digits_are_reported() {
     let folder = Folder::new();
     let nines = "9".repeat(39);
     folder.file("m.ndjson", &format!("{{\"a\":{nines},\"b\":9007199254740993}}\n{{\"b\":1e0}}\n"));

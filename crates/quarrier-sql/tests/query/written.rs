@@ -16,7 +16,7 @@ const QUOTES: &str = "CREATE TABLE quotes (id bigint NOT NULL, symbol text, pric
                       ok boolean, at timestamp, on_day date, ratio double precision)";
 
 #[test]
-fn tables_are_made_and_rows_inserted() {
+fn tables_are_created_and_rows_inserted() {
     let (folder, served) = served();
     assert_eq!(served.ask(QUOTES), "CREATE TABLE\n");
     assert_eq!(served.ask("CREATE TABLE IF NOT EXISTS quotes (a int)"), "CREATE TABLE\n");
@@ -58,7 +58,7 @@ fn tables_are_made_and_rows_inserted() {
 }
 
 #[test]
-fn what_does_not_fit_has_its_code_and_changes_nothing() {
+fn invalid_rows_have_sqlstates_and_change_nothing() {
     let (_folder, served) = served();
     served.ask(QUOTES);
     for (sql, code) in [
@@ -129,7 +129,7 @@ fn fed(served: &Served, sql: &str, input: &[u8]) -> String {
 }
 
 #[test]
-fn rows_are_copied_in_and_out_in_every_form() {
+fn rows_are_copied_in_and_out_in_every_format() {
     let (folder, served) = served();
     served.ask(QUOTES);
     served.ask(&QUOTES.replace("quotes", "others"));
@@ -165,7 +165,7 @@ fn rows_are_copied_in_and_out_in_every_form() {
 }
 
 #[test]
-fn messages_of_any_format_are_posted_and_known_again() {
+fn posted_messages_are_stored_and_deduplicated() {
     let (folder, served) = served();
     served.ask("CREATE TABLE feed ()");
     let body = |answer: &str| answer.split("\r\n\r\n").nth(1).unwrap_or_default().to_string();
@@ -210,7 +210,7 @@ fn messages_of_any_format_are_posted_and_known_again() {
 }
 
 #[test]
-fn a_second_writer_hears_who_has_the_folder() {
+fn a_second_writer_is_refused_with_the_process_id() {
     let (folder, served) = served();
     let output = folder.run(&["serve", "--data", "d", "--listen", "127.0.0.1:0", "--http", "off"]);
     let said = text(&output.stderr);

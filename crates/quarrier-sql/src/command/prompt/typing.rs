@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_words_are_quoted_and_harmful_ones_left_out() {
+    fn unusual_names_are_quoted_and_harmful_ones_omitted() {
         assert_eq!(completed("SELECT Prei").1, ["\"Preis in €\""]);
         assert_eq!(completed("SELECT odd").1, [""; 0]);
         assert_eq!(completed("sel").1, ["SELECT"]);

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_as_large_as_they_will_be() {
+    fn result_sizes_are_computed_from_arguments() {
         let numbers =
             ColumnarValue::Array(Arc::new(Int64Array::from(vec![Some(3), None, Some(-1)])));
         let many = texts(&["ab", "c", "d"]);

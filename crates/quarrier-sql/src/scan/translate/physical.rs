@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_join_in_partitions_any_may_be_the_rows_own() {
+    fn partitioned_joins_filter_by_any_branch() {
         let one = |value| Expr::Compare {
             op: Comparison::Equal,
             left: Box::new(Expr::Column(0)),

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_a_row_that_is_never_there_has_none() {
+    fn queries_of_empty_catalogs_have_no_rows() {
         let none = |text: &str| without(text).unwrap().1;
         let names = |text: &str| {
             let schema = none(text).unwrap();

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_have_the_names_of_sql() {
+    fn types_have_sql_names() {
         let names = [20, 25, 1114, 1016, 1].map(kind_name);
         assert_eq!(names, ["bigint", "text", "timestamp without time zone", "bigint[]", "???"]);
     }
