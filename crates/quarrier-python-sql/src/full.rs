@@ -119,8 +119,9 @@ async fn alone(engine: &Engine, text: &str) -> Result<Rows, Refused> {
 }
 
 /// Begins to run several statements together.
-async fn together(engine: &Engine, texts: &[String]) -> Result<Vec<Rows>, Refused> {
-    let statements = texts.iter().map(|text| only(engine, text)).collect::<Result<Vec<_>, _>>()?;
+async fn together(engine: &Engine, queries: &[String]) -> Result<Vec<Rows>, Refused> {
+    let statements =
+        queries.iter().map(|text| only(engine, text)).collect::<Result<Vec<_>, _>>()?;
     let rows = engine.run_together(&statements).await.map_err(refused)?;
     rows.into_iter().map(|rows| rows.map_err(refused)).collect()
 }

@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use quarrier_messages::{Table, Views};
 
 use crate::at_once::scan_at_once;
-use crate::scan::{Condition, MessagesExec, Wanted, logical, of_columns};
+use crate::scan::{Condition, MessagesExec, ScanSpec, logical, of_columns};
 
 /// A DataFusion table of messages in packed columns. Its scans evaluate conditions that
 /// `quarrier-filter` supports, exactly, as well as projections, limits, counts, grouping and ORDER
@@ -49,7 +49,7 @@ impl Messages {
         };
         // `supports_filters_pushdown` declared each of them exact.
         let conditions = filters.iter().filter_map(|filter| logical(filter, schema));
-        let wanted = Wanted {
+        let wanted = ScanSpec {
             columns,
             condition: Condition::all(conditions.collect()),
             order: Vec::new(),

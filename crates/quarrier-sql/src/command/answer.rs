@@ -23,7 +23,7 @@ pub(super) async fn at_once(session: &Session<'_>, text: &str) -> Result<bool> {
     let start = Instant::now();
     let Some(rows) = session.engine.run_at_once(text) else { return Ok(false) };
     let rows = rows?;
-    met::tell(session)?;
+    met::report(session)?;
     let are_here = rows.are_here();
     let write = written(session, Answer::Rows(rows));
     let written = if are_here { write.await? } else { watch::until(session, write).await? };
@@ -39,7 +39,7 @@ pub(super) async fn one(session: &Session<'_>, statement: &Statement) -> Result<
     let answered = async {
         let answer = run(session, statement).await?;
         session.count_reading(start);
-        met::tell(session)?;
+        met::report(session)?;
         let is_copy = matches!(answer, Answer::Copy { .. });
         let has_rows = matches!(&answer, Answer::Rows(rows) if !rows.schema().fields().is_empty());
         Ok((written(session, answer).await?, is_copy, has_rows))

@@ -42,7 +42,7 @@ pub(super) async fn run(session: &Session<'_>, text: &str) -> Result<()> {
         }
     }
     session.count_reading(start);
-    met::tell(session)?;
+    met::report(session)?;
     let start = Instant::now();
     let rows = watch::until(session, session.engine.run_together(&statements)).await?;
     let begun: Vec<_> =

@@ -11,13 +11,13 @@ use quarrier_sql::{Error, Loaded, Result};
 use super::Session;
 
 /// The number of files whose rejects get a line each.
-const FILES_TOLD_MAX: usize = 8;
+const FILES_REPORTED_MAX: usize = 8;
 
 /// The number of columns for which lost digits are reported.
-const COLUMNS_TOLD_MAX: usize = 8;
+const COLUMNS_REPORTED_MAX: usize = 8;
 
 /// Reports rejects, and lists them if requested.
-pub(super) fn tell(session: &Session<'_>) -> Result<()> {
+pub(super) fn report(session: &Session<'_>) -> Result<()> {
     let loaded = session.engine.take_loaded();
     session.account.borrow_mut().bytes += loaded.bytes;
     if let Some(path) = &session.query.rejects {
@@ -33,10 +33,10 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     }
     loaded.notices.iter().for_each(|notice| complain(notice));
     let hint = if session.query.rejects.is_none() { "; --rejects FILE lists them" } else { "" };
-    for left_out in loaded.left_out.iter().take(FILES_TOLD_MAX) {
+    for left_out in loaded.left_out.iter().take(FILES_REPORTED_MAX) {
         complain(&format!("{left_out}{hint}"));
     }
-    let more = loaded.left_out.iter().skip(FILES_TOLD_MAX);
+    let more = loaded.left_out.iter().skip(FILES_REPORTED_MAX);
     let messages: u64 = more.clone().map(|left_out| left_out.count).sum();
     if messages > 0 {
         complain(&format!(
@@ -47,10 +47,10 @@ pub(super) fn tell(session: &Session<'_>) -> Result<()> {
     if loaded.fields_left_out > 0 {
         complain(&format!("{} values dropped: more than 4,096 columns", loaded.fields_left_out));
     }
-    for rounded in loaded.rounded.iter().take(COLUMNS_TOLD_MAX) {
+    for rounded in loaded.rounded.iter().take(COLUMNS_REPORTED_MAX) {
         complain(&rounded.to_string());
     }
-    let more = loaded.rounded.len().saturating_sub(COLUMNS_TOLD_MAX);
+    let more = loaded.rounded.len().saturating_sub(COLUMNS_REPORTED_MAX);
     if more > 0 {
         complain(&format!("values of {more} more columns lost digits"));
     }

@@ -86,7 +86,7 @@ pub(crate) fn run(query: &Query, stack: Stack) -> u8 {
         Ok(code) => code,
         Err(error) if error.is_closed_pipe() => 0,
         Err(error) => {
-            if !is_told_at_the_end(&error) {
+            if !is_reported_at_exit(&error) {
                 complain(&error.to_string());
             }
             if matches!(error, Error::Cancelled) { INTERRUPTED } else { FAILED }
@@ -206,7 +206,7 @@ fn of_statement(place: usize, text: &str, error: &str) -> Error {
 }
 
 /// Whether standard output failed, which the program reports when it ends.
-fn is_told_at_the_end(error: &Error) -> bool {
+fn is_reported_at_exit(error: &Error) -> bool {
     matches!(error, Error::Output { .. }) && has_failed()
 }
 

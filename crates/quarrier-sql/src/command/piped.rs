@@ -105,7 +105,7 @@ async fn answered(
 
 /// Reports an error, unless it also ends the statements that follow.
 fn complained(error: Error) -> Result<()> {
-    if error.is_closed_pipe() || error.is_cancelled() || super::is_told_at_the_end(&error) {
+    if error.is_closed_pipe() || error.is_cancelled() || super::is_reported_at_exit(&error) {
         return Err(error);
     }
     complain(&error.to_string());

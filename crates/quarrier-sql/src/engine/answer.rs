@@ -146,7 +146,7 @@ fn limit_bytes(context: &SessionContext) -> usize {
 pub(super) struct Planned {
     plan: Arc<dyn ExecutionPlan>,
     /// The fallback if memory runs out before the first rows.
-    instead: Option<Instead>,
+    instead: Option<FallbackPlan>,
 }
 
 impl Planned {
@@ -168,7 +168,7 @@ impl Planned {
         let (state, logical) = frame.into_parts();
         let plan = state.create_physical_plan(&logical).await?;
         let may_lack_memory = limit_bytes(context) < usize::MAX && has(&plan, is_hash_join);
-        let instead = may_lack_memory.then(|| Instead {
+        let instead = may_lack_memory.then(|| FallbackPlan {
             context: context.clone(),
             state: Box::new(state),
             logical,
@@ -182,13 +182,13 @@ type Run = Mutex<Arc<dyn ExecutionPlan>>;
 
 /// The fallback if the hash tables of joins do not fit in memory: hash joins cannot spill.
 /// Sort-merge joins can, and take several times as long.
-struct Instead {
+struct FallbackPlan {
     context: SessionContext,
     state: Box<SessionState>,
     logical: LogicalPlan,
 }
 
-impl Instead {
+impl FallbackPlan {
     /// The rows of the fallback plan, which becomes `run`.
     async fn stream(mut self, run: &Run) -> Result<SendableRecordBatchStream> {
         let options = self.state.config_mut().options_mut();
@@ -247,7 +247,7 @@ fn begun(context: &SessionContext, planned: Planned) -> Result<Rows> {
 
 async fn hand_over(
     (mut stream, run): (SendableRecordBatchStream, Arc<Run>),
-    mut instead: Option<Instead>,
+    mut instead: Option<FallbackPlan>,
     sender: mpsc::Sender<Result<RecordBatch>>,
 ) {
     loop {

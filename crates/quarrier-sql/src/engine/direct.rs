@@ -17,7 +17,7 @@ use quarrier_messages::{HiddenColumns, Kind};
 
 use crate::Messages;
 use crate::plan::TOP_ROWS_MAX;
-use crate::scan::{Condition, CountExec, MessagesExec, Wanted, is_pushed};
+use crate::scan::{Condition, CountExec, MessagesExec, ScanSpec, is_pushed};
 
 /// For longer statements, parsing them twice would take longer than planning.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -77,7 +77,7 @@ fn planned(messages: &Messages, query: Query, workers: usize) -> Option<Direct> 
     }
     let condition = query.condition.map_or_else(Condition::default, Condition::bound);
     let scan = |columns: Vec<usize>, order, fetch| {
-        let wanted = Wanted { columns, condition, order, fetch };
+        let wanted = ScanSpec { columns, condition, order, fetch };
         MessagesExec::new(messages.views().clone(), wanted, workers).ok().map(Arc::new)
     };
     match query.select {

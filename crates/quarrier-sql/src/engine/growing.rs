@@ -19,7 +19,7 @@ use crate::net::caught_now;
 use crate::{Error, Messages, Result};
 
 /// A data folder that is open for writing.
-pub(super) struct Growing {
+pub(super) struct GrowingFolder {
     kept: Arc<DataFolder>,
     /// The tables as statements see them. They are rebuilt one at a time, since that uses all
     /// threads.
@@ -31,7 +31,7 @@ pub(super) struct Growing {
 
 /// The current state of a table.
 #[derive(Debug, Clone)]
-pub(crate) struct Shown {
+pub(crate) struct TableState {
     pub(crate) name: String,
     pub(crate) columns: SchemaRef,
     pub(crate) rows: Option<u64>,
@@ -63,7 +63,7 @@ impl Engine {
             Ok(kept)
         })?;
         let (made, gates, version) = (Mutex::default(), Default::default(), AtomicU64::new(1));
-        let growing = Growing { kept: Arc::new(kept), made, gates, version };
+        let growing = GrowingFolder { kept: Arc::new(kept), made, gates, version };
         if self.growing.set(growing).is_err() {
             return Err(Error::text("a data folder is open already"));
         }
@@ -188,7 +188,7 @@ impl Engine {
     }
 
     /// The table that this name refers to, as of its last refresh.
-    pub(crate) fn shown(&self, name: &str) -> Option<Shown> {
+    pub(crate) fn shown(&self, name: &str) -> Option<TableState> {
         let grown = self.growing.get().and_then(|_| self.grown_name(name));
         let grows = grown.is_some();
         let name = match grown {
@@ -221,7 +221,7 @@ impl Engine {
                 (statistics.and_then(|it| Some(*it.num_rows.get_value()? as u64)), None)
             }
         };
-        Some(Shown { name, columns, rows, bytes, grows, is_declared })
+        Some(TableState { name, columns, rows, bytes, grows, is_declared })
     }
 }
 

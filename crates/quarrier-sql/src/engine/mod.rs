@@ -40,7 +40,7 @@ pub use crate::files::{LeftOut, Loaded, Rounded};
 pub use answer::Answer;
 use answer::Planned;
 pub use direct::is_of_scan;
-pub(crate) use growing::Shown;
+pub(crate) use growing::TableState;
 use names::Names;
 use opened::{OpenedTable, Origin};
 pub use options::Options;
@@ -65,7 +65,7 @@ pub use statement::{Statement, WORDS_MAX, WORDS_ON_ANY_STACK};
 pub struct Engine {
     context: SessionContext,
     names: Arc<Names>,
-    growing: OnceLock<growing::Growing>,
+    growing: OnceLock<growing::GrowingFolder>,
     opening: Opening,
     statement_words_max: usize,
     state: Mutex<State>,

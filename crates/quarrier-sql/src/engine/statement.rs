@@ -250,11 +250,11 @@ impl Statement {
         if !partitioned_by.is_empty() {
             return Err(Error::text("COPY writes one file; leave out PARTITIONED BY"));
         }
-        let wish = match stored_as {
-            Some(wish) => wish.to_ascii_lowercase(),
+        let name = match stored_as {
+            Some(name) => name.to_ascii_lowercase(),
             None => target.rsplit('.').next().unwrap_or_default().to_ascii_lowercase(),
         };
-        let format = Format::of_name(&wish).ok_or_else(|| {
+        let format = Format::of_name(&name).ok_or_else(|| {
             Error::text(format!(
                 "{target}: its extension names no format; use .ndjson, .csv, .arrow, \
                  .parquet or .txt, or write STORED AS"

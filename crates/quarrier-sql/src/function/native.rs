@@ -191,11 +191,11 @@ impl Native {
                 Arc::new(truths.collect::<BooleanArray>())
             }
             NativeFunction::Char | NativeFunction::Varchar => {
-                let texts = values.map(|value| match value {
+                let strings = values.map(|value| match value {
                     Value::Text(text) => Some(text),
                     _ => None,
                 });
-                Arc::new(texts.collect::<StringViewArray>())
+                Arc::new(strings.collect::<StringViewArray>())
             }
             NativeFunction::Padded => {
                 let numbers = values.map(|value| match value {

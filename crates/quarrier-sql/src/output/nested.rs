@@ -31,13 +31,13 @@ pub(super) fn batch(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         return Ok(batch.clone());
     }
     let columns = batch.columns().iter().map(|column| match is_nested(column.data_type()) {
-        true => Arc::new(texts(column)) as Arc<dyn Array>,
+        true => Arc::new(strings(column)) as Arc<dyn Array>,
         false => Arc::clone(column),
     });
     RecordBatch::try_new(schema, columns.collect())
 }
 
-fn texts(column: &Arc<dyn Array>) -> StringArray {
+fn strings(column: &Arc<dyn Array>) -> StringArray {
     let lists = column.as_list::<i32>();
     lists.iter().map(|list| list.map(|list| format!("[{}]", joined(&list)))).collect()
 }

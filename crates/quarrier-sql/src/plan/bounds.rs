@@ -69,8 +69,8 @@ impl OptimizerRule for Bounds {
         let names = NamePreserver::new(&plan);
         let plan = plan.map_expressions(|expr| {
             let name = names.save(&expr);
-            let mut within = Within { bounds: self, has_constants };
-            Ok(expr.rewrite(&mut within)?.update_data(|expr| name.restore(expr)))
+            let mut bounder = ExprBounder { bounds: self, has_constants };
+            Ok(expr.rewrite(&mut bounder)?.update_data(|expr| name.restore(expr)))
         })?;
         match plan.transformed {
             true => plan.map_data(LogicalPlan::recompute_schema),
@@ -102,18 +102,18 @@ impl OptimizerRule for Constants {
 }
 
 /// Rewrites the expressions of a plan.
-struct Within<'b> {
+struct ExprBounder<'b> {
     bounds: &'b Bounds,
     has_constants: bool,
 }
 
-impl Within<'_> {
+impl ExprBounder<'_> {
     fn wide(&self, expr: Expr) -> Expr {
         Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&self.bounds.wide), vec![expr]))
     }
 }
 
-impl TreeNodeRewriter for Within<'_> {
+impl TreeNodeRewriter for ExprBounder<'_> {
     type Node = Expr;
 
     fn f_down(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
@@ -165,7 +165,7 @@ impl TreeNodeRewriter for Within<'_> {
     }
 }
 
-impl Within<'_> {
+impl ExprBounder<'_> {
     /// Rewrites the first argument of an aggregate; the others may have to be literals.
     fn aggregate(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
         let Expr::AggregateFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };

@@ -32,9 +32,9 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let meant =
+        let rewritten =
             expr.transform_up(|expr| orders::compared(converted(expr, &schema).data, &schema))?;
-        Ok(meant.update_data(|expr| name.restore(expr)))
+        Ok(rewritten.update_data(|expr| name.restore(expr)))
     })?
     .map_data(orders::node)
 }

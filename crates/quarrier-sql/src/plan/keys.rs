@@ -34,15 +34,15 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     if !is_plain || join.left().downcast_ref::<JoinKeyCollectExec>().is_some() {
         return Ok(None);
     }
-    let mut asking = Asking { join, id, asked: Vec::new() };
+    let mut requests = KeyRequests { join, id, asked: Vec::new() };
     let right = Arc::clone(join.right()).transform_down(|part| {
-        Ok(match asking.waiting(&part) {
+        Ok(match requests.waiting(&part) {
             // The replacement may contain the part itself.
             Some(other) => Transformed::new(other, true, TreeNodeRecursion::Jump),
             None => Transformed::no(part),
         })
     });
-    let (right, asked) = (right.data()?, asking.asked);
+    let (right, asked) = (right.data()?, requests.asked);
     if asked.is_empty() {
         return Ok(None);
     }
@@ -51,14 +51,14 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
 }
 
 /// The keys to collect for the scans that a join's filter reaches.
-struct Asking<'p> {
+struct KeyRequests<'p> {
     join: &'p HashJoinExec,
     /// The ID of the join's dynamic filter.
     id: u64,
     asked: Vec<RequestedKey>,
 }
 
-impl Asking<'_> {
+impl KeyRequests<'_> {
     /// A replacement for `part` whose scan waits for keys of the join.
     fn waiting(&mut self, part: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
         if let Some(scan) = part.downcast_ref::<MessagesExec>() {

@@ -30,15 +30,16 @@ pub(crate) struct Memberships;
 
 impl AnalyzerRule for Memberships {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let meant = plan.transform_up_with_subqueries(|node| match node {
+        let rewritten = plan.transform_up_with_subqueries(|node| match node {
             LogicalPlan::Filter(filter) => {
                 let outer = filter.input.schema().clone();
-                let predicate = Meaning { outer: &outer }.of(filter.predicate, Place::Conjunct)?;
+                let predicate =
+                    MembershipRewriter { outer: &outer }.of(filter.predicate, Place::Conjunct)?;
                 Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
             }
             other => Ok(Transformed::no(other)),
         })?;
-        Ok(meant.data)
+        Ok(rewritten.data)
     }
 
     fn name(&self) -> &str {
@@ -58,15 +59,15 @@ enum Place {
 }
 
 /// Rewrites IN, NOT IN and quantified comparisons over the rows of an outer query.
-pub(super) struct Meaning<'p> {
+pub(super) struct MembershipRewriter<'p> {
     /// The columns of the outer query.
     outer: &'p DFSchema,
 }
 
-impl<'p> Meaning<'p> {
+impl<'p> MembershipRewriter<'p> {
     /// Rewrites conditions over rows of `outer`.
     pub(super) fn over(outer: &'p DFSchema) -> Self {
-        Meaning { outer }
+        MembershipRewriter { outer }
     }
 
     /// Rewrites IN where TRUE, FALSE and UNKNOWN all count.

@@ -73,13 +73,13 @@ fn find_misrouted(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<(*const (), u64)>
                     _ => continue,
                 },
             };
-            let meant = columns_of(&filter);
+            let intended = columns_of(&filter);
             input.apply(|leaf| {
                 let delivered = filters_at(leaf)
                     .into_iter()
                     .find(|delivered| delivered.expression_id() == Some(id));
                 if let Some(delivered) = delivered
-                    && !targets_column(input, &meant, leaf, &columns_of(&delivered))
+                    && !targets_column(input, &intended, leaf, &columns_of(&delivered))
                 {
                     found.push((Arc::as_ptr(leaf).cast(), id));
                 }
@@ -106,7 +106,7 @@ fn columns_of(filter: &Arc<dyn PhysicalExpr>) -> Vec<Column> {
 /// Whether each column of the filter at a leaf is the column that its producer meant.
 fn targets_column(
     input: &Arc<dyn ExecutionPlan>,
-    meant: &[Column],
+    intended: &[Column],
     leaf: &Arc<dyn ExecutionPlan>,
     delivered: &[Column],
 ) -> bool {
@@ -116,11 +116,11 @@ fn targets_column(
         true => leaf.schema().index_of(column.name()).ok(),
         false => Some(column.index()),
     };
-    let is_one = |(meant, delivered): (&Column, &Column)| {
+    let is_one = |(intended, delivered): (&Column, &Column)| {
         let delivered = place(delivered).map(|place| Origin::of(leaf, place));
-        delivered.is_some_and(|delivered| origins(input, meant.index()).contains(&delivered))
+        delivered.is_some_and(|delivered| origins(input, intended.index()).contains(&delivered))
     };
-    meant.len() == delivered.len() && meant.iter().zip(delivered).all(is_one)
+    intended.len() == delivered.len() && intended.iter().zip(delivered).all(is_one)
 }
 
 /// The dynamic filters pushed down to a leaf.

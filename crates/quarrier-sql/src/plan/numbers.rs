@@ -50,8 +50,8 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let plan = plan.map_expressions(|expr| {
         let name = names.save(&expr);
-        let meant = expr.transform_up(|expr| meant(expr, &schema))?;
-        Ok(meant.update_data(|expr| name.restore(expr)))
+        let rewritten = expr.transform_up(|expr| rewrite(expr, &schema))?;
+        Ok(rewritten.update_data(|expr| name.restore(expr)))
     })?;
     let plan = match plan.data {
         LogicalPlan::Join(join) => joined(join),
@@ -62,7 +62,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan.recompute_schema()?))
 }
 
-fn meant(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::BinaryExpr(both) if is_comparison(both.op) => {
             compared(both, schema).update_data(Expr::BinaryExpr)

@@ -161,14 +161,14 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     let schema = aggregate.input.schema();
     let names = NamePreserver::new_for_projection();
     let is_known = is_of_messages(&aggregate.input)?;
-    let is_meant = |one: &Expr| is_float(one, schema);
+    let is_float_expr = |one: &Expr| is_float(one, schema);
     let is_bound = |call: &AggregateFunction| {
         // The statistics of messages give these bounds by value, without a scan.
         let is_known = is_known && matches!(call.params.args.as_slice(), [Expr::Column(_)]);
         matches!(call.func.name(), "min" | "max") && !is_known
     };
-    let of_floats = |call: &AggregateFunction| call.params.args.iter().any(is_meant);
-    let mut is_changed = aggregate.group_expr.iter().any(is_meant);
+    let of_floats = |call: &AggregateFunction| call.params.args.iter().any(is_float_expr);
+    let mut is_changed = aggregate.group_expr.iter().any(is_float_expr);
     let groups = aggregate.group_expr.iter().map(|group| {
         let name = names.save(group);
         let mut group = group.clone();

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::dialect::{MATCH, UNIQUE, call};
 
 /// Rewrites a call for DataFusion.
-pub(super) fn meant(expr: &mut Expr) -> Result<()> {
+pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::Extract { field: DateTimeField::Second, expr: operand, .. } => {
             *expr = call("sql_seconds", vec![(**operand).clone()]);

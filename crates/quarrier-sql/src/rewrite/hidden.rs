@@ -64,17 +64,17 @@ pub(super) fn show<S: VisitMut>(statement: &mut S, tables: &HiddenTables) -> Res
     if tables.is_empty() {
         return Ok(());
     }
-    let mut given = Given { names: HashSet::new() };
+    let mut given = WithNames { names: HashSet::new() };
     ended(walk(statement, &mut given))?;
-    ended(walk(statement, &mut Shower { tables, given: &given.names }))
+    ended(walk(statement, &mut HiddenColumnReader { tables, given: &given.names }))
 }
 
 /// The names of tables that WITH defines.
-struct Given {
+struct WithNames {
     names: HashSet<String>,
 }
 
-impl VisitorMut for Given {
+impl VisitorMut for WithNames {
     type Break = Stop;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
@@ -85,12 +85,12 @@ impl VisitorMut for Given {
     }
 }
 
-struct Shower<'t> {
+struct HiddenColumnReader<'t> {
     tables: &'t HiddenTables,
     given: &'t HashSet<String>,
 }
 
-impl VisitorMut for Shower<'_> {
+impl VisitorMut for HiddenColumnReader<'_> {
     type Break = Stop;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
@@ -111,7 +111,7 @@ struct Relations {
     is_natural: bool,
 }
 
-impl Shower<'_> {
+impl HiddenColumnReader<'_> {
     fn select(&self, select: &mut Select) -> Result<()> {
         let mut from = Relations::default();
         select.from.iter_mut().for_each(|tables| self.tables(tables, &mut from));

@@ -48,7 +48,7 @@ fn escape_of(value: Option<&ValueWithSpan>) -> Result<Option<char>> {
 }
 
 /// Rewrites LIKE for DataFusion.
-pub(super) fn meant(expr: &mut Expr) -> Result<()> {
+pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Like { negated, expr: operand, pattern, escape_char, any: false } = expr else {
         return Ok(());
     };

@@ -53,7 +53,7 @@ use crate::{Error, Result};
 pub(crate) fn rewrite<S: Rewritable>(statement: &mut S, known: &KnownNames) -> Result<()> {
     lists::expand(statement, (known.columns(), known.hidden()))?;
     let captions = statement.captions();
-    clauses::meant(statement, known.functions())?;
+    clauses::rewrite(statement, known.functions())?;
     names::spell(statement, known);
     ended(walk(statement, &mut exponents::Exponents))?;
     ended(walk(statement, &mut predicates::Predicates))?;

@@ -80,16 +80,16 @@ impl KnownNames {
 /// Replaces every name in the statement by its known spelling.
 pub(super) fn spell<S: VisitMut>(statement: &mut S, known: &KnownNames) {
     let mut known = known.clone();
-    let _ = walk(statement, &mut Given { known: &mut known });
+    let _ = walk(statement, &mut DefinedNames { known: &mut known });
     let _ = walk(statement, &mut Speller { known: &known });
 }
 
 /// Collects the names that the statement itself defines.
-struct Given<'k> {
+struct DefinedNames<'k> {
     known: &'k mut KnownNames,
 }
 
-impl VisitorMut for Given<'_> {
+impl VisitorMut for DefinedNames<'_> {
     type Break = Stop;
 
     fn pre_visit_select(&mut self, select: &mut datafusion::sql::sqlparser::ast::Select) -> Flow {

@@ -49,8 +49,8 @@ impl VisitorMut for Output {
         if self.depth > 0 {
             return ControlFlow::Continue(());
         }
-        match meant(expr) {
-            Ok(Some(meant)) => *expr = meant,
+        match rewrite(expr) {
+            Ok(Some(rewritten)) => *expr = rewritten,
             Ok(None) => {}
             Err(error) => return ControlFlow::Break(Some(Box::new(error))),
         }
@@ -58,7 +58,7 @@ impl VisitorMut for Output {
     }
 }
 
-fn meant(expr: &Expr) -> Result<Option<Expr>> {
+fn rewrite(expr: &Expr) -> Result<Option<Expr>> {
     Ok(Some(match expr {
         Expr::AnyOp { left, compare_op, right, .. } => match subquery(right) {
             Some(query) => quantified("sql_any", &compare_op.to_string(), left, query)?,

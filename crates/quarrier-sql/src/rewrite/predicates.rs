@@ -16,16 +16,16 @@ impl VisitorMut for Predicates {
     type Break = Stop;
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        match meant(expr) {
+        match rewrite(expr) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Some(Box::new(error))),
         }
     }
 }
 
-fn meant(expr: &mut Expr) -> Result<()> {
+fn rewrite(expr: &mut Expr) -> Result<()> {
     match expr {
-        Expr::Like { .. } => like::meant(expr),
+        Expr::Like { .. } => like::rewrite(expr),
         Expr::SimilarTo { .. } => like::similar(expr),
         Expr::RLike { negated, expr: operand, pattern, .. } => {
             let op = if *negated { Op::PGRegexNotMatch } else { Op::PGRegexMatch };
@@ -57,14 +57,14 @@ fn meant(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::IsNull(operand) => {
-            if let Some(meant) = rows::null(operand, false) {
-                *expr = meant;
+            if let Some(rewritten) = rows::null(operand, false) {
+                *expr = rewritten;
             }
             Ok(())
         }
         Expr::IsNotNull(operand) => {
-            if let Some(meant) = rows::null(operand, true) {
-                *expr = meant;
+            if let Some(rewritten) = rows::null(operand, true) {
+                *expr = rewritten;
             }
             Ok(())
         }
@@ -90,7 +90,7 @@ fn meant(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Cast { .. } => padded::cast(expr),
-        Expr::Extract { .. } | Expr::Function(_) => calls::meant(expr),
+        Expr::Extract { .. } | Expr::Function(_) => calls::rewrite(expr),
         Expr::Named { name, .. } if name.value == SYMMETRIC => Ok(()),
         _ => Ok(()),
     }
@@ -145,11 +145,11 @@ fn between(expr: &mut Expr) -> Result<()> {
         let below = side(operand, Op::LtEq, high)?;
         Ok(both(above, Op::And, below))
     };
-    let mut meant = within(&low, high)?;
+    let mut rewritten = within(&low, high)?;
     if is_symmetric {
-        meant = both(meant, Op::Or, within(high, &low)?);
+        rewritten = both(rewritten, Op::Or, within(high, &low)?);
     }
-    *expr = negated(meant, *is_negated);
+    *expr = negated(rewritten, *is_negated);
     Ok(())
 }
 

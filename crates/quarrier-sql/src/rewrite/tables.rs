@@ -121,10 +121,10 @@ impl Finder<'_> {
         if ident.value != MESSAGES {
             return;
         }
-        let texts: Option<Vec<String>> =
+        let strings: Option<Vec<String>> =
             args.as_ref().map(|args| args.args.iter().filter_map(text).collect());
         let count = args.as_ref().map_or(0, |args| args.args.len());
-        if let (2, Some([source, format])) = (count, texts.as_deref()) {
+        if let (2, Some([source, format])) = (count, strings.as_deref()) {
             let table = format!("{MESSAGES}('{source}', '{format}')");
             let typed = TypedMessages { source: source.clone(), format: format.clone() };
             self.named.typed.insert(table.clone(), typed);

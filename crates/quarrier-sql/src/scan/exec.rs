@@ -31,7 +31,7 @@ use futures::{StreamExt, TryStreamExt};
 use quarrier_filter::{Expr, Keys, Order, Work};
 use quarrier_messages::{Table, Views};
 
-use super::Wanted;
+use super::ScanSpec;
 use super::batches::{Maker, Part, Share};
 use super::figures::Figures;
 use super::key_collect::JoinKeys;
@@ -48,7 +48,7 @@ const TESTED_SHARE_MAX: f64 = 0.9;
 
 /// Join keys that filter a column.
 #[derive(Debug, Clone)]
-struct Waited {
+struct AwaitedKeys {
     /// The column's index in the table.
     column: usize,
     keys: Arc<JoinKeys>,
@@ -60,13 +60,13 @@ struct Waited {
 #[derive(Debug, Clone)]
 pub(crate) struct MessagesExec {
     views: Views,
-    wanted: Wanted,
+    wanted: ScanSpec,
     /// The number of threads that select rows.
     workers: usize,
     /// Dynamic filters that the plan pushed down.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     /// Join keys that the scan waits for.
-    keys: Vec<Waited>,
+    keys: Vec<AwaitedKeys>,
     selection: Arc<Selection>,
     statistics: Arc<OnceLock<Arc<Statistics>>>,
     properties: Arc<PlanProperties>,
@@ -74,7 +74,7 @@ pub(crate) struct MessagesExec {
 }
 
 impl MessagesExec {
-    pub(crate) fn new(views: Views, wanted: Wanted, workers: usize) -> Result<Self> {
+    pub(crate) fn new(views: Views, wanted: ScanSpec, workers: usize) -> Result<Self> {
         let schema: SchemaRef = Arc::new(views.schema().project(&wanted.columns)?);
         let is_one = wanted.fetch.is_some() || !wanted.order.is_empty();
         let partitions = if is_one { 1 } else { workers.min(views.table().segments()).max(1) };
@@ -103,7 +103,7 @@ impl MessagesExec {
     }
 
     /// The rows and columns to produce.
-    pub(crate) fn wanted(&self) -> &Wanted {
+    pub(crate) fn wanted(&self) -> &ScanSpec {
         &self.wanted
     }
 
@@ -119,7 +119,7 @@ impl MessagesExec {
 
     /// A scan for the first `fetch` rows in this order.
     pub(crate) fn ordered(&self, order: Vec<Order>, fetch: usize) -> Result<Arc<Self>> {
-        let wanted = Wanted { order, fetch: Some(fetch), ..self.wanted.clone() };
+        let wanted = ScanSpec { order, fetch: Some(fetch), ..self.wanted.clone() };
         let scan = MessagesExec::new(self.views.clone(), wanted, self.workers)?;
         // Drops the dynamic filter of the sort, since the scan skips blocks on its own.
         Ok(Arc::new(scan))
@@ -152,7 +152,7 @@ impl MessagesExec {
         let column = *self.wanted.columns.get(column)?;
         let keys = JoinKeys::new(Keys::span_of(self.table(), column)?);
         let mut scan = self.clone();
-        scan.keys.push(Waited { column, keys: Arc::clone(&keys), instead });
+        scan.keys.push(AwaitedKeys { column, keys: Arc::clone(&keys), instead });
         scan.selection = Arc::default();
         Some((scan, keys))
     }
@@ -245,7 +245,7 @@ impl MessagesExec {
     /// applies them again. `keys` are the join keys that arrived.
     fn learnt(&self, keys: Vec<Option<Arc<Keys>>>) -> Option<Expr> {
         let table = self.views.table();
-        let keys: Vec<(&Waited, Arc<Keys>)> =
+        let keys: Vec<(&AwaitedKeys, Arc<Keys>)> =
             self.keys.iter().zip(keys).filter_map(|(waited, keys)| Some((waited, keys?))).collect();
         let is_said = |id: u64| keys.iter().any(|(waited, _)| waited.instead == Some(id));
         let others =
@@ -254,7 +254,7 @@ impl MessagesExec {
             let now = snapshot_physical_expr(Arc::clone(filter)).ok()?;
             physical(&now, &self.wanted.columns, table.schema())
         });
-        let among = |(waited, keys): &(&Waited, Arc<Keys>)| Expr::Among {
+        let among = |(waited, keys): &(&AwaitedKeys, Arc<Keys>)| Expr::Among {
             column: waited.column,
             keys: Arc::clone(keys),
         };
@@ -267,7 +267,7 @@ impl MessagesExec {
 }
 
 /// The sort order as a property of the plan; `None` if it has a column that is not returned.
-fn ordering(wanted: &Wanted, schema: &Schema) -> Option<LexOrdering> {
+fn ordering(wanted: &ScanSpec, schema: &Schema) -> Option<LexOrdering> {
     let mut sorted = Vec::new();
     for order in &wanted.order {
         let place = wanted.columns.iter().position(|&column| column == order.column)?;
@@ -401,7 +401,7 @@ impl ExecutionPlan for MessagesExec {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        let wanted = Wanted { fetch: limit, ..self.wanted.clone() };
+        let wanted = ScanSpec { fetch: limit, ..self.wanted.clone() };
         let mut scan = MessagesExec::new(self.views.clone(), wanted, self.workers).ok()?;
         scan.dynamic = self.dynamic.clone();
         scan.keys = self.keys.clone();

@@ -63,7 +63,7 @@ impl ExecutionPlan for FileExec {
         let input = guarded(|| Ok(self.input.execute(partition, context)));
         let input = input.unwrap_or_else(|error| Err(error.into()));
         let input = input.map_err(|error| of_file(&name, error))?;
-        Ok(Box::pin(Named { schema: self.schema(), input: Some(input), name }))
+        Ok(Box::pin(FileStream { schema: self.schema(), input: Some(input), name }))
     }
 
     fn statistics_from_inputs(
@@ -80,13 +80,13 @@ impl ExecutionPlan for FileExec {
 }
 
 /// The rows of a partition; `input` is `None` after an error.
-struct Named {
+struct FileStream {
     schema: SchemaRef,
     input: Option<SendableRecordBatchStream>,
     name: Arc<str>,
 }
 
-impl Stream for Named {
+impl Stream for FileStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -104,7 +104,7 @@ impl Stream for Named {
     }
 }
 
-impl RecordBatchStream for Named {
+impl RecordBatchStream for FileStream {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }

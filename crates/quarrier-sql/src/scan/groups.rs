@@ -30,12 +30,12 @@ use super::over_input::{over_input, without_expressions};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct State {
     measure: usize,
-    is: Is,
+    is: StateContent,
 }
 
 /// The content of a state column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Is {
+enum StateContent {
     /// The measure.
     Value,
     /// A count, NULL if nothing was counted.
@@ -47,22 +47,22 @@ enum Is {
 impl State {
     /// The state of COUNT.
     pub(crate) fn count(measure: usize) -> State {
-        State { measure, is: Is::Value }
+        State { measure, is: StateContent::Value }
     }
 
     /// The state of a sum, minimum or maximum.
     pub(crate) fn value(measure: usize) -> State {
-        State { measure, is: Is::Value }
+        State { measure, is: StateContent::Value }
     }
 
     /// The count of values in the state of AVG.
     pub(crate) fn value_count(measure: usize) -> State {
-        State { measure, is: Is::ValueCount }
+        State { measure, is: StateContent::ValueCount }
     }
 
     /// The part of a sum beyond 128 bits, in units of 2^128.
     pub(crate) fn carry(measure: usize) -> State {
-        State { measure, is: Is::Carry }
+        State { measure, is: StateContent::Carry }
     }
 }
 
@@ -233,11 +233,11 @@ fn batch(
 
 /// Whether totals can be converted to this type.
 fn is_made(data_type: &DataType) -> bool {
-    column(&Total::Whole(Vec::new()), Is::Value, data_type).is_ok()
+    column(&Total::Whole(Vec::new()), StateContent::Value, data_type).is_ok()
 }
 
 /// Converts totals to a column.
-fn column(total: &Total, is: Is, data_type: &DataType) -> Result<ArrayRef> {
+fn column(total: &Total, is: StateContent, data_type: &DataType) -> Result<ArrayRef> {
     let floats = |values: &mut dyn Iterator<Item = Option<f64>>| -> ArrayRef {
         Arc::new(values.collect::<Float64Array>())
     };
@@ -249,9 +249,9 @@ fn column(total: &Total, is: Is, data_type: &DataType) -> Result<ArrayRef> {
         (Total::Whole(values), _) => values,
     };
     let values = values.iter().map(|value| match is {
-        Is::Value => *value,
-        Is::ValueCount => value.filter(|&count| count != 0),
-        Is::Carry => value.map(|_| 0),
+        StateContent::Value => *value,
+        StateContent::ValueCount => value.filter(|&count| count != 0),
+        StateContent::Carry => value.map(|_| 0),
     });
     Ok(match data_type {
         DataType::Int64 => Arc::new(values.map(|it| Some(it? as i64)).collect::<Int64Array>()),

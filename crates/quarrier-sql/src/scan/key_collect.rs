@@ -44,12 +44,12 @@ enum KeyState {
 pub(crate) struct JoinKeys {
     /// The range of keys that matter, since the probe side has no others.
     span: RangeInclusive<i64>,
-    gathered: Mutex<Gathered>,
+    gathered: Mutex<CollectedKeys>,
     state: watch::Sender<KeyState>,
 }
 
 #[derive(Debug, Default)]
-struct Gathered {
+struct CollectedKeys {
     keys: Option<Keys>,
     /// The memory reserved for the keys.
     memory: Option<MemoryReservation>,
@@ -169,9 +169,9 @@ impl ExecutionPlan for JoinKeyCollectExec {
                 asked.keys.lose();
             }
             let mine = has_room.then(|| (Keys::none_of(&asked.keys.span), memory));
-            Gathering { asked: asked.clone(), partitions, mine }
+            PartitionKeys { asked: asked.clone(), partitions, mine }
         };
-        Ok(Box::pin(Passing {
+        Ok(Box::pin(CollectingStream {
             gathering: self.asked.iter().map(gather).collect(),
             input: self.input.execute(partition, context)?,
         }))
@@ -191,14 +191,14 @@ impl ExecutionPlan for JoinKeyCollectExec {
 }
 
 /// The keys that one partition has collected.
-struct Gathering {
+struct PartitionKeys {
     asked: RequestedKey,
     partitions: usize,
     /// `None` after they were handed over, or if there is no memory for them.
     mine: Option<(Keys, MemoryReservation)>,
 }
 
-impl Gathering {
+impl PartitionKeys {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let Some((mine, _)) = &mut self.mine else { return Ok(()) };
         let values = self.asked.key.evaluate(batch)?.into_array(batch.num_rows())?;
@@ -227,7 +227,7 @@ fn each<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, mut visit: impl FnMut
     }
 }
 
-impl Drop for Gathering {
+impl Drop for PartitionKeys {
     fn drop(&mut self) {
         if self.mine.is_some() {
             self.asked.keys.lose();
@@ -236,12 +236,12 @@ impl Drop for Gathering {
 }
 
 /// Passes on the rows of a partition, and collects their keys.
-struct Passing {
+struct CollectingStream {
     input: SendableRecordBatchStream,
-    gathering: Vec<Gathering>,
+    gathering: Vec<PartitionKeys>,
 }
 
-impl Stream for Passing {
+impl Stream for CollectingStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -253,7 +253,7 @@ impl Stream for Passing {
                 Some(added.map(|()| batch))
             }
             None => {
-                gathering.iter_mut().for_each(Gathering::hand_over);
+                gathering.iter_mut().for_each(PartitionKeys::hand_over);
                 None
             }
             failed => failed,
@@ -265,7 +265,7 @@ impl Stream for Passing {
     }
 }
 
-impl RecordBatchStream for Passing {
+impl RecordBatchStream for CollectingStream {
     fn schema(&self) -> SchemaRef {
         self.input.schema()
     }

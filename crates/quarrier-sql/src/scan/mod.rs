@@ -41,7 +41,7 @@ use quarrier_filter::Order;
 
 /// The rows and columns that a scan has to produce.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct ScanSpec {
     /// The columns, by their indices in the table.
     pub(crate) columns: Vec<usize>,
     /// The predicate that rows must satisfy.
@@ -52,7 +52,7 @@ pub(crate) struct Wanted {
     pub(crate) fetch: Option<usize>,
 }
 
-impl Wanted {
+impl ScanSpec {
     /// Whether the scan produces every row.
     fn is_everything(&self) -> bool {
         self.condition.expr().is_none() && self.order.is_empty()

@@ -9,7 +9,7 @@ use quarrier_filter::{Expr, Matches, Query, Scan, Select, Work};
 use quarrier_messages::Table;
 use tokio::sync::OnceCell;
 
-use super::Wanted;
+use super::ScanSpec;
 use crate::Error;
 
 /// The rows that a scan selected.
@@ -74,7 +74,7 @@ impl Selection {
     pub(super) async fn found(
         &self,
         table: &Arc<Table>,
-        wanted: &Wanted,
+        wanted: &ScanSpec,
         more: impl FnOnce() -> Option<Expr>,
         workers: usize,
     ) -> Result<(Arc<SelectedRows>, Option<(Work, Duration)>)> {
@@ -100,7 +100,7 @@ pub(super) struct Question {
 impl Question {
     /// The query for `wanted` with the additional condition `more`; `None` if all rows are
     /// selected.
-    pub(super) fn of(wanted: &Wanted, more: Option<Expr>) -> Option<Question> {
+    pub(super) fn of(wanted: &ScanSpec, more: Option<Expr>) -> Option<Question> {
         let condition = match (wanted.condition.expr().cloned(), more) {
             (Some(one), Some(other)) => Some(Expr::And(vec![one, other])),
             (one, other) => one.or(other),
@@ -143,7 +143,7 @@ fn found(matches: std::result::Result<Matches, quarrier_filter::Error>) -> Resul
 
 async fn search(
     table: &Arc<Table>,
-    wanted: &Wanted,
+    wanted: &ScanSpec,
     more: Option<Expr>,
     workers: usize,
 ) -> Result<(SelectedRows, Option<Work>)> {

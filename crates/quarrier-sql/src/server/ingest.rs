@@ -20,7 +20,7 @@ use crate::Engine;
 const SHOWN_MAX: usize = 200;
 
 /// Messages that are still arriving.
-pub(super) struct Taking {
+pub(super) struct IngestSession {
     kept: Arc<DataFolder>,
     table: String,
     options: IntakeOptions,
@@ -34,7 +34,7 @@ fn defect() -> Failure {
     Failure::new(state::INTERNAL, "internal error while storing the messages")
 }
 
-impl Taking {
+impl IngestSession {
     /// Begins to receive messages for an existing table.
     pub(super) fn new(
         engine: &Engine,
@@ -53,7 +53,7 @@ impl Taking {
         options.publication = target.publisher.clone().zip(target.sequence);
         let (kept, table, runtime) = (Arc::clone(kept), table.to_string(), runtime.clone());
         let intake = Some(kept.intake());
-        Ok(Taking { kept, table, options, intake, runtime, engine: None })
+        Ok(IngestSession { kept, table, options, intake, runtime, engine: None })
     }
 
     /// Makes `finish` wait for statements that change rows they read.
@@ -82,7 +82,7 @@ impl Taking {
     /// Sends the complete messages. Returns once they are queued for the disk.
     pub(super) async fn sent(mut self) -> Result<Sent> {
         let intake = self.intake.take().ok_or_else(defect)?;
-        let Taking { kept, table, options, runtime, .. } = self;
+        let IngestSession { kept, table, options, runtime, .. } = self;
         let is_whole = options.is_whole;
         let never = AtomicBool::new(false);
         let take = move || kept.take_in(&table, &intake, &options, &never);
@@ -104,7 +104,7 @@ impl Taking {
     }
 }
 
-impl Ingest for Taking {
+impl Ingest for IngestSession {
     fn push(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         self.pushed(bytes).boxed()
     }

@@ -211,10 +211,11 @@ impl Insert {
 
     /// Returns the types of the parameters in VALUES: those that the client specified, otherwise
     /// those of casts, otherwise those of the target columns.
-    pub(super) fn kinds(&self, text: &str, told: &[u32]) -> Result<Vec<u32>> {
+    pub(super) fn kinds(&self, text: &str, declared: &[u32]) -> Result<Vec<u32>> {
         let count = parameter_count(text)?;
         let mut kinds: HashMap<usize, u32> = HashMap::new();
-        let known = told.iter().enumerate().filter(|(_, it)| !matches!(**it, 0 | kind::UNKNOWN));
+        let known =
+            declared.iter().enumerate().filter(|(_, it)| !matches!(**it, 0 | kind::UNKNOWN));
         kinds.extend(known.map(|(place, kind)| (place, *kind)));
         for (place, kind) in cast_kinds(text)? {
             kinds.entry(place).or_insert(kind);

@@ -26,7 +26,7 @@ pub(super) struct Removal {
 
 /// A lock on a table with a key, released when it is dropped. It excludes either all other writers,
 /// or only statements that change rows they read.
-pub(super) type Held = Box<dyn Any + Send>;
+pub(super) type TableLock = Box<dyn Any + Send>;
 
 fn not_there(what: &str) -> Failure {
     Failure::new(state::UNSUPPORTED, format!("{what} is not supported here"))
@@ -47,7 +47,7 @@ pub(super) fn key_of(engine: &Engine, table: &str) -> Result<Vec<String>> {
 
 /// Takes the shared lock of a table: other inserts may run, but not statements that change rows
 /// they read. `None` if the table has no key.
-pub(super) async fn shared(engine: &Engine, table: &str) -> Result<Option<Held>> {
+pub(super) async fn shared(engine: &Engine, table: &str) -> Result<Option<TableLock>> {
     if key_of(engine, table)?.is_empty() {
         return Ok(None);
     }
@@ -59,7 +59,7 @@ pub(super) async fn shared(engine: &Engine, table: &str) -> Result<Option<Held>>
 
 /// Takes the exclusive lock of a table: waits for all writers and excludes others, so that rows do
 /// not change between being read and being written.
-pub(super) async fn alone(engine: &Engine, table: &str) -> Option<Held> {
+pub(super) async fn alone(engine: &Engine, table: &str) -> Option<TableLock> {
     Some(Box::new(engine.gate(table)?.write_owned().await))
 }
 

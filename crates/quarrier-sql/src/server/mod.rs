@@ -33,14 +33,14 @@ use quarrier_wire::{
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use crate::engine::Shown;
+use crate::engine::TableState;
 use crate::{Answer, Engine, Error, Rows};
 
 use catalogs::Catalogs;
 use failure::failed;
-use ingest::Taking;
+use ingest::IngestSession;
 use pulse::Pulse;
-use statement::Understood;
+use statement::ClientStatement;
 use subscribe::Subscribed;
 use write::Write;
 
@@ -129,7 +129,7 @@ impl Served {
         if !table.grows {
             return Err(read_only(&table.name));
         }
-        let taking = Taking::new(&self.engine, &table.name, &target, &self.runtime)?;
+        let taking = IngestSession::new(&self.engine, &table.name, &target, &self.runtime)?;
         Ok(Box::new(taking.gated(&self.engine)))
     }
 
@@ -149,13 +149,13 @@ impl Served {
         &self,
         asker: &Asker,
         text: &str,
-        told: &[u32],
+        declared: &[u32],
         describes: bool,
     ) -> Result<Prepared> {
         if let Some(verb) = write::verb(text) {
             let engine = Arc::clone(&self.engine);
-            let (text, told) = (text.to_string(), told.to_vec());
-            let prepare = async move { Ok(write::prepare(&engine, verb, &text, &told).await) };
+            let (text, declared) = (text.to_string(), declared.to_vec());
+            let prepare = async move { Ok(write::prepare(&engine, verb, &text, &declared).await) };
             return self.there(prepare).await?;
         }
         if subscribe_text(text)?.is_some() {
@@ -164,12 +164,14 @@ impl Served {
             return self.there(prepare).await?;
         }
         if Catalogs::are_asked(text, |name| self.engine.shown(name).is_some())? {
-            return self.catalogs().await?.prepared(asker, text, told).await;
+            return self.catalogs().await?.prepared(asker, text, declared).await;
         }
         let engine = Arc::clone(&self.engine);
-        let (text, told) = (text.to_string(), told.to_vec());
-        self.there(async move { Ok(statement::understood(&engine, &text, &told, describes).await) })
-            .await?
+        let (text, declared) = (text.to_string(), declared.to_vec());
+        self.there(
+            async move { Ok(statement::prepare(&engine, &text, &declared, describes).await) },
+        )
+        .await?
     }
 
     async fn answered(&self, prepared: &Prepared, values: Vec<Value>) -> Result<Reply> {
@@ -184,10 +186,10 @@ impl Served {
         if let Ok(subscribed) = Arc::clone(&prepared.inner).downcast::<Subscribed>() {
             return subscribe::run(&self.engine, &self.runtime, &self.pulse, &subscribed).await;
         }
-        let Some(understood) = prepared.inner.downcast_ref::<Understood>() else {
+        let Some(prepared_statement) = prepared.inner.downcast_ref::<ClientStatement>() else {
             return Err(Failure::new(state::INTERNAL, "a statement of another server"));
         };
-        let statement = understood.with(&self.engine, &values)?;
+        let statement = prepared_statement.with(&self.engine, &values)?;
         let engine = Arc::clone(&self.engine);
         let answer = self.there(async move { engine.run_query(&statement).await }).await?;
         let Answer::Rows(rows) = answer else {
@@ -203,8 +205,8 @@ fn read_only(table: &str) -> Failure {
     Failure::new(state::READ_ONLY, said).hint("tables of 'quarrier serve --data FOLDER' do")
 }
 
-fn info(shown: Shown) -> TableInfo {
-    let Shown { name, columns, rows, bytes, grows, is_declared } = shown;
+fn info(shown: TableState) -> TableInfo {
+    let TableState { name, columns, rows, bytes, grows, is_declared } = shown;
     TableInfo { name, columns, rows, bytes, grows, is_declared }
 }
 
@@ -240,10 +242,10 @@ impl Answers for Served {
         &'a self,
         asker: &'a Asker,
         text: &'a str,
-        told: &'a [u32],
+        declared: &'a [u32],
         describes: bool,
     ) -> BoxFuture<'a, Result<Prepared>> {
-        self.prepared(asker, text, told, describes).boxed()
+        self.prepared(asker, text, declared, describes).boxed()
     }
 
     fn run<'a>(

@@ -13,11 +13,11 @@ pub(super) async fn kinds(
     engine: &Engine,
     text: &str,
     count: usize,
-    told: &[u32],
+    declared: &[u32],
 ) -> Result<Vec<u32>> {
-    let told =
-        |place: usize| told.get(place).copied().filter(|it| !matches!(it, 0 | &kind::UNKNOWN));
-    let mut kinds: Vec<Option<u32>> = (0..count).map(told).collect();
+    let declared =
+        |place: usize| declared.get(place).copied().filter(|it| !matches!(it, 0 | &kind::UNKNOWN));
+    let mut kinds: Vec<Option<u32>> = (0..count).map(declared).collect();
     for (place, kind) in cast_kinds(text)? {
         if let Some(open @ None) = kinds.get_mut(place) {
             *open = Some(kind);

@@ -16,7 +16,7 @@ use super::parameters;
 use crate::{Engine, Statement};
 
 /// A statement as written, and its parsed form if it has no parameters.
-pub(super) struct Understood {
+pub(super) struct ClientStatement {
     text: String,
     statement: Option<Statement>,
 }
@@ -31,16 +31,16 @@ pub(super) fn parsed(engine: &Engine, text: &str) -> Result<Statement> {
 }
 
 /// Parses a statement. It is planned now if `describes`, and otherwise when it runs.
-pub(super) async fn understood(
+pub(super) async fn prepare(
     engine: &Engine,
     text: &str,
-    told: &[u32],
+    declared: &[u32],
     describes: bool,
 ) -> Result<Prepared> {
     let count = parameter_count(text)?;
     let kinds = match count {
         0 => Vec::new(),
-        _ => parameters::kinds(engine, text, count, told).await?,
+        _ => parameters::kinds(engine, text, count, declared).await?,
     };
     let statement = match count {
         0 => parsed(engine, text)?,
@@ -53,7 +53,7 @@ pub(super) async fn understood(
     };
     let tag = if statement.is_explain() { "EXPLAIN" } else { "SELECT" }.to_string();
     let statement = (count == 0).then_some(statement);
-    let inner = Arc::new(Understood { text: text.to_string(), statement });
+    let inner = Arc::new(ClientStatement { text: text.to_string(), statement });
     Ok(Prepared { parameters: kinds, columns, tag, changes: false, inner })
 }
 
@@ -96,7 +96,7 @@ fn replaced_nulls(text: &str) -> String {
     text
 }
 
-impl Understood {
+impl ClientStatement {
     /// Returns the statement with values for its parameters.
     pub(super) fn with(&self, engine: &Engine, values: &[Value]) -> Result<Statement> {
         if let Some(statement) = &self.statement {

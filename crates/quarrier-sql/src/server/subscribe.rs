@@ -169,21 +169,21 @@ pub(super) async fn run(
             Source::Each(Some(Box::new(subscription)))
         }
     };
-    let going = Going {
+    let running = RunningSubscription {
         source,
         beats,
         runtime: runtime.clone(),
         columns: Arc::clone(&subscribed.columns),
-        stop: Stops(Arc::default()),
+        stop: StopOnDrop(Arc::default()),
         progress: subscribed.text.progress,
         due: None,
-        told: None,
+        progress_mark: None,
         is_over: false,
     };
-    let batches = stream::unfold(Some(going), |going| async {
-        let mut going = going?;
-        match going.next().await {
-            Ok(Some(batch)) => Some((Ok(batch), Some(going))),
+    let batches = stream::unfold(Some(running), |running| async {
+        let mut running = running?;
+        match running.next().await {
+            Ok(Some(batch)) => Some((Ok(batch), Some(running))),
             Ok(None) => None,
             Err(failure) => Some((Err(failure), None)),
         }
@@ -199,30 +199,30 @@ enum Source {
 }
 
 /// Stops the work of a subscription when it is dropped.
-struct Stops(Arc<AtomicBool>);
+struct StopOnDrop(Arc<AtomicBool>);
 
-impl Drop for Stops {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// A running subscription.
-struct Going {
+struct RunningSubscription {
     source: Source,
     beats: Beats,
     runtime: Handle,
     columns: SchemaRef,
-    stop: Stops,
+    stop: StopOnDrop,
     progress: std::time::Duration,
     /// When to send the next progress row.
     due: Option<Instant>,
     /// The mark of the last progress row.
-    told: Option<u64>,
+    progress_mark: Option<u64>,
     is_over: bool,
 }
 
-impl Going {
+impl RunningSubscription {
     /// Returns the next rows; None at the end.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
@@ -237,8 +237,8 @@ impl Going {
             let (mark, is_done) = self.reached();
             let now = Instant::now();
             let is_due = self.due.is_none_or(|due| due <= now);
-            if is_done || is_due || self.told.is_none() {
-                (self.is_over, self.told) = (is_done, Some(mark));
+            if is_done || is_due || self.progress_mark.is_none() {
+                (self.is_over, self.progress_mark) = (is_done, Some(mark));
                 self.due = now.checked_add(self.progress);
                 return self.batch(Change::Progress, &[mark], None).map(Some);
             }

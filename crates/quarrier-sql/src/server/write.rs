@@ -14,10 +14,10 @@ use tokio::runtime::Handle;
 
 use super::create::{Create, create};
 use super::failure::{failed, of_folder};
-use super::ingest::Taking;
+use super::ingest::IngestSession;
 use super::insert::{Insert, Rows, insert, table_of};
 use super::keyed::{
-    Held, Removal, alone, delete, key_of, shared, table_of_delete, table_of_update, update,
+    Removal, TableLock, alone, delete, key_of, shared, table_of_delete, table_of_update, update,
 };
 use super::{info, of_engine, parameters, read_only, statement};
 use crate::{Answer, Engine};
@@ -70,7 +70,7 @@ pub(super) async fn prepare(
     engine: &Engine,
     verb: &'static str,
     text: &str,
-    told: &[u32],
+    declared: &[u32],
 ) -> Result<Prepared> {
     let parsed = statement::parsed(engine, text)?;
     let (tag, parameters, write) = match parsed.tree() {
@@ -89,21 +89,21 @@ pub(super) async fn prepare(
             let count = parameter_count(text)?;
             let kinds = match &insert.rows {
                 _ if count == 0 => Vec::new(),
-                Rows::Values(_) => insert.kinds(text, told)?,
-                Rows::Query(query) => parameters::kinds(engine, query, count, told).await?,
+                Rows::Values(_) => insert.kinds(text, declared)?,
+                Rows::Query(query) => parameters::kinds(engine, query, count, declared).await?,
             };
             ("INSERT 0", kinds, Write::Insert { insert, are_all })
         }
         Some(ast::Statement::Update(tree)) => {
             let table = written_to(engine, &table_of_update(tree)?).await?;
             let query = update(tree, &table, &key_of(engine, &table.name)?)?;
-            let kinds = kinds_of(engine, text, &query, told).await?;
+            let kinds = kinds_of(engine, text, &query, declared).await?;
             ("UPDATE", kinds, Write::Update(Insert::of_query(&table, query)))
         }
         Some(ast::Statement::Delete(tree)) => {
             let table = written_to(engine, &table_of_delete(tree)?).await?;
             let removal = delete(tree, &table, key_of(engine, &table.name)?)?;
-            let kinds = kinds_of(engine, text, &removal.query, told).await?;
+            let kinds = kinds_of(engine, text, &removal.query, declared).await?;
             ("DELETE", kinds, Write::Delete(removal))
         }
         _ => return Err(not_there(verb)),
@@ -123,10 +123,10 @@ async fn written_to(engine: &Engine, name: &str) -> Result<TableInfo> {
 }
 
 /// Returns the types of a statement's parameters, inferred from its query.
-async fn kinds_of(engine: &Engine, text: &str, query: &str, told: &[u32]) -> Result<Vec<u32>> {
+async fn kinds_of(engine: &Engine, text: &str, query: &str, declared: &[u32]) -> Result<Vec<u32>> {
     match parameter_count(text)? {
         0 => Ok(Vec::new()),
-        count => parameters::kinds(engine, query, count, told).await,
+        count => parameters::kinds(engine, query, count, declared).await,
     }
 }
 
@@ -155,7 +155,7 @@ async fn inserted(
     (engine, runtime): (&Engine, &Handle),
     (insert, are_all): (&Insert, bool),
     values: &[Value],
-    mut held: Option<Held>,
+    mut held: Option<TableLock>,
 ) -> Result<Reply> {
     let format = Some("json".to_string());
     let target = IngestTarget {
@@ -164,7 +164,7 @@ async fn inserted(
         is_whole: true,
         ..IngestTarget::default()
     };
-    let mut taking = Taking::new(engine, &insert.table, &target, runtime)?;
+    let mut taking = IngestSession::new(engine, &insert.table, &target, runtime)?;
     let rows = match &insert.rows {
         Rows::Values(rows) => {
             let (messages, rows) = insert.messages(rows, values)?;
@@ -184,7 +184,7 @@ async fn inserted(
 
 /// Waits until rows are durable. A client may poll this much later, at its COMMIT, so a task
 /// releases the lock.
-fn durable(runtime: &Handle, sent: Sent, held: Option<Held>) -> Durable {
+fn durable(runtime: &Handle, sent: Sent, held: Option<TableLock>) -> Durable {
     let done = |taken: quarrier_messages::Result<Taken>| {
         taken.map(drop).map_err(|error| of_folder(&error.into()))
     };
@@ -266,7 +266,7 @@ async fn selected(
     (insert, are_all): (&Insert, bool),
     query: &str,
     parameters: &[Value],
-    taking: &mut Taking,
+    taking: &mut IngestSession,
 ) -> Result<u64> {
     let mut rows = queried(engine, query, parameters).await?;
     insert.check(rows.schema.fields().len(), are_all)?;

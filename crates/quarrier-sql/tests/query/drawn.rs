@@ -289,7 +289,7 @@ fn wrong(asked: &TestEngine, sql: &str) -> Option<String> {
 }
 
 #[test]
-fn random_statements_are_answered_or_refused_in_one_line() {
+fn statements_of_any_kind_are_answered_or_refused_in_one_line() {
     let folder = Folder::new();
     let asked = TestEngine::with(Options {
         workers: 2,

@@ -9,8 +9,8 @@ fn a_file_that_ends_within_a_line_is_read_up_to_there() {
     let output = folder.run(&["SELECT sum(a) AS s FROM 'm.ndjson'", "--rejects", "r.ndjson"]);
     assert!(output.status.success(), "{output:?}");
     assert!(text(&output.stdout).contains('3'));
-    let told = "m.ndjson: 1 message was left out, the first at line 3: ";
-    assert!(text(&output.stderr).contains(told), "{output:?}");
+    let message = "m.ndjson: 1 message was left out, the first at line 3: ";
+    assert!(text(&output.stderr).contains(message), "{output:?}");
     let listed = std::fs::read_to_string(folder.path("r.ndjson")).unwrap();
     let row: serde_json::Value = serde_json::from_str(listed.trim()).unwrap();
     assert_eq!(row["line"], 3);
@@ -139,12 +139,12 @@ fn errors_name_the_statement_and_a_remedy() {
     let folder = Folder::new();
     folder.file("m.ndjson", "{\"price\":1,\"name\":\"x\"}\n");
     let said = |sql: &str| text(&folder.run(&[sql]).stderr).to_string();
-    let told = said("SELECT 1; SELECT prise FROM 'm.ndjson' AS m GROUP BY prise");
+    let message = said("SELECT 1; SELECT prise FROM 'm.ndjson' AS m GROUP BY prise");
     let (statement, column) =
         ("statement 2 (SELECT prise FROM 'm.ndjson'", "did you mean price? There are: ");
-    assert!(told.contains(statement) && told.contains(column), "{told}");
-    let told = said("SELECT max(1 / (price - 1)) FROM 'm.ndjson'");
-    assert!(told.contains("NULLIF") && !told.contains("statement"), "{told}");
-    let told = said("SELECT max(CAST(name AS INT)) FROM 'm.ndjson'");
-    assert!(told.contains("'x'") && told.contains("TRY_CAST"), "{told}");
+    assert!(message.contains(statement) && message.contains(column), "{message}");
+    let message = said("SELECT max(1 / (price - 1)) FROM 'm.ndjson'");
+    assert!(message.contains("NULLIF") && !message.contains("statement"), "{message}");
+    let message = said("SELECT max(CAST(name AS INT)) FROM 'm.ndjson'");
+    assert!(message.contains("'x'") && message.contains("TRY_CAST"), "{message}");
 }

@@ -202,7 +202,7 @@ fn unlike_a_line(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn corrupt_files_are_answered_or_named_in_one_line() {
+fn files_that_lie_are_an_answer_or_a_line_that_names_them() {
     let count = std::env::var("MUTANTS").ok().and_then(|count| count.parse().ok());
     let count: usize = count.unwrap_or(MUTANTS);
     let mut problems = Vec::new();

@@ -44,7 +44,7 @@ fn messages() -> String {
 }
 
 /// Both outputs, the exit code, and the peak memory.
-struct Asking {
+struct ProcessRun {
     answer: String,
     said: String,
     code: Option<i32>,
@@ -52,7 +52,7 @@ struct Asking {
 }
 
 /// Runs statements in one process with the limit.
-fn asked(folder: &Folder, statements: &str) -> Asking {
+fn asked(folder: &Folder, statements: &str) -> ProcessRun {
     let limit = format!("{}M", LIMIT / MEBIBYTE);
     let mut child = Command::new(env!("CARGO_BIN_EXE_quarrier-sql"))
         .current_dir(folder.path(""))
@@ -77,7 +77,7 @@ fn asked(folder: &Folder, statements: &str) -> Asking {
     .unwrap();
     let output = child.wait_with_output().unwrap();
     let (answer, said) = (text(&output.stdout), text(&output.stderr));
-    Asking { answer, said, code: output.status.code(), peak: watch.join().unwrap() }
+    ProcessRun { answer, said, code: output.status.code(), peak: watch.join().unwrap() }
 }
 
 fn high_water(status: &str) -> Option<u64> {

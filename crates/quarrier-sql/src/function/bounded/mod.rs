@@ -1,8 +1,8 @@
 //! Functions whose results may be much larger than their arguments, such as `repeat`. Memory for
 //! the results is reserved before they are computed. If there is not enough, the call fails.
 
+mod argument;
 mod sizes;
-mod texts;
 mod wide;
 
 pub(crate) use wide::{Wide, is_wide};

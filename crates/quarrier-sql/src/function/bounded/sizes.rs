@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ColumnarValue;
 
-use super::texts::{Argument, Numbers};
+use super::argument::{Argument, Numbers};
 
 /// Computes the size of the results for a number of rows, in bytes.
 pub(super) type Size = fn(&[ColumnarValue], usize) -> Result<u64>;
@@ -58,8 +58,8 @@ fn padded(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     }
     let mut is_ascii = true;
     for arg in [args.first(), args.get(2)].into_iter().flatten() {
-        let texts = Argument::new(arg)?;
-        is_ascii &= (0..rows).all(|row| texts.text(row).is_none_or(<[u8]>::is_ascii));
+        let strings = Argument::new(arg)?;
+        is_ascii &= (0..rows).all(|row| strings.text(row).is_none_or(<[u8]>::is_ascii));
     }
     Ok(characters.saturating_mul(if is_ascii { 1 } else { CHARACTER_BYTES }))
 }
@@ -116,8 +116,8 @@ fn joined(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     let rows = evaluated(args, rows);
     let mut bytes = 0_u64;
     for arg in args {
-        let texts = Argument::new(arg)?;
-        bytes = bytes.saturating_add(sum(rows, |row| texts.bytes(row)));
+        let strings = Argument::new(arg)?;
+        bytes = bytes.saturating_add(sum(rows, |row| strings.bytes(row)));
     }
     Ok(bytes)
 }
@@ -176,8 +176,8 @@ fn joined_with_text(args: &[ColumnarValue], rows: usize) -> Result<u64> {
     let bytes = Argument::new(list)?.all_bytes(rows);
     let mut each = 0_u64;
     for arg in &args[1..] {
-        let texts = Argument::new(arg)?;
-        each = each.saturating_add((0..rows).map(|row| texts.bytes(row)).max().unwrap_or(0));
+        let strings = Argument::new(arg)?;
+        each = each.saturating_add((0..rows).map(|row| strings.bytes(row)).max().unwrap_or(0));
     }
     Ok(bytes.saturating_mul(4).saturating_add((bytes / 4).saturating_mul(each)))
 }
@@ -243,15 +243,15 @@ mod tests {
         ColumnarValue::Scalar(ScalarValue::Int64(Some(number)))
     }
 
-    fn texts(texts: &[&str]) -> ColumnarValue {
-        ColumnarValue::Array(Arc::new(StringArray::from(texts.to_vec())))
+    fn strings(strings: &[&str]) -> ColumnarValue {
+        ColumnarValue::Array(Arc::new(StringArray::from(strings.to_vec())))
     }
 
     #[test]
     fn result_sizes_are_computed_from_arguments() {
         let numbers =
             ColumnarValue::Array(Arc::new(Int64Array::from(vec![Some(3), None, Some(-1)])));
-        let many = texts(&["ab", "c", "d"]);
+        let many = strings(&["ab", "c", "d"]);
         assert_eq!(padded(&[text("a"), number(2_147_483_647)], 8).unwrap(), 2_147_483_647);
         assert_eq!(padded(&[text("ä"), number(1 << 20)], 8).unwrap(), 4 << 20);
         assert_eq!(repeated(&[many.clone(), numbers], 3).unwrap(), 6);

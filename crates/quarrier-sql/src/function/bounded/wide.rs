@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::texts::Argument;
+use super::argument::Argument;
 
 /// Smaller constants are not checked.
 const WIDE_BYTES: usize = 4 << 10;

@@ -5,7 +5,12 @@ use datafusion::logical_expr::Expr;
 use crate::{Error, Result};
 
 /// The strings that a table function was called with: at least `least`, at most `most`.
-pub(super) fn texts(usage: &str, exprs: &[Expr], least: usize, most: usize) -> Result<Vec<String>> {
+pub(super) fn strings(
+    usage: &str,
+    exprs: &[Expr],
+    least: usize,
+    most: usize,
+) -> Result<Vec<String>> {
     if !(least..=most).contains(&exprs.len()) {
         return Err(Error::text(format!("{} arguments were given; write {usage}", exprs.len())));
     }

@@ -46,7 +46,7 @@ impl Carve {
 
 impl TableFunctionImpl for Carve {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        let texts = arguments::texts(USAGE, args.exprs(), 1, 1)?;
+        let strings = arguments::strings(USAGE, args.exprs(), 1, 1)?;
         let text = |name: &str| Field::new(name, DataType::Utf8View, false);
         let whole = |name: &str| Field::new(name, DataType::Int64, false);
         let schema = Arc::new(Schema::new(vec![
@@ -60,7 +60,7 @@ impl TableFunctionImpl for Carve {
             text("sha256"),
             text("path"),
         ]));
-        let source = texts.into_iter().next().unwrap_or_default();
+        let source = strings.into_iter().next().unwrap_or_default();
         self.host.reach.check(&source)?;
         let (notes, host) = (self.notes.clone(), self.host.clone());
         Ok(Arc::new(CarveTable { source, schema, notes, host }))

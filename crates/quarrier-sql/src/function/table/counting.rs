@@ -15,7 +15,7 @@ use super::search::Searching;
 pub(super) struct Counting {
     search: Arc<Searching>,
     /// For each grouping column, the string of each pattern.
-    texts: Vec<StringViewArray>,
+    strings: Vec<StringViewArray>,
     schema: SchemaRef,
 }
 
@@ -24,10 +24,10 @@ impl Counting {
     /// counts.
     pub(super) fn new(
         search: Arc<Searching>,
-        texts: Vec<StringViewArray>,
+        strings: Vec<StringViewArray>,
         schema: &SchemaRef,
     ) -> Self {
-        Counting { search, texts, schema: Arc::clone(schema) }
+        Counting { search, strings, schema: Arc::clone(schema) }
     }
 }
 
@@ -48,15 +48,15 @@ impl Finds for Counting {
         let of_patterns = self.search.counts(out)?;
         // Several patterns may have the same text or name.
         let mut kinds: BTreeMap<Vec<Option<&str>>, u64> = BTreeMap::new();
-        if self.texts.is_empty() {
+        if self.strings.is_empty() {
             kinds.insert(Vec::new(), 0);
         }
         for (pattern, count) in of_patterns.into_iter().enumerate().filter(|(_, count)| *count > 0)
         {
             let kind = self
-                .texts
+                .strings
                 .iter()
-                .map(|texts| texts.is_valid(pattern).then(|| texts.value(pattern)));
+                .map(|strings| strings.is_valid(pattern).then(|| strings.value(pattern)));
             *kinds.entry(kind.collect()).or_default() += count;
         }
         if kinds.is_empty() {
@@ -65,7 +65,7 @@ impl Finds for Counting {
         let column = |at: usize| -> ArrayRef {
             Arc::new(kinds.keys().map(|kind| kind[at]).collect::<StringViewArray>())
         };
-        let mut columns: Vec<ArrayRef> = (0..self.texts.len()).map(column).collect();
+        let mut columns: Vec<ArrayRef> = (0..self.strings.len()).map(column).collect();
         let counts = kinds.values().map(|&count| i64::try_from(count).unwrap_or(i64::MAX));
         let counts: ArrayRef = Arc::new(Int64Array::from_iter_values(counts));
         columns.resize(self.schema.fields().len(), counts);

@@ -33,7 +33,7 @@ impl Files {
 
 impl TableFunctionImpl for Files {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        let texts = arguments::texts(USAGE, args.exprs(), 1, 1)?;
+        let strings = arguments::strings(USAGE, args.exprs(), 1, 1)?;
         let text = |name: &str| Field::new(name, DataType::Utf8View, false);
         let time = |name: &str| Field::new(name, DataType::Utf8View, true);
         let whole = |name: &str| Field::new(name, DataType::Int64, false);
@@ -51,7 +51,7 @@ impl TableFunctionImpl for Files {
             time("created"),
             Field::new("extents", rows::pairs_type(), false),
         ]));
-        let source = texts.into_iter().next().unwrap_or_default();
+        let source = strings.into_iter().next().unwrap_or_default();
         self.host.reach.check(&source)?;
         let (notes, host) = (self.notes.clone(), self.host.clone());
         Ok(Arc::new(FilesTable { source, schema, notes, host }))

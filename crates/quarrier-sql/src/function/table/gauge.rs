@@ -33,8 +33,8 @@ impl Gauge {
 
 impl TableFunctionImpl for Gauge {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        let texts = arguments::texts(USAGE, args.exprs(), 0, 2)?;
-        let areas = quarrier::Gauge::areas_named(texts.first());
+        let strings = arguments::strings(USAGE, args.exprs(), 0, 2)?;
+        let areas = quarrier::Gauge::areas_named(strings.first());
         let areas = areas.map_err(|error| Error::text(format!("gauge(…): {error}")))?;
         let text = |name: &str| Field::new(name, DataType::Utf8View, false);
         let schema = Arc::new(Schema::new(vec![
@@ -51,7 +51,7 @@ impl TableFunctionImpl for Gauge {
             Field::new("disturbed", DataType::Boolean, false),
             text("conditions"),
         ]));
-        let path = texts.into_iter().nth(1).unwrap_or_else(|| ".".to_string());
+        let path = strings.into_iter().nth(1).unwrap_or_else(|| ".".to_string());
         Ok(Arc::new(GaugeTable { machine: self.machine.clone(), areas, path, schema }))
     }
 }

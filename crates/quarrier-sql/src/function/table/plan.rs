@@ -271,20 +271,20 @@ impl ExecutionPlan for FoundExec {
             Some(0) => Ok(()),
             _ => finds.find(&mut out),
         });
-        let until = Until(stop);
+        let until = StopOnDrop(stop);
         let batches = found.build().inspect(move |_| until.is_awaited());
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 }
 
 /// Held by the reader of the rows. Dropping it ends the search.
-struct Until(Arc<AtomicBool>);
+struct StopOnDrop(Arc<AtomicBool>);
 
-impl Until {
+impl StopOnDrop {
     fn is_awaited(&self) {}
 }
 
-impl Drop for Until {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

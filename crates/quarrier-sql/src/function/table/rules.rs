@@ -39,12 +39,12 @@ impl Rules {
 
 impl TableFunctionImpl for Rules {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        let texts = arguments::texts(USAGE, args.exprs(), 2, 3)?;
-        let [source, file, ..] = &texts[..] else { return Err(Error::text(USAGE).into()) };
+        let strings = arguments::strings(USAGE, args.exprs(), 2, 3)?;
+        let [source, file, ..] = &strings[..] else { return Err(Error::text(USAGE).into()) };
         for name in [source, file] {
             self.host.reach.check(name)?;
         }
-        let scopes = match texts.get(2) {
+        let scopes = match strings.get(2) {
             None => Scopes::default(),
             Some(names) => names
                 .parse::<Scopes>()

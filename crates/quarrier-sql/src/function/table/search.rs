@@ -52,17 +52,17 @@ impl Search {
 
 impl TableFunctionImpl for Search {
     fn call_with_args(&self, args: TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
-        let texts = arguments::texts(USAGE, args.exprs(), 2, 3)?;
-        self.host.reach.check(&texts[0])?;
-        let is_file = Path::new(&texts[1]).is_file();
+        let strings = arguments::strings(USAGE, args.exprs(), 2, 3)?;
+        self.host.reach.check(&strings[0])?;
+        let is_file = Path::new(&strings[1]).is_file();
         if is_file {
-            self.host.reach.check(&texts[1])?;
+            self.host.reach.check(&strings[1])?;
         }
-        let options = texts.get(2).map_or(Ok(Vec::new()), |options| arguments::words(options))?;
-        let (request, open_options) = patterns_of(&texts[1])
+        let options = strings.get(2).map_or(Ok(Vec::new()), |options| arguments::words(options))?;
+        let (request, open_options) = patterns_of(&strings[1])
             .and_then(|patterns| quarrier_cli::search_of_words(&options, patterns))
             .map_err(|reason| Error::text(format!("search(…): {reason}")))?;
-        let sources = Sources::of([&texts[0]]);
+        let sources = Sources::of([&strings[0]]);
         let finder = Finder { request, open_options, sources, host: self.host.clone() };
         let schema = Arc::new(Schema::new(vec![
             Field::new("source", DataType::Utf8View, false),
@@ -211,7 +211,7 @@ impl SearchTable {
                 Some(Pushed::Starts(range)) => part.starts = starts::both(part.starts, range),
                 Some(Pushed::Patterns) => {
                     let known: [(usize, ArrayRef); 2] =
-                        [(PATTERN, Arc::new(texts(all))), (NAME, Arc::new(names(all)))];
+                        [(PATTERN, Arc::new(strings(all))), (NAME, Arc::new(names(all)))];
                     let is_wanted = chosen::chosen(state, filter, &self.schema, &known)?;
                     part.patterns.retain(|&place| is_wanted[place]);
                 }
@@ -225,7 +225,7 @@ impl SearchTable {
             finder: Arc::clone(&self.finder),
             part,
             schema: Arc::clone(&self.schema),
-            texts: texts(all),
+            strings: strings(all),
             names: names(all),
             notes: self.notes.clone(),
         };
@@ -256,7 +256,7 @@ impl TableProvider for SearchTable {
     scan_at_once!();
 }
 
-fn texts(patterns: &[Pattern]) -> StringViewArray {
+fn strings(patterns: &[Pattern]) -> StringViewArray {
     StringViewArray::from_iter_values(patterns.iter().map(|pattern| &pattern.text))
 }
 
@@ -270,7 +270,7 @@ pub(super) struct Searching {
     finder: Arc<Finder>,
     part: Part,
     schema: SchemaRef,
-    texts: StringViewArray,
+    strings: StringViewArray,
     names: StringViewArray,
     notes: Notes,
 }
@@ -312,7 +312,7 @@ impl Searching {
                 0 => take(source, &UInt32Array::from(vec![0; findings.len()]), None)?,
                 OFFSET => whole(|finding| finding.offset as i64),
                 2 => whole(|finding| i64::from(finding.length)),
-                PATTERN => of_pattern(&self.texts)?,
+                PATTERN => of_pattern(&self.strings)?,
                 MATCH => Arc::new(StringViewArray::from_iter_values(&waiting.matches)),
                 _ => of_pattern(&self.names)?,
             });
@@ -418,18 +418,18 @@ impl Finds for Searching {
 
     fn counted(self: Arc<Self>, columns: &[usize], schema: &SchemaRef) -> Option<Arc<dyn Finds>> {
         let text = |column: &usize| match *column {
-            PATTERN => Some(self.texts.clone()),
+            PATTERN => Some(self.strings.clone()),
             NAME => Some(self.names.clone()),
             _ => None,
         };
-        let texts = columns.iter().map(text).collect::<Option<_>>()?;
-        Some(Arc::new(Counting::new(self, texts, schema)))
+        let strings = columns.iter().map(text).collect::<Option<_>>()?;
+        Some(Arc::new(Counting::new(self, strings, schema)))
     }
 
     fn find(&self, out: &mut Out) -> Result<()> {
         let (stop, is_analyzed) = (Arc::clone(out.stop()), out.is_analyzed());
         let mut account = Account::default();
-        let mut source: (String, ArrayRef) = (String::new(), Arc::new(texts(&[])));
+        let mut source: (String, ArrayRef) = (String::new(), Arc::new(strings(&[])));
         let (mut waiting, wants_matches) = (Waiting::default(), out.columns().contains(&MATCH));
         let patterns = self.finder.request.patterns();
         let mut broken = None;

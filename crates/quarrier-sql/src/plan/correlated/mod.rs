@@ -32,7 +32,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use taken::{Place, Taken};
+use taken::{Place, SubqueryJoins};
 
 /// Decorrelates subqueries, from the innermost outwards.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ fn has_query(node: &LogicalPlan) -> Result<bool> {
 }
 
 fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
-    let mut taken = Taken::new(&filter.input, Place::Condition);
+    let mut taken = SubqueryJoins::new(&filter.input, Place::Condition);
     let predicate = taken.expr(filter.predicate.clone())?;
     let Some(input) = taken.grown() else {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
@@ -89,7 +89,7 @@ fn of_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn of_projection(projection: Projection) -> Result<Transformed<LogicalPlan>> {
-    let mut taken = Taken::new(&projection.input, Place::Output);
+    let mut taken = SubqueryJoins::new(&projection.input, Place::Output);
     let outputs = taken.named(projection.expr.clone())?;
     let Some(input) = taken.grown() else {
         return Ok(Transformed::no(LogicalPlan::Projection(projection)));
@@ -98,7 +98,7 @@ fn of_projection(projection: Projection) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn of_aggregate(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
-    let mut taken = Taken::new(&aggregate.input, Place::Other);
+    let mut taken = SubqueryJoins::new(&aggregate.input, Place::Other);
     let groups = taken.named(aggregate.group_expr.clone())?;
     let values = taken.named(aggregate.aggr_expr.clone())?;
     let Some(input) = taken.grown() else {
@@ -109,7 +109,7 @@ fn of_aggregate(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn of_sort(sort: Sort) -> Result<Transformed<LogicalPlan>> {
-    let mut taken = Taken::new(&sort.input, Place::Other);
+    let mut taken = SubqueryJoins::new(&sort.input, Place::Other);
     let by = sort.expr.iter().map(|by| Ok(by.with_expr(taken.expr(by.expr.clone())?)));
     let by: Vec<_> = by.collect::<Result<_>>()?;
     let Some(input) = taken.grown() else {
@@ -121,7 +121,7 @@ fn of_sort(sort: Sort) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn of_window(window: Window) -> Result<Transformed<LogicalPlan>> {
-    let mut taken = Taken::new(&window.input, Place::Other);
+    let mut taken = SubqueryJoins::new(&window.input, Place::Other);
     let functions = window.window_expr.iter().map(|function| taken.expr(function.clone()));
     let functions: Vec<Expr> = functions.collect::<Result<_>>()?;
     let Some(input) = taken.grown() else {

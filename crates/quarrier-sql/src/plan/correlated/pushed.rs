@@ -17,13 +17,13 @@ use super::{columns, free, renamed_windows};
 use crate::Error;
 
 /// Pushes a domain into the plan of a query.
-pub(super) struct Pushed<'d> {
+pub(super) struct DomainPushdown<'d> {
     domain: &'d Domain,
 }
 
-impl<'d> Pushed<'d> {
+impl<'d> DomainPushdown<'d> {
     pub(super) fn new(domain: &'d Domain) -> Self {
-        Pushed { domain }
+        DomainPushdown { domain }
     }
 
     /// The rows of `plan` for each combination, with the columns of both.
@@ -152,7 +152,7 @@ impl<'d> Pushed<'d> {
             }
             input => {
                 let again = self.domain.again();
-                let rows = marked(Pushed::new(&again).plan(input)?)?;
+                let rows = marked(DomainPushdown::new(&again).plan(input)?)?;
                 (rows, self.domain.keys_with(&again)?, None)
             }
         };
@@ -240,13 +240,16 @@ impl<'d> Pushed<'d> {
         let left = self.plan(&join.left)?;
         let again = self.domain.again();
         let right = match is_right {
-            true => Pushed::new(&again).plan(&join.right)?,
+            true => DomainPushdown::new(&again).plan(&join.right)?,
             false => (*join.right).clone(),
         };
         let mut on = Vec::with_capacity(join.on.len());
         for (left, right) in &join.on {
-            let right =
-                if is_right { Pushed::new(&again).expr(right.clone())? } else { right.clone() };
+            let right = if is_right {
+                DomainPushdown::new(&again).expr(right.clone())?
+            } else {
+                right.clone()
+            };
             on.push((self.expr(left.clone())?, right));
         }
         let filter = match &join.filter {

@@ -13,10 +13,10 @@ use datafusion::logical_expr::{
 
 use super::domain::{self, Domain};
 use super::free::{self, Outer};
-use super::pushed::Pushed;
+use super::pushed::DomainPushdown;
 use super::{columns, owned};
 use crate::function::one_value;
-use crate::plan::memberships::Meaning;
+use crate::plan::memberships::MembershipRewriter;
 
 /// Where an expression occurs, which determines the subqueries that DataFusion decorrelates itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +30,15 @@ pub(super) enum Place {
 }
 
 /// The input of expressions, with the joins added so far.
-pub(super) struct Taken<'p> {
+pub(super) struct SubqueryJoins<'p> {
     outer: &'p LogicalPlan,
     grown: Option<LogicalPlan>,
     place: Place,
 }
 
-impl<'p> Taken<'p> {
+impl<'p> SubqueryJoins<'p> {
     pub(super) fn new(outer: &'p LogicalPlan, place: Place) -> Self {
-        Taken { outer, grown: None, place }
+        SubqueryJoins { outer, grown: None, place }
     }
 
     /// The new input; `None` if nothing was joined.
@@ -88,8 +88,8 @@ impl<'p> Taken<'p> {
             }
             Expr::InSubquery(asked) => self.membership(asked, is_condition),
             Expr::SetComparison(asked) if !is_condition || !near.is_empty() => {
-                let meant = Meaning::over(self.outer.schema()).quantified(asked)?;
-                taken(self.expr(meant)?)
+                let rewritten = MembershipRewriter::over(self.outer.schema()).quantified(asked)?;
+                taken(self.expr(rewritten)?)
             }
             other => Ok(Transformed::no(other)),
         }
@@ -99,14 +99,14 @@ impl<'p> Taken<'p> {
         if is_condition && owned::is_left_as_rows(&asked.subquery.subquery)? {
             return Ok(Transformed::no(Expr::InSubquery(asked)));
         }
-        let meant = Meaning::over(self.outer.schema()).among_values(asked)?;
-        taken(self.expr(meant)?)
+        let rewritten = MembershipRewriter::over(self.outer.schema()).among_values(asked)?;
+        taken(self.expr(rewritten)?)
     }
 
     /// A column with the value of a scalar subquery.
     fn value(&mut self, plan: &LogicalPlan, outer: Vec<Outer>) -> Result<Expr> {
         let domain = Domain::new(self.outer, outer)?;
-        let rows = Pushed::new(&domain).plan(plan)?;
+        let rows = DomainPushdown::new(&domain).plan(plan)?;
         let first = Expr::Column(plan.schema().columns().remove(0));
         let value = domain::column("value");
         let rows = LogicalPlanBuilder::from(rows);
@@ -126,7 +126,7 @@ impl<'p> Taken<'p> {
     /// A column that is NULL if a subquery has no rows.
     fn marker(&mut self, plan: &LogicalPlan, outer: Vec<Outer>) -> Result<Expr> {
         let domain = Domain::new(self.outer, outer)?;
-        let rows = Pushed::new(&domain).plan(plan)?;
+        let rows = DomainPushdown::new(&domain).plan(plan)?;
         let marker = domain::column("exists");
         let mut outputs = domain.exprs();
         outputs.push(lit(true).alias(marker.name.clone()));
@@ -171,7 +171,7 @@ pub(super) fn lateral(lateral: &Join) -> Result<Option<LogicalPlan>> {
     let schema = lateral.left.schema();
     let near = outer.into_iter().filter(|(_, column)| schema.has_column(column));
     let domain = Domain::new(&lateral.left, near.collect())?;
-    let right = Pushed::new(&domain).plan(&without_mark(&lateral.right)?)?;
+    let right = DomainPushdown::new(&domain).plan(&without_mark(&lateral.right)?)?;
     let equal = lateral.on.iter().map(|(left, right)| left.clone().eq(right.clone()));
     let filter = conjunction(equal.chain(lateral.filter.clone()));
     let left = (*lateral.left).clone();

@@ -54,7 +54,7 @@ fn name_of(name: &ObjectName) -> String {
 }
 
 /// Rewrites functions that DataFusion has under another name.
-pub(super) fn meant(expr: &mut Expr) -> Result<()> {
+pub(super) fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
     match name_of(&function.name).as_str() {
         "group_concat" => concatenated(function),
@@ -216,9 +216,9 @@ fn call(function: &Function, functions: &Functions) -> Result<()> {
         None => {}
         Some(NullTreatment::RespectNulls | NullTreatment::IgnoreNulls) => {
             // Without OVER, DataFusion reports which aggregates support it.
-            let is_told =
+            let is_supported =
                 if over.is_some() { OF_NULLS.contains(&name.as_str()) } else { is_aggregate };
-            unless(is_told, &of("IGNORE NULLS or RESPECT NULLS"))?;
+            unless(is_supported, &of("IGNORE NULLS or RESPECT NULLS"))?;
         }
     }
     match over {

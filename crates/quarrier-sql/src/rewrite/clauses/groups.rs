@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::{Error, Result};
 
-pub(super) fn meant(select: &mut Select) -> Result<()> {
+pub(super) fn rewrite(select: &mut Select) -> Result<()> {
     let GroupByExpr::Expressions(exprs, modifiers) = &mut select.group_by else { return Ok(()) };
     let set = match modifiers.as_slice() {
         [GroupByWithModifier::Rollup] => Some(Expr::Rollup as fn(_) -> _),

@@ -38,9 +38,9 @@ pub(crate) struct Functions {
 }
 
 /// Rewrites clauses for the planner, and refuses the rest.
-pub(super) fn meant<S: VisitMut>(statement: &mut S, functions: &Functions) -> Result<()> {
-    ended(walk(statement, &mut Said))?;
-    ended(walk(statement, &mut Checked { functions }))
+pub(super) fn rewrite<S: VisitMut>(statement: &mut S, functions: &Functions) -> Result<()> {
+    ended(walk(statement, &mut Rewriter))?;
+    ended(walk(statement, &mut Checker { functions }))
 }
 
 /// Renames output columns so that their names are unique.
@@ -65,29 +65,29 @@ fn flow(result: Result<()>) -> Flow {
     }
 }
 
-struct Said;
+struct Rewriter;
 
-impl VisitorMut for Said {
+impl VisitorMut for Rewriter {
     type Break = Stop;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
-        flow(query::meant(query))
+        flow(query::rewrite(query))
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> Flow {
-        flow(windows::written_out(select).and_then(|()| groups::meant(select)))
+        flow(windows::written_out(select).and_then(|()| groups::rewrite(select)))
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        flow(functions::meant(expr))
+        flow(functions::rewrite(expr))
     }
 }
 
-struct Checked<'f> {
+struct Checker<'f> {
     functions: &'f Functions,
 }
 
-impl VisitorMut for Checked<'_> {
+impl VisitorMut for Checker<'_> {
     type Break = Stop;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {

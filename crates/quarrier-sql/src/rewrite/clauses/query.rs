@@ -10,7 +10,7 @@ use super::{refused, tables, unless, windows};
 use crate::{Error, Result};
 
 /// Rewrites FETCH as LIMIT, named windows in ORDER BY, and LIMIT in a WITH RECURSIVE.
-pub(super) fn meant(query: &mut Query) -> Result<()> {
+pub(super) fn rewrite(query: &mut Query) -> Result<()> {
     if let Some(fetch) = query.fetch.take() {
         query.limit_clause = Some(limited(query.limit_clause.take(), fetch)?);
     }

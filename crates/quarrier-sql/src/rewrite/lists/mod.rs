@@ -113,7 +113,7 @@ impl VisitorMut for Expander<'_> {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        flow(self.meant(expr))
+        flow(self.rewrite(expr))
     }
 }
 
@@ -137,13 +137,13 @@ fn caption(item: &mut SelectItem) {
 }
 
 impl Expander<'_> {
-    fn meant(&self, expr: &mut Expr) -> Result<()> {
+    fn rewrite(&self, expr: &mut Expr) -> Result<()> {
         let (left, op, right, is_all) = match expr {
             Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
             Expr::AllOp { left, compare_op, right } => (left, compare_op, right, true),
             Expr::Function(function) if is_unnest(function) => {
-                if let Some(meant) = self.unnested(function)? {
-                    *expr = meant;
+                if let Some(rewritten) = self.unnested(function)? {
+                    *expr = rewritten;
                 }
                 return Ok(());
             }
@@ -159,8 +159,8 @@ impl Expander<'_> {
         };
         let list = self.scopes.list(&path)?;
         let column = |name: &str| list.column(name);
-        let meant = quantified(left, (op, is_all), &list.elements, &column).map_err(refused)?;
-        *expr = meant;
+        let rewritten = quantified(left, (op, is_all), &list.elements, &column).map_err(refused)?;
+        *expr = rewritten;
         Ok(())
     }
 

@@ -83,7 +83,7 @@ impl<'t> Scopes<'t> {
         statement: &mut S,
         (tables, hidden): (&'t TableColumns, &'t HiddenTables),
     ) -> Result<Self> {
-        let mut given = Given { names: HashSet::new() };
+        let mut given = WithNames { names: HashSet::new() };
         ended(walk(statement, &mut given))?;
         let given = given.names;
         Ok(Scopes { tables, hidden, given, scopes: Vec::new(), replaced: RefCell::default() })
@@ -273,11 +273,11 @@ fn named<'t>((qualifier, fields): (String, FieldElements<'t>)) -> Fields<'t> {
 }
 
 /// The names of tables that WITH defines.
-struct Given {
+struct WithNames {
     names: HashSet<String>,
 }
 
-impl VisitorMut for Given {
+impl VisitorMut for WithNames {
     type Break = Stop;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {

@@ -23,7 +23,7 @@ enum Answer {
     /// NULL, as a string.
     Nothing,
     /// A list of strings.
-    Texts(&'static [&'static str]),
+    Strings(&'static [&'static str]),
     /// The name of a type.
     Format,
     /// A setting, by its name.
@@ -34,14 +34,14 @@ enum Answer {
     Quoted,
 }
 
-use Answer::{Format, Nothing, Number, Quoted, Second, Setting, Text, Texts, Truth};
+use Answer::{Format, Nothing, Number, Quoted, Second, Setting, Strings, Text, Truth};
 
 const ALL: &[(&str, Answer)] = &[
     ("version", Text(concat!("PostgreSQL 15.13 (quarrier ", env!("CARGO_PKG_VERSION"), ")"))),
     ("current_database", Text("quarrier")),
     ("current_catalog", Text("quarrier")),
     ("current_schema", Text("public")),
-    ("current_schemas", Texts(&["pg_catalog", "public"])),
+    ("current_schemas", Strings(&["pg_catalog", "public"])),
     ("current_setting", Setting),
     ("set_config", Second),
     ("pg_get_userbyid", Text("quarrier")),
@@ -144,7 +144,7 @@ impl ScalarUDFImpl for CatalogFunction {
         Ok(match self.answer {
             Number(_) => DataType::Int64,
             Truth(_) => DataType::Boolean,
-            Texts(_) => DataType::new_list(DataType::Utf8, true),
+            Strings(_) => DataType::new_list(DataType::Utf8, true),
             _ => DataType::Utf8,
         })
     }
@@ -157,9 +157,9 @@ impl ScalarUDFImpl for CatalogFunction {
             Number(number) => scalar(ScalarValue::from(number)),
             Truth(truth) => scalar(ScalarValue::from(truth)),
             Nothing => scalar(ScalarValue::Utf8(None)),
-            Texts(texts) => {
+            Strings(strings) => {
                 let values: Vec<ScalarValue> =
-                    texts.iter().map(|it| ScalarValue::from(*it)).collect();
+                    strings.iter().map(|it| ScalarValue::from(*it)).collect();
                 let list = ScalarValue::new_list_nullable(&values, &DataType::Utf8);
                 scalar(ScalarValue::List(list))
             }
@@ -206,9 +206,9 @@ fn mapped(
     rows: usize,
     map: impl Fn(&str) -> Option<String>,
 ) -> Result<ColumnarValue> {
-    let texts = argument(arguments, place, &DataType::Utf8, rows)?;
-    let texts: &StringArray = as_string_array(&texts)?;
-    let mapped: StringArray = texts.iter().map(|text| map(text?)).collect();
+    let strings = argument(arguments, place, &DataType::Utf8, rows)?;
+    let strings: &StringArray = as_string_array(&strings)?;
+    let mapped: StringArray = strings.iter().map(|text| map(text?)).collect();
     Ok(ColumnarValue::Array(Arc::new(mapped)))
 }
 

@@ -89,11 +89,11 @@ impl Catalogs {
         &self,
         asker: &Asker,
         text: &str,
-        told: &[u32],
+        declared: &[u32],
     ) -> Result<Prepared> {
         let count = parameter_count(text)?;
         let mut kinds: Vec<u32> =
-            (0..count).map(|place| told.get(place).copied().unwrap_or(0)).collect();
+            (0..count).map(|place| declared.get(place).copied().unwrap_or(0)).collect();
         for (place, kind) in cast_kinds(text)? {
             if let Some(known) = kinds.get_mut(place)
                 && matches!(*known, 0 | kind::UNKNOWN)

@@ -49,7 +49,11 @@ pub(super) fn has_rows(name: &str) -> bool {
 struct Columns(Vec<(&'static str, ArrayRef)>);
 
 impl Columns {
-    fn texts<T: AsRef<str>>(mut self, name: &'static str, values: impl Iterator<Item = T>) -> Self {
+    fn strings<T: AsRef<str>>(
+        mut self,
+        name: &'static str,
+        values: impl Iterator<Item = T>,
+    ) -> Self {
         self.0.push((name, Arc::new(StringArray::from_iter_values(values))));
         self
     }
@@ -66,7 +70,7 @@ impl Columns {
     /// Adds columns with the same value in every row.
     fn text(self, name: &'static str, value: &str) -> Self {
         let rows = self.rows();
-        self.texts(name, repeat_n(value, rows))
+        self.strings(name, repeat_n(value, rows))
     }
 
     fn number(self, name: &'static str, value: i64) -> Self {
@@ -145,7 +149,7 @@ fn schemas(context: &SessionContext) -> Result<()> {
     ];
     Columns::default()
         .numbers("oid", all.iter().map(|it| it.0))
-        .texts("nspname", all.iter().map(|it| it.1))
+        .strings("nspname", all.iter().map(|it| it.1))
         .number("nspowner", OWNER)
         .no_text("nspacl")
         .registered(context, "pg_namespace")
@@ -155,7 +159,7 @@ fn relations(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
     let numbers = || (i64::from(FIRST_TABLE)..).take(served.len());
     Columns::default()
         .numbers("oid", numbers())
-        .texts("relname", served.iter().map(|it| it.name.as_str()))
+        .strings("relname", served.iter().map(|it| it.name.as_str()))
         .number("relnamespace", PUBLIC)
         .number("reltype", 0)
         .number("reloftype", 0)
@@ -215,7 +219,7 @@ fn attributes(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
     let collation = |kind: u32| if kind == kind::TEXT { 100 } else { 0 };
     Columns::default()
         .numbers("attrelid", all.iter().map(|it| it.0))
-        .texts("attname", all.iter().map(|it| it.2))
+        .strings("attname", all.iter().map(|it| it.2))
         .numbers("atttypid", all.iter().map(|it| i64::from(it.3)))
         .number("attstattarget", -1)
         .numbers("attlen", all.iter().map(|it| i64::from(kind::size(it.3))))
@@ -276,23 +280,23 @@ fn kinds(context: &SessionContext) -> Result<()> {
     };
     Columns::default()
         .numbers("oid", all.iter().map(|it| it.0))
-        .texts("typname", all.iter().map(|it| it.1.as_str()))
+        .strings("typname", all.iter().map(|it| it.1.as_str()))
         .number("typnamespace", PG_CATALOG)
         .number("typowner", OWNER)
         .numbers("typlen", all.iter().map(|it| it.2))
         .is("typbyval", false)
         .text("typtype", "b")
-        .texts("typcategory", all.iter().map(category))
+        .strings("typcategory", all.iter().map(category))
         .is("typispreferred", false)
         .is("typisdefined", true)
         .text("typdelim", ",")
         .number("typrelid", 0)
         .numbers("typelem", all.iter().map(|it| it.3))
         .numbers("typarray", all.iter().map(|it| it.4))
-        .texts("typinput", all.iter().map(function("in")))
-        .texts("typoutput", all.iter().map(function("out")))
-        .texts("typreceive", all.iter().map(function("recv")))
-        .texts("typsend", all.iter().map(function("send")))
+        .strings("typinput", all.iter().map(function("in")))
+        .strings("typoutput", all.iter().map(function("out")))
+        .strings("typreceive", all.iter().map(function("recv")))
+        .strings("typsend", all.iter().map(function("send")))
         .text("typsubscript", "-")
         .number("typbasetype", 0)
         .number("typtypmod", -1)
@@ -363,16 +367,16 @@ fn others(context: &SessionContext, served: &[TableInfo]) -> Result<()> {
             .registered(context, name)?;
     }
     Columns::default()
-        .texts("name", ["server_version", "max_index_keys", "standard_conforming_strings"].iter())
-        .texts("setting", ["15.13", "32", "on"].iter())
+        .strings("name", ["server_version", "max_index_keys", "standard_conforming_strings"].iter())
+        .strings("setting", ["15.13", "32", "on"].iter())
         .no_text("unit")
         .text("category", "Preset Options")
         .text("vartype", "string")
         .text("context", "internal")
         .registered(context, "pg_settings")?;
     Columns::default()
-        .texts("schemaname", served.iter().map(|_| "public"))
-        .texts("tablename", served.iter().map(|it| it.name.as_str()))
+        .strings("schemaname", served.iter().map(|_| "public"))
+        .strings("tablename", served.iter().map(|it| it.name.as_str()))
         .text("tableowner", "quarrier")
         .no_text("tablespace")
         .is("hasindexes", false)
