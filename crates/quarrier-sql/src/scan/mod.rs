@@ -1,7 +1,7 @@
 //! The scan of messages as a DataFusion plan.
 //!
 //! ```text
-//!  Wanted: columns, condition, order, limit ─→ MessagesExec ─→ selection (once, all threads)
+//!  ScanSpec: columns, condition, order, limit ─→ MessagesExec ─→ selection (once, all threads)
 //!                                                  │ partitions      │ rows found
 //!                                                  ├── batches ←─────┤
 //!                                    GroupsExec ───┴── groups ←──────┘
