@@ -1,5 +1,5 @@
-//! `rules(source, rule file[, scopes])`: matches of YARA rules, as rows of `quarrier search
-//! --rules`.
+//! `rules(source, rule file[, scopes])`: matches of YARA rules, with the rows of
+//! `quarrier search --rules`.
 //!
 //! A LIMIT ends the search.
 
