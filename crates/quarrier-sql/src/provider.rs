@@ -49,14 +49,14 @@ impl Messages {
         };
         // `supports_filters_pushdown` declared each of them exact.
         let conditions = filters.iter().filter_map(|filter| logical(filter, schema));
-        let wanted = ScanSpec {
+        let spec = ScanSpec {
             columns,
             condition: Condition::all(conditions.collect()),
             order: Vec::new(),
             fetch: limit,
         };
         let partitions = state.config().target_partitions();
-        Ok(Arc::new(MessagesExec::new(self.views.clone(), wanted, partitions)?))
+        Ok(Arc::new(MessagesExec::new(self.views.clone(), spec, partitions)?))
     }
 }
 

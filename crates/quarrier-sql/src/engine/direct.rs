@@ -77,8 +77,8 @@ fn planned(messages: &Messages, query: Query, workers: usize) -> Option<Direct> 
     }
     let condition = query.condition.map_or_else(Condition::default, Condition::bound);
     let scan = |columns: Vec<usize>, order, fetch| {
-        let wanted = ScanSpec { columns, condition, order, fetch };
-        MessagesExec::new(messages.views().clone(), wanted, workers).ok().map(Arc::new)
+        let spec = ScanSpec { columns, condition, order, fetch };
+        MessagesExec::new(messages.views().clone(), spec, workers).ok().map(Arc::new)
     };
     match query.select {
         Select::Count { name } => {

@@ -28,7 +28,7 @@ fn counted(aggregate: &AggregateExec) -> Option<Arc<dyn ExecutionPlan>> {
         return Some(Arc::new(found.counted(&columns, &aggregate.schema())?));
     }
     let scan = input.downcast_ref::<MessagesExec>()?;
-    let is_whole = groups.is_empty() && scan.wanted().columns.is_empty();
+    let is_whole = groups.is_empty() && scan.spec().columns.is_empty();
     is_whole.then(|| Arc::new(CountExec::new(Arc::clone(input), aggregate.schema())) as _)
 }
 

@@ -69,7 +69,9 @@ fn grouped(
     let rows = source(aggregate.input());
     let projection = rows.downcast_ref::<ProjectionExec>();
     let scan = projection.map_or(rows, |projection| source(projection.input()));
-    let Some((grouping, states)) = asked(aggregate, projection, scan) else { return Ok(None) };
+    let Some((grouping, states)) = scan_request(aggregate, projection, scan) else {
+        return Ok(None);
+    };
     // The same aggregate over the scan's own partitions.
     let rows = match projection {
         Some(_) => replace_children_if_necessary(Arc::clone(rows), vec![Arc::clone(scan)])?,
@@ -81,31 +83,31 @@ fn grouped(
 }
 
 /// The grouping to compute in a scan, and the state columns of the aggregates.
-fn asked(
+fn scan_request(
     aggregate: &AggregateExec,
     projection: Option<&ProjectionExec>,
     input: &Arc<dyn ExecutionPlan>,
 ) -> Option<(Grouping, Vec<State>)> {
     let scan = input.downcast_ref::<MessagesExec>()?;
-    let wanted = scan.wanted();
+    let spec = scan.spec();
     // A scan without columns is only counted, which `counts` does.
-    if wanted.columns.is_empty() || !wanted.order.is_empty() || wanted.fetch.is_some() {
+    if spec.columns.is_empty() || !spec.order.is_empty() || spec.fetch.is_some() {
         return None;
     }
-    let mut asked = ScanRequest { scan, grouping: Grouping::default() };
+    let mut request = ScanRequest { scan, grouping: Grouping::default() };
     let rows = Row {
         schema: aggregate.input_schema(),
         projected: projection.map(|projection| (projection.expr(), input.schema())),
     };
     for (key, _) in aggregate.group_expr().expr() {
-        let key = asked.key(key, &rows)?;
-        asked.grouping.keys.push(key);
+        let key = request.key(key, &rows)?;
+        request.grouping.keys.push(key);
     }
     let mut states = Vec::new();
     for one in aggregate.aggr_expr() {
-        states.extend(asked.states(one, &rows)?);
+        states.extend(request.states(one, &rows)?);
     }
-    Some((asked.grouping, states))
+    Some((request.grouping, states))
 }
 
 /// The rows that expressions refer to.
@@ -141,7 +143,7 @@ impl ScanRequest<'_> {
         if let Some((projected, _)) = &row.projected {
             place = projected.get(place)?.expr.downcast_ref::<Column>()?.index();
         }
-        self.scan.wanted().columns.get(place).copied()
+        self.scan.spec().columns.get(place).copied()
     }
 
     fn kind(&self, column: usize) -> Kind {
@@ -230,7 +232,7 @@ impl ScanRequest<'_> {
             let row = Row { schema: Arc::clone(schema), projected: None };
             return self.number(&projected.get(place)?.expr, &row);
         }
-        let column = *self.scan.wanted().columns.get(place)?;
+        let column = *self.scan.spec().columns.get(place)?;
         let kind = self.kind(column);
         if matches!(kind, Kind::Null | Kind::Boolean | Kind::Text) {
             return None;

@@ -34,7 +34,7 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
     if !is_plain || join.left().downcast_ref::<JoinKeyCollectExec>().is_some() {
         return Ok(None);
     }
-    let mut requests = KeyRequests { join, id, asked: Vec::new() };
+    let mut requests = KeyRequests { join, id, requested: Vec::new() };
     let right = Arc::clone(join.right()).transform_down(|part| {
         Ok(match requests.waiting(&part) {
             // The replacement may contain the part itself.
@@ -42,11 +42,11 @@ pub(super) fn instead(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Ex
             None => Transformed::no(part),
         })
     });
-    let (right, asked) = (right.data()?, requests.asked);
-    if asked.is_empty() {
+    let (right, requested) = (right.data()?, requests.requested);
+    if requested.is_empty() {
         return Ok(None);
     }
-    let left = Arc::new(JoinKeyCollectExec::new(Arc::clone(join.left()), asked));
+    let left = Arc::new(JoinKeyCollectExec::new(Arc::clone(join.left()), requested));
     replace_children_if_necessary(Arc::clone(plan), vec![left, right]).map(Some)
 }
 
@@ -55,7 +55,7 @@ struct KeyRequests<'p> {
     join: &'p HashJoinExec,
     /// The ID of the join's dynamic filter.
     id: u64,
-    asked: Vec<RequestedKey>,
+    requested: Vec<RequestedKey>,
 }
 
 impl KeyRequests<'_> {
@@ -101,7 +101,7 @@ impl KeyRequests<'_> {
         for (key, column) in self.pairs(part) {
             let scan = waiting.as_ref().unwrap_or(scan);
             if let Some((scan, keys)) = scan.with_keys(column.index(), instead) {
-                self.asked.push(RequestedKey { key, keys });
+                self.requested.push(RequestedKey { key, keys });
                 waiting = Some(scan);
             }
         }
@@ -115,7 +115,7 @@ impl KeyRequests<'_> {
             let Ok(column) = file.schema().index_of(column.name()) else { continue };
             let Some(span) = span(file, column) else { continue };
             let keys = JoinKeys::new(span);
-            self.asked.push(RequestedKey { key, keys: Arc::clone(&keys) });
+            self.requested.push(RequestedKey { key, keys: Arc::clone(&keys) });
             key_columns.push(JoinKeyColumn { column, keys });
         }
         key_columns

@@ -62,7 +62,7 @@ fn sorted(plan: &Arc<dyn ExecutionPlan>, merged: Option<usize>) -> Option<Arc<dy
         if let Some(projection) = projection {
             place = projection.expr().get(place)?.expr.downcast_ref::<Column>()?.index();
         }
-        scan.wanted().columns.get(place).copied()
+        scan.spec().columns.get(place).copied()
     };
     let order = sort.expr().iter().map(|sorted| {
         Some(Order {

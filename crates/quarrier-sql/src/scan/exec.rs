@@ -60,7 +60,7 @@ struct AwaitedKeys {
 #[derive(Debug, Clone)]
 pub(crate) struct MessagesExec {
     views: Views,
-    wanted: ScanSpec,
+    spec: ScanSpec,
     /// The number of threads that select rows.
     workers: usize,
     /// Dynamic filters that the plan pushed down.
@@ -74,12 +74,12 @@ pub(crate) struct MessagesExec {
 }
 
 impl MessagesExec {
-    pub(crate) fn new(views: Views, wanted: ScanSpec, workers: usize) -> Result<Self> {
-        let schema: SchemaRef = Arc::new(views.schema().project(&wanted.columns)?);
-        let is_one = wanted.fetch.is_some() || !wanted.order.is_empty();
+    pub(crate) fn new(views: Views, spec: ScanSpec, workers: usize) -> Result<Self> {
+        let schema: SchemaRef = Arc::new(views.schema().project(&spec.columns)?);
+        let is_one = spec.fetch.is_some() || !spec.order.is_empty();
         let partitions = if is_one { 1 } else { workers.min(views.table().segments()).max(1) };
         let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
-        if let Some(order) = ordering(&wanted, &schema) {
+        if let Some(order) = ordering(&spec, &schema) {
             equivalence.add_ordering(order);
         }
         let properties = PlanProperties::new(
@@ -91,7 +91,7 @@ impl MessagesExec {
         .with_scheduling_type(SchedulingType::Cooperative);
         Ok(MessagesExec {
             views,
-            wanted,
+            spec,
             workers,
             dynamic: Vec::new(),
             keys: Vec::new(),
@@ -103,8 +103,8 @@ impl MessagesExec {
     }
 
     /// The rows and columns to produce.
-    pub(crate) fn wanted(&self) -> &ScanSpec {
-        &self.wanted
+    pub(crate) fn spec(&self) -> &ScanSpec {
+        &self.spec
     }
 
     /// The scanned table.
@@ -119,8 +119,8 @@ impl MessagesExec {
 
     /// A scan for the first `fetch` rows in this order.
     pub(crate) fn ordered(&self, order: Vec<Order>, fetch: usize) -> Result<Arc<Self>> {
-        let wanted = ScanSpec { order, fetch: Some(fetch), ..self.wanted.clone() };
-        let scan = MessagesExec::new(self.views.clone(), wanted, self.workers)?;
+        let spec = ScanSpec { order, fetch: Some(fetch), ..self.spec.clone() };
+        let scan = MessagesExec::new(self.views.clone(), spec, self.workers)?;
         // Drops the dynamic filter of the sort, since the scan skips blocks on its own.
         Ok(Arc::new(scan))
     }
@@ -149,7 +149,7 @@ impl MessagesExec {
         column: usize,
         instead: Option<u64>,
     ) -> Option<(MessagesExec, Arc<JoinKeys>)> {
-        let column = *self.wanted.columns.get(column)?;
+        let column = *self.spec.columns.get(column)?;
         let keys = JoinKeys::new(Keys::span_of(self.table(), column)?);
         let mut scan = self.clone();
         scan.keys.push(AwaitedKeys { column, keys: Arc::clone(&keys), instead });
@@ -163,7 +163,7 @@ impl MessagesExec {
         if !self.dynamic.is_empty() {
             return None;
         }
-        let question = Question::of(&self.wanted, None)?;
+        let question = Question::of(&self.spec, None)?;
         Some((Arc::clone(self.views.table()), question, Arc::clone(&self.selection)))
     }
 
@@ -172,9 +172,9 @@ impl MessagesExec {
         Maker {
             views: self.views.clone(),
             schema: self.schema(),
-            columns: self.wanted.columns.clone(),
+            columns: self.spec.columns.clone(),
             batch_rows,
-            fetch: self.wanted.fetch,
+            fetch: self.spec.fetch,
             figures,
         }
     }
@@ -201,9 +201,8 @@ impl MessagesExec {
             None => return Ok(None),
         };
         let found = Arc::new(found);
-        let fetch = self.wanted.fetch.unwrap_or(usize::MAX);
-        let is_few =
-            self.wanted.columns.is_empty() || found.picked().unwrap_or(fetch) <= batch_rows;
+        let fetch = self.spec.fetch.unwrap_or(usize::MAX);
+        let is_few = self.spec.columns.is_empty() || found.picked().unwrap_or(fetch) <= batch_rows;
         if !is_few {
             self.selection.set(found);
             return Ok(None);
@@ -228,7 +227,7 @@ impl MessagesExec {
         }
         let learnt = || self.learnt(keys);
         let (found, work) =
-            self.selection.found(self.table(), &self.wanted, learnt, self.workers).await?;
+            self.selection.found(self.table(), &self.spec, learnt, self.workers).await?;
         if let Some((work, time)) = work {
             figures.found(work, time);
         }
@@ -252,7 +251,7 @@ impl MessagesExec {
             self.dynamic.iter().filter(|filter| !filter.expression_id().is_some_and(is_said));
         let others = others.filter_map(|filter| {
             let now = snapshot_physical_expr(Arc::clone(filter)).ok()?;
-            physical(&now, &self.wanted.columns, table.schema())
+            physical(&now, &self.spec.columns, table.schema())
         });
         let among = |(waited, keys): &(&AwaitedKeys, Arc<Keys>)| Expr::Among {
             column: waited.column,
@@ -267,10 +266,10 @@ impl MessagesExec {
 }
 
 /// The sort order as a property of the plan; `None` if it has a column that is not returned.
-fn ordering(wanted: &ScanSpec, schema: &Schema) -> Option<LexOrdering> {
+fn ordering(spec: &ScanSpec, schema: &Schema) -> Option<LexOrdering> {
     let mut sorted = Vec::new();
-    for order in &wanted.order {
-        let place = wanted.columns.iter().position(|&column| column == order.column)?;
+    for order in &spec.order {
+        let place = spec.columns.iter().position(|&column| column == order.column)?;
         let column = Column::new(schema.field(place).name(), place);
         let options = datafusion::arrow::compute::SortOptions {
             descending: order.descending,
@@ -289,16 +288,16 @@ impl DisplayAs for MessagesExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.views.table();
         let name = |column: usize| &*table.schema().fields[column].name;
-        let names: Vec<&str> = self.wanted.columns.iter().map(|&column| name(column)).collect();
+        let names: Vec<&str> = self.spec.columns.iter().map(|&column| name(column)).collect();
         write!(f, "MessagesExec: {} rows, columns=[{}]", table.rows(), names.join(", "))?;
-        if self.wanted.condition.expr().is_some() {
-            write!(f, ", condition={}", self.wanted.condition)?;
+        if self.spec.condition.expr().is_some() {
+            write!(f, ", condition={}", self.spec.condition)?;
         }
-        for (at, order) in self.wanted.order.iter().enumerate() {
+        for (at, order) in self.spec.order.iter().enumerate() {
             let way = if order.descending { " DESC" } else { "" };
             write!(f, "{}{}{way}", if at == 0 { ", order=" } else { " " }, name(order.column))?;
         }
-        if let Some(fetch) = self.wanted.fetch {
+        if let Some(fetch) = self.spec.fetch {
             write!(f, ", limit={fetch}")?;
         }
         for waited in &self.keys {
@@ -385,13 +384,13 @@ impl ExecutionPlan for MessagesExec {
         if args.partition().is_some() && partitions > 1 {
             return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
         }
-        let wanted = &self.wanted;
+        let spec = &self.spec;
         let table = self.views.table();
         let known = || {
-            if wanted.is_everything() && wanted.fetch.is_none() {
-                return Arc::new(of_columns(table, &wanted.columns));
+            if spec.is_everything() && spec.fetch.is_none() {
+                return Arc::new(of_columns(table, &spec.columns));
             }
-            Arc::new(of_rows(table, &wanted.columns, &wanted.condition, wanted.fetch))
+            Arc::new(of_rows(table, &spec.columns, &spec.condition, spec.fetch))
         };
         Ok(Arc::clone(self.statistics.get_or_init(known)))
     }
@@ -401,15 +400,15 @@ impl ExecutionPlan for MessagesExec {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        let wanted = ScanSpec { fetch: limit, ..self.wanted.clone() };
-        let mut scan = MessagesExec::new(self.views.clone(), wanted, self.workers).ok()?;
+        let spec = ScanSpec { fetch: limit, ..self.spec.clone() };
+        let mut scan = MessagesExec::new(self.views.clone(), spec, self.workers).ok()?;
         scan.dynamic = self.dynamic.clone();
         scan.keys = self.keys.clone();
         Some(Arc::new(scan))
     }
 
     fn fetch(&self) -> Option<usize> {
-        self.wanted.fetch
+        self.spec.fetch
     }
 
     fn handle_child_pushdown_result(
@@ -423,7 +422,7 @@ impl ExecutionPlan for MessagesExec {
         let answers = vec![PushedDown::No; filters.len()];
         let propagation = FilterPushdownPropagation::with_parent_pushdown_result(answers);
         // With a limit, a filter would let other rows take the place of those it drops.
-        if phase != FilterPushdownPhase::Post || self.wanted.fetch.is_some() {
+        if phase != FilterPushdownPhase::Post || self.spec.fetch.is_some() {
             return Ok(propagation);
         }
         let dynamic = filters.into_iter().map(|filter| filter.filter).filter(is_dynamic);

@@ -113,14 +113,14 @@ pub(crate) struct RequestedKey {
 #[derive(Debug)]
 pub(crate) struct JoinKeyCollectExec {
     input: Arc<dyn ExecutionPlan>,
-    asked: Vec<RequestedKey>,
+    requested: Vec<RequestedKey>,
 }
 
 impl JoinKeyCollectExec {
     /// Collects keys of `input`, the build side of a join; each key [can be
     /// collected](Self::can_collect).
-    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, asked: Vec<RequestedKey>) -> Self {
-        JoinKeyCollectExec { input, asked }
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, requested: Vec<RequestedKey>) -> Self {
+        JoinKeyCollectExec { input, requested }
     }
 
     /// Whether keys of this type can be collected from `input`.
@@ -131,7 +131,8 @@ impl JoinKeyCollectExec {
 
 impl DisplayAs for JoinKeyCollectExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<String> = self.asked.iter().map(|asked| asked.key.to_string()).collect();
+        let keys: Vec<String> =
+            self.requested.iter().map(|requested| requested.key.to_string()).collect();
         write!(f, "JoinKeyCollectExec: keys=[{}]", keys.join(", "))
     }
 }
@@ -144,7 +145,7 @@ impl ExecutionPlan for JoinKeyCollectExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        apply_expression_roots(self.asked.iter().map(|asked| &asked.key), f)
+        apply_expression_roots(self.requested.iter().map(|requested| &requested.key), f)
     }
 
     fn with_new_children(
@@ -152,7 +153,7 @@ impl ExecutionPlan for JoinKeyCollectExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("keys of nothing") };
-        Ok(Arc::new(JoinKeyCollectExec { input, asked: self.asked.clone() }))
+        Ok(Arc::new(JoinKeyCollectExec { input, requested: self.requested.clone() }))
     }
 
     fn execute(
@@ -161,18 +162,18 @@ impl ExecutionPlan for JoinKeyCollectExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let partitions = self.input.properties().output_partitioning().partition_count();
-        let gather = |asked: &RequestedKey| {
+        let gather = |requested: &RequestedKey| {
             let memory = MemoryConsumer::new("JoinKeyCollectExec").register(context.memory_pool());
-            let has_room = memory.try_grow(Keys::nbytes_of(&asked.keys.span)).is_ok();
+            let has_room = memory.try_grow(Keys::nbytes_of(&requested.keys.span)).is_ok();
             // Without memory for the keys, the scan runs without a filter.
             if !has_room {
-                asked.keys.lose();
+                requested.keys.lose();
             }
-            let mine = has_room.then(|| (Keys::none_of(&asked.keys.span), memory));
-            PartitionKeys { asked: asked.clone(), partitions, mine }
+            let mine = has_room.then(|| (Keys::none_of(&requested.keys.span), memory));
+            PartitionKeys { requested: requested.clone(), partitions, mine }
         };
         Ok(Box::pin(CollectingStream {
-            gathering: self.asked.iter().map(gather).collect(),
+            gathering: self.requested.iter().map(gather).collect(),
             input: self.input.execute(partition, context)?,
         }))
     }
@@ -192,7 +193,7 @@ impl ExecutionPlan for JoinKeyCollectExec {
 
 /// The keys that one partition has collected.
 struct PartitionKeys {
-    asked: RequestedKey,
+    requested: RequestedKey,
     partitions: usize,
     /// `None` after they were handed over, or if there is no memory for them.
     mine: Option<(Keys, MemoryReservation)>,
@@ -201,7 +202,7 @@ struct PartitionKeys {
 impl PartitionKeys {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let Some((mine, _)) = &mut self.mine else { return Ok(()) };
-        let values = self.asked.key.evaluate(batch)?.into_array(batch.num_rows())?;
+        let values = self.requested.key.evaluate(batch)?.into_array(batch.num_rows())?;
         if let Some(values) = values.as_primitive_opt::<Int64Type>() {
             each(values, |key| mine.insert(key));
         } else if let Some(values) = values.as_primitive_opt::<Int32Type>() {
@@ -214,7 +215,7 @@ impl PartitionKeys {
 
     fn hand_over(&mut self) {
         if let Some(mine) = self.mine.take() {
-            self.asked.keys.add(mine, self.partitions);
+            self.requested.keys.add(mine, self.partitions);
         }
     }
 }
@@ -230,7 +231,7 @@ fn each<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, mut visit: impl FnMut
 impl Drop for PartitionKeys {
     fn drop(&mut self) {
         if self.mine.is_some() {
-            self.asked.keys.lose();
+            self.requested.keys.lose();
         }
     }
 }

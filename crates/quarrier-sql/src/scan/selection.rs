@@ -74,7 +74,7 @@ impl Selection {
     pub(super) async fn found(
         &self,
         table: &Arc<Table>,
-        wanted: &ScanSpec,
+        spec: &ScanSpec,
         more: impl FnOnce() -> Option<Expr>,
         workers: usize,
     ) -> Result<(Arc<SelectedRows>, Option<(Work, Duration)>)> {
@@ -83,7 +83,7 @@ impl Selection {
             .found
             .get_or_try_init(|| async {
                 let start = Instant::now();
-                let (found, work) = search(table, wanted, more(), workers).await?;
+                let (found, work) = search(table, spec, more(), workers).await?;
                 done = work.map(|work| (work, start.elapsed()));
                 Ok::<_, DataFusionError>(Arc::new(found))
             })
@@ -100,21 +100,21 @@ pub(super) struct Question {
 impl Question {
     /// The query for `wanted` with the additional condition `more`; `None` if all rows are
     /// selected.
-    pub(super) fn of(wanted: &ScanSpec, more: Option<Expr>) -> Option<Question> {
-        let condition = match (wanted.condition.expr().cloned(), more) {
+    pub(super) fn of(spec: &ScanSpec, more: Option<Expr>) -> Option<Question> {
+        let condition = match (spec.condition.expr().cloned(), more) {
             (Some(one), Some(other)) => Some(Expr::And(vec![one, other])),
             (one, other) => one.or(other),
         };
-        if condition.is_none() && wanted.is_everything() {
+        if condition.is_none() && spec.is_everything() {
             return None;
         }
-        let is_count = wanted.columns.is_empty() && wanted.fetch.is_none();
+        let is_count = spec.columns.is_empty() && spec.fetch.is_none();
         let select = match is_count {
             true => Select::Count { name: "rows".into() },
             false => Select::Rows(Vec::new()),
         };
-        let limit = wanted.fetch.map(|fetch| fetch as u64);
-        let query = Query { select, condition, order: wanted.order.clone(), limit, offset: 0 };
+        let limit = spec.fetch.map(|fetch| fetch as u64);
+        let query = Query { select, condition, order: spec.order.clone(), limit, offset: 0 };
         Some(Question { query })
     }
 
@@ -143,11 +143,11 @@ fn found(matches: std::result::Result<Matches, quarrier_filter::Error>) -> Resul
 
 async fn search(
     table: &Arc<Table>,
-    wanted: &ScanSpec,
+    spec: &ScanSpec,
     more: Option<Expr>,
     workers: usize,
 ) -> Result<(SelectedRows, Option<Work>)> {
-    let Some(question) = Question::of(wanted, more) else {
+    let Some(question) = Question::of(spec, more) else {
         return Ok((SelectedRows::Everything, None));
     };
     let (mut found, work) = search_all(table, vec![question], workers).await?;

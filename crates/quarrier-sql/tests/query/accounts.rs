@@ -13,14 +13,14 @@ fn figure<'a>(plan: &'a str, line: &str, name: &str) -> &'a str {
 
 #[test]
 fn explain_analyze_shows_bytes_and_share_of_a_scan() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     for sql in [
         "SELECT id, note FROM m WHERE qty > 500",
         "SELECT count(*) AS n FROM m WHERE note LIKE '%9'",
         "SELECT symbol, sum(qty) FROM m GROUP BY symbol",
         "SELECT * FROM m ORDER BY price DESC LIMIT 3",
     ] {
-        let plan = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+        let plan = engine.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
         assert_ne!(figure(&plan, "MessagesExec", "bytes_touched"), "0", "{sql}: {plan}");
         let share = figure(&plan, "MessagesExec", "share_of_memory_read");
         assert!(share.ends_with('%'), "{sql}: {plan}");
@@ -31,10 +31,10 @@ fn explain_analyze_shows_bytes_and_share_of_a_scan() {
 fn explain_analyze_shows_bytes_and_share_of_a_search() {
     let folder = Folder::new();
     let image = folder.file("disk.img", &"no needle, but one needle. ".repeat(100_000));
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     for wanted in ["*", "count(*) AS n", "max(\"offset\") AS last"] {
         let of = format!("search('{image}', 're:needle')");
-        let plan = asked.rows(&format!("EXPLAIN ANALYZE SELECT {wanted} FROM {of}"));
+        let plan = engine.rows(&format!("EXPLAIN ANALYZE SELECT {wanted} FROM {of}"));
         let plan = plan.unwrap().join("\n");
         assert_eq!(figure(&plan, "SearchExec", "bytes_touched"), "2.70 M", "{plan}");
         let share = figure(&plan, "SearchExec", "share_of_memory_read");
@@ -44,17 +44,17 @@ fn explain_analyze_shows_bytes_and_share_of_a_search() {
 
 #[test]
 fn statements_without_a_scan_touch_no_bytes() {
-    let (_folder, asked) = TestEngine::of_orders();
-    let plan = asked.rows("EXPLAIN ANALYZE SELECT id FROM m WHERE qty > 5000").unwrap().join("\n");
+    let (_folder, engine) = TestEngine::of_orders();
+    let plan = engine.rows("EXPLAIN ANALYZE SELECT id FROM m WHERE qty > 5000").unwrap().join("\n");
     assert_eq!(figure(&plan, "MessagesExec", "bytes_touched"), "0", "{plan}");
 }
 
 #[test]
 fn sorts_and_groups_beyond_the_memory_spill() {
     let folder = Folder::new();
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     let path = folder.file("orders.ndjson", &orders());
-    asked.open("m", &path).unwrap();
+    engine.open("m", &path).unwrap();
     let few = Options { workers: 2, memory_bytes_max: Some(22 << 20), ..Options::default() };
     let bounded = TestEngine::with(few);
     bounded.open("m", &path).unwrap();
@@ -70,7 +70,7 @@ fn sorts_and_groups_beyond_the_memory_spill() {
             .filter(|line| line.contains("spill_count="))
             .any(|line| figure(line, "spill_count=", "spill_count") != "0");
         assert!(is_spilled, "{plan}");
-        assert_eq!(bounded.rows(&sql).unwrap(), asked.rows(&sql).unwrap(), "{sql}");
+        assert_eq!(bounded.rows(&sql).unwrap(), engine.rows(&sql).unwrap(), "{sql}");
     }
 }
 
@@ -81,18 +81,18 @@ fn groups_without_memory_for_codes_are_hashed() {
     let line = |id: u64| format!("{{\"id\":{},\"qty\":{}}}\n", id * 50 % 249_999, id % 9);
     let path = folder.file("sparse.ndjson", &(0..5_000).map(line).collect::<String>());
     let sql = "SELECT id, count(*) AS n, sum(qty) AS s FROM m GROUP BY id ORDER BY id";
-    let asked = |memory_bytes_max| {
-        let asked =
+    let run = |memory_bytes_max| {
+        let engine =
             TestEngine::with(Options { workers: 2, memory_bytes_max, ..Options::default() });
-        asked.open("m", &path).unwrap();
-        let plan = asked.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
+        engine.open("m", &path).unwrap();
+        let plan = engine.rows(&format!("EXPLAIN ANALYZE {sql}")).unwrap().join("\n");
         let line = plan.lines().find(|line| line.contains("GroupsExec")).unwrap();
         (
             line.contains("output_rows=5.00 K") || line.contains("output_rows=5000"),
-            asked.rows(sql).unwrap(),
+            engine.rows(sql).unwrap(),
         )
     };
-    let ((by_codes, many), (not_by_codes, few)) = (asked(None), asked(Some(6 << 20)));
+    let ((by_codes, many), (not_by_codes, few)) = (run(None), run(Some(6 << 20)));
     assert!(by_codes && !not_by_codes, "{by_codes} {not_by_codes}");
     assert!(few == many && few.len() == 5_000, "{} {}", few.len(), many.len());
 }

@@ -5,7 +5,7 @@ use crate::harness::{Folder, TestEngine};
 /// The tables `t`, `u` and `h`; `h` has a header and no rows.
 fn tables() -> (Folder, TestEngine) {
     let folder = Folder::new();
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     let t = folder.file(
         "t.ndjson",
         "{\"a\":1,\"b\":\"x\",\"d\":\"2024-01-05\",\"ts\":\"2024-01-05T10:00:00Z\",\"f\":1.5}\n\
@@ -14,22 +14,22 @@ fn tables() -> (Folder, TestEngine) {
          {\"a\":3,\"b\":\"x\",\"d\":null,\"ts\":null,\"f\":0.5}\n",
     );
     let u = folder.file("u.ndjson", "{\"k\":1}\n{\"k\":2}\n{\"k\":2}\n{\"k\":5}\n");
-    asked.open("t", &t).unwrap();
-    asked.open("u", &u).unwrap();
-    asked.open("h", &folder.file("h.csv", "a,b,c\n")).unwrap();
-    (folder, asked)
+    engine.open("t", &t).unwrap();
+    engine.open("u", &u).unwrap();
+    engine.open("h", &folder.file("h.csv", "a,b,c\n")).unwrap();
+    (folder, engine)
 }
 
 fn check(table: &[(&str, &[&str])]) {
-    let (_folder, asked) = tables();
+    let (_folder, engine) = tables();
     for (sql, expected) in table {
-        assert_eq!(asked.rows(sql).unwrap(), *expected, "{sql}");
+        assert_eq!(engine.rows(sql).unwrap(), *expected, "{sql}");
     }
 }
 
 #[test]
 fn unsupported_clauses_are_refused() {
-    let (_folder, asked) = tables();
+    let (_folder, engine) = tables();
     for (sql, words) in [
         ("SELECT count(*) FROM t TABLESAMPLE (1 PERCENT)", "TABLESAMPLE"),
         ("SELECT count(*) FROM t TABLESAMPLE BERNOULLI (10)", "TABLESAMPLE"),
@@ -68,14 +68,14 @@ fn unsupported_clauses_are_refused() {
         ("SELECT a FROM t HAVING a > 1", "HAVING"),
         ("FROM t SELECT a", "FROM"),
     ] {
-        let said = asked.refusal(sql);
+        let said = engine.refusal(sql);
         assert!(said.contains(words), "{sql}: {said}");
     }
 }
 
 #[test]
 fn unsupported_function_clauses_are_refused() {
-    let (_folder, asked) = tables();
+    let (_folder, engine) = tables();
     for (call, words) in [
         ("sum(a) OVER (ORDER BY a ROWS 1 PRECEDING EXCLUDE CURRENT ROW)", "EXCLUDE"),
         ("sum(a) OVER nope", "nope"),
@@ -98,10 +98,10 @@ fn unsupported_function_clauses_are_refused() {
         ("lag() OVER ()", "argument"),
         ("ntile() OVER ()", "argument"),
     ] {
-        let said = asked.refusal(&format!("SELECT {call} FROM t"));
+        let said = engine.refusal(&format!("SELECT {call} FROM t"));
         assert!(said.contains(words), "{call}: {said}");
     }
-    asked.refusal("SELECT a FROM t ORDER BY sum(a) OVER nope");
+    engine.refusal("SELECT a FROM t ORDER BY sum(a) OVER nope");
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn named_windows_are_expanded() {
 
 #[test]
 fn recursive_queries_are_limited_where_they_are_read() {
-    let (_folder, asked) = tables();
-    let said = asked.refusal(
+    let (_folder, engine) = tables();
+    let said = engine.refusal(
         "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x LIMIT 5) SELECT n FROM x",
     );
     assert!(said.contains("LIMIT"), "{said}");
@@ -166,14 +166,14 @@ fn recursive_queries_are_limited_where_they_are_read() {
 
 #[test]
 fn duplicate_output_names_are_numbered() {
-    let (_folder, asked) = tables();
+    let (_folder, engine) = tables();
     for (sql, expected) in [
         ("SELECT a, a FROM t", vec!["a", "a (2)"]),
         ("SELECT a, a FROM t GROUP BY a", vec!["a", "a (2)"]),
         ("SELECT a AS x, b AS x, a + 1 AS x FROM t", vec!["x", "x (2)", "x (3)"]),
         ("SELECT *, a FROM t ORDER BY a + 1", vec!["a", "b", "d", "ts", "f", "a (2)"]),
     ] {
-        let (schema, _) = asked.batches(sql).unwrap();
+        let (schema, _) = engine.batches(sql).unwrap();
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         assert_eq!(names, expected, "{sql}");
     }
@@ -200,13 +200,13 @@ fn string_literals_compared_with_dates_are_dates() {
         ("SELECT min(coalesce(d, '2020-01-01')) FROM t", &["2020-01-01"]),
         ("SELECT count(*) FROM t WHERE '2024-01-05' IN (SELECT d FROM t)", &["4"]),
     ]);
-    let (_folder, asked) = tables();
+    let (_folder, engine) = tables();
     for sql in [
         "SELECT a FROM t WHERE d = 'soon'",
         "SELECT a FROM t WHERE ts BETWEEN '2024-01-01' AND 'soon'",
         "SELECT count(a) FROM t GROUP BY b HAVING min(d) > 'soon'",
     ] {
-        let said = asked.refusal(sql);
+        let said = engine.refusal(sql);
         assert!(said.contains("'soon' is not written as"), "{sql}: {said}");
     }
 }

@@ -4,18 +4,18 @@ use crate::harness::{Folder, TestEngine};
 
 fn tables() -> (Folder, TestEngine) {
     let folder = Folder::new();
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     let t = "{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":\"y\"}\n{\"a\":2,\"b\":null}\n{\"a\":3,\"b\":\"x\"}\n";
     let u = "{\"k\":1,\"v\":10}\n{\"k\":2,\"v\":20}\n{\"k\":2,\"v\":21}\n{\"k\":5,\"v\":50}\n";
-    asked.open("t", &folder.file("t.ndjson", t)).unwrap();
-    asked.open("u", &folder.file("u.ndjson", u)).unwrap();
-    (folder, asked)
+    engine.open("t", &folder.file("t.ndjson", t)).unwrap();
+    engine.open("u", &folder.file("u.ndjson", u)).unwrap();
+    (folder, engine)
 }
 
 fn check(table: &[(&str, &[&str])]) {
-    let (_folder, asked) = tables();
+    let (_folder, engine) = tables();
     for (sql, expected) in table {
-        let mut rows = asked.rows(sql).unwrap();
+        let mut rows = engine.rows(sql).unwrap();
         let mut expected = expected.to_vec();
         if !sql.contains("ORDER BY") {
             rows.sort_unstable();
@@ -27,11 +27,11 @@ fn check(table: &[(&str, &[&str])]) {
 
 /// Checks each query as an output beside `a`, with its values for 1, 2 and 3.
 fn check_values(table: &[(&str, [&str; 3])]) {
-    let (_folder, asked) = tables();
+    let (_folder, engine) = tables();
     for (query, [one, two, three]) in table {
         let expected = [format!("1|{one}"), format!("2|{two}"), format!("3|{three}")];
         let sql = format!("SELECT DISTINCT a, ({query}) AS q FROM t ORDER BY a");
-        assert_eq!(asked.rows(&sql).unwrap(), expected, "{sql}");
+        assert_eq!(engine.rows(&sql).unwrap(), expected, "{sql}");
     }
 }
 
@@ -190,7 +190,7 @@ fn null_equals_null_among_outer_columns() {
 fn null_equals_nothing_in_conditions() {
     const X: &str = "(VALUES (NULL, 1), (1, 1)) AS x (n, m)";
     const Y: &str = "(VALUES (NULL, 7), (1, 8)) AS y (k, v)";
-    let (_folder, asked) = tables();
+    let (_folder, engine) = tables();
     for (query, expected) in [
         ("SELECT count(*) FROM {Y} WHERE y.k = x.n AND x.m > 0", ["0", "1"]),
         ("SELECT max(v) FROM {Y} WHERE y.k = x.n AND y.v > x.m", ["NULL", "8"]),
@@ -199,21 +199,21 @@ fn null_equals_nothing_in_conditions() {
     ] {
         let query = query.replace("{Y}", Y);
         let sql = format!("SELECT ({query}) FROM {X} ORDER BY n NULLS FIRST");
-        assert_eq!(asked.rows(&sql).unwrap(), expected, "{sql}");
+        assert_eq!(engine.rows(&sql).unwrap(), expected, "{sql}");
     }
     let sql = format!(
         "SELECT m FROM {X} WHERE (SELECT min(k) FROM {Y} WHERE y.v > x.m AND y.k IS NOT DISTINCT \
          FROM x.n) = x.n"
     );
-    assert_eq!(asked.rows(&sql).unwrap(), ["1"], "{sql}");
+    assert_eq!(engine.rows(&sql).unwrap(), ["1"], "{sql}");
 }
 
 #[test]
 fn scalar_subqueries_with_several_rows_are_errors() {
-    let (_folder, asked) = tables();
-    let said = asked.refusal("SELECT a, (SELECT v FROM u WHERE k = t.a) FROM t");
+    let (_folder, engine) = tables();
+    let said = engine.refusal("SELECT a, (SELECT v FROM u WHERE k = t.a) FROM t");
     assert!(said.contains("more than one row"), "{said}");
-    let said = asked.refusal(
+    let said = engine.refusal(
         "SELECT (SELECT count(*) FROM u WHERE k < x.r) FROM (SELECT a + random() AS r FROM t) AS x",
     );
     assert!(said.contains("random"), "{said}");

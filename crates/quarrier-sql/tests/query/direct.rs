@@ -24,13 +24,13 @@ const DIRECT: &[&str] = &[
 
 #[test]
 fn direct_plans_answer_like_planned_ones() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     for sql in DIRECT {
-        let (schema, batches) = asked.batches(sql).unwrap();
-        let (planned, again) = asked.batches(&format!("SELECT * FROM ({sql}) AS t")).unwrap();
+        let (schema, batches) = engine.batches(sql).unwrap();
+        let (planned, again) = engine.batches(&format!("SELECT * FROM ({sql}) AS t")).unwrap();
         assert_eq!(fields(&schema), fields(&planned), "{sql}");
         assert_eq!(sorted(&batches), sorted(&again), "{sql}");
-        let Some(answer) = asked.at_once(sql) else {
+        let Some(answer) = engine.at_once(sql) else {
             // An exact side has to be cast to a float, which DataFusion decides.
             assert!(sql.contains("1.5e0"), "{sql}");
             continue;
@@ -41,13 +41,13 @@ fn direct_plans_answer_like_planned_ones() {
     }
     for (order, limit) in [("note DESC, id", 9), ("ts, qty DESC, id", 1), ("price, id", 4)] {
         let sql = format!("SELECT id, note FROM m WHERE qty < 900 ORDER BY {order}");
-        let all = asked.rows(&format!("SELECT id, note FROM ({sql}) AS t")).unwrap();
+        let all = engine.rows(&format!("SELECT id, note FROM ({sql}) AS t")).unwrap();
         assert_eq!(all.len(), 4_500);
-        let best = asked.rows(&format!("{sql} LIMIT {limit}")).unwrap();
-        let ordered = asked.rows(&sql).unwrap();
+        let best = engine.rows(&format!("{sql} LIMIT {limit}")).unwrap();
+        let ordered = engine.rows(&sql).unwrap();
         assert_eq!(best, ordered[..limit], "{order}");
         let (_, batches, are_here) =
-            asked.at_once(&format!("{sql} LIMIT {limit}")).unwrap().unwrap();
+            engine.at_once(&format!("{sql} LIMIT {limit}")).unwrap().unwrap();
         assert!(are_here);
         assert_eq!(all_lines(&batches), ordered[..limit], "{order}");
     }
@@ -65,15 +65,15 @@ fn sorted(batches: &[RecordBatch]) -> Vec<String> {
 
 #[test]
 fn counts_are_named_after_their_text() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     for (sql, name) in [
         ("SELECT count(*) FROM m", "count(*)"),
         ("select Count( * ) from m;", "Count(*)"),
         ("SELECT count(*) AS count FROM m WHERE qty > 4 -- all", "count"),
     ] {
-        let (schema, batches, are_here) = asked.at_once(sql).unwrap().unwrap();
+        let (schema, batches, are_here) = engine.at_once(sql).unwrap().unwrap();
         assert_eq!(schema.field(0).name(), name);
-        assert_eq!(fields(&schema), fields(&asked.batches(sql).unwrap().0), "{sql}");
+        assert_eq!(fields(&schema), fields(&engine.batches(sql).unwrap().0), "{sql}");
         assert!(are_here && all_lines(&batches).len() == 1, "{sql}");
     }
 }
@@ -82,8 +82,8 @@ fn counts_are_named_after_their_text() {
 fn many_rows_are_streamed() {
     let folder = Folder::new();
     let lines: String = (0..20_000).map(|id| format!("{{\"id\":{id}}}\n")).collect();
-    let asked = TestEngine::new();
-    asked.open("m", &folder.file("many.ndjson", &lines)).unwrap();
+    let engine = TestEngine::new();
+    engine.open("m", &folder.file("many.ndjson", &lines)).unwrap();
     for (sql, rows, here) in [
         ("SELECT id FROM m WHERE id >= 5", 19_995, false),
         ("SELECT id FROM m", 20_000, false),
@@ -92,14 +92,14 @@ fn many_rows_are_streamed() {
         ("SELECT id FROM m WHERE id < 100", 100, true),
         ("SELECT id FROM m WHERE id < 0", 0, true),
     ] {
-        let (_, batches, are_here) = asked.at_once(sql).unwrap().unwrap();
+        let (_, batches, are_here) = engine.at_once(sql).unwrap().unwrap();
         assert_eq!((all_lines(&batches).len(), are_here), (rows, here), "{sql}");
     }
 }
 
 #[test]
 fn statements_that_need_planning_are_not_answered_at_once() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     for sql in [
         "SELECT count(*) FROM nothing",
         "SELECT count(*) FROM m; SELECT 1",
@@ -112,7 +112,7 @@ fn statements_that_need_planning_are_not_answered_at_once() {
         "EXPLAIN SELECT id FROM m",
         "this is no statement",
     ] {
-        assert!(asked.at_once(sql).is_none(), "{sql}");
+        assert!(engine.at_once(sql).is_none(), "{sql}");
     }
 }
 
@@ -121,14 +121,14 @@ fn errors_and_stops_end_a_direct_answer() {
     let folder = Folder::new();
     let path = folder.file("orders.ndjson", &orders());
     let stop = Arc::new(AtomicBool::new(false));
-    let asked =
+    let engine =
         TestEngine::with(Options { workers: 2, stop: Arc::clone(&stop), ..Options::default() });
-    asked.open("m", &path).unwrap();
+    engine.open("m", &path).unwrap();
     let sql = "SELECT count(*) FROM m WHERE qty > 10";
-    assert!(asked.at_once(sql).unwrap().is_ok());
+    assert!(engine.at_once(sql).unwrap().is_ok());
     let overflow = "SELECT count(*) FROM m WHERE id * 9223372036854775807 > 0";
-    let at_once = asked.at_once(overflow).unwrap().unwrap_err().to_string();
-    assert_eq!(at_once, asked.refusal(overflow));
+    let at_once = engine.at_once(overflow).unwrap().unwrap_err().to_string();
+    assert_eq!(at_once, engine.refusal(overflow));
     stop.store(true, Ordering::Relaxed);
-    assert!(asked.at_once(sql).unwrap().unwrap_err().is_cancelled());
+    assert!(engine.at_once(sql).unwrap().unwrap_err().is_cancelled());
 }

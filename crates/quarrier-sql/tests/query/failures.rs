@@ -42,35 +42,35 @@ fn excess_columns_are_dropped_and_reported() {
 
 #[test]
 fn statement_limits_are_enforced() {
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
-    assert!(asked.refusal(&deep).contains("deep"));
+    assert!(engine.refusal(&deep).contains("deep"));
     let open = format!("SELECT {}", "(".repeat(150));
-    asked.refusal(&open);
+    engine.refusal(&open);
     let cases = format!("SELECT {}", "CASE WHEN ".repeat(150));
-    asked.refusal(&cases);
+    engine.refusal(&cases);
     let calls = format!("SELECT {}1", "abs(".repeat(150));
-    asked.refusal(&calls);
+    engine.refusal(&calls);
     let casts = format!("SELECT {}1", "CAST(".repeat(150));
-    asked.refusal(&casts);
+    engine.refusal(&casts);
     let long = format!("SELECT '{}'", "x".repeat(5 << 20));
-    assert!(asked.refusal(&long).contains("longer"));
+    assert!(engine.refusal(&long).contains("longer"));
     for wrong in ["SELECT", "SELECT 1 +", "SELEC 1", "SELECT 'a", "SELECT 1 FROM", "FROM"] {
-        asked.refusal(wrong);
+        engine.refusal(wrong);
     }
 }
 
 #[test]
 fn long_lists_are_supported() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     let list: Vec<String> = (0..100_000).map(|at| (at * 7).to_string()).collect();
     let sql = format!("SELECT count(*) FROM m WHERE id IN ({})", list.join(","));
-    assert_eq!(asked.value(&sql).unwrap(), "715");
+    assert_eq!(engine.value(&sql).unwrap(), "715");
 }
 
 #[test]
 fn long_chains_are_supported() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     let parts: Vec<String> = (0..12_000).map(|at| format!("m.id = {}", at * 7)).collect();
     let chain = parts.join(" OR ");
     for sql in [
@@ -78,22 +78,22 @@ fn long_chains_are_supported() {
         // The scan cannot evaluate it.
         format!("SELECT count(*) FROM m JOIN m AS o ON m.id = o.id WHERE {chain} OR o.qty < 0"),
     ] {
-        assert_eq!(asked.value(&sql).unwrap(), "715");
+        assert_eq!(engine.value(&sql).unwrap(), "715");
     }
 }
 
 #[test]
 fn deep_nesting_is_refused() {
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     for (part, many) in [(" + 1", 100_000), (" || 'x'", 100_000), (" IS NULL", 120_000)] {
-        let said = asked.refusal(&format!("SELECT 1{}", part.repeat(many)));
+        let said = engine.refusal(&format!("SELECT 1{}", part.repeat(many)));
         assert!(said.contains("chain"), "{part}: {said}");
     }
-    let said = asked.refusal(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(60_000)));
+    let said = engine.refusal(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(60_000)));
     assert!(said.contains("UNION"), "{said}");
-    let sum = asked.value(&format!("SELECT 1{}", " + 1".repeat(100))).unwrap();
+    let sum = engine.value(&format!("SELECT 1{}", " + 1".repeat(100))).unwrap();
     assert_eq!(sum, "101");
-    let rows = asked.rows(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(50))).unwrap();
+    let rows = engine.rows(&format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(50))).unwrap();
     assert_eq!(rows.len(), 51);
 }
 

@@ -51,7 +51,7 @@ fn several_files_are_one_table_with_their_names() {
 #[test]
 fn file_formats_are_detected_by_content() {
     let folder = Folder::new();
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     let fix = "8=FIX.4.2\u{1}9=40\u{1}35=D\u{1}11=a\u{1}38=7\u{1}10=000\u{1}\n";
     for (name, content) in [
         ("a.log", "{\"qty\":7}\n".to_string()),
@@ -60,11 +60,11 @@ fn file_formats_are_detected_by_content() {
         ("d.csv", "{\"qty\":7}\n".to_string()),
     ] {
         let path = folder.file(name, &content);
-        let sum = asked.value(&format!("SELECT count(*) FROM '{path}'"));
+        let sum = engine.value(&format!("SELECT count(*) FROM '{path}'"));
         assert!(sum.is_ok(), "{name}: {sum:?}");
     }
     let path = folder.file("e.fix", fix);
-    asked.rows(&format!("SELECT * FROM '{path}'")).unwrap();
+    engine.rows(&format!("SELECT * FROM '{path}'")).unwrap();
 }
 
 #[test]

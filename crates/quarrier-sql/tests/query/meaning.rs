@@ -3,8 +3,8 @@
 use crate::harness::TestEngine;
 
 fn holds(expression: &str, expected: &str) {
-    let asked = TestEngine::new();
-    assert_eq!(asked.value(&format!("SELECT {expression}")).unwrap(), expected, "{expression}");
+    let engine = TestEngine::new();
+    assert_eq!(engine.value(&format!("SELECT {expression}")).unwrap(), expected, "{expression}");
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn patterns_mean_what_the_standard_says() {
     holds("p LIKE q ESCAPE '!' FROM (VALUES ('a_c', 'a!_c')) AS t (p, q)", "true");
     holds("p LIKE q FROM (VALUES ('a\\c', 'a\\c')) AS t (p, q)", "true");
     holds("'abc' LIKE_REGEX 'B|b'", "true");
-    let asked = TestEngine::new();
-    assert!(asked.refusal("SELECT 'ab' LIKE 'a!b' ESCAPE '!'").contains("escape"));
-    assert!(asked.refusal("SELECT 'ab' LIKE 'ab' ESCAPE '!!'").contains("ESCAPE"));
+    let engine = TestEngine::new();
+    assert!(engine.refusal("SELECT 'ab' LIKE 'a!b' ESCAPE '!'").contains("escape"));
+    assert!(engine.refusal("SELECT 'ab' LIKE 'ab' ESCAPE '!!'").contains("ESCAPE"));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn char_values_are_padded_with_blanks() {
 
 #[test]
 fn types_are_checked_before_any_row_is_read() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     for wrong in [
         "SELECT '10' < 9",
         "SELECT id FROM m WHERE symbol = 1",
@@ -84,10 +84,10 @@ fn types_are_checked_before_any_row_is_read() {
         "SELECT a.id FROM m a JOIN m b ON a.symbol = b.id",
         "SELECT id FROM m WHERE EXISTS (SELECT 1 FROM m x WHERE x.symbol = m.id)",
     ] {
-        let said = asked.refusal(wrong);
+        let said = engine.refusal(wrong);
         assert!(said.contains("text"), "{wrong}: {said}");
     }
-    asked.refusal("SELECT symbol + 1 FROM m");
+    engine.refusal("SELECT symbol + 1 FROM m");
 }
 
 #[test]
@@ -116,8 +116,9 @@ fn unique_and_match_follow_their_rules() {
 
 #[test]
 fn quantifiers_filter_rows_too() {
-    let (_folder, asked) = TestEngine::of_orders();
-    let count = |condition: &str| asked.value(&format!("SELECT count(*) FROM m WHERE {condition}"));
+    let (_folder, engine) = TestEngine::of_orders();
+    let count =
+        |condition: &str| engine.value(&format!("SELECT count(*) FROM m WHERE {condition}"));
     assert_eq!(count("id <= ALL (SELECT id FROM m)").unwrap(), "1");
     assert_eq!(count("id = ANY (SELECT x.id + 4990 FROM m x)").unwrap(), "10");
     let some = "EXISTS (SELECT 1 FROM m x WHERE x.id = m.id + 4990)";
@@ -133,8 +134,8 @@ fn numbers_with_a_point_are_exact() {
     holds("EXTRACT(SECOND FROM TIMESTAMP '2024-01-01 00:00:01.5')", "1.500000000");
     holds("MOD(7, 4)", "3");
     holds("CEILING(1.2e0)", "2.0");
-    let asked = TestEngine::new();
-    assert!(asked.refusal("SELECT 1 / 0").to_lowercase().contains("zero"));
+    let engine = TestEngine::new();
+    assert!(engine.refusal("SELECT 1 / 0").to_lowercase().contains("zero"));
 }
 
 #[test]

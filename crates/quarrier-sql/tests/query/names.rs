@@ -5,20 +5,20 @@ use crate::harness::{Folder, TestEngine};
 #[test]
 fn columns_are_found_in_another_case_if_unambiguous() {
     let folder = Folder::new();
-    let asked = TestEngine::new();
-    asked.open("Orders", &folder.file("o.csv", "Qty,sym,SYM\n1,a,b\n2,c,d\n")).unwrap();
-    assert_eq!(asked.value("SELECT sum(qty) FROM orders").unwrap(), "3");
-    assert_eq!(asked.rows("SELECT sym, SYM FROM ORDERS o WHERE O.qty = 2").unwrap(), ["c|d"]);
-    assert!(asked.refusal("SELECT Sym FROM orders").contains("Sym"));
+    let engine = TestEngine::new();
+    engine.open("Orders", &folder.file("o.csv", "Qty,sym,SYM\n1,a,b\n2,c,d\n")).unwrap();
+    assert_eq!(engine.value("SELECT sum(qty) FROM orders").unwrap(), "3");
+    assert_eq!(engine.rows("SELECT sym, SYM FROM ORDERS o WHERE O.qty = 2").unwrap(), ["c|d"]);
+    assert!(engine.refusal("SELECT Sym FROM orders").contains("Sym"));
 }
 
 #[test]
 fn nested_fields_are_named_by_their_path() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     let sql = "SELECT leg[0].qty FROM m WHERE leg[0].qty = 8 AND m.leg[0].qty > 7 LIMIT 1";
-    assert_eq!(asked.rows(sql).unwrap(), ["8"]);
+    assert_eq!(engine.rows(sql).unwrap(), ["8"]);
     let sql = "SELECT max(t.leg[0].qty) AS most FROM m AS t GROUP BY t.open ORDER BY most";
-    assert_eq!(asked.rows(sql).unwrap(), ["8", "8"]);
+    assert_eq!(engine.rows(sql).unwrap(), ["8", "8"]);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn outputs_without_an_alias_are_named_after_their_text() {
 
 #[test]
 fn unknown_tables_are_reported_with_a_remedy() {
-    let asked = TestEngine::new();
-    let said = asked.refusal("SELECT * FROM nowhere");
+    let engine = TestEngine::new();
+    let said = engine.refusal("SELECT * FROM nowhere");
     assert!(said.contains("nowhere") && said.contains("--table"), "{said}");
 }

@@ -42,11 +42,11 @@ fn lines(folder: &Folder, rows: &[String]) -> String {
 fn each_way(files: &[String], sql: &str, check: impl Fn(&str, Result<Vec<String>, String>)) {
     for file in files {
         for workers in 1..=3 {
-            let asked = TestEngine::with(Options { workers, ..Options::default() });
-            asked.open("m", file).unwrap();
+            let engine = TestEngine::with(Options { workers, ..Options::default() });
+            engine.open("m", file).unwrap();
             for sql in [sql.to_string(), format!("SELECT * FROM ({sql}) AS t")] {
                 let ending = file.rsplit('.').next().unwrap();
-                let rows = asked.rows(&sql).map_err(|error| error.to_string());
+                let rows = engine.rows(&sql).map_err(|error| error.to_string());
                 let sorted = rows.map(|mut rows| {
                     rows.sort();
                     rows
@@ -151,18 +151,18 @@ fn random_floats_are_found_by_their_own_literals() {
     let literals: Vec<String> = values.iter().enumerate().map(literal).collect();
     let all = values.len().to_string();
     for file in &files {
-        let asked = TestEngine::new();
-        asked.open("m", file).unwrap();
+        let engine = TestEngine::new();
+        engine.open("m", file).unwrap();
         for literal in literals.iter().step_by(7) {
             let direct = format!("SELECT COUNT(*) FROM m WHERE x = {literal}");
-            assert_eq!(asked.value(&direct).unwrap(), "1", "{direct} over {file}");
+            assert_eq!(engine.value(&direct).unwrap(), "1", "{direct} over {file}");
         }
         let listed = format!("SELECT COUNT(*) FROM m WHERE x IN ({})", literals.join(", "));
-        assert_eq!(asked.value(&listed).unwrap(), all, "{file}");
+        assert_eq!(engine.value(&listed).unwrap(), all, "{file}");
         let each: Vec<String> =
             literals.iter().map(|one| format!("SUM(CASE WHEN x = {one} THEN 1 END)")).collect();
         for each in each.chunks(50) {
-            let found = asked.value(&format!("SELECT {} FROM m", each.join(" + "))).unwrap();
+            let found = engine.value(&format!("SELECT {} FROM m", each.join(" + "))).unwrap();
             assert_eq!(found, each.len().to_string(), "{file}");
         }
     }
@@ -314,8 +314,8 @@ fn averages_of_decimals_are_rounded() {
 
 #[test]
 fn operators_of_other_languages_are_refused_plainly() {
-    let (_folder, asked) = TestEngine::of_orders();
-    let said = asked.refusal("SELECT id FROM m WHERE qty > 1 && qty < 5");
+    let (_folder, engine) = TestEngine::of_orders();
+    let said = engine.refusal("SELECT id FROM m WHERE qty > 1 && qty < 5");
     assert_eq!(said, "'&&' is not an SQL operator; write AND");
 }
 
@@ -334,12 +334,12 @@ fn sums_with_a_distinct_count_overflow_only_in_total() {
 
 #[test]
 fn aggregates_of_strings_are_refused_plainly() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     for name in ["SUM", "AVG"] {
-        let said = asked.refusal(&format!("SELECT {name}(symbol) FROM m"));
+        let said = engine.refusal(&format!("SELECT {name}(symbol) FROM m"));
         assert_eq!(said, format!("{name} takes numbers, not strings; convert them with CAST"));
-        asked.refusal(&format!("SELECT {name}(symbol) OVER () FROM m"));
-        asked.refusal(&format!("SELECT {name}(id, qty) FROM m"));
+        engine.refusal(&format!("SELECT {name}(symbol) OVER () FROM m"));
+        engine.refusal(&format!("SELECT {name}(id, qty) FROM m"));
     }
 }
 
@@ -367,9 +367,9 @@ fn random_sums_are_those_of_128_bits() {
         let wide = if some { sum.to_string() } else { "NULL".into() };
         let way = format!("round {round}");
         let sum_of = |sql: &str, file: &String| {
-            let asked = TestEngine::with(Options { workers: 1 + round % 3, ..Options::default() });
-            asked.open("m", file).unwrap();
-            asked.value(sql).map_err(|error| error.to_string())
+            let engine = TestEngine::with(Options { workers: 1 + round % 3, ..Options::default() });
+            engine.open("m", file).unwrap();
+            engine.value(sql).map_err(|error| error.to_string())
         };
         for file in &all {
             let decimal = "SELECT SUM(CAST(x AS DECIMAL(38, 0))) FROM m";
@@ -386,9 +386,9 @@ fn random_sums_are_those_of_128_bits() {
 
 #[test]
 fn results_keep_their_types() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     let (schema, _) =
-        asked.batches("SELECT SUM(qty), AVG(qty), qty + 1 FROM m GROUP BY qty").unwrap();
+        engine.batches("SELECT SUM(qty), AVG(qty), qty + 1 FROM m GROUP BY qty").unwrap();
     let kinds: Vec<String> =
         schema.fields().iter().map(|field| field.data_type().to_string()).collect();
     assert_eq!(kinds, ["Int64", "Float64", "Int64"]);

@@ -9,8 +9,8 @@ const T: &str = "WITH t AS (SELECT * FROM (VALUES (1, 1), (2, NULL), (3, 3)) AS 
 
 /// The IDs of rows of `t` for which a condition is TRUE.
 fn ids(condition: &str) -> Vec<String> {
-    let asked = TestEngine::new();
-    asked.rows(&format!("{T} SELECT id FROM t WHERE {condition} ORDER BY id")).unwrap()
+    let engine = TestEngine::new();
+    engine.rows(&format!("{T} SELECT id FROM t WHERE {condition} ORDER BY id")).unwrap()
 }
 
 fn rows(sql: &str) -> Vec<String> {
@@ -81,7 +81,7 @@ fn rows_of_several_columns_are_counted_together() {
 
 #[test]
 fn a_limit_over_a_union_takes_the_first_rows_of_all_parts() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     for (order, expected) in [
         ("a, b", ["0|0", "0|1", "0|2"]),
         ("a DESC, b DESC", ["1|4999", "1|4998", "1|4997"]),
@@ -91,34 +91,34 @@ fn a_limit_over_a_union_takes_the_first_rows_of_all_parts() {
             "SELECT 1 AS a, id AS b FROM m UNION ALL SELECT 0 AS a, id AS b FROM m \
              ORDER BY {order} LIMIT 3"
         );
-        assert_eq!(asked.rows(&sql).unwrap(), expected, "{order}");
+        assert_eq!(engine.rows(&sql).unwrap(), expected, "{order}");
     }
 }
 
 #[test]
 fn top_rows_may_be_projected_in_another_order() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     let sql = "SELECT price + 1 AS more, ts, id FROM m WHERE qty > 300 ORDER BY ts DESC, id";
-    let plan = asked.plan(&format!("{sql} LIMIT 7"));
+    let plan = engine.plan(&format!("{sql} LIMIT 7"));
     assert!(plan.contains("order=ts DESC") && !plan.contains("SortExec"), "{plan}");
-    let all = asked.rows(sql).unwrap();
-    assert_eq!(asked.rows(&format!("{sql} LIMIT 7")).unwrap(), all[..7]);
+    let all = engine.rows(sql).unwrap();
+    assert_eq!(engine.rows(&format!("{sql} LIMIT 7")).unwrap(), all[..7]);
 }
 
 #[test]
 fn scans_count_matching_rows() {
-    let (_folder, asked) = TestEngine::of_orders();
+    let (_folder, engine) = TestEngine::of_orders();
     for (sql, expected) in [
         ("SELECT count(*) + 1 AS n FROM m WHERE qty > 500", "2496"),
         ("SELECT count(*), count(7) FROM m WHERE qty > 5000", "0|0"),
         ("SELECT count(*) - count(1) FROM m WHERE qty > 500", "0"),
     ] {
-        let plan = asked.plan(sql);
+        let plan = engine.plan(sql);
         assert!(plan.contains("CountExec"), "{sql}: {plan}");
-        assert_eq!(asked.value(sql).unwrap(), expected, "{sql}");
+        assert_eq!(engine.value(sql).unwrap(), expected, "{sql}");
     }
     let kept = "SELECT count(*) FILTER (WHERE id < 3) FROM m WHERE qty >= 0";
-    assert_eq!(asked.value(kept).unwrap(), "3");
+    assert_eq!(engine.value(kept).unwrap(), "3");
 }
 
 #[test]

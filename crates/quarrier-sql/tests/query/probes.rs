@@ -65,10 +65,10 @@ const PROBES: &[(&str, &str)] = &[
 #[test]
 fn all_fifty_probes_match_the_standard() {
     assert_eq!(PROBES.len(), 50);
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     let mut wrong = Vec::new();
     for (expression, expected) in PROBES {
-        let got = match asked.value(&format!("SELECT {expression}")) {
+        let got = match engine.value(&format!("SELECT {expression}")) {
             Ok(value) => value,
             Err(_) if *expected == REFUSED => REFUSED.to_string(),
             Err(error) => format!("{error}"),
@@ -82,7 +82,7 @@ fn all_fifty_probes_match_the_standard() {
 
 #[test]
 fn probes_are_conditions_too() {
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     for (expression, expected) in PROBES {
         if !matches!(*expected, "true" | "false" | "NULL") || expression.starts_with("NULLIF") {
             continue;
@@ -90,7 +90,7 @@ fn probes_are_conditions_too() {
         if expression.starts_with("'a' ||") {
             continue;
         }
-        let rows = asked.rows(&format!("SELECT 1 WHERE {expression}"));
+        let rows = engine.rows(&format!("SELECT 1 WHERE {expression}"));
         let count = usize::from(*expected == "true");
         assert_eq!(
             rows.map(|rows| rows.len()).map_err(|e| e.to_string()),

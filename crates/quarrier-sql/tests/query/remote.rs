@@ -58,14 +58,14 @@ fn answer(mut stream: TcpStream, body: &[u8]) {
 #[test]
 fn a_url_is_a_table() {
     let server = serve(crate::harness::orders().into_bytes());
-    let asked = TestEngine::new();
+    let engine = TestEngine::new();
     let sql = format!("SELECT count(*), sum(orders.qty) FROM '{server}/orders.ndjson'");
     let (_folder, local) = TestEngine::of_orders();
     let expected = local.value("SELECT count(*), sum(qty) FROM m").unwrap();
-    assert_eq!(asked.value(&sql).unwrap(), expected);
+    assert_eq!(engine.value(&sql).unwrap(), expected);
     // The query of a URL is not part of its name.
-    asked.open("m", &format!("{server}/orders.ndjson?key=secret")).unwrap();
-    assert_eq!(asked.value("SELECT count(*) FROM m WHERE qty > 500").unwrap(), {
+    engine.open("m", &format!("{server}/orders.ndjson?key=secret")).unwrap();
+    assert_eq!(engine.value("SELECT count(*) FROM m WHERE qty > 500").unwrap(), {
         local.value("SELECT count(*) FROM m WHERE qty > 500").unwrap()
     });
 }
@@ -73,7 +73,7 @@ fn a_url_is_a_table() {
 #[test]
 fn missing_urls_are_one_line_errors() {
     let server = serve(Vec::new());
-    let asked = TestEngine::new();
-    let said = asked.refusal(&format!("SELECT * FROM '{server}/nothing?key=secret'"));
+    let engine = TestEngine::new();
+    let said = engine.refusal(&format!("SELECT * FROM '{server}/nothing?key=secret'"));
     assert!(said.contains("/nothing") && !said.contains("secret"), "{said}");
 }
