@@ -98,7 +98,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// The query for `wanted` with the additional condition `more`; `None` if all rows are
+    /// The query for `spec` with the additional condition `more`; `None` if all rows are
     /// selected.
     pub(super) fn of(spec: &ScanSpec, more: Option<Expr>) -> Option<Question> {
         let condition = match (spec.condition.expr().cloned(), more) {
