@@ -40,14 +40,14 @@ pub enum Error {
     },
     /// The engine could not be set up.
     Setup {
-        /// Why.
+        /// Why it failed.
         reason: String,
     },
     /// Planning or running failed.
     Engine(DataFusionError),
     /// The answer could not be written.
     Output {
-        /// Where to.
+        /// The output's name.
         name: String,
         /// The system's error.
         error: std::io::Error,

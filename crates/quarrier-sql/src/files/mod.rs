@@ -229,8 +229,7 @@ async fn load(
     Ok((name, table))
 }
 
-/// Combines tables into one, with a column for their names if `name` is a glob or there are
-/// several.
+/// Combines tables into one, with a column for their names unless `name` is a single source.
 fn together(
     name: &str,
     are_found: bool,
