@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// The set as a whole is invalid: empty, or too large.
     Set(String),
-    /// There is no engine of this name, or it cannot serve these patterns or this machine.
+    /// An engine that does not exist, or that cannot serve these patterns or this machine.
     Engine(String),
     /// The `stop` flag ended the parsing or compiling of the set.
     Stopped,

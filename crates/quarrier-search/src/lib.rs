@@ -7,9 +7,10 @@
 //!   UTF-16) ─→ regex ─────────────────→ regex-automata ──→ stitched at the seams ──┘
 //! ```
 //!
-//! A [`Searcher`] is a kernel for `quarrier_core`'s pipeline. It finds literals and hex patterns at
-//! every place, overlapping ones too; matches of a regex are leftmost-first and do not overlap. The
-//! findings never depend on engine, chunk size, number of workers or kind of source.
+//! A [`Searcher`] is a kernel for `quarrier_core`'s pipeline. It finds literals and hex patterns
+//! wherever they occur, including overlaps; matches of a regex are leftmost-first and do not
+//! overlap. The findings do not depend on the engine, chunk size, number of workers or kind of
+//! source.
 //!
 //! ```
 //! use quarrier_search::{Pattern, Searcher};

@@ -77,7 +77,7 @@ impl Sample {
         for (kind, (count, size)) in counts.iter().enumerate() {
             share[kind] = *size as f32 / total.max(1) as f32;
             for byte in 0..256 {
-                // No byte counts as impossible, since the data is larger than its sample.
+                // No byte counts as impossible, since the data is larger than the sample.
                 frequency[byte][kind] = (count[byte] as f32 + 0.25) / (*size as f32 + 64.0);
             }
         }

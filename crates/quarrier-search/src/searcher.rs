@@ -17,7 +17,7 @@ use crate::sample::Sample;
 use crate::strategy::{Choice, EngineName, Literals, choose};
 use crate::wanted::Wanted;
 
-/// Number of findings of a chunk to hold before passing them on in parts.
+/// Number of findings of a chunk to hold before flushing them in parts.
 const FINDINGS_HELD: usize = 1 << 20;
 
 /// The index in `regexes` of a pattern that is not a regex.
@@ -97,8 +97,8 @@ impl<'s> Builder<'s> {
         self
     }
 
-    /// Lets `stop` end the compilation soon after it becomes true. The current pattern is still
-    /// compiled, which takes a second at most.
+    /// Ends the compilation soon after `stop` becomes true. The current pattern is still compiled,
+    /// which takes a second at most.
     #[must_use]
     pub fn stop(mut self, stop: &'s AtomicBool) -> Self {
         self.wanted = Wanted::until(stop);
@@ -212,8 +212,9 @@ impl Searcher {
         names.join("+")
     }
 
-    /// Returns the largest buffer whose findings can be held without flushing, for which workers
-    /// would wait for each other. Estimated on `sample`; `None` if the largest buffers suffice.
+    /// Returns the largest buffer, in bytes, whose findings can be held without flushing, for which
+    /// workers would wait for each other. It is estimated on `sample`; `None` if even the largest
+    /// buffers fit.
     pub fn buffer_bytes_max(&self, sample: &Sample) -> Option<usize> {
         let bytes = sample.bytes().len();
         let found = match self.literals {
@@ -237,7 +238,7 @@ impl Searcher {
             all.extend_from_slice(findings);
             ControlFlow::Continue(())
         });
-        // The result does not matter: there are no more chunks.
+        // The result does not matter, since this is the only chunk.
         let _ = sink.take(&chunk, &mut emit.into_output());
         match sink.first_too_long() {
             Some(too_long) => Err(too_long),
@@ -256,8 +257,9 @@ impl Searcher {
         self.sink_after(&[], take)
     }
 
-    /// As [`sink`](Self::sink), for a part of a source: `ends` has, by the index of its pattern, where the
-    /// last match of a regex before the part ended. No other match begins before that.
+    /// As [`sink`](Self::sink), for a part of a source. For each regex with a match before the
+    /// part, `ends` has the index of its pattern and the end of its last match. No match in the
+    /// part begins before that end.
     pub fn sink_after<F>(&self, ends: &[(u32, u64)], take: F) -> FindingSink<'_, F>
     where
         F: FnMut(&Chunk<'_>, &[Finding]) -> ControlFlow<()> + Send,
@@ -311,7 +313,7 @@ impl Searcher {
         }
     }
 
-    /// Replaces the needles from index `first` on by the findings that they stand for.
+    /// Replaces the needles from index `first` on by the findings that they represent.
     fn confirm(&self, hay: &Haystack<'_>, first: usize, findings: &mut Vec<Finding>) {
         if !self.needles.has_checks() {
             return;
@@ -341,7 +343,7 @@ impl Searcher {
 
 /// Sorts findings that are mostly in order: needles with anchors at different offsets arrive
 /// slightly out of order. Insertion sort is then ten times as fast as a full sort; if it has to
-/// move too many, a full sort follows.
+/// move too many findings, a full sort follows.
 fn sort_nearly_sorted(findings: &mut [Finding]) {
     let mut moves_left = 4 * findings.len();
     for index in 1..findings.len() {
@@ -404,7 +406,7 @@ impl Kernel for Searcher {
 }
 
 impl Searcher {
-    /// Does the rest of the work on a chunk, of which the findings `given` are known.
+    /// Does the rest of the work on a chunk whose findings `given` are known.
     pub(crate) fn work_on(
         &self,
         chunk: &Chunk<'_>,
@@ -416,7 +418,7 @@ impl Searcher {
         let mut alone = Alone::new(&self.regexes, self.gate.as_ref(), hay.own.start);
         let mut passage = self.gate.as_ref().map(|gate| gate.start(hay.own.start));
         let reach = self.reach(left);
-        // Anchors may lie after the last owned position.
+        // Anchors may start after the last owned position.
         let end = (hay.own.end + reach).min(hay.text.len());
         let mut at = hay.own.start;
         let mut found = std::mem::take(emit.output());
@@ -480,7 +482,7 @@ struct Alone<'s> {
     guests: Vec<(usize, usize, Cursor<'s>)>,
 }
 
-/// A regex runs without the gate for this many blocks after too many failed attempts.
+/// Number of blocks that a regex runs without the gate after too many failed attempts.
 const BLOCKS_ALONE: usize = 16;
 
 impl<'s> Alone<'s> {
@@ -526,10 +528,10 @@ impl<'s> Alone<'s> {
 pub struct FindingSink<'s, F> {
     searcher: &'s Searcher,
     stitcher: Stitcher,
-    /// The matches of each regex in a chunk; kept to reuse its memory.
+    /// The matches of each regex in a chunk; kept to reuse the memory.
     of_each: Vec<Vec<Finding>>,
     take: F,
-    /// The index of the regex that has a match that is too long.
+    /// The index of the regex with a match that is too long.
     ending: Option<usize>,
 }
 
@@ -550,7 +552,8 @@ impl<F> FindingSink<'_, F> {
         })
     }
 
-    /// The regexes' matches so far, one seam for each. Asked after the run over a part of a source.
+    /// Returns the first and last match of each regex. Call it after the run over a part of a
+    /// source.
     pub fn seams(&self) -> Vec<RegexSeam> {
         self.stitcher.seams(&self.searcher.regexes)
     }
@@ -575,8 +578,8 @@ impl<F> FindingSink<'_, F> {
         of_each
     }
 
-    /// Replaces the regex findings by the final ones, given the chunks before, and drops those that
-    /// do not count because a match is too long.
+    /// Replaces the regex findings by the final ones, given the chunks before, and drops those
+    /// after a match that is too long.
     fn mend(&mut self, chunk: &Chunk<'_>, found: &mut ChunkFindings) {
         let mut ending: Option<(u64, usize)> = None;
         let mut is_changed = false;
@@ -633,7 +636,7 @@ where
         let flow = (self.take)(chunk, &found.findings);
         found.findings.clear();
         match self.ending {
-            // The sink wanted no more before the match that is too long.
+            // The sink stopped before the match that is too long.
             Some(_) if flow.is_break() => self.ending = None,
             Some(index) if !self.stitcher.is_open(index) => return ControlFlow::Break(()),
             _ => {}

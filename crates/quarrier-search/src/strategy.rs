@@ -215,7 +215,7 @@ fn auto(needles: &Needles, sample: &Sample, wanted: Wanted<'_>) -> Result<(Liter
         let choice = Choice { patterns: needles.len(), engine: "gram", reason };
         return Ok((Literals::Gram(engine), vec![choice]));
     };
-    // No other engine beats a filter that passes almost nothing, and building one to compare takes
+    // No other engine beats a filter that passes almost nothing, and building one to compare costs
     // time.
     if packed.passing > 0.01 {
         let gram = GramEngine::new(needles, sample, wanted)?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Becomes true to cancel; `None` if that cannot happen.
+/// Becomes true to cancel; `None` if nobody can cancel.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted<'s> {
     stop: Option<&'s AtomicBool>,
@@ -15,7 +15,7 @@ impl<'s> Wanted<'s> {
         Wanted { stop: Some(stop) }
     }
 
-    /// Called once for each pattern.
+    /// Fails if the compilation is cancelled. Called once for each pattern.
     ///
     /// # Errors
     /// [`Error::Stopped`]

@@ -69,8 +69,8 @@ pub(crate) enum Packed {
 }
 
 impl Packed {
-    /// Makes a filter for `sets` (1 to [`WIDTH_MAX`] of them) on `isa`; `None` if the CPU lacks it or if it
-    /// has no packed filter.
+    /// Makes a filter for `sets` (1 to [`WIDTH_MAX`] of them) on `isa`; `None` if the CPU lacks it,
+    /// or if no packed filter exists for it.
     pub(crate) fn new(isa: Isa, sets: &[ByteSets]) -> Option<Self> {
         if !isa.is_available() || sets.is_empty() || sets.len() > WIDTH_MAX {
             return None;
@@ -153,13 +153,13 @@ fn fetch_ahead(at: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(AHEAD_BYTES).cast()) };
 }
 
-/// Does nothing: Rust has no stable prefetch for this processor, which prefetches by itself.
+/// Does nothing: Rust has no stable prefetch for this processor, whose hardware prefetches.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 fn fetch_ahead(_at: *const u8) {}
 
-/// Makes the facade of an instruction set: a filter of any width, and its loop compiled with the named
-/// features, which are those of the set.
+/// Makes the facade of an instruction set: a filter of any width, and its loop compiled with the
+/// features of the set.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! facade {
     ($lanes:ty, $isa:ident, $features:literal) => {

@@ -160,7 +160,7 @@ impl Lane {
     /// Runs the kernel; returns the number of findings and the times, and reads the first findings.
     fn scan(&mut self, site: &Site, tables: &Tables, chunk: &Chunk<'_>) -> Result<(u32, Times)> {
         let (from, length) = (chunk.own.start, chunk.data.len());
-        // Anchors may lie after the last owned position.
+        // Anchors may start after the last owned position.
         let to = (chunk.own.end + tables.reach).min(length);
         let blocks = (to.div_ceil(16) - from / 16) as u32;
         let groups = blocks.div_ceil(site.tile_blocks).clamp(1, site.groups_max);

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A slot is a worker like any other: it takes a chunk from the same queue, waits for its device,
-//! and submits the findings. While one slot reads its bytes, another copies its own, and a third
+//! and submits the findings. While one slot reads its bytes, another uploads a chunk, and a third
 //! searches. A slot whose device fails searches its chunk, and all later ones, on the CPU.
 
 mod lane;
@@ -50,7 +50,7 @@ struct Health {
 
 impl Searcher {
     /// Compiles the set for devices, with `slots` slots on each. The first `slots` × devices
-    /// workers of a run are their slots, the others are CPUs.
+    /// workers of a run are slots, the others are CPUs.
     ///
     /// Compiles a kernel, which takes up to some seconds unless the device's driver has it in its
     /// cache.
@@ -149,12 +149,13 @@ impl GpuSearcher {
         format!("gpu-gram+{}", searcher.engine_name())
     }
 
-    /// Returns the number of needles for the devices; the CPU searches for the others.
+    /// Returns the number of needles that the devices search for; the CPU searches for the others.
     pub fn needles(&self) -> usize {
         self.tables.count
     }
 
-    /// Allocates a buffer that the first device reads fast, or of plain memory if it has none left.
+    /// Allocates a buffer that the first device reads fast, or one in plain memory if the device
+    /// has none left.
     pub fn buffer(&self, bytes: usize) -> AlignedBuffer {
         let Some((site, _)) = self.sites.first() else { return AlignedBuffer::new(bytes) };
         match site.device.pinned(bytes) {
@@ -165,12 +166,12 @@ impl GpuSearcher {
         }
     }
 
-    /// Returns the devices that have failed so far, each with its error.
+    /// Returns the devices that have failed, each with its error.
     pub fn lost(&self) -> Vec<String> {
         self.sites.iter().filter_map(|(_, health)| lock(&health.why).clone()).collect()
     }
 
-    /// Returns the slot of a worker, and its device, if that works.
+    /// Returns the slot of a worker, and its device; `None` for a CPU, or if the device has failed.
     fn lane(&self, worker: usize) -> Option<(&Mutex<Lane>, &Site, &Health)> {
         let lane = self.lanes.get(worker)?;
         let (site, health) = &self.sites[worker % self.sites.len()];

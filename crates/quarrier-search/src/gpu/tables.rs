@@ -20,7 +20,7 @@ const NOWHERE: u32 = u32::MAX;
 
 /// Bytes of an anchor, by class.
 const CLASSES: [usize; 3] = [4, 3, 2];
-/// Number of anchors from which the bitmap in local memory passes too many positions, so that the
+/// With at least this many anchors, the bitmap in local memory passes too many positions, so the
 /// kernel also checks a second one, in the device's memory, before the table.
 const FILTERED_MIN: usize = 4096;
 /// Maximum number of offsets in a needle to try for its anchor.

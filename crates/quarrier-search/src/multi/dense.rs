@@ -8,10 +8,10 @@ use super::verify::Anchor;
 use crate::finding::Finding;
 use crate::pattern::Needles;
 
-/// With more anchors than these, or longer needles, candidates are verified one by one.
+/// With more anchors than this, or longer needles, candidates are verified individually.
 const ANCHORS_MAX: usize = 4;
 const NEEDLE_BYTES_MAX: usize = 16;
-/// So are the candidates of a word with fewer than this.
+/// Words with fewer candidates than this are verified individually, too.
 const CANDIDATES_MIN: u32 = 24;
 
 const WORD: usize = 64;
@@ -30,7 +30,7 @@ struct Entry {
 }
 
 impl Dense {
-    /// Returns `None` if the needles are too many or too long.
+    /// Returns `None` if there are too many needles, or they are too long.
     pub(super) fn new(needles: &Needles, anchors: &[Anchor]) -> Option<Self> {
         let longest = needles.length_bytes_max();
         if anchors.len() > ANCHORS_MAX || longest > NEEDLE_BYTES_MAX {

@@ -1,9 +1,9 @@
 //! The gram filter: hashes a window of 1, 2 or 4 bytes at every s-th position and looks it up in a
 //! bitmap. Portable, and equally fast for any number of needles.
 //!
-//! A needle of at least `s + 3` bytes has a window of 4 bytes at a multiple of s wherever the
-//! needle begins, so the engine examines only every s-th position. Each needle is entered s times,
-//! by its rarest window for each remainder.
+//! Wherever a needle of at least `s + 3` bytes begins, one of its 4-byte windows starts at a
+//! multiple of s, so the engine examines only every s-th position. Each needle is entered s times:
+//! once for each remainder, by its rarest window.
 
 use std::ops::Range;
 
@@ -235,8 +235,8 @@ impl Group {
     }
 }
 
-/// Returns the two bits of a word that stand for a hash: the bits just below those that choose the
-/// word, since the lowest bits of a product depend only on the lowest bits of the key.
+/// Returns the two bits of a word that represent a hash. They are just below the bits that choose
+/// the word, since the lowest bits of a product depend only on the lowest bits of the key.
 fn bits_of(hash: u32, shift: u32) -> u32 {
     1 << (hash >> (shift - 5) & 31) | 1 << (hash >> (shift - 10) & 31)
 }

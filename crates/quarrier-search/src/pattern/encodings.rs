@@ -62,7 +62,7 @@ impl Encodings {
     /// Parses a comma-separated list of encodings by their names on the web (`cp1251,shift_jis`).
     ///
     /// # Errors
-    /// A message, for an unknown name, or an encoding that is not stateless.
+    /// Returns a message for an unknown name, or for an encoding that is not stateless.
     pub fn parse(list: &str) -> Result<Self, String> {
         let mut encodings = Encodings::default();
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {

@@ -1,4 +1,4 @@
-//! Needles of a program: the beginnings of its matches.
+//! Needles of a program: the prefixes of its matches.
 //!
 //! Follows the steps, and each branch of a fork separately, until enough bytes are known to search
 //! for. Where a needle cannot express the steps, or ends before them, the program runs at each
@@ -12,24 +12,24 @@ const WAYS_MAX: usize = 256;
 const BITS_ENOUGH: u32 = 96;
 /// Number of known bits that suffice if the next step forks.
 const BITS_ENOUGH_AT_FORK: u32 = 24;
-/// Maximum number of needles that a program may have only to get more fixed bytes: a needle with
-/// fewer than four adjacent ones is compared at every candidate.
+/// Maximum number of needles to make only for more fixed bytes: a needle with fewer than four
+/// adjacent ones is compared at every candidate.
 const WAYS_OF_BYTES: usize = 8;
 /// A needle with enough bits ends before this many wildcards in a row.
 const GAP_BYTES: usize = 16;
 
-/// The beginning of some matches: byte values under a mask.
+/// A prefix of some matches: byte values under a mask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Beginning {
     pub(crate) value: Vec<u8>,
     pub(crate) mask: Vec<u8>,
 }
 
-/// All beginnings of the matches of a program.
+/// A set of prefixes such that each match of a program begins with one of them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Beginnings {
     pub(crate) all: Vec<Beginning>,
-    /// Whether the beginnings are complete matches, so that the program need not run.
+    /// Whether the prefixes are complete matches, so that the program need not run.
     pub(crate) are_matches: bool,
 }
 
@@ -60,7 +60,7 @@ impl Way {
     }
 }
 
-/// Returns the beginnings of a program, or `None` if they are too many to search for.
+/// Returns the prefixes of a program's matches, or `None` if there are too many to search for.
 pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
     let mut open = vec![Way::default()];
     let mut done: Vec<Way> = Vec::new();
@@ -143,7 +143,7 @@ fn finished(done: Vec<Way>, are_matches: bool) -> Option<Beginnings> {
     Some(Beginnings { all, are_matches })
 }
 
-/// Returns the ways through a step that forks, and whether they express it exactly. `None` if they
+/// Returns the ways through a step that forks, and whether they express it exactly. `None` if there
 /// are too many, or if enough bits are known.
 fn fork(way: &Way, step: &Step, room: usize) -> Option<(Vec<Way>, bool)> {
     let is_known = way.bits >= BITS_ENOUGH_AT_FORK;
@@ -190,8 +190,8 @@ fn fork(way: &Way, step: &Step, room: usize) -> Option<(Vec<Way>, bool)> {
     (ways.len() <= room).then_some((ways, is_exact))
 }
 
-/// Whether to give each of several strings of one length its own needle: only if they are few, and
-/// differ in more than the case of a letter.
+/// Whether to give each of several strings of the same length its own needle: only if there are
+/// few, and they differ in more than the case of a letter.
 fn is_worth_forking(way: &Way, strings: &[Vec<u8>], room: usize) -> bool {
     let [first, others @ ..] = strings else { return false };
     let differ = |a: &u8, b: &u8| (a ^ b) & !0x20 != 0;
@@ -200,8 +200,8 @@ fn is_worth_forking(way: &Way, strings: &[Vec<u8>], room: usize) -> bool {
     way.bits < 2 * BITS_ENOUGH_AT_FORK && is_of_one_length && differ_much && strings.len() <= room
 }
 
-/// Appends the bits that strings of one length have in common; returns whether these bits imply one
-/// of the strings.
+/// Appends the bits that strings of the same length have in common; returns whether these bits
+/// imply one of the strings.
 fn push_common(way: &mut Way, strings: &[&Vec<u8>]) -> bool {
     let Some(first) = strings.first() else { return false };
     let mut free_bits = 0;

@@ -8,12 +8,12 @@ use crate::wanted::Wanted;
 
 /// Reads a pattern file.
 ///
-/// A line is a literal (its exact bytes, UTF-8 or not), or begins with `hex:`, `re:`, `re16:`, `utf16:`,
-/// `utf16be:`, `xor:` or `base64:`; with `word:` before a literal, `re:`, `utf16:` and `utf16be:` it
-/// matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
+/// A line is a literal (its exact bytes, UTF-8 or not), or begins with `hex:`, `re:`, `re16:`,
+/// `utf16:`, `utf16be:`, `xor:` or `base64:`; with `word:` before a literal, `re:`, `utf16:` or
+/// `utf16be:`, it matches only whole words. A name may precede it: `jpeg = hex:FF D8 FF`; a name is
 /// letters, digits, `_`, `-`, `.` and `/` without blanks, followed by ` = `. Lines that are empty
-/// or begin with `#` are skipped, as are a carriage return at a line's end and a byte order mark at
-/// the file's beginning. A regex is parsed here, and compiled together with the set.
+/// or begin with `#` are skipped, as are a carriage return at the end of a line and a byte order
+/// mark at the start of the file. A regex is parsed here, and compiled together with the set.
 ///
 /// # Errors
 /// [`Error::Line`] with the number of the first invalid line; [`Error::Set`] if there is no

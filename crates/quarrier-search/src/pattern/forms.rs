@@ -70,7 +70,7 @@ pub(crate) fn forms(given: Given<'_>, options: Options) -> Vec<Formed> {
     all
 }
 
-/// Minimum length of a literal for base64: shorter ones would be found everywhere.
+/// Minimum length in bytes of a literal for base64: shorter ones would match everywhere.
 pub(crate) const BASE64_BYTES_MIN: usize = 3;
 
 fn ascii(byte: u8, fold: bool) -> Step {
@@ -168,7 +168,7 @@ fn xored(bytes: &[u8], fold: bool, key: u8) -> Vec<Step> {
 /// neighbouring bytes, so several characters match there.
 fn base64(bytes: &[u8], fold: bool, lead: usize) -> Vec<Step> {
     let mask = |byte: u8| if fold && byte.is_ascii_alphabetic() { 0xDFu8 } else { 0xFF };
-    // Value and mask of a bit, counted from the start of the group; outside the bytes it is
+    // Value and mask of a bit, counted from the start of the group; bits outside the bytes are
     // unknown.
     let bit = |at: usize| -> (u8, u8) {
         let byte = (at / 8).checked_sub(lead).and_then(|place| bytes.get(place));

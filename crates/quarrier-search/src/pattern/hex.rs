@@ -17,7 +17,7 @@ const FORKS_MAX: usize = 64;
 const DEPTH_MAX: usize = 8;
 /// Maximum number of steps of a pattern with jumps, alternatives or negated bytes.
 const STEPS_MAX: usize = 4096;
-/// The longest bounded jump, in bytes.
+/// Maximum upper bound of a jump, in bytes.
 pub(crate) const JUMP_BYTES_MAX: u32 = 1 << 26;
 
 /// A hexadecimal pattern.

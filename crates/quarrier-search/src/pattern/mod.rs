@@ -21,7 +21,7 @@ use program::Program;
 /// Maximum length of a literal or hex pattern in bytes.
 pub const LENGTH_BYTES_MAX: usize = 1 << 16;
 
-/// Maximum number of patterns of a set: a pattern takes about 300 bytes of memory.
+/// Maximum number of patterns in a set. Each takes about 300 bytes of memory.
 pub const PATTERNS_MAX: usize = 1_000_000;
 
 /// Makes the error for a set of more than [`PATTERNS_MAX`].
@@ -159,7 +159,7 @@ impl Pattern {
     }
 
     /// Makes a pattern of `bytes`, displayed as `text`, xored with any single byte, including 0,
-    /// which leaves them unchanged.
+    /// which leaves the bytes unchanged.
     ///
     /// # Errors
     /// As [`Pattern::literal`].
@@ -170,7 +170,7 @@ impl Pattern {
 
     /// Makes a pattern of `bytes`, displayed as `text`, within any data encoded in base64, by the
     /// standard or the URL-safe alphabet. A finding includes every character that holds a bit of
-    /// them.
+    /// `bytes`.
     ///
     /// # Errors
     /// As [`Pattern::literal`], and for fewer than three bytes.
@@ -219,7 +219,7 @@ impl Pattern {
         Ok(Pattern { kind, ..self })
     }
 
-    /// Whether the bytes before a place affect whether the pattern matches there.
+    /// Whether a match depends on the bytes before it.
     pub fn looks_back(&self) -> bool {
         matches!(self.kind, Kind::Regex(_) | Kind::Literal { is_word: true, .. })
     }
@@ -267,7 +267,8 @@ pub struct Options {
     pub utf16: bool,
     /// Also search for literals in UTF-16BE.
     pub utf16be: bool,
-    /// Also search for literals in these encodings, if these have their characters.
+    /// Also search for literals in these encodings, except where an encoding lacks one of the
+    /// characters.
     pub encodings: Encodings,
     /// Also search for literals xored with any single byte.
     pub xor: bool,
@@ -276,8 +277,8 @@ pub struct Options {
     /// Maximum length of a match of a regex, or of a hexadecimal pattern with jumps, in bytes.
     pub regex_length_bytes_max: usize,
     /// Memory for the automata of all regexes: one half for their compiled form, the other for the
-    /// states that each thread computes lazily. Each regex may take 4 MiB of the latter per thread
-    /// in any case: with less, some would compute the same states again and again.
+    /// states that each thread computes lazily. Each regex may take at least 4 MiB of the latter
+    /// per thread: with less, some would compute the same states again and again.
     pub regex_memory_bytes_max: usize,
 }
 

@@ -1,4 +1,5 @@
-//! Needles, which engines search for. A pattern has one for each form, or beginning of a form.
+//! Needles, which engines search for. A pattern has one for each form, or for each prefix of a
+//! form.
 
 use super::expand::beginnings;
 use super::forms::{Formed, Given, Unit, forms, is_in_word};
@@ -7,7 +8,7 @@ use super::{Form, Kind, Options, Pattern};
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 
-/// Maximum number of needles of a set: all patterns, in both forms of UTF-16.
+/// Maximum number of needles in a set: all patterns, in both byte orders of UTF-16.
 pub(crate) const NEEDLES_MAX: usize = 3_000_000;
 
 /// All needles of a set, end to end in two arrays.
@@ -17,7 +18,7 @@ pub(crate) struct Needles {
     masks: Vec<u8>,
     spans: Vec<Span>,
     length_bytes_max: usize,
-    /// Number of patterns. A needle with a greater number stands for a check.
+    /// Number of patterns. A needle with a greater number refers to a check.
     patterns: u32,
     checks: Vec<Check>,
     /// Maximum number of bytes of a match that a check verifies.
@@ -38,7 +39,7 @@ struct Span {
 #[derive(Debug, Clone)]
 struct Check {
     pattern: u32,
-    /// Set if the needle is only the beginning of a match.
+    /// Set if the needle is only a prefix of a match.
     program: Option<Program>,
     /// Set if the match must be a whole word.
     word: Option<Unit>,
@@ -50,7 +51,7 @@ struct Check {
 pub(crate) struct Needle<'n> {
     pub(crate) value: &'n [u8],
     pub(crate) mask: &'n [u8],
-    /// Number of the pattern, or of the check; checks follow the patterns, see
+    /// Number of the pattern, or of the check; checks are numbered after the patterns, see
     /// [`Needles::confirm`].
     pub(crate) pattern: u32,
     /// Whether all mask bytes are 0xFF.
@@ -81,6 +82,8 @@ impl Needles {
     ///
     /// # Errors
     /// For more than [`NEEDLES_MAX`], or more bytes than 32 bits can count; for a hexadecimal
+    /// pattern whose matches are longer than a regex's may be, or whose matches have too many
+    /// prefixes.
     /// pattern whose matches are longer than a regex's may be, or that has too many beginnings.
     pub(crate) fn new(patterns: &[Pattern], options: Options) -> Result<Self> {
         let count = u32::try_from(patterns.len()).map_err(|_| too_many())?;
@@ -238,7 +241,7 @@ impl Needles {
         Some(Finding { pattern: check.pattern, length: u32::try_from(length).ok()?, ..finding })
     }
 
-    /// Whether some needles stand for checks, so that their findings have to be confirmed.
+    /// Whether some needles refer to checks, so that their findings have to be confirmed.
     pub(crate) fn has_checks(&self) -> bool {
         !self.checks.is_empty()
     }
@@ -301,7 +304,7 @@ impl Needles {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// Whether some needle has letters in either case.
+    /// Whether some needle matches letters in either case.
     pub(crate) fn has_folded_letters(&self) -> bool {
         self.masks.contains(&0xDF)
     }

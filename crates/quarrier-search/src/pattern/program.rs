@@ -1,8 +1,8 @@
 //! Programs: patterns whose matches differ in length, or in more than bits of a byte.
 //!
 //! A program runs at each place that a needle has found, and returns the shortest match that begins
-//! there. It follows all ends that a step can reach at once, so on any data its time is at most the
-//! number of steps times the length.
+//! there. It follows all ends that a step can reach at once, so its worst-case time is the number
+//! of steps times the length.
 
 /// The first horizon within which to look for a match; each further one is eight times as far.
 const HORIZON_BYTES: usize = 512;
@@ -15,7 +15,7 @@ pub(crate) struct Program {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A byte `b` with `b & mask == value`; negated: without.
+    /// A byte `b` with `b & mask == value`; with `negated`, a byte without that.
     Byte { value: u8, mask: u8, negated: bool },
     /// One of these bytes, in ascending order.
     Set(Vec<u8>),
@@ -77,7 +77,7 @@ impl Program {
         }
     }
 
-    /// Returns the maximum length of a match, where `most` is the longest that is allowed.
+    /// Returns the maximum length of a match, where `most` is the maximum allowed.
     pub(crate) fn length_bytes_max(&self, most: usize) -> usize {
         let mut lengths = vec![None::<usize>; self.steps.len() + 1];
         lengths[0] = Some(0);

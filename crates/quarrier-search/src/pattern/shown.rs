@@ -14,7 +14,8 @@ impl Pattern {
         }
     }
 
-    /// Returns the match as text, if it is this pattern's text in UTF-16, or that of a regex over UTF-16.
+    /// Decodes the match if the pattern matched in UTF-16: the text of a literal, or a match of a
+    /// regex over UTF-16.
     #[must_use]
     pub fn decode_match(&self, found: &[u8]) -> Option<String> {
         if self.is_wide {
@@ -34,7 +35,7 @@ impl Pattern {
     }
 }
 
-/// The text that bytes are in UTF-16.
+/// Decodes bytes as UTF-16.
 fn decoded(found: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     let (pairs, rest) = found.as_chunks::<2>();
     let units = pairs.iter().map(|pair| unit(*pair));

@@ -1,8 +1,8 @@
 //! The states of an attempt to match from one place.
 //!
-//! This is our own lazy DFA. An attempt outlives the chunk in which it begins, its state identifies
-//! it, and the watch must never lose one: the lazy DFA of regex-automata drops all states but one
-//! when its cache is full. Speed matters little here: the watch follows few attempts.
+//! This is our own lazy DFA, because the lazy DFA of regex-automata drops all states but one when
+//! its cache is full. An attempt outlives the chunk in which it begins, its state identifies it,
+//! and the watch must never lose one. Speed matters little here: the watch follows few attempts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use regex_automata::util::primitives::StateID;
 pub(super) const DEAD: u32 = 0;
 /// Set in a step if a match ended before the byte.
 pub(super) const MATCH: u32 = 1 << 31;
-/// A step that was not computed yet.
+/// A step that has not been computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Maximum number of cached NFA states and steps; beyond it, all states but those in use are forgotten.
+/// Maximum number of cached NFA states and steps; beyond it, all states but those in use are
+/// dropped.
 const HELD_MAX: usize = 1 << 22;
 
 /// The states seen so far, and the steps between them.
@@ -239,7 +240,7 @@ impl Attempts {
     }
 }
 
-/// Returns the NFA state to which a byte leads.
+/// Returns the NFA state that follows a byte.
 fn behind(state: &State, byte: u8) -> Option<StateID> {
     match state {
         State::ByteRange { trans } => trans.matches_byte(byte).then_some(trans.next),
@@ -249,7 +250,7 @@ fn behind(state: &State, byte: u8) -> Option<StateID> {
     }
 }
 
-/// Adds the NFA states reachable without a byte, the least preferred last.
+/// Adds the NFA states reachable by epsilon transitions, the least preferred last.
 fn beside(state: &State, places: &mut Vec<StateID>) {
     match state {
         State::Look { next, .. } | State::Capture { next, .. } => places.push(*next),

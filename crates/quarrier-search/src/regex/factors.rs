@@ -1,13 +1,13 @@
 //! Decomposes regexes: finds runs of bytes, with their distance from the start, such that every match
 //! contains one of them.
 //!
-//! Every match of `[\w.-]{0,40}?(?:key|token) = ` contains `key = ` or `token = `, 0 to 40 bytes from its
-//! start. Such a set of runs is a *factor* of the regex. A position without a run of a factor belongs to no
-//! match, so a filter tells the automaton which positions to skip.
+//! Every match of `[\w.-]{0,40}?(?:key|token) = ` contains `key = ` or `token = `, 0 to 40 bytes
+//! from its start. Such a set of runs is a *factor* of the regex. A position without a run of a
+//! factor belongs to no match, so a filter shows which positions the automaton can skip.
 //!
-//! A part of the regex is represented by the strings that it matches, if they are few (`exact`), else
-//! by their prefixes and suffixes. Neighbours are joined as long as there are few strings; every way of
-//! joining is a candidate, and the sample tells which is rare.
+//! A part of the regex is represented by the strings that it matches, if they are few (`exact`),
+//! else by their prefixes and suffixes. Neighbours are joined as long as there are few strings;
+//! every way of joining is a candidate, and the sample shows which is rare.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,17 +32,17 @@ const OPEN_MAX: usize = 4;
 /// Optional copies up to this number become strings of their own.
 const COPIES_MAX: usize = 4;
 
-/// Approximate time of an attempt to match, in nanoseconds.
+/// Approximate time of an attempt to match.
 const TRY_NS: f32 = 200.0;
-/// The additional time for each further start that a run allows, up to a bound.
+/// Additional time for each further start that a run allows, up to a bound.
 const START_NS: f32 = 2.0;
 const STARTS_MAX: usize = 4096;
-/// The time to examine a candidate of the filter.
+/// Time to examine a candidate of the filter.
 const CANDIDATE_NS: f32 = 6.0;
-/// The cost of a run's space in the filter: little if it has fixed bytes in a row.
+/// Cost of a run's space in the filter, which is low for adjacent fixed bytes.
 const FIXED_ROOM_NS: f32 = 0.000_02;
 const CLASSES_ROOM_NS: f32 = 0.001;
-/// This many fixed bytes in a row are a needle for the engine of literals.
+/// Minimum number of adjacent fixed bytes for a needle of the engine for literals.
 pub(super) const FIXED_MIN: usize = 3;
 
 type Text = Vec<ByteSet>;
@@ -470,7 +470,7 @@ fn join_cut(first: &[Text], second: &[Text], cut: Cut) -> Option<Vec<Text>> {
     Some(all)
 }
 
-/// Returns all strings of `min` to `max` copies, if they are few and short.
+/// Returns all concatenations of `min` to `max` strings, if they are few and short.
 fn powers(texts: &[Text], min: usize, max: usize) -> Option<Vec<Text>> {
     let longest = texts.iter().map(Vec::len).max().unwrap_or(0);
     if longest.saturating_mul(max) > RUN_BYTES_MAX {
@@ -521,8 +521,8 @@ fn joined(shapes: &[Shape], cut: Cut) -> (Option<Vec<Text>>, Vec<Text>) {
     (Some(known.clone()), known)
 }
 
-/// Merges strings into one that covers all: as long as the shortest, with the union of their bytes at each
-/// place.
+/// Merges strings into one that covers all: as long as the shortest, with the union of their bytes
+/// at each position.
 fn merged<'t>(texts: impl Iterator<Item = &'t Text>, cut: Cut) -> Text {
     let mut all: Option<Text> = None;
     for text in texts {
@@ -565,7 +565,7 @@ fn class_shape(class: &Class) -> Shape {
                     texts.push(sequence.as_slice().iter().map(set).collect());
                 }
             }
-            // Merge strings of one length that differ in only one byte.
+            // Merge strings of the same length that differ in only one byte.
             texts.sort_by_key(Vec::len);
             let single = texts.partition_point(|text| text.len() == 1);
             if single > 1 {

@@ -14,22 +14,23 @@ use crate::multi::{BLOCK_BYTES, Haystack};
 use crate::sample::Sample;
 use crate::wanted::Wanted;
 
-/// A regex whose hits would take more nanoseconds per byte is searched for on its own.
+/// If the hits of a regex would take more nanoseconds per byte of data, it is not gated.
 const GATED_NS_MAX: f32 = 2.0;
 
 /// Maximum number of rounds that replace runs which are more frequent in the sample than the byte frequencies
 /// predicted.
 const ROUNDS: usize = 3;
 
-/// The start of a regex whose search has ended.
+/// The next start of a regex whose search has ended.
 const NOWHERE: usize = usize::MAX;
 
-/// Failed attempts in a block are timed only beyond this number.
+/// Failed attempts in a block count towards the time limit only beyond this number.
 const TRIES_FREE: u32 = 16;
-/// Maximum time of failed attempts in a block: a few times that of the automaton alone.
+/// Maximum time of failed attempts in a block: a few times the automaton's time without a gate.
 const IN_VAIN_NS_MAX: u64 = 400_000;
 
-/// A regex whose matches are at most this long is searched for in one go if a run allows many starts.
+/// If a run allows many starts, a regex whose matches are at most this long is searched for in one
+/// pass.
 const SHORT_BYTES: usize = 4096;
 const STARTS_MANY: usize = 4;
 
@@ -72,7 +73,7 @@ struct Gated {
     description: String,
 }
 
-/// A second factor of every match, relative to the first one's place.
+/// A second factor of every match, relative to the position of the first.
 struct Also {
     /// The runs, each with the index of its rarest byte.
     runs: Vec<(Run, usize)>,
@@ -212,8 +213,9 @@ impl Gate {
         Passage { starts, hits: Vec::new(), needles: Vec::new() }
     }
 
-    /// Returns the regexes that continue by their automata alone, and where. These had so many failed
-    /// attempts in one block that the gate is no gain: the data consists of runs, or was made to defeat it.
+    /// Returns the regexes that continue by their automata alone, and where. These had so many
+    /// failed attempts in one block that the gate does not pay: the data consists of runs, or was
+    /// made to defeat it.
     pub(crate) fn gives_up(&self, passage: &mut Passage) -> Vec<(usize, usize)> {
         let mut given_up = Vec::new();
         for (gated, start) in self.gated.iter().zip(&mut passage.starts) {
@@ -336,7 +338,8 @@ impl Gated {
 }
 
 impl BoundedRegex {
-    /// Adds the matches that begin in `starts`, tried one by one. Returns where the next may begin.
+    /// Adds the matches that begin in `starts`, trying each start. Returns where the next may
+    /// begin.
     fn all_at(
         &self,
         hay: &Haystack<'_>,
@@ -361,7 +364,7 @@ impl BoundedRegex {
         Ok(start)
     }
 
-    /// As `all_at`, but in one go, for a regex whose matches are always short.
+    /// As `all_at`, but in one pass, for a regex whose matches are always short.
     fn all_in(&self, hay: &Haystack<'_>, starts: Range<usize>, found: &mut Vec<Finding>) -> usize {
         let mut from = starts.start;
         let end = hay.text.len().min(starts.end + self.length_bytes_max);

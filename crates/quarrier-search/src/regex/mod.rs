@@ -1,17 +1,18 @@
-//! Regexes: leftmost-first matches that do not overlap, of bounded length, the same
-//! wherever the source is cut into chunks.
+//! Regexes: leftmost-first, non-overlapping matches of bounded length, independent of where the
+//! source is cut into chunks.
 //!
-//! Two things would depend on where the source is cut. First, the end of a match decides where the next may
-//! begin, so a chunk's matches depend on the chunk before. Each chunk is searched as if no match extended
-//! into it, and a [`Stitcher`] corrects the results, in order, if one did. Second, a match could extend
-//! beyond the chunk's bytes. So its length is bounded, by the regex itself or by `L`, the longest allowed;
-//! every chunk sees `L + 1` bytes after its last position. Matches are searched for as if none could extend
-//! further than `L + 1` bytes from its start; a [`watch`] follows, in order, those that could, and the search
-//! ends at a match that is longer than `L`.
+//! Two things would depend on where the source is cut. First, the end of a match decides where the
+//! next may begin, so a chunk's matches depend on the chunk before. Each chunk is searched as if no
+//! match extended into it, and a [`Stitcher`] corrects the results, in order, if one did. Second, a
+//! match could extend beyond the chunk's bytes. So its length is bounded, by the regex itself or by
+//! `L`, the maximum allowed; every chunk sees `L + 1` bytes after its last position. The search
+//! finds matches as if none could extend further than `L + 1` bytes from its start; a [`watch`]
+//! follows, in order, the attempts that could go further, and the search ends at a match that is
+//! longer than `L`.
 //!
-//! A repetition such as `.*` may look far ahead to find a short match, or none. So the source is read in
-//! pieces of a few times `L`, and no start costs more than one of them: on adversarial data, a byte costs as
-//! much as `L` bytes of it cost otherwise.
+//! A repetition such as `.*` may look far ahead to find a short match, or none. So the source is
+//! read in pieces of a few times `L`, and no start costs more than one piece: on adversarial data,
+//! a byte costs as much as `L` bytes cost otherwise.
 //!
 //! The automaton of a regex searches a gigabyte or so a second. If every match must contain one of a few runs
 //! of rare bytes (`factors`), filters look for the runs of all regexes at once (`spot`), and the automaton
@@ -46,7 +47,8 @@ use crate::wanted::Wanted;
 use byteset::ByteSet;
 use earliest::EarliestEnd;
 
-/// Bytes of context before and after, for `\b`, `^`, `$` (a UTF-8 character at most).
+/// Bytes of context before and after, for `\b`, `^` and `$`, which look at one UTF-8 character at
+/// most.
 pub(crate) const CONTEXT_BYTES: usize = 8;
 
 /// Minimum number of bytes to search at a time; less would cost more calls than it saves.
@@ -77,7 +79,7 @@ pub(crate) struct BoundedRegex {
 /// The range of a match, or the start of one that is longer than allowed.
 type Match = std::result::Result<Range<usize>, usize>;
 
-/// A match longer than allowed.
+/// A match longer than allowed, which ends a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong {
     /// The pattern's index in the set.
@@ -118,8 +120,9 @@ pub(crate) fn compile(
     Ok(regexes)
 }
 
-/// Returns the memory for the states of one automaton in one thread, such that those of `regexes` regexes
-/// together fit into `memory`. Each regex has two automata, one of which reads backwards.
+/// Returns the memory for the states of one automaton in one thread, such that the automata of
+/// `regexes` regexes together fit into `memory`. Each regex has two automata, one of which reads
+/// backwards.
 fn states_bytes(memory: usize, regexes: usize) -> usize {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     (memory / (2 * regexes * threads).max(1)).clamp(STATES_BYTES_MIN, STATES_BYTES_MAX)
@@ -198,7 +201,7 @@ impl BoundedRegex {
         self.regex.memory_usage() + self.endless.as_ref().map_or(0, NFA::memory_usage)
     }
 
-    /// Returns whether it matches anywhere in zeros, including at their start and end.
+    /// Returns whether the regex matches anywhere in zeros, including at their start and end.
     fn matches_zeros(&self) -> bool {
         let zeros = vec![0u8; self.length_bytes_max + 2 * CONTEXT_BYTES];
         self.regex.search_half(&Input::new(&zeros)).is_some()
@@ -209,7 +212,8 @@ impl BoundedRegex {
         !self.matches_zeros() && !watch::is_open_in_zeros(self)
     }
 
-    /// Returns the match that begins at `start`, within the bound; the error is a match of all `L + 1` bytes.
+    /// Returns the match that begins at `start`. The error is a match longer than the bound: of all
+    /// `L + 1` bytes.
     fn at(&self, text: &[u8], start: usize) -> Option<Match> {
         let reach = start..text.len().min(start + self.length_bytes_max + 1);
         let input = Input::new(text).span(reach).anchored(Anchored::Yes);
@@ -241,7 +245,7 @@ impl BoundedRegex {
                     if found.len() <= self.length_bytes_max {
                         return Some(Ok(found));
                     }
-                    // Longer than allowed: the bytes within reach decide.
+                    // The match is longer than allowed: search again, within reach only.
                     if let Some(within) = self.at(text, found.start) {
                         return Some(within);
                     }

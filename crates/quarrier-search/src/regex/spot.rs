@@ -53,7 +53,7 @@ struct Fixed {
 
 /// Runs of classes, found by a packed filter.
 struct Classes {
-    /// `None` if this CPU has none.
+    /// `None` if this CPU has no packed filter.
     filter: Option<Packed>,
     /// For each offset and byte value, the groups that allow it.
     groups: Vec<[u64; 256]>,
@@ -63,7 +63,7 @@ struct Classes {
 /// Bits of the tables that distinguish candidates; if there are more runs, some share a bit.
 const GROUPS: usize = 64;
 
-/// A run, and the offset of the bytes in it that the filter sees.
+/// A run, and the offset of the bytes that the filter sees.
 #[derive(Clone, Copy)]
 struct Entry {
     run: u32,
@@ -133,7 +133,7 @@ impl Spotter {
     }
 }
 
-/// Whether a run occurs at any of `places`. `probe` is the index of its rarest byte.
+/// Returns whether a run occurs at any of `places`. `probe` is the index of its rarest byte.
 pub(super) fn stands_in(run: &Run, probe: usize, text: &[u8], places: Range<usize>) -> bool {
     let set = &run.sets[probe];
     let (from, to) = (places.start + probe, text.len().min(places.end + probe));
@@ -172,7 +172,7 @@ fn stands_at(run: &Run, text: &[u8], at: usize) -> bool {
     differs_at(run, text, at) == Some(None) && stands_alone(run, text, at)
 }
 
-/// Whether no word continues before or after a run at `at` that begins or ends a word.
+/// Whether the run at `at` is at word boundaries, if it begins or ends a word.
 #[inline]
 fn stands_alone(run: &Run, text: &[u8], at: usize) -> bool {
     let end = at + run.sets.len();
@@ -319,7 +319,8 @@ impl Classes {
     #[inline]
     fn groups_at(&self, text: &[u8], position: usize) -> u64 {
         self.groups.iter().enumerate().fold(!0, |left, (place, table)| {
-            // No run continues past the end of the text, but a shorter one may have ended before.
+            // A run does not continue past the end of the text, but a shorter one may have ended
+            // before.
             text.get(position + place).map_or(left, |&byte| left & table[byte as usize])
         })
     }

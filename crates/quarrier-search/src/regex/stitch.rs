@@ -1,4 +1,4 @@
-//! The seams between chunks, and those between parts of a source that are searched apart.
+//! The seams between chunks, and those between parts of a source that are searched separately.
 
 use std::ops::Range;
 
@@ -8,26 +8,26 @@ use super::watch::{Free, Watch};
 use super::{BoundedRegex, TooLong};
 use crate::finding::Finding;
 
-/// A regex's matches in a part of a source. It decides whether the matches of the next part, which was
-/// searched as if nothing extended into it, are right.
+/// The first and last match of a regex in a part of a source. They decide whether the matches of
+/// the next part, which was searched as if nothing extended into it, are right.
 ///
-/// They are if `first` of the next part is not before the end of the last match up to there, and no part
-/// before it has an open attempt.
+/// They are right if `first` of the next part is not before the end of the last match in any
+/// earlier part, and no earlier part has an open attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegexSeam {
     /// The pattern's index in the set.
     pub pattern: u32,
-    /// Where the first match begins. Matches that do not count, since they are not aligned or touch
-    /// unreadable bytes, are included: they, too, keep others from beginning inside them.
+    /// Where the first match begins. This includes matches that are not reported because they are
+    /// not aligned or touch unreadable bytes: no other match may begin inside them.
     pub first: Option<u64>,
     /// The last match.
     pub last: Option<Range<u64>>,
-    /// Whether a match that begins in the part may still prove to be longer than allowed, which bytes
-    /// after the part decide.
+    /// Whether a match that begins in the part may prove longer than allowed, depending on bytes
+    /// after the part.
     pub is_open: bool,
 }
 
-/// Mends the matches at the seams between chunks, in order, and watches for those that are too
+/// Corrects the matches at the seams between chunks, in order, and watches for matches that are too
 /// long.
 pub(crate) struct Stitcher {
     seams: Vec<Seam>,
@@ -37,7 +37,7 @@ pub(crate) struct Stitcher {
 /// The state of one regex at a seam.
 #[derive(Clone)]
 struct Seam {
-    /// Where its first match began, and where its last one lies.
+    /// Where its first match began, and the range of its last one.
     first: Option<u64>,
     last: Option<Range<u64>>,
     /// Where its last match ended in the source.
@@ -55,13 +55,14 @@ enum Guesses {
     None,
     /// The provisional matches are the final ones.
     Right,
-    /// A match of the chunk before overlaps the first one, and no match has agreed yet.
+    /// A match of the chunk before overlaps the first one, and no provisional match has been
+    /// confirmed yet.
     Wrong,
 }
 
 impl Stitcher {
-    /// A stitcher for a part of a source, given where the last match before it of some regexes ended, by
-    /// the index of the pattern.
+    /// Makes a stitcher for a part of a source. For some regexes, by the index of the pattern,
+    /// `ends` has the end of their last match before the part.
     pub(crate) fn after(regexes: &[BoundedRegex], ends: &[(u32, u64)]) -> Self {
         let seam = |regex: &BoundedRegex| {
             let end = ends.iter().find(|(pattern, _)| *pattern == regex.pattern);
@@ -73,7 +74,7 @@ impl Stitcher {
         Stitcher { seams: regexes.iter().map(seam).collect(), watches }
     }
 
-    /// The regexes' matches so far, one seam for each.
+    /// Returns the first and last match of each regex.
     pub(crate) fn seams(&self, regexes: &[BoundedRegex]) -> Vec<RegexSeam> {
         let seam = |(index, regex): (usize, &BoundedRegex)| {
             let Seam { first, last, .. } = self.seams[index].clone();
@@ -82,10 +83,10 @@ impl Stitcher {
         regexes.iter().enumerate().map(seam).collect()
     }
 
-    /// Replaces `matches`, the provisional ones of regex number `index` that begin in the chunk before
-    /// `complete_until`, by the final ones, given the end of the match before them. `too_long` is the
-    /// provisional match that is too long, after them all. If a match proved to be too long, returns
-    /// the offset before which findings count.
+    /// Replaces `matches` by the final ones, given the end of the match before them. They are the
+    /// provisional matches of regex number `index` that begin in the chunk before `complete_until`.
+    /// `too_long` is the provisional match after them that is too long. If a match proved to be too
+    /// long, returns the offset before which findings count.
     pub(crate) fn mend(
         &mut self,
         index: usize,
@@ -105,20 +106,20 @@ impl Stitcher {
         Some(counts_until)
     }
 
-    /// Follows what regex number `index` may still match from before a match that proved to be
-    /// too long. False where that is decided.
+    /// Follows the attempts of regex number `index` that began before a match that proved to be too
+    /// long. Returns false once all of them are decided.
     pub(crate) fn follow(&mut self, index: usize, chunk: &Chunk<'_>, complete_until: u64) -> bool {
         let Some(watch) = &mut self.watches[index] else { return false };
         watch.follow_until(chunk, complete_until);
         watch.is_open()
     }
 
-    /// Where the match of regex number `index` begins that is too long.
+    /// Returns the start of the match of regex number `index` that is too long.
     pub(crate) fn too_long(&self, index: usize) -> Option<u64> {
         self.watches[index].as_ref()?.too_long()
     }
 
-    /// Whether an earlier match of regex number `index` may still prove to be too long.
+    /// Returns whether an earlier match of regex number `index` may still prove to be too long.
     pub(crate) fn is_open(&self, index: usize) -> bool {
         self.watches[index].as_ref().is_some_and(Watch::is_open)
     }
@@ -146,7 +147,7 @@ impl Seam {
             let guessed_too_long = too_long.take();
             let end = complete_until.saturating_sub(chunk.offset) as usize;
             let mut from = (self.resume.max(self.known_until) - chunk.offset) as usize;
-            // Search on from where the last match ended until a guess is met again.
+            // Continue after the last match until a provisional match is found again.
             while from < end {
                 match regex.next(chunk.data, from) {
                     Some(Ok(range)) if range.start < end => {

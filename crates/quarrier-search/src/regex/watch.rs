@@ -1,20 +1,21 @@
 //! Matches longer than allowed, wherever they end.
 //!
-//! A match is defined by the whole source. A chunk shows `L + 1` bytes from each of its starts, which
-//! is enough to find every match that is not too long; but `a(?s:.*)b` may find none within them, or a
-//! short one, and go on to match gigabytes. So the attempts still open after `L + 1` bytes are
-//! followed, in order, through the later chunks, until they die or have matched more than `L` bytes.
-//! Attempts in the same state have the same future: the one that began first stands for all.
+//! A match is defined by the whole source. A chunk shows `L + 1` bytes from each of its starts,
+//! which is enough to find every match that is not too long. But `a(?s:.*)b` may find no match
+//! within them, or a short one, and continue to match gigabytes. So the attempts still open after
+//! `L + 1` bytes are followed, in order, through the later chunks, until they die or have matched
+//! more than `L` bytes. Attempts in the same state have the same future, so the one that began
+//! first represents them all.
 //!
-//! The search ends where a match first proves to be too long, at byte `D`; findings before `D - L - 1`
-//! are reported. That depends on the bytes alone, and no finding must be held until an attempt is
-//! decided, which may be never. Another attempt, still open then, may have begun before the one that
-//! proved too long. Such attempts are followed to their end, so that the reported place is that of the
-//! first match.
+//! The search ends where a match first proves to be too long, at byte `D`; findings before
+//! `D - L - 1` are reported. That depends on the bytes alone, and does not delay findings until an
+//! attempt is decided, which may be never. Another attempt, still open then, may have begun before
+//! the one that proved too long. Such attempts are followed to their end, so that the search
+//! reports the start of the first match.
 //!
-//! If few bytes keep an attempt open, this costs nothing: starts are taken in batches of nearly `L`,
-//! and following all states of the regex at once from the last of them soon shows whether any could
-//! still be open `L + 1` bytes after the first.
+//! If few bytes keep an attempt open, this costs nearly nothing: starts are taken in batches of
+//! nearly `L`, and following all states of the regex at once from the last start soon shows whether
+//! any attempt could still be open `L + 1` bytes after the first.
 
 use std::ops::Range;
 
@@ -25,7 +26,7 @@ use super::attempt::{Attempts, DEAD, MATCH};
 use super::byteset::ByteSet;
 use crate::finding::Finding;
 
-/// A start that stands for no match.
+/// Marks the absence of a match.
 const NO_START: u64 = u64::MAX;
 
 /// Watches one regex.
@@ -280,7 +281,7 @@ impl Watch {
             }
             let has_matched = self.step_fresh(view, at);
             at += 1;
-            // If one more of the same byte changes nothing, the rest of them change nothing.
+            // If one more of the same byte changes nothing, the rest of the run changes nothing.
             if in_run && is_free && !has_matched && last == self.fresh {
                 let end = if at <= starts.end { starts.end } else { to };
                 if self.attempts.depends_on_neighbours() {
@@ -355,7 +356,7 @@ impl Watch {
     }
 }
 
-/// Counts how many of the first bytes of `text` are `byte`.
+/// Returns the length of the run of `byte` at the start of `text`.
 #[inline]
 fn run(text: &[u8], byte: u8) -> usize {
     if text.first() == Some(&byte) { long_run(text, byte) } else { 0 }
@@ -368,7 +369,7 @@ fn long_run(text: &[u8], byte: u8) -> usize {
     words * WORD + rest.iter().take_while(|&&other| other == byte).count()
 }
 
-/// Returns whether an attempt may be open after as many zeros as a chunk sees.
+/// Returns whether an attempt may still be open after as many zeros as a chunk sees.
 pub(super) fn is_open_in_zeros(regex: &BoundedRegex) -> bool {
     let Some(mut watch) = Watch::new(regex) else { return false };
     let zeros = vec![0; regex.length_bytes_max + 2];

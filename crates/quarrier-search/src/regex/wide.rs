@@ -6,13 +6,14 @@ use regex_syntax::hir::{
     Capture, Class, ClassBytes, ClassBytesRange, Hir, HirKind, Look, Repetition,
 };
 
-/// A range of byte values, with both ends.
+/// A range of byte values, both ends included.
 type Bytes = (u8, u8);
 
-/// The regex over bytes that matches, in UTF-16LE, what `hir` matches in UTF-8.
+/// Returns the regex over bytes that matches in UTF-16LE the text that `hir` matches in UTF-8.
 ///
 /// # Errors
-/// Why there is none, in words: for assertions about what is before or after, which look at single bytes.
+/// Returns the reason if there is no such regex: for assertions about the text before or after,
+/// which look at single bytes.
 pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
     let all = |subs: &[Hir]| subs.iter().map(in_utf16).collect::<Result<Vec<Hir>, _>>();
     Ok(match hir.kind() {
@@ -43,11 +44,11 @@ pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
     })
 }
 
-/// One character of these ranges.
+/// A regex for one character in these ranges.
 fn characters(ranges: impl Iterator<Item = (u32, u32)>) -> Hir {
     let mut sequences = Sequences::default();
     for (start, end) in ranges {
-        // Between these are surrogates, which are no characters.
+        // The gap between these ranges holds surrogates, which are not characters.
         for (first, last) in [(0, 0xD7FF), (0xE000, 0xFFFF)] {
             let (start, end) = (start.max(first), end.min(last));
             if start <= end {
@@ -63,7 +64,7 @@ fn characters(ranges: impl Iterator<Item = (u32, u32)>) -> Hir {
     sequences.hir()
 }
 
-/// The units of a range: the low bytes, and the high bytes, any of which may follow.
+/// Splits a range of units into pairs of low and high bytes that combine freely.
 fn units(start: u16, end: u16) -> Vec<(Bytes, Bytes)> {
     let split = split(u32::from(start), u32::from(end), 8);
     let byte = |value: u32| value as u8;
@@ -73,7 +74,8 @@ fn units(start: u16, end: u16) -> Vec<(Bytes, Bytes)> {
         .collect()
 }
 
-/// A range of numbers as ranges of their upper part and their lower `bits`, which combine freely.
+/// Splits a range of numbers into pairs of ranges, of the upper part and of the lower `bits`, that
+/// combine freely.
 fn split(start: u32, end: u32, bits: u32) -> Vec<((u32, u32), (u32, u32))> {
     let most = (1 << bits) - 1;
     let (mut first, mut last) = (start >> bits, end >> bits);
@@ -99,7 +101,7 @@ fn split(start: u32, end: u32, bits: u32) -> Vec<((u32, u32), (u32, u32))> {
 /// The byte sequences of characters.
 #[derive(Default)]
 struct Sequences {
-    /// The low bytes of units, by the range of high bytes.
+    /// The low bytes of units, by the range of their high bytes.
     units: BTreeMap<Bytes, Vec<Bytes>>,
     /// Pairs of surrogates.
     pairs: Vec<Hir>,

@@ -1,4 +1,4 @@
-//! Each defect of the older carver that this engine replaces, as a test of its own.
+//! Each defect of the older carver that this engine replaces has a test here.
 
 use quarrier_core::pipeline::Access;
 use quarrier_core::source::Memory;

@@ -12,7 +12,7 @@ fn byte() -> impl Strategy<Value = u8> {
         2 => Just(0u8),
         1 => Just(0xFFu8),
         1 => Just(b'A'),
-        1 => Just(0xE1u8), // 'a' with the top bit set: the packed filter cannot tell them apart
+        1 => Just(0xE1u8), // 'a' with the top bit set: the packed filter cannot distinguish them
         1 => any::<u8>(),
     ]
 }

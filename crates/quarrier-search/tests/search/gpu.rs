@@ -1,5 +1,5 @@
-//! Devices find what the oracle finds, for every number of patterns, kind of data and chunk size,
-//! and also when they fail.
+//! Devices have the same findings as the oracle, for every number of patterns, kind of data and
+//! chunk size, and also when they fail.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

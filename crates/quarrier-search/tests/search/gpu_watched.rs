@@ -1,7 +1,8 @@
 //! Runs kernels in a simulator that reports races and accesses outside buffers.
 //!
-//! The simulator takes the place of the drivers in a separate process, which is this program again
-//! and runs the two tests below by name. One slot only: the simulator runs one kernel at a time.
+//! The simulator replaces the drivers in a separate process, which runs this program again with the
+//! two tests below by name. There is only one slot, because the simulator runs one kernel at a
+//! time.
 
 use std::path::Path;
 use std::process::Command;

@@ -50,7 +50,7 @@ fn written(items: &[Item]) -> String {
     items.iter().map(item).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns every end of a match of `items` that begins at `at`, by trying all ways.
+/// Returns every end of a match of `items` that begins at `at`, by exhaustive search.
 fn ends(items: &[Item], text: &[u8], at: usize) -> Vec<usize> {
     let Some((item, rest)) = items.split_first() else { return vec![at] };
     let next: Vec<usize> = match item {
@@ -88,7 +88,7 @@ fn jump() -> impl Strategy<Value = Item> {
         .prop_map(|(least, more)| Item::Jump { least, most: more.map(|more| least + more) })
 }
 
-/// Draws bytes with occasional jumps or alternatives between them.
+/// Generates bytes with occasional jumps or alternatives between them.
 fn items(depth: u32) -> BoxedStrategy<Vec<Item>> {
     let piece = match depth {
         0 => prop_oneof![3 => byte_item(), 1 => jump()].boxed(),
@@ -117,7 +117,7 @@ proptest! {
         let options = Options { regex_length_bytes_max: LENGTH_MAX, ..Options::default() };
         let mut meant = Vec::new();
         for items in drawn {
-            // Patterns that begin with too little, or may be too long, are refused.
+            // Patterns that begin with too few bits, or whose matches may be too long, are refused.
             let Ok(pattern) = Pattern::hex(&written(&items)) else { continue };
             if Searcher::builder().options(options).build(vec![pattern.clone()]).is_ok() {
                 meant.push((pattern, items));
@@ -167,7 +167,7 @@ proptest! {
     }
 }
 
-/// Letters with every kind of case, and the characters that equal them but for case.
+/// Letters with every kind of case, and the characters that equal them if case is ignored.
 const FOLDED: [(char, &[char]); 13] = [
     ('a', &['a', 'A']),
     ('K', &['k', 'K']),
@@ -260,7 +260,7 @@ impl Wanted {
     }
 }
 
-/// Returns a text in random case, in a form that data may have.
+/// Returns a string in random case, in a form that data may have.
 fn data(text: &[char], form: usize) -> Vec<u8> {
     let any_case = |place: usize, c: &char| -> char {
         let (_, variants) = FOLDED.iter().find(|(one, _)| one == c).unwrap();

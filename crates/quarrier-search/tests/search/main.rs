@@ -1,5 +1,5 @@
-//! The searcher finds what the oracle finds, for every engine, chunk size, number of workers and
-//! kind of source.
+//! The searcher has the same findings as the oracle, for every engine, chunk size, number of
+//! workers and kind of source.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod defects;

@@ -90,7 +90,7 @@ pub(crate) fn run(searcher: &Searcher, source: &dyn Source, cut: Cut) -> Vec<Fin
         all.extend_from_slice(findings);
         ControlFlow::Continue(())
     });
-    // SAFETY: a searcher only compares bytes and makes no text of them, and this sink reads none.
+    // SAFETY: a searcher only compares bytes and makes no `str` of them, and this sink reads none.
     let promise = unsafe { AsData::promised() };
     Pipeline::new(source)
         .show_changing(promise)

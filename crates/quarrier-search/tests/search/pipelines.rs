@@ -134,7 +134,7 @@ proptest! {
     }
 }
 
-/// A reader that gives a few bytes at a time.
+/// A reader that returns a few bytes at a time.
 struct InPieces<'t>(&'t [u8], usize);
 
 impl std::io::Read for InPieces<'_> {

@@ -1,4 +1,4 @@
-//! A set of regexes finds the same as each regex alone, searched by the regex library.
+//! A set of regexes has the same findings as each regex alone, searched by the regex library.
 
 use proptest::prelude::*;
 use quarrier_search::{Options, Pattern, Searcher};
@@ -45,7 +45,7 @@ const ATOMS: [&str; 34] = [
     r"[0-9a-f]{32}\b",
 ];
 
-/// The parts from which texts are composed.
+/// The parts from which haystacks are composed.
 const PIECES: [&str; 34] = [
     "key",
     "KEY",

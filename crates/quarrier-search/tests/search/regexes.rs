@@ -57,7 +57,7 @@ const REGEXES: [&str; 48] = [
     "(?m)b$",
     r"\Aa",
     r"[ab]{2}\z",
-    // Regexes with rare runs, some way from the start, so that the packed filter gates them.
+    // Regexes with rare runs at some distance from the start, so that the packed filter gates them.
     "[ab]{0,3}cd",
     r"a{1,4}c[ab]{1,2}\n",
     "(?:ab|b)dc?",
@@ -77,7 +77,7 @@ const REGEXES: [&str; 48] = [
     "a(?:.*c)?",
     "d(?s:.)*?d",
     r"(?m)^.+$",
-    // Regexes whose matches end far after the bound, or begin to, or only seem to.
+    // Regexes whose matches or attempts end far after the bound.
     "ad*b",
     "(?s)a.*?c|b.*?d",
     "(?s)a.*?dd|b",
@@ -96,9 +96,9 @@ const REGEXES: [&str; 48] = [
     "(?s)c.*(?:aab|b a)",
 ];
 
-/// The contract: leftmost-first matches that do not overlap, up to one that is longer than allowed,
-/// the start of which is reported. Findings after that start count up to the byte at which the
-/// first such match proves too long, less the bound and a byte.
+/// The contract: leftmost-first, non-overlapping matches, up to one that is longer than allowed,
+/// whose start is reported. If the first such match proves too long at byte `D`, findings count up
+/// to `D` minus the bound and a byte.
 fn bounded(regex: &str, text: &[u8], bytes_max: usize) -> (Vec<Finding>, Option<u64>) {
     let syntax = syntax::Config::new().unicode(false).utf8(false);
     let regex = Regex::builder().syntax(syntax).build(regex).unwrap();
@@ -198,7 +198,7 @@ proptest! {
             prop_oneof![5 => Just(b'a'), 3 => Just(b'b'), 1 => Just(b'c'), 1 => Just(b'd'), 1 => Just(b'\n'), 1 => Just(b' ')],
             0..600,
         ),
-        // A stretch longer than a piece, in which no match ends.
+        // A stretch, sometimes longer than a piece, in which no match ends.
         (stretch, at) in (prop_oneof![Just(0usize), 0usize..3000], any::<prop::sample::Index>()),
         byte in prop_oneof![2 => Just(b'a'), 1 => Just(b'd'), 1 => Just(b' ')],
         regex in 0..REGEXES.len(),
@@ -214,8 +214,7 @@ proptest! {
     }
 }
 
-/// Each start reads on for an end that never comes, or comes too late: the cost per byte is
-/// bounded.
+/// Each start looks for an end that never comes, or comes too late: the cost per byte is bounded.
 #[test]
 fn a_regex_that_reads_on_at_every_byte_costs_its_bound_a_byte() {
     let cut = Cut { access: Access::Read, workers: 2, buffers: 4, buffer_bytes: 1 << 17 };
@@ -232,7 +231,7 @@ fn a_regex_that_reads_on_at_every_byte_costs_its_bound_a_byte() {
     let c = || (0..1 << 18).step_by(64).map(at);
     check("(?s)a.*b|c", &text, c().collect(), None);
     text.push(b'b');
-    // The search knows that only at the end.
+    // The match proves too long only at the end.
     let counts_until = (1 << 18) + 1 - 101;
     let before = c().filter(|found| found.offset < counts_until).collect();
     check("(?s)a.*b|c", &text, before, Some(1));
@@ -240,7 +239,7 @@ fn a_regex_that_reads_on_at_every_byte_costs_its_bound_a_byte() {
 
 #[test]
 fn a_run_of_overlapping_candidates_is_stitched_across_all_chunks() {
-    // Every provisional match is off by one against the chunk before, all the way through.
+    // Every provisional match is off by one against the chunk before.
     let text = vec![b'a'; 10_001];
     check(&["aa", "a{3}"], &text, 77, 3);
 }
@@ -287,7 +286,7 @@ fn a_byte_escape_in_a_regex_is_that_byte() {
 fn runs_longer_than_any_match_take_no_longer_than_they_are() {
     let searcher =
         |regex: &str| searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
-    // A match from every start, most of them too long: the first is reported.
+    // A match begins at every start, and most are too long: the first is reported.
     let mut zeros = vec![1u8; 10];
     zeros.resize(1 << 19, 0);
     zeros.push(0xFF);
@@ -343,7 +342,7 @@ fn a_match_that_goes_on_through_a_hole_is_too_long() {
     }
 }
 
-/// More states than are cached: all but those in use are dropped again and again.
+/// There are more states than the cache holds: all but those in use are dropped again and again.
 #[test]
 fn attempts_in_more_states_than_are_remembered_are_followed_all_the_same() {
     let regex = "(?:[ab]*a[ab]{12}|c)+d";

@@ -7,7 +7,7 @@ use regex_automata::meta::Regex;
 
 use super::oracle::{Cut, run};
 
-/// Offset and length of each match, in bytes of UTF-16, as the library finds them in UTF-8.
+/// Offset and length of each match that the library finds in UTF-8, converted to bytes of UTF-16.
 fn expected(regex: &str, text: &str) -> Vec<(u64, u32)> {
     let units = |text: &str| 2 * text.encode_utf16().count();
     let regex = Regex::new(regex).unwrap();
@@ -21,7 +21,7 @@ fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Findings of one regex, after a check that chunks make no difference.
+/// Findings of one regex, after checking that chunks make no difference.
 fn found(regex: &str, bytes: &[u8], ignore_case: bool) -> Vec<(u64, u32)> {
     let options = Options { ignore_case, regex_length_bytes_max: 256, ..Options::default() };
     let pattern = Pattern::regex_utf16(regex).unwrap();
@@ -35,7 +35,7 @@ fn found(regex: &str, bytes: &[u8], ignore_case: bool) -> Vec<(u64, u32)> {
     found.iter().map(|finding| (finding.offset, finding.length)).collect()
 }
 
-// Each match has a character of ASCII, so that none begins in the middle of another one.
+// Each match has an ASCII character, so that none begins in the middle of another.
 const REGEXES: [&str; 12] = [
     "ab",
     "a.b",
