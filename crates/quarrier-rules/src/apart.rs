@@ -1,7 +1,7 @@
-//! Work on a thread of its own, which the caller can leave behind.
+//! Runs work on a separate thread that the caller can abandon.
 //!
-//! The rules' library looks at the clock now and then only, and never at whether anybody still waits. A
-//! thread that is left behind ends with its work; what it holds is freed then.
+//! boreal checks the clock only now and then, and never checks for cancellation. An abandoned
+//! thread ends when its work ends, and frees its memory then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 use quarrier_core::panics::{Panicked, caught};
 use quarrier_core::threads::alone_on_stack;
 
-/// How often the caller looks whether it still waits.
+/// How often the caller checks `stop` and its time limit.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// It took too long.
+    /// The work took too long.
     Late,
-    /// Nobody waits any more.
+    /// `stop` became true.
     Stopped,
-    /// The system refused a thread.
+    /// The system could not start a thread.
     Thread(String),
     /// The work panicked.
     Panicked(Panicked),
 }
 
-/// Runs `work` until it ends, `within` is over, or `stop` becomes true.
+/// Runs `work` until it ends, `within` has passed, or `stop` becomes true.
 ///
 /// # Errors
-/// If it did not end.
+/// If `work` panicked or did not end, or if no thread could be started.
 pub(crate) fn apart<T: Send + 'static>(
     stack_bytes: usize,
     within: Duration,
@@ -39,14 +39,14 @@ pub(crate) fn apart<T: Send + 'static>(
     let (sender, receiver) = sync_channel(1);
     let started = Instant::now();
     let run = move || {
-        // Whether anybody takes it does not matter.
+        // The caller may have stopped waiting.
         let _ = sender.send(caught(work));
     };
     alone_on_stack("rules", stack_bytes, run).map_err(|error| Left::Thread(error.to_string()))?;
     loop {
         match receiver.recv_timeout(GLANCE) {
             Ok(result) => return result.map_err(Left::Panicked),
-            // It never ends without a result.
+            // Unreachable: the thread always sends a result.
             Err(RecvTimeoutError::Disconnected) => return Err(Left::Late),
             Err(RecvTimeoutError::Timeout) => {}
         }

@@ -1,4 +1,4 @@
-//! The rules' library, set up.
+//! Compiles rules with boreal.
 
 use boreal::Scanner;
 use boreal::compiler::{Compiler, CompilerBuilder};
@@ -7,18 +7,18 @@ use boreal::module::Console;
 use crate::error::{Error, Result};
 use crate::text::Statement;
 
-/// The variables of a scope that rules may use, as scanners of folders define them.
+/// The external variables of rules, as scanners of folders define them.
 pub(crate) const NAMES: [&str; 3] = ["filename", "filepath", "extension"];
 
 /// Compiles statements, in order.
 ///
 /// # Errors
-/// [`Error::Rule`] for the first that is wrong.
+/// [`Error::Rule`] for the first invalid statement.
 pub(crate) fn compile<'s>(
     statements: impl Iterator<Item = &'s Statement>,
     files: &[String],
 ) -> Result<Scanner> {
-    // Its lines would stand between the rows.
+    // Discard the output of `console`, which would mix with the rows.
     let console = Console::with_callback(|_| {});
     let mut compiler: Compiler = CompilerBuilder::new().add_module(console).build();
     for name in NAMES {

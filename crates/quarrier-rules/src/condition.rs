@@ -1,13 +1,13 @@
-//! Conditions as far as the strings that are there decide them: can a rule hold where all others are
-//! missing?
+//! Evaluates conditions by the strings that may be present: can a rule hold if all other strings
+//! are missing?
 //!
 //! ```text
 //!  condition ──→ Logic: strings, numbers of strings, other rules, facts of the scope, and `Can`,
 //!                which may be anything ──→ can it hold, if only these strings may be there?
 //! ```
 //!
-//! A condition grows with the strings that may be there: with more of them, it can hold where it could with
-//! fewer. All that is unknown, and whatever `not` precedes, can hold.
+//! A condition is monotonic in the strings that may be present: with more of them, it can hold
+//! wherever it could with fewer. An operand of `not`, and everything that is unknown, can hold.
 
 use std::collections::HashMap;
 
@@ -17,22 +17,22 @@ use boreal_parser::expression::{
 };
 use boreal_parser::rule::Rule;
 
-/// Expressions within expressions; the compiler allows fewer.
+/// Maximum nesting of expressions. The compiler's limit is lower.
 const DEPTH_MAX: usize = 64;
 
 /// A condition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Logic {
-    /// It can be true.
+    /// Can be true.
     Can,
-    /// It cannot.
+    /// Cannot be true.
     Never,
-    /// A string of the rule must be there.
+    /// A string of the rule must be present.
     String(u32),
-    /// Another rule must hold, which was declared before.
+    /// Another rule, declared earlier, must hold.
     Rule(u32),
     All(Vec<Logic>),
-    /// So many of them at least.
+    /// At least this many of them.
     Some(u64, Vec<Logic>),
     /// A comparison of numbers.
     Compare(Comparison, Number, Number),
@@ -53,9 +53,9 @@ pub(crate) enum Comparison {
 pub(crate) enum Number {
     Unknown,
     Value(i64),
-    /// How often a string is there.
+    /// The number of matches of a string.
     Count(u32),
-    /// Something of a string that is undefined where it is missing.
+    /// A property of a string that is undefined if the string is missing.
     OfString(u32),
     Filesize,
     Read(ReadIntegerType, u64),
@@ -68,21 +68,21 @@ pub(crate) enum Number {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     Value(i64),
-    /// It has no value, and neither has a comparison with it.
+    /// It has no value, and a comparison with it is undefined, too.
     Undefined,
     Unknown,
 }
 
-/// The names that a condition may have.
+/// The names that a condition may refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// Rules declared so far, by name.
+    /// Rules declared before, by name.
     pub(crate) rules: HashMap<String, u32>,
-    /// Modules imported so far; as names they come before rules.
+    /// Modules imported before; their names hide those of rules.
     pub(crate) modules: Vec<String>,
 }
 
-/// The known facts of a scope.
+/// What is known of a scope when its candidates are chosen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Facts<'f> {
     pub(crate) length: Option<u64>,
@@ -90,15 +90,15 @@ pub(crate) struct Facts<'f> {
 }
 
 impl Logic {
-    /// The condition of a rule.
+    /// Makes the condition of a rule.
     pub(crate) fn of(rule: &Rule, names: &Names) -> Self {
         let strings: Vec<&str> = rule.variables.iter().map(|string| &*string.name).collect();
         let mut reader = Reader { strings: &strings, names, bound: Vec::new(), selected: None };
         reader.truth(&rule.condition, 0)
     }
 
-    /// Whether it can be true where `is_there` says which of the rule's strings may be there, and `holds`
-    /// which other rules can hold.
+    /// Whether the condition can be true. `is_there` tells which strings of the rule may be
+    /// present, and `holds` which other rules can hold.
     pub(crate) fn can(
         &self,
         facts: &Facts<'_>,
@@ -131,7 +131,7 @@ impl Logic {
         }
     }
 
-    /// Calls `take` with all rules that it refers to.
+    /// Calls `take` with each rule that the condition refers to.
     pub(crate) fn rules(&self, take: &mut dyn FnMut(u32)) {
         match self {
             Logic::Rule(rule) => take(*rule),
@@ -187,7 +187,7 @@ impl Number {
     }
 }
 
-/// The number at an offset.
+/// Reads the number at an offset.
 fn read(bytes: &[u8], kind: ReadIntegerType, at: u64) -> Known {
     use ReadIntegerType as Type;
     let length = match kind {
@@ -216,14 +216,14 @@ fn read(bytes: &[u8], kind: ReadIntegerType, at: u64) -> Known {
 struct Reader<'r> {
     strings: &'r [&'r str],
     names: &'r Names,
-    /// Names of loops around the expression.
+    /// Variables of the enclosing loops.
     bound: Vec<&'r str>,
-    /// The string that `$` stands for.
+    /// The string that `$` refers to.
     selected: Option<u32>,
 }
 
 impl<'r> Reader<'r> {
-    /// An expression as a truth value.
+    /// Converts a boolean expression.
     fn truth(&mut self, expression: &'r Expression, depth: usize) -> Logic {
         if depth >= DEPTH_MAX {
             return Logic::Can;
@@ -283,7 +283,7 @@ impl<'r> Reader<'r> {
                 let body = self.truth(body, deeper);
                 self.bound.truncate(before);
                 match selection {
-                    // No other needs a round in which the body is true.
+                    // Other selections do not need a round in which the body is true.
                     ForSelection::Any => body,
                     ForSelection::Expr { expr, as_percent: false }
                         if matches!(expr.expr, ExpressionKind::Integer(1..)) =>
@@ -296,7 +296,7 @@ impl<'r> Reader<'r> {
             ExpressionKind::Identifier(identifier) => {
                 self.rule(&identifier.name, &identifier.operations)
             }
-            // A number is true if it is not zero.
+            // A number is true unless it is zero.
             ExpressionKind::Filesize
             | ExpressionKind::ReadInteger { .. }
             | ExpressionKind::Integer(_)
@@ -325,7 +325,7 @@ impl<'r> Reader<'r> {
         Logic::Compare(comparison, left, right)
     }
 
-    /// An expression as a number.
+    /// Converts a numeric expression.
     fn number(&mut self, expression: &'r Expression, depth: usize) -> Number {
         if depth >= DEPTH_MAX {
             return Number::Unknown;
@@ -341,7 +341,7 @@ impl<'r> Reader<'r> {
             ExpressionKind::Mul(left, right) => Number::Multiply(both(left, right)),
             ExpressionKind::Count(name)
             | ExpressionKind::CountInRange { variable_name: name, .. } => {
-                // In a range without numbers there is no count, either.
+                // If the bounds of the range are undefined, so is the count.
                 self.string(name).map_or(Number::Unknown, Number::Count)
             }
             ExpressionKind::Offset { variable_name: name, .. }
@@ -356,7 +356,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The string of a name; the one of the loop if it is empty.
+    /// Returns the string of a name; for an empty name, the string of the loop.
     fn string(&self, name: &str) -> Option<u32> {
         if name.is_empty() {
             return self.selected;
@@ -365,7 +365,7 @@ impl<'r> Reader<'r> {
         u32::try_from(place).ok()
     }
 
-    /// The strings of a set; an empty one has all.
+    /// Returns the strings of a set; an empty set has all.
     fn set(&self, set: &VariableSet) -> Vec<u32> {
         let is_in = |name: &str| {
             set.elements.is_empty() || set.elements.iter().any(|element| names(element, name))
@@ -373,7 +373,8 @@ impl<'r> Reader<'r> {
         (0..).zip(self.strings).filter(|(_, name)| is_in(name)).map(|(place, _)| place).collect()
     }
 
-    /// The rules of a set, each as often as it is named; `None` where some of them are unknown.
+    /// Returns the rules of a set, each as often as the set names it; `None` if an element names no
+    /// known rule.
     fn rules(&self, set: &RuleSet) -> Option<Vec<u32>> {
         let mut rules = Vec::new();
         for element in &set.elements {
@@ -387,7 +388,7 @@ impl<'r> Reader<'r> {
         Some(rules)
     }
 
-    /// A name: a rule, or what may be anything.
+    /// Converts a name, which may refer to a rule; anything else can be true.
     fn rule(
         &self,
         name: &str,
@@ -416,7 +417,7 @@ fn names(element: &SetElement, name: &str) -> bool {
     }
 }
 
-/// As many of `parts` as a selection asks for.
+/// Requires as many of `parts` as a selection requests.
 fn selected(selection: &ForSelection, parts: Vec<Logic>) -> Logic {
     let all = parts.len() as u64;
     match selection {
@@ -426,7 +427,7 @@ fn selected(selection: &ForSelection, parts: Vec<Logic>) -> Logic {
             (ExpressionKind::Integer(count @ 1..), false) => {
                 Logic::Some(count.unsigned_abs(), parts)
             }
-            // Rounded down: never more than are asked for.
+            // Rounded down: never more than requested.
             (ExpressionKind::Integer(percent @ 1..), true) => {
                 Logic::Some(all.saturating_mul(percent.unsigned_abs()) / 100, parts)
             }
@@ -444,7 +445,7 @@ mod tests {
 
     const STRINGS: &str = "$a = \"aaa\" $b = \"bbb\" $c1 = \"ccc\" $c2 = \"ddd\"";
 
-    /// Whether a condition can hold where these strings may be there; rule `r` can hold, `n` cannot.
+    /// Whether a condition can hold if these strings may be present; rule `r` can hold, `n` cannot.
     fn can(condition: &str, there: &[&str]) -> bool {
         let text = format!("rule x {{ strings: {STRINGS} condition: {condition} }}");
         let file = boreal_parser::parse(&text).unwrap_or_else(|_| panic!("{condition}"));

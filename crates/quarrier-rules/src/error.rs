@@ -1,36 +1,36 @@
-//! Errors.
+//! The error type of this crate.
 
 use std::fmt;
 
 use quarrier_core::panics::Panicked;
 
-/// Why rules cannot be used.
+/// Why rules cannot be compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A rule is wrong.
+    /// A rule is invalid.
     Rule {
-        /// The file.
+        /// The name of the file.
         file: String,
         /// The line, from 1.
         line: usize,
         /// The column, from 1, in characters.
         column: usize,
-        /// Why, and what to try.
+        /// Why the rule is invalid, and what to try.
         reason: String,
     },
-    /// A file of rules cannot be used, or all of them together.
+    /// A file of rules is invalid, or all files together exceed a limit.
     File {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// Why, and what to try.
+        /// Why the file is invalid, and what to try.
         reason: String,
     },
-    /// Nobody waits for the rules any more.
+    /// The `stop` flag ended the compilation.
     Stopped,
-    /// The system refused a thread.
+    /// The system could not start a thread.
     Thread(String),
-    /// The rules' library failed.
+    /// The YARA library, boreal, panicked.
     Internal(Panicked),
 }
 

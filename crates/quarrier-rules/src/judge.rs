@@ -1,4 +1,4 @@
-//! Rules judged by the bytes of a scope.
+//! Evaluates rules on the bytes of a scope.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -13,94 +13,96 @@ use crate::apart::{Left, apart};
 use crate::compile::compile;
 use crate::set::{Declared, Rules};
 
-/// The stack of a thread that judges: conditions nest no deeper than the compiler lets them.
+/// Stack of an evaluating thread, in bytes. The compiler bounds the nesting of conditions.
 const STACK_BYTES: usize = 8 << 20;
-/// A scope from this length on is judged by its candidates alone, where these are few: compiling them takes
-/// about as long as judging it by all.
+/// Minimum length in bytes of a scope for which few candidates are compiled separately: compiling
+/// them takes about as long as evaluating all rules on a shorter scope.
 const FEW_BYTES_MIN: usize = 256 << 10;
-/// Candidates are few where the set has so many times more.
+/// Candidates are few if the set has this many times as many rules.
 const FEW_FACTOR: usize = 4;
-/// Scanners of few rules that are kept.
+/// Maximum number of cached scanners of few rules.
 const SCANNERS_MAX: usize = 16;
-/// Time beyond the limit until the library is left behind, since it looks at the clock now and then only.
+/// Additional time until a scan is abandoned after its limit, since boreal checks the clock only
+/// now and then.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The values of a scope that rules may use by name.
+/// The values of a scope's external variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScopeName {
-    /// The last part of the path, `filename`.
+    /// `filename`, the last component of the path.
     pub name: String,
-    /// The path, `filepath`.
+    /// `filepath`, the path.
     pub path: String,
 }
 
 impl ScopeName {
-    /// That of a path.
+    /// Makes the values for a path.
     #[must_use]
     pub fn of(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or_default();
         ScopeName { name: name.to_string(), path: path.to_string() }
     }
 
-    /// The end of the name from its last dot on, in lower case; empty without one.
+    /// Returns the end of the name from its last dot on, in lower case; empty if it has no dot.
     fn extension(&self) -> String {
         let dot = self.name.rfind('.').filter(|dot| *dot > 0);
         dot.map_or(String::new(), |dot| self.name[dot..].to_ascii_lowercase())
     }
 }
 
-/// Why a scope was not judged.
+/// Why a scope could not be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unjudged {
-    /// It took longer than it may.
+    /// It took longer than the limit.
     Late,
-    /// Nobody waits any more.
+    /// The `stop` flag became true.
     Stopped,
-    /// The library failed, or the system refused a thread: the reason.
+    /// boreal failed, or the system could not start a thread: the reason.
     Failed(String),
 }
 
 /// The rules that hold in a scope.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judged {
-    /// In the order of their declaration.
+    /// The rules that hold, in the order of their declaration.
     pub held: Vec<Held>,
-    /// Strings with more matches than are counted: the rule, by its place, and its string.
+    /// Strings with more matches than [`Rules::matches_max`]: the index of the rule, and the
+    /// string's name.
     pub overfull: Vec<(usize, String)>,
 }
 
 /// A rule that holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// The rule, by its place among all.
+    /// The index of the rule in [`Rules::rules`].
     pub rule: usize,
-    /// The matches of its strings, but for private ones, string by string.
+    /// The matches of its strings except private ones, string by string.
     pub found: Vec<Found>,
 }
 
-/// A string found.
+/// A match of a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its name, with the dollar before it.
+    /// The name of the string, with the dollar sign.
     pub string: Arc<str>,
-    /// Where it begins in the scope, in bytes.
+    /// The offset of the match in the scope, in bytes.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length of the match in bytes.
     pub length: u64,
 }
 
-/// Judges scopes, and keeps what it compiles for that.
+/// Evaluates rules on scopes, and caches the scanners that it compiles.
 #[derive(Debug)]
 pub struct Judge {
     rules: Rules,
     limit: Duration,
     places: Arc<HashMap<String, usize>>,
-    /// Scanners of few rules, the latest last.
+    /// Scanners of few rules, the most recent last.
     few: Mutex<Vec<(Vec<u32>, Scanner)>>,
 }
 
 impl Judge {
-    /// A judge that takes at most `limit` for a scope.
+    /// Makes a judge that spends at most `limit` on a scope.
     #[must_use]
     pub fn new(rules: &Rules, limit: Duration) -> Self {
         let places = rules.rules().iter().enumerate();
@@ -108,8 +110,8 @@ impl Judge {
         Judge { rules: rules.clone(), limit, places: Arc::new(places), few: Mutex::default() }
     }
 
-    /// The rules that hold for these bytes. Of `candidates` at least, which are in order; all others are
-    /// known to be false.
+    /// Returns the rules that hold for these bytes. It may evaluate only `candidates`, which must
+    /// be in order, as all other rules are known to be false.
     ///
     /// # Errors
     /// [`Unjudged::Late`] after the limit, [`Unjudged::Stopped`] soon after `stop` becomes true.
@@ -124,7 +126,7 @@ impl Judge {
         self.judge_by(scanner, bytes, name, stop)
     }
 
-    /// As [`judge`](Self::judge), by all rules.
+    /// As [`judge`](Self::judge), but evaluates all rules.
     ///
     /// # Errors
     /// As [`judge`](Self::judge).
@@ -159,7 +161,7 @@ impl Judge {
         for (symbol, value) in
             [("filename", &name.name), ("filepath", &name.path), ("extension", &extension)]
         {
-            // They are defined in every scanner.
+            // Every scanner defines these symbols.
             let _ = scanner.define_symbol(symbol, value.as_bytes().to_vec());
         }
         let (bytes, places) = (Arc::clone(bytes), Arc::clone(&self.places));
@@ -174,7 +176,7 @@ impl Judge {
         }
     }
 
-    /// The scanner for a scope of `length` bytes.
+    /// Returns the scanner for a scope of `length` bytes.
     fn scanner(&self, length: usize, candidates: &[u32]) -> Scanner {
         let inner = &self.rules.inner;
         let all = inner.scanner.clone();
@@ -202,7 +204,7 @@ impl Judge {
         scanner
     }
 
-    /// Candidates with all rules that decide about them.
+    /// Returns the candidates with all rules that they depend on.
     fn needed(&self, candidates: &[u32]) -> Vec<u32> {
         let inner = &self.rules.inner;
         let globals = (0..).zip(&inner.rules).filter(|(_, rule)| rule.is_global);
@@ -217,7 +219,7 @@ impl Judge {
         needed.into_iter().collect()
     }
 
-    /// A scanner of these rules; `None` if they do not stand alone.
+    /// Compiles a scanner of these rules; `None` if they do not compile on their own.
     fn compiled(&self, needed: &[u32]) -> Option<Scanner> {
         let inner = &self.rules.inner;
         let mut texts = Vec::new();
@@ -228,7 +230,7 @@ impl Judge {
                 texts.push(&*statement.text);
             }
         }
-        // A module that is imported is worked out for each scope.
+        // boreal evaluates every imported module on each scope.
         let is_needed = |declared: &Declared| match declared {
             Declared::Rule(rule) => needed.binary_search(rule).is_ok(),
             Declared::Module(module) => texts.iter().any(|text| text.contains(&**module)),
@@ -238,7 +240,7 @@ impl Judge {
     }
 }
 
-/// Scans, and takes the matches from the library.
+/// Scans, and collects the matches.
 fn scanned(
     scanner: &Scanner,
     bytes: &[u8],

@@ -9,11 +9,11 @@
 //!                       bytes of a scope ──────────────────────────→ Judge ──→ rules that hold
 //! ```
 //!
-//! The library [`boreal`] decides whether a rule holds in a scope: the bytes of a file, or of all of a
-//! source. That costs time for every byte and every string, so the scopes in which no rule can hold are
-//! left out beforehand: by patterns that every match of a string contains, for which the engine of
-//! [`quarrier_search`] searches in one pass. A rule is a candidate if its condition can be true with the
-//! strings whose patterns are there. No answer depends on it.
+//! The library [`boreal`] decides whether a rule holds in a scope: the bytes of a file, or of a
+//! whole source. That costs time for every byte and every string, so a prefilter first excludes the
+//! scopes in which no rule can hold. It searches, in one pass of the engine of [`quarrier_search`],
+//! for patterns that every match of a string contains. A rule is a candidate if its condition can
+//! be true with the strings whose patterns occur. The prefilter never changes a result.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -18,11 +18,11 @@ use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::text::{Include, RULE_BYTES_EACH_MAX, RuleFile, Said, Statement, Texts};
 
-/// Stack for each byte of a rule: what it takes to drop the deepest expression it can hold.
+/// Stack bytes for each byte of a rule: enough to drop the deepest expression that fits in it.
 const STACK_FACTOR: usize = 512;
 /// The stack of threads that parse and compile.
 pub(crate) const STACK_BYTES: usize = STACK_FACTOR * RULE_BYTES_EACH_MAX;
-/// Matches of all strings together that a scope may have, about.
+/// Approximate maximum number of matches of all strings in a scope.
 const MATCHES_MAX: usize = 8 << 20;
 
 /// A rule.
@@ -32,21 +32,21 @@ pub struct Rule {
     pub name: String,
     /// Its tags.
     pub tags: Vec<String>,
-    /// Whether it is only for other rules to refer to, and never reported.
+    /// Whether only other rules refer to it, and results omit it.
     pub is_private: bool,
-    /// Whether all other rules depend on it.
+    /// Whether it must hold for any rule to hold.
     pub is_global: bool,
-    /// Strings that patterns stand for, and all strings.
+    /// The number of strings with patterns, and the number of all strings.
     pub strings: (usize, usize),
-    /// Whether it asks how often strings are there, or where.
+    /// Whether the condition depends on the number or the offsets of matches.
     pub is_of_places: bool,
-    /// The strings, with the dollar before their names, that may match with a zero after each byte.
+    /// The names of strings, with the dollar sign, that may match with a zero after each byte.
     wide: Vec<String>,
 }
 
 impl Rule {
-    /// Appends a match of one of its strings, or its first bytes, to `out` as text: UTF-8 unchanged, a match
-    /// of a wide string without its zeros, every other byte as `\xNN`.
+    /// Appends a match of one of its strings, or the first bytes of it, to `out` as text: UTF-8
+    /// unchanged, a match of a wide string without its zeros, every other byte as `\xNN`.
     pub fn show_match(&self, string: &str, found: &[u8], out: &mut String) {
         let is_wide = found.len().is_multiple_of(2)
             && found.chunks_exact(2).all(|pair| pair[1] == 0)
@@ -74,16 +74,16 @@ pub struct Rules {
 pub(crate) struct Inner {
     pub(crate) rules: Vec<Rule>,
     logic: Vec<Logic>,
-    /// The rules without which each rule cannot be compiled.
+    /// The rules that each rule needs to compile.
     pub(crate) needs: Vec<Vec<u32>>,
-    /// The rules that may hold because each rule does.
+    /// The rules whose conditions refer to each rule.
     dependents: Vec<Vec<u32>>,
     globals: Vec<u32>,
-    /// The first string of each rule among all strings, and their number at the end.
+    /// The first string of each rule among all strings, and the number of strings at the end.
     first_strings: Vec<u32>,
-    /// Strings without patterns, which are always taken to be there.
+    /// Strings without patterns, which are always assumed to be present.
     ungated: Vec<bool>,
-    /// The rules that can hold where no pattern is found, in order.
+    /// The rules that can hold if no pattern occurs, in order.
     without: Vec<u32>,
     gate: Gate,
     pub(crate) statements: Vec<(Statement, Declared)>,
@@ -99,19 +99,19 @@ pub(crate) enum Declared {
     Rule(u32),
 }
 
-/// The patterns found in a scope, by their place among those of [`Rules::patterns`].
+/// The patterns found in a scope, by their index in [`Rules::patterns`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hits {
     patterns: BTreeSet<u32>,
-    /// Whether any pattern may be there.
+    /// Whether to assume that every pattern occurs.
     all: bool,
 }
 
-/// Distinct patterns that a scope remembers: with more, it is judged as if all were there.
+/// Maximum number of distinct patterns to store for a scope: with more, all are assumed to occur.
 const HITS_MAX: usize = 4096;
 
 impl Hits {
-    /// As if all patterns were found.
+    /// Makes hits that assume that every pattern occurs.
     #[must_use]
     pub fn all() -> Self {
         Hits { patterns: BTreeSet::new(), all: true }
@@ -124,7 +124,7 @@ impl Hits {
         }
     }
 
-    /// Whether there is none.
+    /// Whether no pattern was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.all && self.patterns.is_empty()
@@ -132,16 +132,17 @@ impl Hits {
 }
 
 impl Rules {
-    /// Compiles the rules of `files`, all in one namespace as the program `yara` has them: a rule may refer
-    /// to those before it, and a global rule decides about all. `include` reads the files that they include.
+    /// Compiles the rules of `files`, all in one namespace, as the program `yara` does: a rule may
+    /// refer to earlier ones, and no rule holds where a global rule does not. `include` reads the
+    /// files that they include.
     ///
-    /// Conditions may use the modules `pe`, `elf`, `macho`, `dotnet`, `dex`, `hash`, `math`, `string`,
-    /// `time` and `console`, which prints nothing; and the names `filename`, `filepath` and `extension` of
-    /// what is judged.
+    /// Conditions may use the modules `pe`, `elf`, `macho`, `dotnet`, `dex`, `hash`, `math`,
+    /// `string`, `time` and `console`, which prints nothing; and the variables `filename`,
+    /// `filepath` and `extension` of the scope.
     ///
     /// # Errors
-    /// [`Error::Rule`] for the first rule that is wrong, [`Error::File`] where files are too long, or hold
-    /// no rules, [`Error::Stopped`] soon after `stop` becomes true.
+    /// [`Error::Rule`] for the first invalid rule, [`Error::File`] if files are too long or have no
+    /// rules, [`Error::Stopped`] soon after `stop` becomes true.
     pub fn compile(
         files: &[RuleFile],
         include: &mut Include<'_>,
@@ -163,39 +164,40 @@ impl Rules {
             .map(|inner| Rules { inner: Arc::new(inner) })
     }
 
-    /// All rules, in the order of their declaration.
+    /// Returns all rules, in the order of their declaration.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.inner.rules
     }
 
-    /// The patterns that a search must look for, with [`pattern_options`](Self::pattern_options); none if no
-    /// rule needs one.
+    /// Returns the patterns to search for with [`pattern_options`](Self::pattern_options); empty if
+    /// no rule needs one.
     #[must_use]
     pub fn patterns(&self) -> &[Pattern] {
         self.inner.gate.patterns()
     }
 
-    /// How the patterns are read.
+    /// Returns the options for compiling the patterns.
     #[must_use]
     pub fn pattern_options(&self) -> Options {
         Gate::options()
     }
 
-    /// Whether a rule can hold where no pattern is found.
+    /// Whether a rule can hold if no pattern occurs.
     #[must_use]
     pub fn holds_without(&self, rule: usize) -> bool {
         self.inner.without.binary_search(&(rule as u32)).is_ok()
     }
 
-    /// The most matches of a string that count in a scope.
+    /// Returns the maximum number of matches of a string that count in a scope.
     #[must_use]
     pub fn matches_max(&self) -> u32 {
         self.inner.matches_max
     }
 
-    /// The rules to judge in a scope of `length` bytes, in order, as far as its patterns and, if they are
-    /// known, its `bytes` tell: all others are false there. Private rules are left out.
+    /// Returns the rules to evaluate on a scope of `length` bytes, in order; all others are false
+    /// there. This depends on the patterns found and, if given, on the `bytes` of the scope.
+    /// Private rules are omitted.
     #[must_use]
     pub fn candidates(&self, hits: &Hits, length: u64, bytes: Option<&[u8]>) -> Vec<u32> {
         self.inner.candidates(hits, &Facts { length: Some(length), bytes })
@@ -210,7 +212,7 @@ impl Inner {
             return Err(Error::File { file, reason: "has no rules".to_string() });
         }
         refuse_unverified(&statements, &said, &files)?;
-        // First the library: what it refuses need not be understood here.
+        // Compile with boreal first: rules that it rejects need not be understood here.
         let scanner = compile(statements.iter(), &files)?;
         let mut set = Inner::empty(scanner, files);
         let mut names = Names::default();
@@ -253,7 +255,7 @@ impl Inner {
         }
     }
 
-    /// Adds a rule that the library accepted, with its statement.
+    /// Adds a rule that boreal accepted, with its statement.
     fn add(&mut self, rule: &boreal_parser::rule::Rule, text: &str, names: &mut Names) -> u32 {
         let place = self.rules.len() as u32;
         let first = self.ungated.len();
@@ -283,7 +285,7 @@ impl Inner {
         place
     }
 
-    /// The rules that can hold where no pattern is found, whatever else is there.
+    /// Returns the rules that can hold if no pattern occurs, whatever the scope's other facts are.
     fn all_that_can(&self) -> Vec<u32> {
         let mut can: Vec<bool> = Vec::with_capacity(self.rules.len());
         for rule in 0..self.rules.len() {
@@ -296,7 +298,7 @@ impl Inner {
         (0..).zip(can).filter(|(_, can)| *can).map(|(rule, _)| rule).collect()
     }
 
-    /// The rule of a string.
+    /// Returns the rule of a string.
     fn rule_of(&self, string: u32) -> u32 {
         self.first_strings.partition_point(|first| *first <= string) as u32 - 1
     }
@@ -312,7 +314,7 @@ impl Inner {
             affected.extend(there.iter().map(|string| self.rule_of(*string)));
         }
         affected.extend(&self.without);
-        // Those that can hold, among the affected ones; the others cannot.
+        // The affected rules that can hold; no others can.
         let mut can = BTreeSet::new();
         while let Some(rule) = affected.pop_first() {
             let first = self.first_strings[rule as usize];
@@ -323,7 +325,7 @@ impl Inner {
             };
             if self.logic[rule as usize].can(facts, &is_there, &|other| can.contains(&other)) {
                 can.insert(rule);
-                // They come later: a rule refers to those before it.
+                // These come later, since a rule refers only to earlier ones.
                 affected.extend(&self.dependents[rule as usize]);
             }
         }
@@ -334,14 +336,14 @@ impl Inner {
     }
 }
 
-/// Fields of the module `pe` that need signatures to be verified, which the library does not do as it is
-/// built here: it would have no answer.
+/// Fields of the module `pe` that need verified signatures, which boreal does not provide in this
+/// build.
 const UNVERIFIED: [&str; 2] = ["is_signed", "verified"];
 
-/// Refuses rules that ask whether a signature is valid.
+/// Rejects rules that ask whether a signature is valid.
 ///
 /// # Errors
-/// [`Error::Rule`] for the first.
+/// [`Error::Rule`] for the first such rule.
 fn refuse_unverified(statements: &[Statement], said: &[Said], files: &[String]) -> Result<()> {
     for (statement, said) in statements.iter().zip(said) {
         let Said::Rule(rule) = said else { continue };
@@ -357,7 +359,7 @@ fn refuse_unverified(statements: &[Statement], said: &[Said], files: &[String]) 
     Ok(())
 }
 
-/// The first such field that a condition names, and where.
+/// Returns the first such field in a condition, and its offset.
 fn unverified(condition: &str) -> Option<(usize, &'static str)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let places = UNVERIFIED.iter().flat_map(|field| {
@@ -369,7 +371,7 @@ fn unverified(condition: &str) -> Option<(usize, &'static str)> {
     places.min()
 }
 
-/// The strings of a rule that may match with a zero after each byte.
+/// Returns the strings of a rule that may match with a zero after each byte.
 fn wide(rule: &boreal_parser::rule::Rule) -> Vec<String> {
     let is_wide = |string: &&VariableDeclaration| {
         let modifiers = &string.modifiers;
@@ -379,7 +381,7 @@ fn wide(rule: &boreal_parser::rule::Rule) -> Vec<String> {
     strings.map(|string| format!("${}", string.name)).collect()
 }
 
-/// The words of a condition, each with its neighbours.
+/// Yields the words of a condition, each with the characters around it.
 fn words(condition: &str) -> impl Iterator<Item = (Option<char>, &str, Option<char>)> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut rest = 0;
@@ -392,7 +394,7 @@ fn words(condition: &str) -> impl Iterator<Item = (Option<char>, &str, Option<ch
     })
 }
 
-/// The rules that a condition may name, among those declared so far.
+/// Returns the earlier rules to which a condition may refer.
 fn needs(condition: &str, names: &Names) -> Vec<u32> {
     let mut needs = Vec::new();
     for (before, word, after) in words(condition) {
@@ -412,7 +414,7 @@ fn needs(condition: &str, names: &Names) -> Vec<u32> {
     needs
 }
 
-/// Whether a condition asks for more than whether strings are there: how often, or where.
+/// Whether a condition depends on the number or the offsets of matches, not only on their presence.
 fn is_of_places(condition: &str) -> bool {
     condition.contains(['#', '@', '!'])
         || words(condition).any(|(_, word, _)| matches!(word, "at" | "in"))

@@ -1,16 +1,16 @@
-//! Cuts a file of rules into its statements: imports, includes, rules.
+//! Splits a file of rules into statements: imports, includes, rules.
 //!
-//! The parser and the compiler get one statement at a time, so that a limit on its length bounds how deep
-//! an expression can nest, and a few rules can be compiled without the others.
+//! The parser and the compiler receive one statement at a time, so that a limit on its length
+//! bounds the nesting of expressions, and a few rules can be compiled without the others.
 
 use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-/// The statements of `text`, in order, each with the comments and blanks before it.
+/// Returns the statements of `text`, in order, each with the comments and blanks before it.
 ///
-/// Every byte of the file lies in one, except for comments and blanks after the last. Where the text is
-/// no sound file, the cuts may lie anywhere between characters: the parser refuses such statements.
+/// The statements cover the file, except for comments and blanks after the last. If the text is
+/// invalid, the boundaries may be between any two characters: the parser rejects such statements.
 pub(crate) fn statements(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn statements(text: &str) -> Vec<Range<usize>> {
             }
             b'/' if next == Some(&b'*') => {
                 let end = memmem::find(&bytes[at + 2..], b"*/").map(|end| at + 2 + end + 2);
-                // A comment without an end is an error, and no blank.
+                // An unclosed comment is an error, not a blank.
                 is_blank &= end.is_some();
                 at = end.unwrap_or(bytes.len());
                 continue;
@@ -34,7 +34,7 @@ pub(crate) fn statements(text: &str) -> Vec<Range<usize>> {
                 at += 1;
                 continue;
             }
-            // The name of a module or of a file has no escapes.
+            // Names of modules and files have no escapes.
             b'"' if depth == 0 => {
                 at = memchr(b'"', &bytes[at + 1..]).map_or(bytes.len(), |end| at + 1 + end + 1);
                 ends = true;
@@ -68,7 +68,8 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
     memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end)
 }
 
-/// The end of what a quote closes that no backslash precedes; a regex also ends with its line.
+/// Returns the end of a quoted string, whose closing quote no backslash precedes; a regex also ends
+/// with its line.
 fn quoted_end(bytes: &[u8], mut at: usize, quote: u8, ends_with_line: bool) -> usize {
     while let Some(&byte) = bytes.get(at) {
         at += 1;

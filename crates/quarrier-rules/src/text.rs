@@ -1,4 +1,4 @@
-//! Files of rules, with those that they include, as statements in order.
+//! Reads files of rules and the files that they include into statements, in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,45 +8,44 @@ use boreal_parser::rule::Rule;
 use crate::error::{Error, Result};
 use crate::split::statements;
 
-/// The most bytes of all files of rules together.
+/// Maximum size of all files of rules together, in bytes.
 pub const RULE_BYTES_MAX: usize = 64 << 20;
-/// The most bytes of one rule. A condition cannot nest deeper than it is long, and dropping one that is
-/// nested goes down to its end: this bounds the stack that takes.
+/// Maximum size of one rule, in bytes. It bounds the nesting of a condition, and thus the stack for
+/// dropping one, which recurses to the innermost expression.
 pub const RULE_BYTES_EACH_MAX: usize = 256 << 10;
-/// The most rules of a set.
+/// Maximum number of rules of a set.
 pub const RULES_MAX: usize = 200_000;
-/// The most files of a set.
+/// Maximum number of files of a set.
 const FILES_MAX: usize = 10_000;
-/// Files that include each other, at most.
+/// Maximum nesting of includes.
 const INCLUDE_DEPTH_MAX: usize = 16;
 
 /// A file of rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFile {
-    /// Its name in errors; whoever reads includes finds the files beside it by this name.
+    /// Its name in errors. A reader of includes resolves relative paths by it.
     pub name: String,
     /// Its bytes, which must be UTF-8.
     pub bytes: Vec<u8>,
 }
 
-/// Reads a file that another one includes: gets the name of the file that includes it, and the path as it
-/// stands there.
+/// Reads an included file, given the name of the including file and the path as written there.
 pub type Include<'i> = dyn FnMut(&str, &str) -> std::result::Result<RuleFile, String> + Send + 'i;
 
 /// A statement.
 #[derive(Debug)]
 pub(crate) struct Statement {
-    /// The file, by its place.
+    /// The index of the file.
     pub(crate) file: usize,
     /// The line at which its text begins, from 1.
     line: usize,
-    /// Characters of that line before its text.
+    /// The number of characters before its text in that line.
     before: usize,
     pub(crate) text: Box<str>,
 }
 
 impl Statement {
-    /// The error for the byte at `at` of the text.
+    /// Makes the error for the byte at `at` of the text.
     pub(crate) fn wrong(&self, files: &[String], at: usize, reason: String) -> Error {
         let before = self.text.get(..at).unwrap_or(&self.text);
         let (line, column) = match before.rfind('\n') {
@@ -69,7 +68,7 @@ pub(crate) enum Said {
     Rule(Box<Rule>),
 }
 
-/// All statements, in the order in which they count.
+/// All statements, in the order of their evaluation.
 #[derive(Debug, Default)]
 pub(crate) struct Texts {
     pub(crate) files: Vec<String>,
@@ -80,10 +79,10 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// Reads files, in order, each with what it includes.
+    /// Reads files, in order, with the files that each includes.
     ///
     /// # Errors
-    /// For the first that is wrong.
+    /// Returns the error of the first invalid file.
     pub(crate) fn read(
         files: &[RuleFile],
         include: &mut Include<'_>,
@@ -125,7 +124,7 @@ impl Texts {
         Ok(())
     }
 
-    /// The text of a file within the bounds of all.
+    /// Returns the text of a file after checking the limits on all files.
     fn checked<'f>(&mut self, file: &'f RuleFile) -> Result<&'f str> {
         let refused = |reason: String| Error::File { file: file.name.clone(), reason };
         self.bytes += file.bytes.len();
@@ -210,7 +209,8 @@ impl Texts {
     }
 }
 
-/// The parser's words, with the text where it stopped: it says no more than that there is an error.
+/// Adds the text at which the parser stopped to its message, which says only that there is an
+/// error.
 fn said_of(message: &str, text: &str, at: usize) -> String {
     let there: String = text.get(at..).unwrap_or_default().chars().take(24).collect();
     match there.split_whitespace().next() {

@@ -1,23 +1,23 @@
-//! Factors: bytes that stand in every match, and the choice of the rarest.
+//! Factors: bytes that every match contains. The rarest are chosen.
 
 use std::fmt;
 
 use quarrier_search::Pattern;
 
-/// Bytes of a factor, at most: more make it no rarer.
+/// Maximum length of a factor in bytes: more bytes make it no rarer.
 const BYTES_MAX: usize = 32;
-/// Bytes of a factor that have one value each, at least.
+/// Minimum number of bytes with a single value in a factor.
 const EXACT_MIN: usize = 3;
-/// Factors that may stand for one choice.
+/// Maximum number of factors that replace one choice.
 const CHOICES_MAX: usize = 64;
-/// Choices within choices.
+/// Maximum nesting of choices.
 const DEPTH_MAX: usize = 8;
 
 /// Bytes under a mask: `t` matches `value` if `t & mask == value`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Factor {
     bytes: Vec<(u8, u8)>,
-    /// Whether letters of ASCII match in either case; then all bytes are exact, and in ASCII.
+    /// Whether ASCII letters match in either case; then all bytes are exact, and in ASCII.
     ignores_case: bool,
 }
 
@@ -28,24 +28,25 @@ pub(crate) enum Item {
     Byte(u8, u8),
     /// Any number of bytes.
     Gap,
-    /// One of these, in this place.
+    /// One of these alternatives.
     Choice(Vec<Vec<Item>>),
 }
 
 impl Factor {
-    /// The pattern of a set whose literals ignore case; `None` for one that the engine refuses.
+    /// Returns the pattern, for a set that ignores the case of literals; `None` if the engine
+    /// rejects it.
     pub(crate) fn pattern(&self) -> Option<Pattern> {
         match self.ignores_case {
             true => {
                 let bytes: Vec<u8> = self.bytes.iter().map(|&(value, _)| value).collect();
                 Pattern::bytes(&bytes, &self.to_string()).ok()
             }
-            // Hexadecimal has no letters.
+            // A hexadecimal pattern does not ignore case.
             false => Pattern::hex(&self.to_string()).ok(),
         }
     }
 
-    /// Exact bytes as a factor, if they are rare enough.
+    /// Makes a factor of exact bytes, if they are rare enough.
     pub(crate) fn of_bytes(bytes: &[u8], ignores_case: bool) -> Option<Self> {
         let items: Vec<Item> = bytes.iter().map(|&byte| Item::Byte(byte, 0xFF)).collect();
         best(&items, ignores_case)?.pop()
@@ -69,13 +70,14 @@ impl fmt::Display for Factor {
     }
 }
 
-/// Factors of which every match has one: one factor, or those of a choice.
+/// Returns factors such that every match contains one of them: a single factor, or those of a
+/// choice.
 pub(crate) fn best(items: &[Item], ignores_case: bool) -> Option<Vec<Factor>> {
     best_within(items, ignores_case, 0)
 }
 
 fn best_within(items: &[Item], ignores_case: bool, depth: usize) -> Option<Vec<Factor>> {
-    // Where case is ignored, every byte of a factor is a byte of ASCII.
+    // If case is ignored, a factor consists of ASCII bytes only.
     let goes_on = |item: &Item| match *item {
         Item::Byte(value, mask) => !ignores_case || (mask == 0xFF && value.is_ascii()),
         Item::Gap | Item::Choice(_) => false,
@@ -104,7 +106,7 @@ fn best_within(items: &[Item], ignores_case: bool, depth: usize) -> Option<Vec<F
     items.iter().filter_map(of_choice).min_by_key(Vec::len)
 }
 
-/// The rarest window of a run, with its score; `None` if none is rare enough.
+/// Returns the rarest window of a run, with its score; `None` if none is rare enough.
 fn rarest(run: &[(u8, u8)]) -> Option<(usize, Vec<(u8, u8)>)> {
     let mut best: Option<(usize, &[(u8, u8)])> = None;
     for window in run.windows(run.len().clamp(1, BYTES_MAX)) {
@@ -122,7 +124,7 @@ fn rarest(run: &[(u8, u8)]) -> Option<(usize, Vec<(u8, u8)>)> {
     Some((score, masked.collect()))
 }
 
-/// How rare a window is; `None` if it is not rare.
+/// Returns the score of a window, higher for rarer ones; `None` if it is not rare.
 fn score(window: &[(u8, u8)]) -> Option<usize> {
     let exact = || window.iter().filter(|(_, mask)| *mask == 0xFF).map(|(value, _)| *value);
     let mut values: Vec<u8> = exact().collect();

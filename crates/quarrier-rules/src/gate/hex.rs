@@ -4,10 +4,10 @@ use boreal_parser::hex_string::{Mask, Token};
 
 use super::factor::Item;
 
-/// A jump over more bytes is a gap.
+/// Longer jumps, in bytes, become gaps.
 const JUMP_BYTES_MAX: u32 = 16;
 
-/// The items of tokens. Alternatives nest as deep as the parser lets them.
+/// Converts tokens to items. The parser bounds the nesting of alternatives.
 pub(super) fn items(tokens: &[Token]) -> Vec<Item> {
     let mut items = Vec::with_capacity(tokens.len());
     for token in tokens {
@@ -32,7 +32,7 @@ pub(super) fn items(tokens: &[Token]) -> Vec<Item> {
     items
 }
 
-/// The parser keeps the digit of `4?` as the low half of its value.
+/// Makes the item of `4?`, whose digit the parser stores in the low half of `value`.
 fn high_half(value: u8) -> Item {
     Item::Byte(value << 4, 0xF0)
 }

@@ -4,10 +4,10 @@ use boreal_parser::rule::{VariableModifierBase64, VariableModifiers};
 
 use super::factor::Factor;
 
-/// The usual alphabet of base64.
+/// The standard alphabet of base64.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Factors of a literal: one for each form in which it may stand.
+/// Returns the factors of a literal: one for each form in which it may occur.
 pub(super) fn factors(bytes: &[u8], modifiers: &VariableModifiers) -> Option<Vec<Factor>> {
     let mut forms = Vec::new();
     if modifiers.ascii || !modifiers.wide {
@@ -29,12 +29,12 @@ pub(super) fn factors(bytes: &[u8], modifiers: &VariableModifiers) -> Option<Vec
     factors.filter(|factors| !factors.is_empty())
 }
 
-/// With a zero after each byte.
+/// Inserts a zero after each byte.
 pub(super) fn widened(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|&byte| [byte, 0]).collect()
 }
 
-/// The base64 forms of a literal: one for each position in a group of three bytes.
+/// Returns the base64 forms of a literal: one for each position in a group of three bytes.
 fn encoded(form: &[u8], base64: &VariableModifierBase64) -> Vec<Vec<u8>> {
     let alphabet = base64.alphabet.as_ref().unwrap_or(ALPHABET);
     let mut all = Vec::new();
@@ -53,7 +53,7 @@ fn encoded(form: &[u8], base64: &VariableModifierBase64) -> Vec<Vec<u8>> {
     all
 }
 
-/// The characters all of whose bits are of `form`, with `before` other bytes before it.
+/// Returns the characters all of whose bits belong to `form`, which `before` other bytes precede.
 fn characters(form: &[u8], before: usize, alphabet: &[u8; 64]) -> Vec<u8> {
     let padded: Vec<u8> = std::iter::repeat_n(0, before).chain(form.iter().copied()).collect();
     let bit = |at: usize| usize::from(padded[at / 8] >> (7 - at % 8) & 1);

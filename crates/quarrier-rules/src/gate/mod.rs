@@ -1,4 +1,4 @@
-//! The gates of strings: patterns that occur in every match, for which our engine searches.
+//! The prefilters of strings: patterns that occur in every match, for which our engine searches.
 //!
 //! ```text
 //!  string of a rule ──→ items: bytes, gaps, choices ──→ factors: every match has one of them
@@ -6,8 +6,8 @@
 //!                                                              that have the same factor
 //! ```
 //!
-//! A factor is never more than what a match must have. A string without a factor that is rare enough is
-//! always taken to be there.
+//! A factor never requires more than every match has. A string without a sufficiently rare factor
+//! is always assumed to be present.
 
 mod factor;
 mod hex;
@@ -21,9 +21,9 @@ use quarrier_search::{Options, Pattern};
 
 use factor::Factor;
 
-/// Patterns of one string, at most: exclusive or with any byte, in two widths.
+/// Maximum number of patterns of one string: `xor` with each key, in two widths.
 const PATTERNS_EACH_MAX: usize = 512;
-/// Patterns of all strings together.
+/// Maximum number of patterns of all strings together.
 const PATTERNS_MAX: usize = 500_000;
 
 /// The patterns of all strings.
@@ -36,7 +36,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Adds a string; whether it has patterns.
+    /// Adds a string. Returns whether it has patterns.
     pub(crate) fn add(&mut self, string: u32, variable: &VariableDeclaration) -> bool {
         let Some(factors) = factors(variable) else { return false };
         let fresh = factors.iter().filter(|factor| !self.known.contains_key(factor)).count();
@@ -45,7 +45,7 @@ impl Gate {
         }
         let mut patterns = Vec::with_capacity(factors.len());
         for factor in &factors {
-            // Without its pattern, the string would be lost.
+            // A string cannot be gated by only some of its factors.
             let Some(pattern) = factor.pattern() else { return false };
             patterns.push(pattern);
         }
@@ -63,24 +63,25 @@ impl Gate {
         true
     }
 
-    /// The patterns to search for.
+    /// Returns the patterns to search for.
     pub(crate) fn patterns(&self) -> &[Pattern] {
         &self.patterns
     }
 
-    /// The strings that may be there where a pattern is.
+    /// Returns the strings that may be present if a pattern occurs.
     pub(crate) fn strings(&self, pattern: u32) -> &[u32] {
         self.strings.get(pattern as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// How the patterns are read.
+    /// Returns the options for compiling the patterns.
     pub(crate) fn options() -> Options {
         // Only patterns of strings that ignore case are literals: see `Factor::pattern`.
         Options { ignore_case: true, ..Options::default() }
     }
 }
 
-/// Byte strings of which every match of a string has one; `None` if no rare ones are known.
+/// Returns byte strings such that every match of a string contains one of them; `None` if no rare
+/// ones are known.
 fn factors(variable: &VariableDeclaration) -> Option<Vec<Factor>> {
     let modifiers = &variable.modifiers;
     match &variable.value {
@@ -96,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// The factors of a string, shown as hexadecimal, with `i` before those that ignore case.
+    /// Formats the factors of a string as hexadecimal, with `i` before those that ignore case.
     fn shown(string: &str) -> Option<Vec<String>> {
         let text = format!("rule a {{ strings: $a = {string} condition: $a }}");
         let file = boreal_parser::parse(&text).unwrap();
@@ -120,7 +121,8 @@ mod tests {
         check("\"abc\" wide ascii fullword", &["616263", "610062006300"]);
         check("\"abc\" xor(1-2)", &["606362", "636061"]);
         check("\"ab\" xor(1-1) wide", &["60016301"]);
-        // dGhpcyBpcw==, AHRoaXMgaXM= and AAB0aGlzIGlz, without what depends on neighbours.
+        // dGhpcyBpcw==, AHRoaXMgaXM= and AAB0aGlzIGlz, without the characters that depend on
+        // neighbouring bytes.
         let characters = ["644768706379427063", "526F61584D676158", "3061476C7A49476C7A"];
         check("\"this is\" base64", &characters);
         check("\"ab\"", &[]);

@@ -5,14 +5,14 @@ use boreal_parser::rule::VariableModifiers;
 
 use super::factor::{Factor, Item, best};
 
-/// Nodes of a regex that are looked at, again in each repetition.
+/// Maximum number of nodes to visit; each repetition visits its nodes again.
 const NODES_MAX: usize = 1 << 16;
-/// Items of one repetition: more are beyond any factor.
+/// Maximum number of items of one repetition; a factor cannot use more.
 const ITEMS_EACH_MAX: usize = 64;
-/// Nodes within nodes; the parser allows fewer.
+/// Maximum nesting of nodes. The parser's limit is lower.
 const DEPTH_MAX: usize = 100;
 
-/// Factors of a regex: one for each width in which it may match.
+/// Returns the factors of a regex: one set for each width in which it may match.
 pub(super) fn factors(regex: &Regex, modifiers: &VariableModifiers) -> Option<Vec<Factor>> {
     let ignores_case = regex.case_insensitive || modifiers.nocase;
     let mut items = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn factors(regex: &Regex, modifiers: &VariableModifiers) -> Option<Ve
     Some(factors)
 }
 
-/// With a zero after each byte.
+/// Inserts a zero after each byte.
 fn widened(items: &[Item]) -> Vec<Item> {
     let mut wide = Vec::with_capacity(2 * items.len());
     for item in items {
@@ -44,7 +44,7 @@ fn widened(items: &[Item]) -> Vec<Item> {
     wide
 }
 
-/// A way through a regex, which ends with a gap where it would be too long.
+/// Converts a regex to items; a gap replaces the parts beyond the limits.
 struct Walk {
     nodes_left: usize,
 }
@@ -58,7 +58,8 @@ impl Walk {
         match node {
             Node::Literal(literal) => items.push(Item::Byte(literal.byte, 0xFF)),
             Node::Dot | Node::Class(_) => items.push(Item::Byte(0, 0)),
-            // Beyond ASCII, a character is several bytes, or what the library makes of it.
+            // Beyond ASCII, a character has several bytes, or is matched in a way that boreal
+            // decides.
             Node::Char(_) => items.push(Item::Gap),
             Node::Empty | Node::Assertion(_) => {}
             Node::Group(node) => self.push(node, items, depth + 1),

@@ -1,6 +1,6 @@
-//! Rules and scopes drawn at random, so that strings of the rules stand in the scopes.
+//! Random rules and scopes, such that strings of the rules occur in the scopes.
 
-/// Numbers from a seed (splitmix64).
+/// A pseudo-random number generator (splitmix64).
 pub(crate) struct Draw(pub(crate) u64);
 
 impl Draw {
@@ -24,7 +24,7 @@ impl Draw {
 const WORDS: [&str; 9] =
     ["alpha", "beta7", "MZ!", "http://x", "ABCDEFGH", "qq", "a1b2c3d4e5", "aaaa", "Kelvin"];
 
-/// A string's declaration, without its name.
+/// Generates a string's declaration, without its name.
 fn string(draw: &mut Draw) -> String {
     let word = draw.of(&WORDS);
     match draw.below(10) {
@@ -71,7 +71,7 @@ fn hex(draw: &mut Draw, word: &str) -> String {
             _ => format!("{byte:02X}"),
         });
     }
-    // No string of wildcards alone.
+    // A string must not consist of wildcards only.
     format!("{{ {} {:02X} }}", tokens[..last].join(" "), word.as_bytes()[last])
 }
 
@@ -94,7 +94,7 @@ fn regex(draw: &mut Draw, word: &str) -> String {
     format!("/{text}/{flags}{modifiers}")
 }
 
-/// A condition over so many strings, which may refer to so many rules before.
+/// Generates a condition over this many strings, which may refer to this many earlier rules.
 fn condition(draw: &mut Draw, strings: usize, rules: usize, depth: usize) -> String {
     let string = format!("s{}", draw.below(strings));
     let number = draw.below(300);
@@ -139,7 +139,7 @@ fn condition(draw: &mut Draw, strings: usize, rules: usize, depth: usize) -> Str
     }
 }
 
-/// A file of rules, named `r0` and so on.
+/// Generates a file of rules, named `r0` and so on.
 pub(crate) fn rules(draw: &mut Draw, count: usize) -> String {
     let mut text = "import \"math\"\n".to_string();
     for rule in 0..count {
@@ -155,16 +155,16 @@ pub(crate) fn rules(draw: &mut Draw, count: usize) -> String {
             text.push_str(&format!("    $s{place} = {}\n", string(draw)));
         }
         let depth = draw.below(4);
-        // A rule's global one would refer to rules that are none.
+        // A global rule may only refer to global rules, and there may be none.
         let before = if kind == "global " { 0 } else { rule };
         let condition = condition(draw, strings, before, depth);
-        // Every string must be used; whether that part is true changes nothing.
+        // Every string must be used; this operand is always true.
         text.push_str(&format!("  condition:\n    ({condition}) and (any of them or true)\n}}\n"));
     }
     text
 }
 
-/// A scope in which forms of the words stand.
+/// Generates a scope that contains forms of the words.
 pub(crate) fn scope(draw: &mut Draw) -> Vec<u8> {
     let length = draw.below(600);
     let alphabet: &[u8] = draw.of(&[&b"abcx 19\0"[..], &b"\0"[..], &b"az \n"[..]]);
@@ -187,7 +187,7 @@ pub(crate) fn scope(draw: &mut Draw) -> Vec<u8> {
     bytes
 }
 
-/// A word as one of its forms.
+/// Returns a word in one of its forms.
 fn planted(draw: &mut Draw) -> Vec<u8> {
     let word = draw.of(&WORDS).to_string();
     let word = match draw.below(4) {
@@ -214,7 +214,7 @@ fn planted(draw: &mut Draw) -> Vec<u8> {
     }
 }
 
-/// Base64 by its definition, with padding.
+/// Encodes base64 by its definition, with padding.
 fn base64(bytes: &[u8]) -> Vec<u8> {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut encoded = Vec::new();

@@ -1,4 +1,4 @@
-//! No rule that holds is lost by the gate, or by judging a few rules alone.
+//! The gate never drops a rule that holds, and neither does evaluating only a few rules.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use crate::draw::{Draw, rules, scope};
 use crate::{Finder, compiled};
 
 const LIMIT: Duration = Duration::from_secs(600);
-/// Scopes that are longer are judged by few rules, if there are few.
+/// Minimum length of scopes that may be evaluated by a few rules.
 const LONG_BYTES: usize = 300 << 10;
 
 fn gated(
@@ -47,7 +47,7 @@ fn check(seed: u64) {
         let expected = judge.judge_by_all(&bytes, &name, &AtomicBool::new(false)).unwrap();
         let found = gated(&rules, &finder, &judge, &bytes, &name);
         assert_eq!(found.held, expected.held, "seed {seed}, scope {index}: {bytes:?}\n{text}");
-        // Whoever remembers no patterns takes them all to be there.
+        // Hits that did not store patterns assume that all occur.
         let all = rules.candidates(&Hits::all(), bytes.len() as u64, Some(&bytes));
         assert!(expected.held.iter().all(|held| all.contains(&(held.rule as u32))));
     }

@@ -1,4 +1,4 @@
-//! Rules that want to take all time, memory or stack.
+//! Rules made to exhaust time, memory or stack.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use quarrier_rules::{Judge, RULE_BYTES_EACH_MAX, ScopeName, Unjudged};
 
 use crate::compiled;
 
-/// A rule with this condition.
+/// Makes a rule with this condition.
 fn with(condition: &str) -> String {
     format!("rule a {{ condition: {condition} }}")
 }
@@ -27,7 +27,7 @@ fn expressions_that_nest_without_end_are_errors() {
         assert!(reasons.iter().any(|reason| error.contains(reason)), "{unit}: {error}");
         assert!(error.len() < 1000, "{unit}");
     }
-    // A list nests no deeper for being long.
+    // A long list does not nest deeper.
     let list = compiled(&with(&fill("true and ", "true"))).map_err(|error| error.to_string());
     assert!(list.is_ok(), "{:?}", list.err());
 }

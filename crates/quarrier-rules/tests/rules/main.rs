@@ -1,4 +1,5 @@
-//! Rules, from outside: the gate loses nothing, and the answers are those of the program `yara`.
+//! Rules through the public interface: the gate drops no rule that holds, and the results are those
+//! of the program `yara`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
@@ -20,7 +21,7 @@ fn compiled(text: &str) -> Result<Rules, Error> {
     Rules::compile(&[file], &mut no_includes, &AtomicBool::new(false))
 }
 
-/// The patterns of rules that stand in `bytes`.
+/// Finds the patterns of rules in bytes.
 struct Finder {
     searcher: Option<Searcher>,
 }

@@ -1,4 +1,4 @@
-//! The program `yara` as the outside oracle.
+//! The program `yara` as an external oracle.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,13 +11,14 @@ use quarrier_rules::{Judge, ScopeName};
 use crate::compiled;
 use crate::draw::{Draw, rules, scope};
 
-/// Sets of rules that are compared.
+/// Number of sets of rules to compare.
 const SETS: u64 = 60;
 
-/// A string found: rule, string, offset, length. A rule that holds without strings has none.
+/// A match of a string: rule, string, offset, length. A rule that holds also has a row with an
+/// empty string.
 type Row = (String, String, u64, u64);
 
-/// What `yara` says; `None` if it does not run.
+/// Returns the output of `yara`; `None` if it does not run.
 fn said(folder: &std::path::Path, name: &str) -> Option<BTreeSet<Row>> {
     let symbols =
         [format!("filename={name}"), format!("filepath={name}"), "extension=".to_string()];
@@ -56,7 +57,7 @@ fn the_answers_are_those_of_yara() {
     for seed in 0..SETS {
         let mut draw = Draw(seed);
         let count = 1 + draw.below(12);
-        // Debian's program is older than negated bytes.
+        // Debian's version predates negated bytes.
         let text = rules(&mut draw, count).replace("~00", "??");
         std::fs::write(folder.path().join("r.yar"), &text).unwrap();
         let rules = compiled(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
