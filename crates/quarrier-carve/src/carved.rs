@@ -7,14 +7,14 @@ use crate::view::Extent;
 pub enum Status {
     /// Valid to its end by its format, with correct checksums if it has any.
     Valid,
-    /// Valid up to a byte where it breaks; or its end is known, but a part of it was not read.
+    /// Valid up to a byte where it breaks; or with a known end, but with a part that was not read.
     Partial,
     /// Only the header is valid.
     Header,
 }
 
 impl Status {
-    /// The word in reports: `valid`, `partial`, `header`.
+    /// Returns the word in reports: `valid`, `partial`, `header`.
     pub fn name(self) -> &'static str {
         match self {
             Status::Valid => "valid",
@@ -23,7 +23,7 @@ impl Status {
         }
     }
 
-    /// Parses the word.
+    /// Parses the word in reports.
     pub fn from_name(name: &str) -> Option<Status> {
         [Status::Valid, Status::Partial, Status::Header].into_iter().find(|s| s.name() == name)
     }
@@ -42,8 +42,8 @@ pub struct Carved {
     pub status: Status,
     /// Why it is not `valid`; empty if it is.
     pub reason: String,
-    /// Whether its end is known. If the file is not valid then, a part of it was not read, but no
-    /// bytes of it are missing.
+    /// Whether its end is known. If such a file is not valid, a part of it was not read, but none
+    /// of its bytes are missing.
     pub is_ended: bool,
 }
 

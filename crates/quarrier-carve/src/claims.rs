@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::view::Extent;
 
-/// Ranges that do not overlap; those that touch are joined.
+/// Claimed ranges, which do not overlap; those that touch are joined.
 #[derive(Debug, Default, Clone)]
 pub struct Claims {
     /// The end of each range by its start, in bytes.
@@ -34,7 +34,7 @@ impl Claims {
         self.end_of(offset).is_some()
     }
 
-    /// The end of the claimed range around `offset`.
+    /// Returns the end of the claimed range around `offset`.
     pub fn end_of(&self, offset: u64) -> Option<u64> {
         let (_, &end) = self.ranges.range(..=offset).next_back()?;
         (offset < end).then_some(end)
@@ -45,12 +45,12 @@ impl Claims {
         self.ranges.contains_key(&offset)
     }
 
-    /// The start of the first claimed range at or after `offset`.
+    /// Returns the start of the first claimed range at or after `offset`.
     pub fn next_after(&self, offset: u64) -> Option<u64> {
         self.ranges.range(offset..).next().map(|(&start, _)| start)
     }
 
-    /// All ranges as start and end, in order.
+    /// Yields all ranges as start and end, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.ranges.iter().map(|(&start, &end)| (start, end))
     }

@@ -8,7 +8,7 @@ use crate::view::View;
 
 const ALGORITHM: CrcAlgorithm = CrcAlgorithm::Crc32IsoHdlc;
 
-/// A checksum computed piece by piece.
+/// An incremental checksum.
 #[derive(Clone)]
 pub(crate) struct Crc32(Digest);
 
@@ -26,12 +26,12 @@ impl Crc32 {
     }
 }
 
-/// The checksum of `bytes`.
+/// Returns the checksum of `bytes`.
 pub(crate) fn of(bytes: &[u8]) -> u32 {
     crc_fast::checksum(ALGORITHM, bytes) as u32
 }
 
-/// The checksum of the bytes of `range`; `None` if the view ends before.
+/// Returns the checksum of the bytes of `range`; `None` if the view ends before.
 pub(crate) fn of_range(view: &mut View<'_>, range: Range<u64>) -> Option<u32> {
     let bytes = range.end.checked_sub(range.start)?;
     let mut crc = Crc32::new();

@@ -1,6 +1,6 @@
-//! Errors.
+//! The error type of this crate.
 
-/// Errors of carving as a whole; damaged files are values, not errors.
+/// An error of carving as a whole; damaged files are results, not errors.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -10,7 +10,7 @@ pub enum Error {
     Keep(std::io::Error),
     /// An invalid signature or an unknown type, with the reason.
     Signature(String),
-    /// A folder that cannot be carved into, with the reason.
+    /// A folder into which files cannot be carved, with the reason.
     Folder(String),
 }
 

@@ -12,8 +12,8 @@ pub const TAKE_BYTES_MAX: usize = 64 << 10;
 /// Windows begin at multiples of this.
 const WINDOW_ALIGN_BYTES: u64 = 8 << 20;
 pub(crate) const WINDOW_BYTES: u64 = 16 << 20;
-/// The most windows of a view. Some files are read at several places in turn, and unmapping a
-/// window makes all processors wait for each other.
+/// Maximum number of windows of a view. Some files are read at several places in turn, and
+/// unmapping a window makes all processors wait for each other.
 pub(crate) const WINDOWS_MAX: usize = 4;
 /// Bytes per step of a search.
 const FIND_BYTES: u64 = 64 << 10;
@@ -203,7 +203,7 @@ impl<'s> View<'s> {
         self.source
     }
 
-    /// The greatest length of the file in bytes: it ends here, or before.
+    /// Maximum length of the file in bytes: it ends here, or before.
     pub fn length(&self) -> u64 {
         self.starts[self.extents.len()]
     }

@@ -21,8 +21,8 @@ pub trait Keep: Sync {
     /// An error that ends the run, such as a full disk.
     fn keep(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<()>;
 
-    /// A stride is done: `keep` has been given all of its whole files. Called for one stride after
-    /// the other, in their order.
+    /// Reports that a stride is done: `keep` has received all of its whole files. Called once for
+    /// each stride, in order.
     ///
     /// # Errors
     /// An error that ends the run.
@@ -41,23 +41,23 @@ pub struct Stride<'a> {
     pub whole: &'a [Carved],
     /// Broken files that begin here.
     pub broken: &'a [BrokenFile],
-    /// The ranges in it that could not be read.
+    /// The unreadable ranges in it.
     pub unreadable: &'a [Range<u64>],
-    /// The ranges in it that were examined less closely, because there were too many candidates.
+    /// The ranges in it that were examined less closely because they had too many candidates.
     pub skimmed: &'a [SkimmedRange],
-    /// The alignment of the files of all strides so far.
+    /// The alignment of the files of this and all earlier strides.
     pub alignment: Alignment,
     /// Set if this is a part of a stride with very many candidates, and not the last one.
     pub midway: Option<Midway>,
-    /// The length of the carved ranges in bytes, and how much of it is done.
+    /// The length of the carved ranges, in bytes.
     pub total_bytes: u64,
-    /// See `total_bytes`.
+    /// The number of these bytes that are done.
     pub done_bytes: u64,
 }
 
 /// An undecided file. Either it broke, and its rest has not been searched for; or its end is known
-/// (then `sure` and `at` are its length), but it lies where another broken file may continue, and
-/// may be a part of that.
+/// (then `sure` and `at` are its length), but it may be a part of another broken file that
+/// continues there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenFile {
     /// Its offset in the source.
@@ -70,9 +70,9 @@ pub struct BrokenFile {
     pub sure: u64,
     /// See [`Verdict::Broken`](crate::Verdict::Broken).
     pub at: u64,
-    /// Whether its end is known and it may be a part of another file.
+    /// Whether its end is known, but it may be a part of another file.
     pub is_whole: bool,
-    /// Why it breaks. If its end is known: the part of it that was not read, or empty.
+    /// Why it breaks. If its end is known, the part of it that was not read, or empty.
     pub reason: String,
 }
 
@@ -82,7 +82,7 @@ pub struct BrokenFile {
 pub struct Summary {
     /// Bytes of the source that were searched.
     pub bytes: u64,
-    /// The part of these bytes that lies in holes and was skipped without reading.
+    /// The part of these bytes in holes, which were skipped without reading.
     pub hole_bytes: u64,
     /// The number of candidates examined.
     pub candidates: u64,
@@ -92,34 +92,35 @@ pub struct Summary {
     pub mended: u64,
     /// Ranges that were examined less closely than the rest, each with a reason; in order.
     pub skimmed: Vec<SkimmedRange>,
-    /// The cost of reading candidates: bytes that were examined, and their equivalents.
+    /// The cost of reading candidates, in bytes of fuel.
     pub cost_bytes: u64,
     /// Ranges that could not be read, in order.
     pub unreadable: Vec<Range<u64>>,
-    /// Whether it was stopped before its end.
+    /// Whether the run was stopped before its end.
     pub stopped: bool,
     /// All bytes before this offset are done.
     pub position: u64,
-    /// The size of the blocks in which files are aligned, in bytes.
+    /// The block size to which files are aligned, in bytes.
     pub block_bytes: u64,
     /// The engine that searched for signatures.
     pub engine: String,
-    /// The number of signatures in that search, and the time to compile them.
+    /// The number of signatures in that search.
     pub signatures: usize,
-    /// See `signatures`.
+    /// The time to compile the signatures.
     pub compile: Duration,
-    /// The number of threads.
+    /// The number of worker threads.
     pub workers: usize,
-    /// The plan by which the source was read for signatures; `None` if nothing was searched.
+    /// The plan for reading the source during the search for signatures; `None` if nothing was
+    /// searched.
     pub plan: Option<Plan>,
-    /// The time of all threads for reading, for searching, validating and mending, and for keeping;
-    /// by [`Stage`].
+    /// The time of all threads by [`Stage`]: for reading; for searching, validating and mending;
+    /// and for keeping.
     pub stages: [StageLoad; 3],
 }
 
 impl Summary {
-    /// Adds the figures of a run over another source. Ranges, which have the offsets of one source, and the
-    /// position stay those of this one.
+    /// Adds the figures of a run over another source. Ranges and the position stay those of this
+    /// run, since they are offsets in one source.
     pub fn join(&mut self, other: &Summary) {
         self.bytes += other.bytes;
         self.hole_bytes += other.hole_bytes;
@@ -171,7 +172,7 @@ impl Summary {
     }
 }
 
-/// The time of all threads together in nanoseconds, without the search.
+/// The total time of all threads in nanoseconds, without the search.
 #[derive(Default)]
 pub(super) struct Times {
     pub(super) work_ns: AtomicU64,

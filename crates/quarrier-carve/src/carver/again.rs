@@ -1,10 +1,10 @@
 //! A second look at candidates for which a stride's usual fuel did not suffice.
 //!
-//! An attacker who puts thousands of headers before a file uses up that fuel before the file's
-//! turn. So the remaining candidates share separate fuel by *place*: the candidates of one format
-//! within 64 KiB form a group. All groups get the same amount, and so do all members of a group,
-//! little at first and more in each round. Headers before a place take nothing from it. To hide a
-//! file they must surround it, and then that place is listed.
+//! An attacker who puts thousands of headers before a file uses up that fuel before the carver
+//! reaches the file. So the remaining candidates share separate fuel by *place*: the candidates of
+//! one format within 64 KiB form a group. All groups get the same amount, and so do all members of
+//! a group, little at first and more in each round. Headers before a place take nothing from it. To
+//! hide a file, headers must surround it, and then the summary lists that place.
 
 use super::candidates::Candidate;
 use super::judge::{Attempt, Judge, Judgement};
@@ -26,7 +26,7 @@ const GAIN_MIN: u64 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) candidate: Candidate,
-    /// The most fuel that it has had, in bytes.
+    /// The fuel of its most expensive attempt, in bytes.
     pub(super) fuel_bytes: u64,
 }
 
@@ -35,7 +35,7 @@ type Group = Vec<Waiting>;
 
 impl Judge<'_> {
     /// Looks again at the waiting candidates, with `fuel_bytes` for all of them. Returns those that
-    /// still wait, in order, each with the number of members of its group before it.
+    /// still lack fuel, in order, each with the number of members of its group before it.
     pub(super) fn look_again(
         &self,
         view: &mut View<'_>,
@@ -89,8 +89,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Reads a candidate with this much fuel, if that is enough more than it had. Returns it if it
-    /// still waits.
+    /// Reads a candidate with this much fuel, unless that is hardly more than it had before.
+    /// Returns the candidate if it still lacks fuel.
     fn once_more(
         &self,
         view: &mut View<'_>,

@@ -4,15 +4,14 @@ use super::STRIDE_BYTES;
 
 /// Fuel of a candidate in each attempt, in bytes.
 pub(super) const FUEL_BYTES: [u64; 4] = [64 << 10, 64 << 20, 1 << 30, u64::MAX];
-/// Fuel of all candidates of a stride in each kind of attempt; at least as much as one of them
-/// gets.
+/// Fuel of all candidates of a stride in each attempt; but at least the fuel of one candidate.
 const STRIDE_FUEL_BYTES: u64 = 256 << 20;
-/// The least cost of a candidate: for examining and remembering it.
+/// Minimum cost of a candidate in bytes of fuel, for examining and storing it.
 pub(super) const CANDIDATE_BYTES: u64 = 64;
 /// Fuel of a stride's second look at candidates for which the first did not suffice. A part of a
 /// stride gets its share by bytes.
 const AGAIN_BYTES: u64 = 512 << 20;
-/// The number of candidates without fuel whose first bytes are kept.
+/// Maximum number of candidates of a stride without fuel whose first bytes are kept.
 const GIVEN_UP_MAX: u32 = 256;
 
 /// The remaining fuel. It carries over from part to part of a stride, so that a stride with very many

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The most ranges to remember: a source with more is hardly readable at all.
+/// Maximum number of ranges to remember: a source with more is nearly unreadable.
 const RANGES_MAX: usize = 1 << 16;
 
-/// Ranges that could not be read: the end of each by its start. They do not touch.
+/// Ranges that could not be read: the end of each by its start. The ranges do not touch.
 #[derive(Debug, Default)]
 pub(super) struct Bad(BTreeMap<u64, u64>);
 

@@ -1,6 +1,6 @@
-//! A cache of recently read blocks, for sources without windows: validators and menders come back
-//! to the same block many times, and a compressed image should be unpacked once. It also remembers
-//! ranges that could not be read, because a disk tries a bad sector for seconds each time.
+//! A cache of recently read blocks, for sources without windows: validators and mending read the
+//! same block many times, and a compressed image should be decompressed once. It also remembers
+//! ranges that could not be read, because a disk retries a bad sector for seconds each time.
 
 use std::collections::HashMap;
 use std::io;
@@ -69,8 +69,8 @@ impl<'s> CachedSource<'s> {
         start..self.length().min(start + BLOCK_BYTES)
     }
 
-    /// Reads, sector by sector, the bytes not known to be bad, and remembers the sectors that fail; bad
-    /// ones become zeros. Returns whether all of them are remembered.
+    /// Reads, sector by sector, the bytes not known to be bad, and remembers the sectors that fail;
+    /// bad ones become zeros. Returns false if one of them could not be remembered.
     fn read_around(&self, start: u64, bytes: &mut [u8]) -> bool {
         let mut at = start;
         for sector in bytes.chunks_mut(self.sector_bytes().max(1)) {
@@ -94,7 +94,8 @@ impl<'s> CachedSource<'s> {
         true
     }
 
-    /// Returns how many of `bytes` bytes from `offset` on come before an unreadable one.
+    /// Returns the number of readable bytes from `offset` on, `bytes` at most. Fails if the first
+    /// byte is unreadable.
     fn good(&self, offset: u64, bytes: usize) -> io::Result<usize> {
         match self.bad().within(offset..offset.saturating_add(bytes as u64)) {
             None => Ok(bytes),
@@ -204,7 +205,7 @@ mod tests {
     use quarrier_core::source::Memory;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// Counts reads, and requests of the unreadable byte.
+    /// Counts reads, and reads of the unreadable byte.
     struct Counting<'b> {
         bytes: Memory<&'b [u8]>,
         read: AtomicU64,

@@ -1,12 +1,12 @@
-//! Decides whether a whole file is a part of another, by the bytes right before it: fragmented
-//! documents leave behind their pictures and archives, each of them whole.
+//! Decides whether a whole file is a part of another, by the bytes right before it. The pictures
+//! and archives inside a fragmented document are often whole on their own.
 
 use super::resolve::SECTOR_BYTES;
 use crate::view::{Extent, View};
 
-/// The bytes before a file that are examined.
+/// Number of bytes to examine before a file.
 const BEFORE_BYTES: u64 = 32;
-/// A smaller number before a file may equal its length by chance.
+/// Minimum length to look for: a smaller number before a file may match by chance.
 const LENGTH_BYTES_MIN: u64 = 256;
 /// The theme of a workbook: a record of this type, with 20 bytes before the archive.
 const THEME: [u8; 2] = [0x96, 0x08];
@@ -26,13 +26,12 @@ pub(super) fn is_enclosed(view: &mut View<'_>, offset: u64, length: u64) -> bool
         || is_thumbnail(before, length)
 }
 
-/// Whether a stream of a PDF begins.
+/// Whether a PDF stream begins after these bytes.
 fn is_stream(before: &[u8]) -> bool {
     before.ends_with(b"stream\n") || before.ends_with(b"stream\r\n")
 }
 
-/// Whether the file's length stands right before it, as in records of documents and chunks of
-/// films.
+/// Whether the file's length is right before it, as in records of documents and chunks of films.
 fn is_told(before: &[u8], length: u64) -> bool {
     let Some(told) = before.last_chunk::<4>() else { return false };
     let told = [u32::from_le_bytes(*told), u32::from_be_bytes(*told)].map(u64::from);
@@ -45,7 +44,8 @@ fn is_theme(before: &[u8], length: u64) -> bool {
     record[..2] == THEME && bytes == (length + THEME_BYTES as u64 - 4) && record[4..6] == THEME
 }
 
-/// Whether this begins a thumbnail by Photoshop: its length, 24 bits per pixel, one plane.
+/// Whether a Photoshop thumbnail begins after these bytes: its length, 24 bits per pixel, one
+/// plane.
 fn is_thumbnail(before: &[u8], length: u64) -> bool {
     before.strip_suffix(&[0, 24, 0, 1]).is_some_and(|before| is_told(before, length))
 }

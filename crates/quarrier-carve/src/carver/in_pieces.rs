@@ -1,14 +1,15 @@
-//! Files whose runs a file system still knows.
+//! Fragmented files whose extents a file system still has.
 
 use crate::view::Extent;
 
-/// The most files with the same first byte that are tried: deleted entries may name the same clusters.
+/// Maximum number of files to try for one first byte: several deleted entries may name the same
+/// clusters.
 const SAME_START_MAX: usize = 4;
 
-/// Files in pieces, by their first bytes.
+/// Fragmented files, sorted by the offset of their first byte.
 #[derive(Debug, Default)]
 pub(super) struct FilesInPieces<'f> {
-    /// Sorted; none is empty.
+    /// Sorted by offset; none is empty.
     files: Vec<&'f [Extent]>,
 }
 
@@ -26,7 +27,7 @@ impl<'f> FilesInPieces<'f> {
         FilesInPieces { files }
     }
 
-    /// The runs of files that begin at `offset`.
+    /// Returns the extents of each file that begins at `offset`.
     pub(super) fn at(&self, offset: u64) -> impl Iterator<Item = &'f [Extent]> + '_ {
         let from = self.files.partition_point(|extents| extents[0].offset < offset);
         let here = self.files[from..].iter().take_while(move |one| one[0].offset == offset);

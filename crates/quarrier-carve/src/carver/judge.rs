@@ -1,10 +1,9 @@
 //! Validates candidates, in the order of the source.
 //!
-//! Most candidates are not files, which shows within a few bytes; some claim to be gigabytes. So each
-//! is read with little fuel first, and with more only if that runs out. The fuel of a whole stride is
-//! [bounded](Allowance), and does not depend on the schedule: results are the
-//! same with any number of workers. For whom that does not suffice, there is a [second
-//! look](super::again).
+//! Most candidates are not files, which shows within a few bytes; some claim to be gigabytes. So
+//! each is read with little fuel first, and with more only if that runs out. The fuel of a whole
+//! stride is [bounded](Allowance) and does not depend on the schedule, so that results are the same
+//! with any number of workers. Candidates that run out of fuel get a [second look](super::again).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,30 +15,30 @@ use crate::embedded::is_archive;
 use crate::format::{Format, Verdict};
 use crate::view::{Extent, View, cut};
 
-/// Fuel for each run of a file that a file system knows, beside its bytes.
+/// Additional fuel in bytes for each extent of a file that a file system knows.
 const JUMP_FUEL_BYTES: u64 = 64 << 10;
-/// The bytes kept of a candidate without fuel.
+/// Number of bytes to keep of a candidate without fuel.
 const GIVEN_UP_BYTES: u64 = 512;
 
-/// A candidate with what its validator says.
+/// A candidate with its validator's verdict.
 #[derive(Debug, Clone)]
 pub(super) struct Judged {
     pub(super) candidate: Candidate,
     pub(super) verdict: Verdict,
-    /// The places of the bytes that the validator saw, cut to the length of a whole file.
+    /// The extents that the validator saw, cut to the length of a file with a known end.
     pub(super) extents: Vec<Extent>,
     /// Whether a file system knows it with these extents.
     pub(super) is_confirmed: bool,
 }
 
-/// The judgement of candidates.
+/// The verdicts on candidates.
 #[derive(Default)]
 pub(super) struct Judgement {
-    /// In order, without the invalid ones.
+    /// The candidates that are files, in order.
     pub(super) judged: Vec<Judged>,
-    /// Those that could not be read to an end, in order.
+    /// The candidates for which the fuel did not suffice, in order.
     pub(super) unread: Vec<Candidate>,
-    /// Their cost, in bytes of fuel.
+    /// The cost of all candidates, in bytes of fuel.
     pub(super) cost_bytes: u64,
 }
 
@@ -55,26 +54,26 @@ impl Judgement {
 pub(super) struct Attempt {
     /// `None` if the fuel did not suffice.
     pub(super) judged: Option<Judged>,
-    /// In bytes of fuel.
+    /// The cost in bytes of fuel.
     pub(super) cost_bytes: u64,
 }
 
-/// The parts of the run that validators need.
+/// The settings of a run that validation needs.
 pub(super) struct Judge<'c> {
     pub(super) formats: &'c [&'c dyn Format],
     pub(super) ranges: &'c super::ranges::CarvedRanges,
     pub(super) in_pieces: &'c super::in_pieces::FilesInPieces<'c>,
-    /// Whether files inside others are wanted, too.
+    /// Whether to find files inside others, too.
     pub(super) embedded: bool,
-    /// Whether every candidate is read to its end, whatever that costs.
+    /// Whether to read every candidate to its end, whatever that costs.
     pub(super) reads_all: bool,
     pub(super) stop: &'c AtomicBool,
 }
 
 impl Judge<'_> {
-    /// Judges `candidates`, in order, with the fuel `left` for those of a stride, and then, with
-    /// `again_bytes` of fuel, those for which that did not suffice. Leaves out invalid ones, and those
-    /// within a whole file.
+    /// Judges `candidates`, in order, with the fuel `left` for those of a stride. Those that run
+    /// out of fuel get a second look with `again_bytes` of fuel. Omits invalid candidates, and
+    /// those within a whole file.
     pub(super) fn judge(
         &self,
         view: &mut View<'_>,
@@ -95,7 +94,7 @@ impl Judge<'_> {
         judgement
     }
 
-    /// The first look. Returns those for which there is not enough left.
+    /// Takes the first look. Returns the candidates for which the remaining fuel does not suffice.
     fn in_order(
         &self,
         view: &mut View<'_>,
@@ -124,8 +123,8 @@ impl Judge<'_> {
         waiting
     }
 
-    /// Gives up the candidates of `still`, which no fuel is left for; each comes with its rank within its
-    /// group. As many as the run may keep become partial files, in the order of their ranks.
+    /// Gives up the candidates of `still`, for which no fuel is left; each comes with its rank
+    /// within its group. The first ones by rank become partial files, as many as the run may keep.
     fn give_up(
         &self,
         view: &mut View<'_>,
@@ -152,22 +151,22 @@ impl Judge<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Claims the bytes of a file in which nothing else is looked at.
+    /// Claims the bytes of a file if the carver does not look for files inside it.
     pub(super) fn claim(&self, one: &Judged, claims: &mut Claims) {
         if self.is_claimed(one) {
             one.extents.iter().for_each(|extent| claims.add(*extent));
         }
     }
 
-    /// Whether its contents are skipped.
+    /// Whether the carver skips its contents.
     fn is_claimed(&self, one: &Judged) -> bool {
         let Some((_, kind, _)) = one.verdict.end() else { return false };
         let is_weak = self.formats[one.candidate.format as usize].is_weak();
         !is_weak && (!self.embedded || is_archive(kind.name))
     }
 
-    /// Judges a candidate with more and more of the fuel that is `left`; if that does not suffice,
-    /// reports how much it had.
+    /// Judges a candidate with more and more of the fuel that is `left`. If that does not suffice,
+    /// the error has the greatest fuel of an attempt.
     fn one(
         &self,
         view: &mut View<'_>,
@@ -195,8 +194,8 @@ impl Judge<'_> {
         Err(waiting)
     }
 
-    /// Reads a candidate with the runs that a file system knows of a file that begins there. These have
-    /// fuel of their own, by their length, which the files of a source share: so nothing else is read less.
+    /// Reads a candidate with the extents that a file system has of a file that begins there. This
+    /// fuel is separate and depends on the file's length, so that no other candidate gets less.
     fn in_pieces(&self, view: &mut View<'_>, candidate: Candidate) -> Option<Judged> {
         let format = self.formats[candidate.format as usize];
         self.in_pieces.at(candidate.offset).find_map(|extents| {
@@ -209,7 +208,7 @@ impl Judge<'_> {
             view.look_at(extents, bytes.saturating_mul(2).saturating_add(jumps));
             let verdict = format.validate(view);
             let (length, ..) = verdict.end()?;
-            // A shorter file lies in the first run alone, or only seems to end.
+            // A shorter file is in the first extent alone, or its end is not credible.
             let is_strong = matches!(verdict, Verdict::Whole { .. }) && !format.is_weak();
             let is_it = length > extents[0].length && (length == bytes || is_strong);
             (is_it && !view.is_starved()).then(|| Judged {
@@ -221,7 +220,7 @@ impl Judge<'_> {
         })
     }
 
-    /// Reads a candidate with so much fuel.
+    /// Reads a candidate with this much fuel.
     pub(super) fn attempt(
         &self,
         view: &mut View<'_>,
@@ -237,7 +236,7 @@ impl Judge<'_> {
         }
         let verdict = self.formats[candidate.format as usize].validate(view);
         let cost_bytes = fuel_bytes.saturating_sub(view.fuel_bytes());
-        // A validator that was refused a byte may have taken that for the end.
+        // A validator that was refused a byte may have mistaken that for the end.
         let judged = (!view.is_starved()).then(|| {
             let end = verdict.end();
             let extents = end.map_or(Vec::new(), |(length, ..)| cut(view.extents(), length));
@@ -246,7 +245,7 @@ impl Judge<'_> {
         Attempt { judged, cost_bytes }
     }
 
-    /// A candidate for which nothing is left.
+    /// Makes the result for a candidate for which no fuel is left.
     fn given_up(&self, candidate: Candidate) -> Judged {
         let format = self.formats[candidate.format as usize];
         let verdict = Verdict::Broken {

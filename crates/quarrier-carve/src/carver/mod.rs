@@ -1,4 +1,4 @@
-//! Goes through a source: candidates, verdicts, claims of bytes, mending.
+//! Carves a source: candidates, verdicts, claims of bytes, mending.
 
 mod account;
 mod again;
@@ -46,12 +46,12 @@ use run::CarveRun;
 use skimmed::Skimmed;
 pub use skimmed::{SkimmedRange, Skimming};
 
-/// A stride is searched and judged by one worker.
+/// Size of a stride, which one worker searches and judges.
 const STRIDE_BYTES: u64 = 16 << 20;
-/// So many strides, or parts of them, share the room for candidates.
+/// Number of strides, or parts of them, that share the memory for candidates.
 const UNDER_WAY: usize = 16;
 
-/// Carves sources.
+/// Recovers files from sources. Methods set the options of its [runs](Carver::run).
 pub struct Carver<'a> {
     formats: Vec<&'a dyn Format>,
     workers: usize,
@@ -80,7 +80,7 @@ impl Default for Carver<'_> {
 }
 
 impl<'a> Carver<'a> {
-    /// Looks for every format there is.
+    /// Makes a carver for all formats.
     pub fn new() -> Self {
         Carver {
             formats: format::ALL.to_vec(),
@@ -102,78 +102,82 @@ impl<'a> Carver<'a> {
         }
     }
 
-    /// Looks for these formats only.
+    /// Restricts the search to these formats.
     #[must_use]
     pub fn formats(mut self, formats: Vec<&'a dyn Format>) -> Self {
         self.formats = formats;
         self
     }
 
-    /// Shows bytes in place to formats and [`Keep`], which must tolerate changes, even if others may
-    /// change them, as in files; otherwise they see copies.
+    /// Shows formats and [`Keep`] the bytes of files in place, without copies, although others may
+    /// change these bytes meanwhile. They must tolerate changes; without this promise they see
+    /// copies.
     ///
-    /// The formats of this crate tolerate it, and so do [`own`](crate::own) ones and
-    /// [`Folder`](crate::folder::Folder): they copy the bytes of a view before they make text of them.
-    /// The crate's unsafe code is a call of a function for the CPU's features. Decompressors read their
-    /// input forward, bounded by lengths and not by earlier contents; the one library in C gets copies.
+    /// The formats of this crate, [user-defined](crate::own) ones and
+    /// [`Folder`](crate::folder::Folder) tolerate changes: they copy the bytes of a view before
+    /// they make a `str` of them. The crate's only unsafe code is a call of a function for the
+    /// CPU's features. Decompressors read their input forward, bounded by lengths and not by
+    /// earlier contents; the one library in C receives copies.
     #[must_use]
     pub fn show_changing(mut self, promise: AsData) -> Self {
         self.promise = Some(promise);
         self
     }
 
-    /// Threads; not more files are read at once. 0: one a CPU, as if it is not set.
+    /// Sets the number of threads, which is also the maximum number of files read at once. 0
+    /// selects the default, one per CPU.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = planned_workers(workers);
         self
     }
 
-    /// The number of threads it will use: the requested number, limited by memory.
+    /// Returns the number of threads that a run will use: the requested number, limited by memory.
     pub fn workers_count(&self) -> usize {
         self.workers.min(room::workers_max(self.memory_bytes_max))
     }
 
-    /// Carves these ranges of the source as if there were nothing else.
+    /// Carves only these ranges, as if the source had no other bytes.
     #[must_use]
     pub fn ranges(mut self, ranges: Vec<Range<u64>>) -> Self {
         self.range = Some(ranges);
         self
     }
 
-    /// The parts of the [`ranges`](Self::ranges) in which a file that begins in one of them continues, in
-    /// their order. A file that begins elsewhere, as in the slack of another, ends with its range. None:
-    /// a file continues from each range to the next.
+    /// Sets the parts of the [`ranges`](Self::ranges) that form the clusters of a file system. A
+    /// file that begins in a cluster continues in the next ones. A file that begins elsewhere, such
+    /// as in the slack of another, ends with its range. With `None`, a file continues from each
+    /// range to the next.
     #[must_use]
     pub fn clusters(mut self, clusters: Option<Vec<Range<u64>>>) -> Self {
         self.clusters = clusters;
         self
     }
 
-    /// Files that are in pieces, as a file system says: the extents of each, in the order of the file. A
-    /// candidate at the first byte of one is first read with these extents, and believed if its format
-    /// confirms them.
+    /// Sets the extents of fragmented files that a file system still has, for each file in the
+    /// order of its bytes. A candidate at the first byte of such a file is first read with these
+    /// extents, which are accepted if its format confirms them.
     #[must_use]
     pub fn files_in_pieces(mut self, files: Vec<Box<[Extent]>>) -> Self {
         self.in_pieces = files;
         self
     }
 
-    /// Maximum file size; longer files are cut and reported as partial.
+    /// Sets the maximum file size in bytes; longer files are cut and reported as partial.
     #[must_use]
     pub fn file_bytes_max(mut self, bytes: u64) -> Self {
         self.file_bytes_max = bytes;
         self
     }
 
-    /// The effort of the search for the rest of broken files.
+    /// Sets the effort of the search for the rest of broken files.
     #[must_use]
     pub fn effort(mut self, effort: Effort) -> Self {
         self.effort = effort;
         self
     }
 
-    /// Also finds files inside other files; but not in archives, whose members
+    /// Sets whether to find files inside other files, too. This excludes archives, whose members
     /// [`embedded::walk`](crate::embedded::walk) lists by name.
     #[must_use]
     pub fn embedded(mut self, embedded: bool) -> Self {
@@ -181,24 +185,25 @@ impl<'a> Carver<'a> {
         self
     }
 
-    /// Goes back to every place that would be listed in [`Summary::skimmed`], and reads all candidates
-    /// there to their end. The contents of the source determine how long that takes.
+    /// Sets whether to return to every place that [`Summary::skimmed`] would list, and read all
+    /// candidates there to their end. The time for this is unbounded: it depends on the contents of
+    /// the source.
     #[must_use]
     pub fn reads_all(mut self, reads_all: bool) -> Self {
         self.reads_all = reads_all;
         self
     }
 
-    /// Whether files that are not valid are kept: broken ones that could not be mended, and those
-    /// that were not read in part.
+    /// Sets whether to keep files that are not valid: broken ones that could not be mended, and
+    /// those with parts that were not read.
     #[must_use]
     pub fn keep_broken(mut self, keep: bool) -> Self {
         self.keep_broken = keep;
         self
     }
 
-    /// Keeps only files of these types. It still searches for all others, to know which bytes belong to
-    /// them: a picture in a document is not a file of its own.
+    /// Keeps only files of these types. The carver still searches for all others, to know which
+    /// bytes belong to them: a picture in a document is not a separate file.
     ///
     /// # Errors
     /// [`Error::Signature`] for a type that no format reports.
@@ -213,31 +218,32 @@ impl<'a> Carver<'a> {
         Ok(self)
     }
 
-    /// Keeps files of all types, whatever [`kinds`](Carver::kinds) selected before.
+    /// Keeps files of all types again, after [`kinds`](Carver::kinds).
     #[must_use]
     pub fn all_kinds(mut self) -> Self {
         self.kinds = None;
         self
     }
 
-    /// Goes on where an earlier run over the same source, with the same settings, ended. What is
-    /// whole already is given to `keep` again, before anything else.
+    /// Resumes an earlier run over the same source with the same settings. `keep` first receives
+    /// the earlier run's whole files again.
     #[must_use]
     pub fn resume(mut self, begun: Begun) -> Self {
         self.begun = begun;
         self
     }
 
-    /// Memory for remembered candidates and shown parts of the source, in bytes; the default is 1 GiB.
-    /// Broken files beyond it are dropped, which the summary reports; with little memory there are
-    /// fewer threads. It takes at least some 64 MiB; decoders and the program itself need more.
+    /// Sets the memory for candidates and for windows and buffers of the source, in bytes; the
+    /// default is 1 GiB. Broken files that do not fit are dropped, and the summary reports them;
+    /// with little memory there are fewer threads. The carver takes at least some 64 MiB; decoders
+    /// and the program itself need more.
     #[must_use]
     pub fn memory_bytes_max(mut self, bytes: u64) -> Self {
         self.memory_bytes_max = bytes;
         self
     }
 
-    /// The measured rates of the source's disk, by which reads are planned.
+    /// Sets the measured rates of the source's disk, which plan its reads.
     #[must_use]
     pub fn rates(mut self, rates: Rates) -> Self {
         self.rates = Some(rates);
@@ -262,7 +268,7 @@ impl<'a> Carver<'a> {
             Some(ranges) => ranges.iter().map(|r| r.start.min(length)..r.end.min(length)).collect(),
             None => std::iter::once(0..length).collect(),
         };
-        // A stride of the unreadable range is tried, as if its end were unknown.
+        // Try one stride of the unreadable range, in case more can be read than reported.
         let tried = source.readable_end().saturating_add(STRIDE_BYTES).min(length);
         let lost = wanted.iter().map(|r| r.start.max(tried)..r.end).filter(|r| !r.is_empty());
         let lost: Vec<Range<u64>> = lost.collect();
@@ -299,7 +305,8 @@ impl<'a> Carver<'a> {
         Ok(summary)
     }
 
-    /// Appends `more`, and the broken ones up to the limit; the others are `forgotten`.
+    /// Appends `more`: all with a known end, and broken ones up to the limit. The others go to
+    /// `forgotten`.
     fn remember(
         &self,
         broken: &mut Vec<BrokenFile>,
@@ -325,12 +332,12 @@ impl<'a> Carver<'a> {
         room::remembered_max(self.memory_bytes_max)
     }
 
-    /// Candidates of one stride, or of a part of it.
+    /// Returns the maximum number of candidates of a stride, or of a part of it.
     fn candidates_max(&self) -> usize {
         (self.remembered_max() / UNDER_WAY).max(1)
     }
 
-    /// A view for one of the threads.
+    /// Makes a view for one of the threads.
     fn view<'s>(&self, source: &'s dyn Source) -> View<'s> {
         let windows_max = room::windows_max(self.memory_bytes_max, self.workers_count());
         View::with_windows(source, windows_max, self.promise)
@@ -345,17 +352,17 @@ impl<'a> Carver<'a> {
         is_kept && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&carved.kind))
     }
 
-    /// The `files` of wanted types, the longest first.
+    /// Returns the `files` to keep, the longest first.
     fn wanted<'f>(&self, files: &'f [Carved]) -> Vec<&'f Carved> {
         let mut wanted: Vec<&Carved> = files.iter().filter(|one| self.is_wanted(one)).collect();
-        // Formats that call a file by the same name mean the same file.
+        // Several formats may find the same file of the same type.
         wanted.dedup_by(|a, b| a.offset() == b.offset() && a.kind == b.kind);
         wanted.sort_by_key(|one| std::cmp::Reverse(one.length()));
         wanted
     }
 }
 
-/// Extents from `offset` that hold `length` bytes of the carved ranges.
+/// Returns the extents of `length` bytes of the carved ranges from `offset` on.
 fn extents_of(ranges: &CarvedRanges, offset: u64, length: u64) -> Vec<Extent> {
     cut(&ranges.extents_from(offset), length)
 }

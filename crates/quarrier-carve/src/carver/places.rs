@@ -1,7 +1,7 @@
-//! Precedence if there is not enough for all: first the first candidate of every place, then the
-//! second of each.
+//! Precedence among candidates if not all can be kept: the first of every place, then the second of
+//! each, and so on.
 
-/// The size of a place, whose candidates share what they get.
+/// The size of a place, whose candidates share their allowance.
 pub(super) const PLACE_BYTES: u64 = 64 << 10;
 
 /// Returns which of the ascending `offsets` are among the first `most` in that precedence.

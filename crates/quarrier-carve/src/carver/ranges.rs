@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use crate::view::Extent;
 
-/// A file that is spread over more ranges than this is not followed further.
+/// Maximum number of extents of a file; it is not followed further.
 const EXTENTS_MAX: usize = 256;
 
 /// The ranges to carve, and the maximum length of a file.
 #[derive(Debug, Clone)]
 pub(super) struct CarvedRanges {
-    /// In order, not touching each other, not empty.
+    /// In order; none touch, and none are empty.
     ranges: Vec<Range<u64>>,
-    /// Those of them in which files continue that begin there, in the same order; None: all.
+    /// The parts of `ranges` in which files that begin there continue, in order; `None` for all.
     clusters: Option<Vec<Range<u64>>>,
     file_bytes_max: u64,
 }
@@ -26,12 +26,12 @@ impl CarvedRanges {
         CarvedRanges { ranges: joined(ranges), clusters: clusters.map(joined), file_bytes_max }
     }
 
-    /// The ranges in which files continue.
+    /// Returns the ranges in which files continue.
     pub(super) fn clusters(&self) -> &[Range<u64>] {
         self.clusters.as_ref().unwrap_or(&self.ranges)
     }
 
-    /// Whether all of `extents` are carved.
+    /// Whether the carved ranges contain all of `extents`.
     pub(super) fn hold_all(&self, extents: &[Extent]) -> bool {
         extents.iter().all(|extent| {
             let range = around(&self.ranges, extent.offset);
@@ -39,12 +39,12 @@ impl CarvedRanges {
         })
     }
 
-    /// How many bytes are carved.
+    /// Returns the total length of the carved ranges in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// From the first byte to the end of the last range.
+    /// Returns the range from the first byte to the end of the last range.
     pub(super) fn span(&self) -> Range<u64> {
         match (self.ranges.first(), self.ranges.last()) {
             (Some(first), Some(last)) => first.start..last.end,
@@ -52,19 +52,20 @@ impl CarvedRanges {
         }
     }
 
-    /// How long a file may be, in bytes.
+    /// Returns the maximum length of a file in bytes.
     pub(super) fn file_bytes_max(&self) -> u64 {
         self.file_bytes_max
     }
 
-    /// The first carved byte at or after `offset`.
+    /// Returns the first carved byte at or after `offset`.
     pub(super) fn next(&self, offset: u64) -> Option<u64> {
         let index = self.ranges.partition_point(|range| range.end <= offset);
         self.ranges.get(index).map(|range| range.start.max(offset))
     }
 
-    /// The places of a file that begins at `offset` and skips only bytes outside of the clusters; of one
-    /// that begins outside of clusters, the rest of the range. Empty if `offset` is not carved.
+    /// Returns the extents of a file that begins at `offset` and skips only bytes outside of the
+    /// clusters. If `offset` is outside of the clusters, they are the rest of its range. Empty if
+    /// `offset` is not carved.
     pub(super) fn extents_from(&self, offset: u64) -> Vec<Extent> {
         let clusters = self.clusters();
         let alone = around(&self.ranges, offset).filter(|_| around(clusters, offset).is_none());
@@ -89,7 +90,7 @@ impl CarvedRanges {
     }
 }
 
-/// In order, joined where they touch.
+/// Sorts ranges, and joins those that touch.
 fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| range.start < range.end);
     ranges.sort_by_key(|range| range.start);
@@ -103,7 +104,7 @@ fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     joined
 }
 
-/// The one of `ranges`, which are in order, that has the byte at `offset`.
+/// Returns the range that contains `offset`, of `ranges` in order.
 fn around(ranges: &[Range<u64>], offset: u64) -> Option<&Range<u64>> {
     let index = ranges.partition_point(|range| range.end <= offset);
     ranges.get(index).filter(|range| range.start <= offset)

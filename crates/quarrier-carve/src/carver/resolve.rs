@@ -14,19 +14,19 @@ use crate::view::{Extent, cut};
 
 /// Usual block sizes of file systems, in bytes.
 const BLOCK_BYTES: [u64; 8] = [65536, 32768, 16384, 8192, 4096, 2048, 1024, 512];
-/// Minimum number of files before their places say anything about blocks.
+/// Minimum number of files for an estimate of the block size.
 const SEEN_MIN: u64 = 8;
 /// Blocks are rarely larger.
 const USUAL_BYTES: u64 = 4096;
-/// 2.8 standard deviations of a fair coin, for one throw: chance exceeds it in one of 400 images.
+/// 2.8 standard deviations of one toss of a fair coin: chance exceeds it in one of 400 images.
 const CHANCE: f64 = 1.4;
 
-/// The decisions so far, from the start of the source on.
+/// The decisions on the source up to the last stride.
 pub(super) struct Resolver<'r> {
     formats: &'r [&'r dyn Format],
     embedded: bool,
     claims: Claims,
-    /// The bytes of archives: files in them are not files of their own.
+    /// The bytes of archives, whose members are not separate files.
     sealed: Claims,
     /// The possible bytes of broken files, from the start of each to where the break was detected.
     reach: Claims,
@@ -40,29 +40,29 @@ pub(super) struct Outcome {
     pub(super) mended: Vec<Carved>,
     /// Whole files that turned out not to be part of another.
     pub(super) alone: Vec<Carved>,
-    /// The remains of the others.
+    /// The remains of broken files.
     pub(super) partial: Vec<Carved>,
-    /// Places and types of files that were dropped because there were too many.
+    /// Offsets and types of files that were dropped because there were too many.
     pub(super) left_out: Vec<(u64, &'static str)>,
-    /// Whole files that are taken for parts of others, which do not have all of their bytes.
+    /// Whole files taken for parts of others that do not contain all of their bytes.
     pub(super) lost: Vec<Judged>,
 }
 
-/// Files of file systems begin at multiples of this; files at other places are more often parts of another
-/// file.
+/// Files in file systems begin at multiples of this many bytes; files at other offsets are more
+/// often parts of another file.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// Maximum of uncertain bytes of all broken files together, as a multiple of the carved bytes: a header
-/// without a length could claim everything after it, and so could the next one.
+/// Maximum number of uncertain bytes of all broken files together, as a multiple of the carved
+/// bytes: a header without a length could claim everything after it, and so could the next one.
 const DOUBTFUL_SHARE: u64 = 2;
 
-/// Maximum number of broken files to keep: this many, and one per so many carved bytes. A disk that was not
-/// made to defeat carving has far fewer.
+/// Maximum number of broken files to keep: this many, plus one for every [`BYTES_PER_BROKEN`]
+/// carved bytes. A disk that was not made to defeat carving has far fewer.
 const BROKEN_MIN: u64 = 4096;
 const BYTES_PER_BROKEN: u64 = 16 << 10;
 
-/// A film contains a picture, which contains a thumbnail: broken files nest, but no deeper than this. If more
-/// overlap, most are planted headers.
+/// Broken files nest, such as a thumbnail in a picture in a film, but not as deep as this. If so
+/// many overlap, most are planted headers.
 const CROWD_MIN: usize = 16;
 
 /// Pictures of a broken film may lie after a gap, at odd places.
@@ -77,7 +77,7 @@ impl<'r> Resolver<'r> {
         Resolver { formats, embedded, claims, sealed, reach, alignment }
     }
 
-    /// Adopts the decisions of an earlier run.
+    /// Restores the decisions of an earlier run.
     pub(super) fn recall(&mut self, begun: &Begun) {
         for one in &begun.whole {
             self.claim(&one.kind, &one.extents);
@@ -95,7 +95,7 @@ impl<'r> Resolver<'r> {
         &self.claims
     }
 
-    /// Returns whether a file that begins here is part of another, and not requested for that reason.
+    /// Returns whether a file that begins here is part of another, and thus not requested.
     pub(super) fn is_covered(&self, offset: u64) -> bool {
         if self.embedded { self.sealed.holds(offset) } else { self.claims.holds(offset) }
     }
@@ -109,9 +109,9 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// Returns the block size to which the files seen so far are aligned: the largest for which most of them
-    /// begin at a multiple. Files at odd places, such as parts of others, do not count. If too few are whole,
-    /// those that are `broken` count, too.
+    /// Returns the block size to which the files seen so far are aligned: the largest for which
+    /// most of them begin at a multiple. Files at odd offsets, such as parts of others, do not
+    /// count. If too few files are whole, the `broken` ones count, too.
     pub(super) fn block_bytes(&self, broken: &[BrokenFile]) -> u64 {
         let mut aligned = self.alignment.aligned;
         let last = BLOCK_BYTES.len() - 1;
@@ -130,23 +130,23 @@ impl<'r> Resolver<'r> {
             let mut most = places.filter(|(bytes, count)| **bytes <= USUAL_BYTES && *count == seen);
             return most.next().map_or(SECTOR_BYTES, |(bytes, _)| *bytes);
         }
-        // Half of the files that begin at blocks begin at every other one, within chance.
+        // By chance, half of the files at blocks also begin at blocks of twice the size.
         let least = seen as f64 / 2.0 + CHANCE * (seen as f64).sqrt();
         let most = |count: &u64| *count as f64 >= least;
         let index = aligned.iter().position(most).unwrap_or(last);
         BLOCK_BYTES[index]
     }
 
-    /// Returns whether a whole file that begins here must wait until mending is done. A file at an odd place
-    /// is often a part of another, whose other parts may be anywhere; it waits as long as there is `room` for
-    /// it.
+    /// Returns whether a whole file that begins here must wait until mending is done. A file at an
+    /// odd offset is often a part of another, whose other parts may be anywhere; it waits as long
+    /// as there is `room` for it.
     fn is_perhaps_a_part(&self, offset: u64, room: usize) -> bool {
         let is_odd = !offset.is_multiple_of(SECTOR_BYTES);
         !self.embedded && room > 0 && (is_odd || self.reach.holds(offset))
     }
 
-    /// Returns the files of a stride, which ends at `end`, that count: the whole ones that are inside no
-    /// other, and the undecided ones, up to about `room`.
+    /// Returns the files of the stride that ends at `end`: the whole ones that are not inside
+    /// another, and the undecided ones, up to about `room`.
     pub(super) fn resolve(
         &mut self,
         judged: Vec<Judged>,
@@ -206,8 +206,8 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// Decides, after mending, the outcome of the files that were not mended, and of those that may be parts
-    /// of them.
+    /// Decides, after mending, about the files that were not mended, and about those that may be
+    /// parts of them.
     pub(super) fn settle(
         &mut self,
         ranges: &CarvedRanges,
@@ -280,7 +280,7 @@ impl<'r> Resolver<'r> {
                 None => lost.push(judged),
             }
         }
-        // The carver did not search these for files, as they were whole.
+        // The carver did not look for files inside these, as they were whole.
         let is_held = |extent: &Extent| {
             [&self.claims, &written]
                 .iter()
@@ -291,7 +291,8 @@ impl<'r> Resolver<'r> {
         outcome
     }
 
-    /// Returns the bytes of files that stay broken, and which of them are not parts of others.
+    /// Returns the bytes of files that stay broken, and for each whether it is not a part of
+    /// another.
     fn parts(&self, ranges: &CarvedRanges, left: &[BrokenFile]) -> (Parts, Vec<bool>) {
         let mut parts = Parts::default();
         let mut keep = |one: &BrokenFile| {
@@ -305,8 +306,8 @@ impl<'r> Resolver<'r> {
         (parts, kept)
     }
 
-    /// Returns the remains of a broken file: its bytes up to where it breaks, or to the next whole file. If
-    /// there is no more `room` for uncertain bytes, only the certain ones.
+    /// Returns the remains of a broken file: its bytes up to the break, or to the next whole file.
+    /// If there is no `room` for uncertain bytes, it keeps only the certain ones.
     fn partial(&self, ranges: &CarvedRanges, one: &BrokenFile, room: &mut u64) -> Option<Carved> {
         let mut extents = extents_of(ranges, one.offset, one.at.max(1));
         let mut kept: Vec<Extent> = Vec::new();
@@ -396,8 +397,8 @@ impl Parts {
         extents_of(ranges, one.offset, at).into_iter().for_each(|e| self.reach.add(e));
     }
 
-    /// Returns whether a whole file is taken for a part of one of them. If a file ends after all certain
-    /// bytes of the other, the other was more likely mistaken for a file.
+    /// Returns whether a whole file is taken for a part of one of them. If it ends after all
+    /// certain bytes of the other, the other was more likely mistaken for a file.
     fn hold_all(&self, extents: &[Extent]) -> bool {
         let Some(first) = extents.first() else { return false };
         let is_inside = self.sure.end_of(first.offset).is_some_and(|end| end >= first.end());
@@ -417,7 +418,8 @@ pub(super) fn broken_max(ranges: &CarvedRanges) -> usize {
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// Keeps `most` of `files`, which are sorted, and prefers the first of each place. Returns the dropped ones.
+/// Keeps `most` of the sorted `files`, preferring the first of each place. Returns the dropped
+/// ones.
 fn thin_out(files: &mut Vec<BrokenFile>, most: usize) -> Vec<BrokenFile> {
     let offsets: Vec<u64> = files.iter().map(|one| one.offset).collect();
     let mut stays = first_of_places(&offsets, most).into_iter();
@@ -427,7 +429,7 @@ fn thin_out(files: &mut Vec<BrokenFile>, most: usize) -> Vec<BrokenFile> {
     go
 }
 
-/// Counts the broken files that may cover each place, from their start to where they break.
+/// Counts the broken files that may cover each place, from their start to their break.
 struct Crowd {
     starts: Vec<u64>,
     ends: Vec<u64>,
@@ -442,7 +444,7 @@ impl Crowd {
         Crowd { starts, ends }
     }
 
-    /// Returns whether so many files claim the byte at `offset` that none is credible.
+    /// Returns whether too many files claim the byte at `offset` for any of them to be credible.
     fn is_at(&self, offset: u64) -> bool {
         let begun = self.starts.partition_point(|start| *start <= offset);
         let ended = self.ends.partition_point(|end| *end <= offset);
@@ -461,8 +463,8 @@ fn is_film(kind: &str) -> bool {
     matches!(kind, "mov" | "mp4" | "3gp" | "avi")
 }
 
-/// Drops consecutive files of one type at odd places: pictures of a film, or parts of a document, whose main
-/// file was not found here.
+/// Drops consecutive files of one type at odd offsets: pictures of a film or parts of a document
+/// whose main file was not found.
 fn leave_out_rows(whole: &mut Vec<Judged>) {
     let mut places: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     for one in whole.iter() {
@@ -472,7 +474,8 @@ fn leave_out_rows(whole: &mut Vec<Judged>) {
     }
     let follows = |one: &Judged| {
         let Some(first) = one.extents.first() else { return false };
-        // In an image that is shifted as a whole, all files begin at the same odd offset in a sector.
+        // In an image that is shifted as a whole, all files begin at the same odd offset within a
+        // sector: these do not count.
         let is_kin = |offset: u64, format: u32| {
             format == one.candidate.format && !(offset ^ first.offset).is_multiple_of(SECTOR_BYTES)
         };

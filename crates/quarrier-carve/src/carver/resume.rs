@@ -6,25 +6,26 @@ use super::{Allowance, BrokenFile, Carver, SkimmedRange};
 use crate::carved::Carved;
 use crate::format::Kind;
 
-/// How many files begin at multiples of the usual block sizes of file systems.
+/// The numbers of files that begin at multiples of the usual block sizes of file systems.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Alignment {
-    /// Files counted.
+    /// The number of files counted.
     pub seen: u64,
-    /// The files at multiples of 64 KiB, 32 KiB … 512 bytes.
+    /// The numbers of files at multiples of 64 KiB, 32 KiB … 512 bytes.
     pub aligned: [u64; 8],
 }
 
 /// The state of a partly finished stride.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Midway {
-    /// The bytes of its next search.
+    /// The size of its next search in bytes.
     pub step_bytes: u64,
     /// The remaining fuel for its candidates.
     pub left: Allowance,
 }
 
-/// The results of an earlier run's strides; a run that resumes from them ends as that one would have.
+/// The results of an earlier run's strides. A run that resumes from them has the results that the
+/// earlier run would have had.
 #[derive(Debug, Clone, Default)]
 pub struct Begun {
     /// All bytes before this offset are done.
@@ -37,9 +38,10 @@ pub struct Begun {
     pub unreadable: Vec<Range<u64>>,
     /// Ranges that were examined less closely, as in [`Stride::skimmed`](super::Stride::skimmed).
     pub skimmed: Vec<SkimmedRange>,
-    /// The last stride's.
+    /// The alignment after the last stride, as in [`Stride::alignment`](super::Stride::alignment).
     pub alignment: Alignment,
-    /// The last stride's.
+    /// The state of the last stride, if it is not finished, as in
+    /// [`Stride::midway`](super::Stride::midway).
     pub midway: Option<Midway>,
 }
 

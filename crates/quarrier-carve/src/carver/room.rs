@@ -10,30 +10,30 @@
 use super::STRIDE_BYTES;
 use crate::view::{WINDOW_BYTES, WINDOWS_MAX};
 
-/// The most broken files, and the most candidates of the strides under way, to remember.
+/// Maximum number of broken files, and of candidates of the strides under way, to remember.
 const REMEMBERED_MAX: usize = 1 << 20;
-/// The most memory for one of them with all of its results, in bytes.
+/// Maximum memory for a broken file or a candidate with all of its results, in bytes.
 const REMEMBERED_BYTES: u64 = 256;
 const BLOCKS_MAX: u64 = 64;
 
-/// Returns the most broken files to remember; the same for candidates.
+/// Returns the maximum number of broken files to remember, which is also that of candidates.
 pub(super) fn remembered_max(memory_bytes: u64) -> usize {
     let fit = memory_bytes / 4 / REMEMBERED_BYTES;
     usize::try_from(fit).map_or(REMEMBERED_MAX, |fit| fit.clamp(1, REMEMBERED_MAX))
 }
 
-/// Returns the most blocks to cache of a source without windows.
+/// Returns the maximum number of blocks to cache of a source without windows.
 pub(super) fn blocks_max(memory_bytes: u64, block_bytes: u64) -> usize {
     (memory_bytes / 8 / block_bytes).clamp(1, BLOCKS_MAX) as usize
 }
 
-/// Returns the most threads.
+/// Returns the maximum number of threads.
 pub(super) fn workers_max(memory_bytes: u64) -> usize {
     let fit = of_workers(memory_bytes) / (STRIDE_BYTES + WINDOW_BYTES);
     usize::try_from(fit).map_or(usize::MAX, |fit| fit.max(1))
 }
 
-/// Returns the most windows of each thread.
+/// Returns the maximum number of windows of each thread.
 pub(super) fn windows_max(memory_bytes: u64, workers: usize) -> usize {
     let bytes = (of_workers(memory_bytes) / workers.max(1) as u64).saturating_sub(STRIDE_BYTES);
     usize::try_from(bytes / WINDOW_BYTES).map_or(WINDOWS_MAX, |fit| fit.clamp(1, WINDOWS_MAX))

@@ -1,4 +1,4 @@
-//! The state of a run, and its end: mends broken files, and keeps the remains of the rest.
+//! A run over a source, and its end, which mends broken files and keeps the remains of the others.
 
 use std::io;
 use std::sync::Mutex;
@@ -27,9 +27,11 @@ use crate::format::Verdict;
 use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
-/// How often broken files are looked at while others around them are mended.
+/// Maximum number of rounds of mending: a file that was mended may free the way for others around
+/// it.
 const ROUNDS_MAX: usize = 3;
-/// How far before the byte at which a file breaks the cause may begin, in bytes.
+/// How far after the byte at which a file breaks newly claimed bytes justify another attempt to
+/// mend it.
 const BEHIND_BYTES: u64 = 64 << 10;
 
 /// The inputs of a run.
@@ -42,20 +44,20 @@ pub(super) struct CarveRun<'c> {
     pub(super) times: Times,
 }
 
-/// The results of a run so far.
+/// The results of a run up to the last stride.
 pub(super) struct RunState<'c> {
     pub(super) resolver: Resolver<'c>,
     pub(super) summary: Summary,
     /// The undecided files.
     pub(super) broken: Vec<BrokenFile>,
-    /// Where files may begin that were not read to an end.
+    /// The starts of candidates that were not read to their end.
     pub(super) crowded: Skimmed,
-    /// Where files begin that are broken, and not remembered.
+    /// The starts of broken files that were dropped for lack of memory.
     pub(super) forgotten: Skimmed,
 }
 
 impl<'c> CarveRun<'c> {
-    /// Goes through all of the source, and then through the broken files.
+    /// Carves the source, then mends the broken files.
     pub(super) fn run(&self, signatures: &Signatures, summary: Summary) -> Result<Summary> {
         let state = self.recall(summary)?;
         let state = Scheduler::new(self, signatures, state).run()?;
@@ -65,7 +67,7 @@ impl<'c> CarveRun<'c> {
         Ok(summary)
     }
 
-    /// Takes up what an earlier run has done.
+    /// Restores the results of an earlier run, and keeps its whole files again.
     fn recall(&self, mut summary: Summary) -> Result<RunState<'c>> {
         let begun = &self.carver.begun;
         let mut resolver = Resolver::new(&self.carver.formats, self.carver.embedded);
@@ -80,7 +82,7 @@ impl<'c> CarveRun<'c> {
         Ok(RunState { resolver, summary, broken, crowded, forgotten })
     }
 
-    /// Mends broken files, and keeps the remains of the rest.
+    /// Mends broken files, and keeps the remains of the others.
     fn rest(&self, state: RunState<'_>) -> Result<Summary> {
         let RunState { mut resolver, mut summary, mut broken, crowded, forgotten } = state;
         summary.block_bytes = resolver.block_bytes(&broken);
@@ -117,8 +119,8 @@ impl<'c> CarveRun<'c> {
         Ok(summary)
     }
 
-    /// The whole file that each of `broken` can be mended to; and places and types of those for which
-    /// this was not tried.
+    /// Returns, for each of `broken`, the whole file that it was mended to, if any; and offsets and
+    /// types of those for which this was not tried.
     fn mend_all(
         &self,
         claims: &Claims,
@@ -132,8 +134,8 @@ impl<'c> CarveRun<'c> {
         let (mut waiting, untried) = chosen(broken, tried);
         let mut mended = vec![None; broken.len()];
         for _ in 0..ROUNDS_MAX {
-            // Files of which most is found come first, so that no long one starts when all others are
-            // done.
+            // Files with the latest break come first, so that no long one starts when all others
+            // are done.
             waiting.sort_by_key(|index| std::cmp::Reverse(broken[*index].at));
             let ranges = self.ranges.clusters();
             let context = MendContext::new(block_bytes, &claims, effort, ranges, self.carver.stop);
@@ -164,7 +166,7 @@ impl<'c> CarveRun<'c> {
         (mended, untried.collect())
     }
 
-    /// `claims`, and the bytes of broken files that are theirs for certain.
+    /// Returns `claims` with the bytes that certainly belong to broken files.
     fn with_sure(&self, claims: &Claims, broken: &[BrokenFile]) -> Claims {
         let mut claims = claims.clone();
         for one in broken.iter().filter(|one| !one.is_whole) {
@@ -193,7 +195,7 @@ impl<'c> CarveRun<'c> {
         }
         view.look_at(&self.ranges.extents_from(one.offset), context.effort.fuel_bytes);
         let extents = format.mend(view, &Broken { sure: one.sure, at: one.at }, context)?;
-        // Nothing is believed that does not stand on its own.
+        // The mended file must be valid on its own.
         view.look_at(&extents, u64::MAX);
         let verdict = format.validate(view);
         let (length, ..) = verdict.end()?;
@@ -204,7 +206,7 @@ impl<'c> CarveRun<'c> {
         Some(Judged { candidate, verdict, extents, is_confirmed: false })
     }
 
-    /// Keeps those of `files` that are wanted, in parallel, the longest first, and counts them.
+    /// Keeps the wanted ones of `files`, in parallel, the longest first, and counts them.
     fn keep_wanted(&self, files: &[Carved], summary: &mut Summary) -> Result<()> {
         let wanted = self.carver.wanted(files);
         let failed = Mutex::new(None);
@@ -227,7 +229,7 @@ impl<'c> CarveRun<'c> {
         }
     }
 
-    /// Calls `work` for each of `things`, in parallel, each thread with a view of its own.
+    /// Calls `work` for each of `things`, in parallel, each thread with its own view.
     fn each<T: Sync, R: Send>(
         &self,
         things: &[T],
@@ -254,8 +256,8 @@ impl<'c> CarveRun<'c> {
     }
 }
 
-/// Those of `broken` that are looked at again, and those that are not: all that are whole, and
-/// `tried` of those that are not, the first of each place before others.
+/// Returns the indexes of the `broken` files to try to mend, and of the others. The first are all
+/// with a known end, and `tried` of the rest, preferring the first of each place.
 fn chosen(broken: &[BrokenFile], tried: u64) -> (Vec<usize>, Vec<usize>) {
     let offsets = broken.iter().filter(|one| !one.is_whole).map(|one| one.offset);
     let offsets: Vec<u64> = offsets.collect();
@@ -264,8 +266,8 @@ fn chosen(broken: &[BrokenFile], tried: u64) -> (Vec<usize>, Vec<usize>) {
     (0..broken.len()).partition(|index| broken[*index].is_whole || tried.next().unwrap_or_default())
 }
 
-/// Drops files that were mended to the same bytes, none of which begins in another: one of them is
-/// wrong, and nothing shows which.
+/// Drops mended files that share bytes, unless one begins inside the other: one of them is wrong,
+/// and nothing shows which.
 fn leave_out_contested(broken: &[BrokenFile], mended: &mut [Option<Judged>]) {
     let mut extents: Vec<(Extent, usize)> = Vec::new();
     for (index, one) in mended.iter().enumerate().filter(|(index, _)| !broken[*index].is_whole) {
@@ -294,7 +296,7 @@ fn leave_out_contested(broken: &[BrokenFile], mended: &mut [Option<Judged>]) {
     contested.into_iter().for_each(|index| mended[index] = None);
 }
 
-/// Whether `more` claims something where a file breaks that `claims` does not.
+/// Whether `more` claims bytes around the break of a file that `claims` does not.
 fn has_changed(one: &BrokenFile, claims: &Claims, more: &Claims) -> bool {
     let range = one.offset + one.sure + 1..one.offset + one.at + BEHIND_BYTES;
     let begins = more.next_after(range.start).filter(|start| range.contains(start));

@@ -1,4 +1,4 @@
-//! Schedules the way through a source: which worker searches, judges, decides and keeps, and when.
+//! Schedules the work of a run: which worker searches, judges, decides and keeps, and when.
 //!
 //! ```text
 //!  strides:  search ──→ judge ──┐          by any worker, several strides at a time
@@ -6,10 +6,10 @@
 //!                               └─→ decide ──→ keep its files ──→ note     in order of the source
 //! ```
 //!
-//! A worker takes the next stride, searches it, judges its candidates, and submits the result. The next
-//! worker that sees that it is this stride's turn decides which of its files count, which requires all
-//! strides before it; then a free worker keeps the files. So nobody waits while another reads a long
-//! file, and the results do not depend on the schedule.
+//! A worker takes the next stride, searches it, judges its candidates, and submits the result. When
+//! all earlier strides are decided, the next free worker decides which of its files count; then
+//! free workers keep the files. So no worker waits while another reads a long file, and the results
+//! do not depend on the schedule.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,33 +33,33 @@ use crate::carved::Carved;
 use crate::error::{Error, Result};
 use crate::view::View;
 
-/// Strides, or parts of them, that may be judged before it is their turn.
+/// Maximum number of strides, or parts of them, that are judged before it is their turn.
 const AHEAD_MAX: usize = 16;
 
-/// The minimum size of a search.
+/// The minimum size of a search in bytes.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 
 /// Assigns the work of a run, stride by stride.
 pub(super) struct Scheduler<'a, 'c> {
     run: &'a CarveRun<'c>,
     signatures: &'a Signatures,
-    /// Held while reading a source that must be fetched: strides are read one after the other.
+    /// Held while reading a source that is not in memory, so that strides are read sequentially.
     reading: Mutex<()>,
     shared: Mutex<SharedState<'c>>,
-    /// Something that is shared is not as it was.
+    /// Signals a change of the shared state.
     changed: Condvar,
 }
 
 /// State that all workers share.
 struct SharedState<'c> {
     state: RunState<'c>,
-    /// The next stride that nobody has taken: its number, and where it begins at the earliest.
+    /// The next stride to take: its number, and its earliest possible start.
     next: (u64, u64),
-    /// How the first stride goes on, if a part of it is done.
+    /// The state of the first stride, if an earlier run finished a part of it.
     midway: Option<Midway>,
-    /// Strides taken and not yet judged to their end.
+    /// The number of strides taken and not yet judged to their end.
     under_way: u64,
-    /// The judgements, by number of the stride and of its part.
+    /// The judged parts, by the numbers of the stride and of the part.
     judged: BTreeMap<(u64, u32), JudgedPart>,
     /// The next part to decide.
     turn: (u64, u32),
@@ -69,23 +69,23 @@ struct SharedState<'c> {
     is_lost: bool,
 }
 
-/// A stride that a worker has taken, as far as it is not yet judged.
+/// The unjudged rest of a stride that a worker has taken.
 #[derive(Debug, Clone)]
 struct Task {
     number: u64,
     part: u32,
     range: Range<u64>,
-    /// How much of it is searched at once, in bytes: less where there are very many candidates.
+    /// The size of the next search in bytes: smaller if there are very many candidates.
     step_bytes: u64,
     left: Allowance,
     /// Whether another part of it was judged before.
     is_begun: bool,
 }
 
-/// A stride that was judged, or a part of one with very many candidates.
+/// A judged stride, or a part of one with very many candidates.
 struct JudgedPart {
     range: Range<u64>,
-    /// How it goes on, if it is not the last of its stride.
+    /// The state of its stride, if it is not the last part.
     midway: Option<Midway>,
     looked: Looked,
     judgement: Judgement,
@@ -99,9 +99,9 @@ struct PendingOutput {
     skimmed: Vec<SkimmedRange>,
     whole: Vec<Carved>,
     broken: Vec<BrokenFile>,
-    /// Those of `whole` that are wanted, the longest first.
+    /// The wanted ones of `whole`, the longest first.
     wanted: Arc<[Carved]>,
-    /// How many of them were taken by somebody, and how many are not yet kept.
+    /// The numbers of wanted files that workers have taken, and that are not yet kept.
     taken: usize,
     left: usize,
 }
@@ -114,7 +114,7 @@ enum NextStep {
 }
 
 impl<'a, 'c> Scheduler<'a, 'c> {
-    /// The strides after `state`.
+    /// Schedules the strides after `state`.
     pub(super) fn new(
         run: &'a CarveRun<'c>,
         signatures: &'a Signatures,
@@ -135,7 +135,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         Scheduler { run, signatures, reading, shared: Mutex::new(shared), changed }
     }
 
-    /// Goes through all of them. Returns the final state.
+    /// Runs all strides. Returns the final state.
     pub(super) fn run(self) -> Result<RunState<'c>> {
         threads::team(0..self.run.carver.workers_count().max(1), |_| self.work());
         let shared = into_inner(self.shared);
@@ -145,7 +145,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         }
     }
 
-    /// The life of a worker.
+    /// Runs a worker until there is nothing left to do.
     fn work(&self) {
         let _alarm = Alarm(self);
         let mut view = self.run.carver.view(self.run.source);
@@ -165,7 +165,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         }
     }
 
-    /// Waits for work. `mine` is the rest of the stride that this worker has taken.
+    /// Waits for the next step. `mine` is the rest of the stride that this worker has taken.
     fn next(&self, mine: &Option<Task>) -> NextStep {
         let mut shared = self.lock();
         loop {
@@ -200,7 +200,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         }
     }
 
-    /// The rest of a stride, or a new one, as long as there is memory for judgements.
+    /// Takes the rest of a stride, or a new one, as long as there is memory for judged parts.
     fn take(&self, shared: &mut SharedState<'c>, mine: &Option<Task>) -> Option<Task> {
         let is_room = shared.judged.len() < AHEAD_MAX;
         if let Some(mine) = mine {
@@ -219,7 +219,8 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         Some(Task { number, part: 0, range: from..end, step_bytes, left, is_begun })
     }
 
-    /// The end of the stride that begins at `from`. What is a hole all over is no stride.
+    /// Returns the end of the stride that begins at `from`. A stride includes the hole at its
+    /// start, however long.
     fn stride_end(&self, from: u64) -> u64 {
         let aligned = |at: u64| at - at % STRIDE_BYTES;
         let data = match self.run.source.next_data(from) {
@@ -279,7 +280,8 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         rest
     }
 
-    /// Searches `range`: where it can be mapped by who judges it next, and else by all in turn.
+    /// Searches `range`. If the source is in memory, the calling worker searches alone; otherwise
+    /// the workers of a pipeline search one range at a time.
     fn look(&self, range: Range<u64>) -> Result<Looked> {
         let CarveRun { carver, source, .. } = *self.run;
         if source.is_resident() {
@@ -289,14 +291,14 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         self.signatures.look(source, range, carver, carver.workers_count())
     }
 
-    /// Decides which files of a part count. It is its turn.
+    /// Decides which files of a part count; it must be the part's turn.
     fn decide(&self, shared: &mut SharedState<'c>, part: JudgedPart) {
         let JudgedPart { range, midway, looked, judgement } = part;
         shared.state.summary.cost_bytes += judgement.cost_bytes;
         shared.state.summary.bytes += range.end - range.start;
         shared.state.summary.candidates += looked.candidates.len() as u64;
         shared.state.summary.add(&looked.run);
-        // Only the broken ones of those that wait may be dropped: they get half of the memory.
+        // Undecided files with a known end cannot be dropped, so they get only half of the memory.
         let room = (self.run.carver.remembered_max() / 2).saturating_sub(shared.state.broken.len());
         let (whole, broken) = shared.state.resolver.resolve(judgement.judged, range.end, room);
         let skimmed = self.skimmed(&shared.state, judgement.unread);
@@ -319,7 +321,8 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         self.changed.notify_all();
     }
 
-    /// The places of candidates that could not be read to an end, except those in whole files.
+    /// Returns the places of candidates that could not be read to their end, except those in whole
+    /// files.
     fn skimmed(&self, state: &RunState<'_>, unread: Vec<Candidate>) -> Vec<SkimmedRange> {
         let mut skimmed = Skimmed::new(Skimming::Crowded);
         for one in unread {
@@ -331,7 +334,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         skimmed.into_ranges()
     }
 
-    /// A file was kept, or not.
+    /// Records that a file was kept, or the error.
     fn kept(&self, kept: io::Result<()>) {
         let mut shared = self.lock();
         match kept {
@@ -348,7 +351,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
         self.changed.notify_all();
     }
 
-    /// All files of a part are kept: it is done.
+    /// Reports a part as done, after all its files were kept.
     fn note(&self, shared: &mut SharedState<'c>) {
         let Some(pending) = shared.pending.take() else { return };
         let span = self.run.ranges.span();
@@ -382,7 +385,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
     }
 }
 
-/// Tells the others when a worker panics, so that all end and the panic is passed on.
+/// Notifies the other workers when one panics, so that all end and the panic propagates.
 struct Alarm<'x, 'a, 'c>(&'x Scheduler<'a, 'c>);
 
 impl Drop for Alarm<'_, '_, '_> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Places closer together than this form one range, as long as there are few ranges.
 const GAP_BYTES: u64 = 64 << 10;
-/// The most ranges listed for a reason. Beyond that, close ranges are joined.
+/// Maximum number of ranges listed for a reason. Beyond that, close ranges are joined.
 const RANGES_MAX: usize = 4096;
 
 /// Why a place was examined less closely.
@@ -13,8 +13,7 @@ const RANGES_MAX: usize = 4096;
 pub enum Skimming {
     /// There were too many candidates close together to read all of them to an end.
     Crowded,
-    /// So many files are broken that the rest of these was not searched for, or that these were
-    /// dropped.
+    /// Too many files are broken: the rest of these was not searched for, or these were dropped.
     Broken,
     /// There were too many broken files to remember these.
     Forgotten,
@@ -27,7 +26,7 @@ impl Skimming {
     pub const ALL: [Skimming; 4] =
         [Skimming::Crowded, Skimming::Broken, Skimming::Forgotten, Skimming::Overlapping];
 
-    /// The words in reports.
+    /// Returns the reason in words, for reports.
     pub fn in_words(self) -> &'static str {
         match self {
             Skimming::Crowded => "too many places where a file may begin, close together",
@@ -53,7 +52,7 @@ pub struct SkimmedRange {
 }
 
 impl SkimmedRange {
-    /// Makes a range that a journal had.
+    /// Makes a range read from a journal.
     pub(crate) fn noted(range: Range<u64>, types: Vec<&'static str>, places: u64) -> Self {
         SkimmedRange { range, types, places, reason: Skimming::Crowded }
     }

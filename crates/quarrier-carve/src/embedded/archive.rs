@@ -9,8 +9,8 @@ use super::reader::Reader;
 use crate::format::zip::{Listed, Packing, members};
 use crate::view::View;
 
-/// Passes on each member of the archive in `view`, which begins at `base` of the outermost one if its bytes
-/// lie there as they are.
+/// Passes on each member of the archive in `view`. If the outermost archive contains its bytes
+/// verbatim, they begin at `base` there.
 pub(super) fn walk(walker: &mut Walker<'_>, view: &mut View<'_>, base: Option<u64>, depth: usize) {
     let has_directory =
         members(view, &mut |view, listed| member(walker, view, listed, base, depth));

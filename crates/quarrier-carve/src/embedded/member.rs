@@ -1,4 +1,4 @@
-//! Every member of an archive, whatever it is.
+//! Passes on every member of an archive, of any type.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,28 +7,29 @@ use super::{Limits, Receiver, Walker};
 use crate::format::tar::header::is_header;
 use crate::view::View;
 
-/// Receives the members of an archive. Paths are `!` and a name, for each archive on the way; control
+/// Receives the members of an archive. A path is `!` and a name for each enclosing archive; control
 /// characters are escaped. Never use one as a path of a file system.
 pub trait TakeMembers {
-    /// Takes a member with all of its bytes, and the offset in the outermost archive at which these lie as
-    /// they are, if they do. Returns whether to continue.
+    /// Takes a member with all of its bytes. `place` is their offset in the outermost archive if
+    /// that contains them verbatim. Returns whether to continue.
     fn member(&mut self, path: &str, bytes: &Arc<Vec<u8>>, place: Option<u64>) -> bool;
 
-    /// Learns that a member was not examined, or that an archive (the outermost one for an empty path) was
-    /// not walked to its end, and why.
+    /// Reports that a member was not examined, or that an archive (the outermost one for an empty
+    /// path) was not walked to its end, and why.
     fn skipped(&mut self, path: &str, reason: &'static str);
 }
 
 /// The cost of a walk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unpacked {
-    /// The bytes of all members of all levels.
+    /// The total size of all members of all levels, in bytes.
     pub bytes: u64,
     /// The number of members.
     pub members: u64,
 }
 
-/// The type of an archive that [`members`] unpacks, by the first bytes of the file, of which 512 suffice.
+/// Detects the type of an archive that [`members`] unpacks by the first bytes of the file; 512
+/// bytes suffice.
 pub fn archive_kind(head: &[u8]) -> Option<&'static str> {
     match head {
         [b'P', b'K', 3, 4, ..] => Some("zip"),
@@ -38,11 +39,11 @@ pub fn archive_kind(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Unpacks the archive of type `kind` that `view` shows, and passes every member to `take`, in the order of
-/// the archive; the members of a nested archive follow it. A tape (tar) within an archive is read as a
-/// stream, so it is no member itself. All members in memory at a time, which are nested in each other, have
-/// at most `limits.member_bytes_max` together. Does nothing for other types (see [`archive_kind`]), and ends
-/// soon after `stop` becomes true.
+/// Unpacks the archive of type `kind` that `view` shows, and passes every member to `take`, in the
+/// order of the archive; the members of a nested archive follow it. A tape (tar) within an archive
+/// is read as a stream, so it is not a member itself. The members in memory at a time, which are
+/// nested in each other, have at most `limits.member_bytes_max` bytes together. Does nothing for
+/// other types (see [`archive_kind`]), and ends soon after `stop` becomes true.
 pub fn members(
     kind: &str,
     view: &mut View<'_>,

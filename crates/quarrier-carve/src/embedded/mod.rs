@@ -1,12 +1,12 @@
 //! Files inside files: compressed members of archives.
 //!
 //! A carved archive is unpacked member by member, and validators see each member. Recognised
-//! members are passed on with the way to them, `zip!word/media/image1.png`. Names are data for the
-//! report; nobody may use them as paths. Only one member at a time is in memory; tapes (tar) are
-//! read as a stream. Archives in archives are followed to a bounded depth, and all of them together
-//! may yield only a bounded number of bytes, so that a bomb costs no more than that.
+//! members are passed on with their path, such as `zip!word/media/image1.png`. Names are data for
+//! the report; never use them as paths of a file system. Each level of nesting has only one member
+//! in memory; tapes (tar) are read as a stream. Nested archives are followed to a bounded depth,
+//! and together may yield only a bounded number of bytes, which also limits the cost of a zip bomb.
 //!
-//! [`members`] passes on every member instead, whatever it is.
+//! [`members`] passes on every member instead, of any type.
 
 mod archive;
 mod member;
@@ -32,16 +32,17 @@ use reader::Reader;
 /// Limits of unpacking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The depth of nested archives: with 1 only the members of the outermost are examined.
+    /// Maximum depth of nested archives: with 1, only the members of the outermost are examined.
     pub depth_max: usize,
-    /// Larger members are skipped, in bytes. Each level of nesting uses this much memory.
+    /// Maximum size of a member in bytes; larger ones are skipped. Each level of nesting uses up to
+    /// this much memory.
     pub member_bytes_max: u64,
     /// The maximum size of all members of all levels together, in bytes.
     pub unpacked_bytes_max: u64,
     /// The maximum size of all members together, as a multiple of the length of the archive; 64 MiB are
     /// always allowed.
     pub ratio_max: u64,
-    /// The most members of all levels together.
+    /// Maximum number of members of all levels together.
     pub members_max: u64,
 }
 
@@ -60,8 +61,9 @@ impl Default for Limits {
 /// A member of an archive.
 #[derive(Debug)]
 pub struct Inside<'i> {
-    /// The type of the outermost archive and the names that lead from there, joined by `!`. Control
-    /// characters and bytes that are no text are escaped. Never use it as a path of a file system.
+    /// The type of the outermost archive and the names of the members on the way, joined by `!`.
+    /// Control characters and bytes that are not text are escaped. Never use it as a path of a file
+    /// system.
     pub path: &'i str,
     /// Its contents.
     pub content: Content<'i>,
@@ -79,21 +81,21 @@ pub enum Content<'i> {
         /// The part that its validator did not read, or empty.
         not_read: &'i str,
     },
-    /// Something that was skipped.
+    /// A member that was skipped.
     Skipped {
-        /// The reason, in a few words.
+        /// The reason in a few words.
         reason: &'i str,
     },
 }
 
-/// These bytes are unpacked whatever the ratio.
+/// Number of bytes to unpack regardless of the ratio.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
-/// The most bytes of a name that are shown.
+/// Maximum number of bytes of a name to show.
 const NAME_BYTES_MAX: usize = 1024;
-/// For walks that nobody interrupts.
+/// The `stop` flag of walks that cannot be interrupted.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Whether files of this type are unpacked.
+/// Whether [`walk`] unpacks files of this type.
 pub fn is_archive(kind: &str) -> bool {
     matches!(kind, "gz" | "tar") || is_zip(kind)
 }
@@ -111,7 +113,7 @@ pub fn walk(kind: &str, view: &mut View<'_>, limits: &Limits, take: &mut dyn FnM
     walker.archive(kind, view, None, 1);
 }
 
-/// Receives what a walk finds.
+/// Receives the results of a walk.
 enum Receiver<'w> {
     /// The files that a validator recognises.
     Recognised(&'w mut dyn FnMut(Inside<'_>)),
@@ -119,22 +121,22 @@ enum Receiver<'w> {
     All(&'w mut dyn TakeMembers),
 }
 
-/// The state of the way through an archive.
+/// The state of a walk through an archive.
 struct Walker<'w> {
     limits: Limits,
     left_bytes: u64,
     left_members: u64,
-    /// Bytes of the members around the current one, which are in memory.
+    /// Total size of the members in memory that enclose the current one, in bytes.
     held_bytes: u64,
     path: String,
     receiver: Receiver<'w>,
-    /// Whether the receiver has enough.
+    /// Whether the receiver has ended the walk.
     is_ended: bool,
     stop: &'w AtomicBool,
 }
 
 impl<'w> Walker<'w> {
-    /// For an archive of `length` bytes.
+    /// Makes a walker for an archive of `length` bytes.
     fn new(limits: &Limits, length: u64, receiver: Receiver<'w>, stop: &'w AtomicBool) -> Self {
         let by_ratio = length.saturating_mul(limits.ratio_max).max(RATIO_FREE_BYTES);
         Walker {
@@ -149,7 +151,8 @@ impl<'w> Walker<'w> {
         }
     }
 
-    /// Walks an archive, which begins at `base` of the outermost one if its bytes lie there as they are.
+    /// Walks an archive. If the outermost archive contains its bytes verbatim, they begin at `base`
+    /// there.
     fn archive(&mut self, kind: &str, view: &mut View<'_>, base: Option<u64>, depth: usize) {
         let stop = self.stop;
         match kind {
@@ -174,8 +177,8 @@ impl<'w> Walker<'w> {
         self.has_room() && !self.is_ended && !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Handles a member whose bytes `reader` gives, and which begins at `place` of the outermost archive if
-    /// its bytes lie there as they are. Returns whether to continue.
+    /// Handles a member whose bytes `reader` yields. If the outermost archive contains them
+    /// verbatim, they begin at `place` there. Returns whether to continue.
     fn member(
         &mut self,
         name: &[u8],
@@ -192,7 +195,8 @@ impl<'w> Walker<'w> {
         self.may_go_on()
     }
 
-    /// As [`member`](Self::member), for one of a directory, which says beforehand whether it is empty.
+    /// As [`member`](Self::member), for a member listed in a directory, which states whether it is
+    /// empty.
     fn listed(
         &mut self,
         listed: &Listed<'_>,
@@ -209,7 +213,7 @@ impl<'w> Walker<'w> {
         }
     }
 
-    /// Handles a member whose bytes cannot be had. Returns whether to continue.
+    /// Handles a member whose bytes cannot be read. Returns whether to continue.
     fn unread(&mut self, name: &[u8], reason: &'static str) -> bool {
         if matches!(self.receiver, Receiver::Recognised(_)) {
             return true;
@@ -220,7 +224,7 @@ impl<'w> Walker<'w> {
         self.may_go_on()
     }
 
-    /// Reports that what the path names is not whole, if every member counts.
+    /// Reports damage to the archive at the current path, if the receiver takes every member.
     fn damaged(&mut self, reason: &'static str) {
         if matches!(self.receiver, Receiver::All(_)) {
             self.skip(reason);
@@ -236,7 +240,7 @@ impl<'w> Walker<'w> {
         before
     }
 
-    /// Counts bytes that were unpacked and not examined. Returns whether to continue.
+    /// Counts bytes that were unpacked but not examined. Returns whether to continue.
     fn pass(&mut self, bytes: u64) -> bool {
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
         self.may_go_on()
@@ -265,7 +269,7 @@ impl<'w> Walker<'w> {
         }
         match self.receiver {
             Receiver::Recognised(_) => self.recognised(&bytes, depth),
-            // Cut off by the limit for all members, as the caller reports.
+            // The limit for all members cut it off, which the caller reports.
             Receiver::All(_) if length > most => {}
             Receiver::All(_) => self.whole(Arc::new(bytes), place, depth),
         }
@@ -308,8 +312,7 @@ impl<'w> Walker<'w> {
         self.archive(kind, &mut View::of(&source, &[extent]), place, depth + 1);
     }
 
-    /// Reads from `reader` until there are `most` bytes or no more. Returns whether that was
-    /// possible.
+    /// Reads from `reader` up to `most` bytes, or to its end. Returns false if it fails.
     fn fill(&mut self, reader: &mut dyn Read, bytes: &mut Vec<u8>, most: u64) -> bool {
         let had = bytes.len() as u64;
         let result = reader.take(most.saturating_sub(had)).read_to_end(bytes);
@@ -353,7 +356,7 @@ fn gz_name(view: &mut View<'_>) -> Vec<u8> {
         .map_or_else(|| b"content".to_vec(), <[u8]>::to_vec)
 }
 
-/// Appends a name as text that fits on a line.
+/// Appends a name as text on one line.
 fn push_name(path: &mut String, name: &[u8]) {
     for sign in String::from_utf8_lossy(&name[..name.len().min(NAME_BYTES_MAX)]).chars() {
         match sign.is_control() {

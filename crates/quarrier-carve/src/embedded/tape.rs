@@ -7,11 +7,12 @@ use std::io::{ErrorKind, Read, copy, sink};
 use super::Walker;
 use crate::format::tar::header::{BLOCK_BYTES, content_bytes, is_header};
 
-/// The longest name in an entry of its own.
+/// Maximum length in bytes of a name in a separate entry.
 const LONG_NAME_BYTES_MAX: u64 = 64 << 10;
 
 /// Passes on each file of the tape in `tape`, from the current position to its end, or to the first
-/// invalid header. The tape begins at `base` of the outermost archive if its bytes lie there as they are.
+/// invalid header. If the outermost archive contains its bytes verbatim, they begin at `base`
+/// there.
 pub(super) fn walk(walker: &mut Walker<'_>, tape: &mut dyn Read, base: Option<u64>, depth: usize) {
     let mut name: Option<Vec<u8>> = None;
     let mut size: Option<u64> = None;
@@ -66,7 +67,7 @@ fn read_exact(tape: &mut dyn Read, block: &mut [u8]) -> bool {
     }
 }
 
-/// Reads the content of an entry that describes the next one, up to its end or a zero byte.
+/// Reads the content of an entry that describes the next entry, up to its end or a zero byte.
 fn short(content: &mut dyn Read) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = content.take(LONG_NAME_BYTES_MAX).read_to_end(&mut bytes);
@@ -75,7 +76,7 @@ fn short(content: &mut dyn Read) -> Vec<u8> {
     bytes
 }
 
-/// Finds the value of a record, `LENGTH KEY=VALUE` and a new line.
+/// Finds the value of a record: `LENGTH KEY=VALUE` and a newline.
 fn pax<'r>(mut records: &'r [u8], wanted: &[u8]) -> Option<&'r [u8]> {
     loop {
         let space = records.iter().position(|byte| *byte == b' ')?;

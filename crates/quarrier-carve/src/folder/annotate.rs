@@ -1,33 +1,33 @@
-//! Facts about a file from outside: the file system entry of its bytes, other hashes, and whether it is
-//! known.
+//! Additional facts about a file: the file system entry of its bytes, other hashes, and whether it
+//! is known.
 
 use std::io;
 
 use super::Row;
 use crate::view::View;
 
-/// Adds to rows what only others know.
+/// Adds facts to rows that the carver does not know.
 pub trait Annotate: Send + Sync {
-    /// Whether it takes the bytes of files.
+    /// Whether it needs the bytes of files.
     fn takes_bytes(&self) -> bool;
 
-    /// Begins with a file.
+    /// Begins the annotation of a file.
     fn begin(&self) -> Box<dyn Annotating + '_>;
 }
 
-/// A file that is about to get its row.
+/// The annotation of one file.
 pub trait Annotating {
     /// Takes the next bytes of the file, if [`Annotate::takes_bytes`].
     fn update(&mut self, bytes: &[u8]);
 
-    /// Fills in [`Row::place`], [`Row::hashes`] and [`Row::known`], after the last byte.
+    /// Fills in [`Row::place`], [`Row::hashes`] and [`Row::known`]. Call it after the last byte.
     ///
     /// # Errors
-    /// Where known hashes cannot be looked up.
+    /// If known hashes cannot be looked up.
     fn finish(self: Box<Self>, row: &mut Row) -> io::Result<()>;
 }
 
-/// Adds to the row of a file whose bytes were not read what `annotate` knows of it.
+/// Annotates the row of a file whose bytes have not been read yet.
 ///
 /// # Errors
 /// As [`Annotating::finish`].

@@ -19,21 +19,22 @@ use super::{Folder, Inner, REPORT, identity};
 use crate::carver::{Begun, Carver};
 use crate::error::{Error, Result};
 
-/// How often, and with which pauses, to try a journal that another process has locked.
+/// Number of attempts to lock a journal that another process has locked, and the pause between
+/// them.
 const LOCK_TRIES: u32 = 40;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// The state of the folder that a run wants to resume.
+/// The state of a folder in which a run should resume.
 pub enum Resumed {
     /// Continue: give this to [`Carver::resume`].
     Begun(Box<Folder>, Box<Begun>),
-    /// Nothing is left to do.
+    /// The earlier run has finished.
     Finished,
 }
 
 impl Folder {
-    /// Begins in `path`, which must be empty or missing. `settings` describes the run, in any form:
-    /// only a run with the same settings can resume.
+    /// Begins a run in the folder `path`, which must be empty or missing. `settings` describes the
+    /// run in any form: only a run with the same settings can resume it.
     ///
     /// # Errors
     /// [`Error::Folder`] if it is not empty, [`Error::Keep`] with the operating system's error.
@@ -50,7 +51,7 @@ impl Folder {
         begun(place, source, settings).map_err(Error::Keep)
     }
 
-    /// Resumes in `path`, or begins there if nothing was begun. `carver` knows the formats.
+    /// Resumes the run in the folder `path`, or begins one there. `carver` has the formats.
     ///
     /// # Errors
     /// As [`create`](Folder::create); [`Error::Folder`] if the earlier run had another source or
@@ -90,8 +91,8 @@ impl Folder {
                 let folder = with(place, source, journal, known).map_err(Error::Keep)?;
                 Ok(Resumed::Begun(Box::new(folder), Box::new(begun)))
             }
-            // The earlier run was killed before it had begun. The folder is accepted only if it has
-            // nothing else.
+            // The earlier run was killed before it had written its header. The folder is accepted
+            // only if it has no other contents.
             None if names.len() == 1 => {
                 begun(place, source, settings).map(anew).map_err(Error::Keep)
             }
@@ -103,7 +104,7 @@ impl Folder {
     }
 }
 
-/// Locks the journal. A killed process holds its lock until it has gone, which may take a moment.
+/// Locks the journal, with retries: a killed process may hold its lock for a moment longer.
 fn is_locked_soon(file: &std::fs::File) -> bool {
     for _ in 0..LOCK_TRIES {
         if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
@@ -149,7 +150,7 @@ fn header(source: &dyn Source, settings: &str) -> String {
     .to_string()
 }
 
-/// Reports differences from the earlier run.
+/// Fails if this run differs from the earlier one.
 fn check(path: &Path, contents: &JournalContents, now: &str) -> Result<()> {
     if contents.header == now {
         return Ok(());

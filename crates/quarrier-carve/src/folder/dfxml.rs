@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::Row;
 
-/// The additional size of a row here compared with JSON, in bytes, at most about.
+/// Approximate maximum of the additional size of a row compared with JSON, in bytes.
 pub(super) const BYTES_AROUND: u64 = 400;
 
 /// Writes the whole document.
@@ -53,7 +53,7 @@ fn object(out: &mut dyn Write, row: &Row) -> io::Result<()> {
     out.write_all(b"</fileobject>\n")
 }
 
-/// Text for XML: marks escaped, and what XML cannot hold left out.
+/// Escapes text for XML, and drops characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

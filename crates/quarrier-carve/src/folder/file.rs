@@ -1,4 +1,4 @@
-//! The bytes of a file: copied and hashed in one pass, without all of it in memory.
+//! Copies and hashes the bytes of a file in one pass, without holding all of them in memory.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,16 +11,16 @@ use crate::carved::{Carved, Status};
 use crate::format::Kind;
 use crate::view::View;
 
-/// Bytes that are hashed and written before the next ones: they stay in the cache between.
+/// Number of bytes to hash and write at a time, which stay in the CPU's cache meanwhile.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Where a file is written, from the folder on: `jpg/00000001a000.jpg`.
+/// Returns the path of a file relative to the folder, such as `jpg/00000001a000.jpg`.
 pub fn path_of(carved: &Carved) -> String {
     format!("{}/{:012x}.{}", carved.kind, carved.offset(), carved.extension)
 }
 
-/// Copies the first `length` bytes of `view` to `out`, and shows them to `annotating`. Returns how many
-/// there were, and their SHA-256 in hexadecimal.
+/// Copies the first `length` bytes of `view` to `out`, and shows them to `annotating`. Returns the
+/// number of bytes copied, and their SHA-256 in hexadecimal.
 pub(super) fn copy(
     view: &mut View<'_>,
     length: u64,
@@ -47,7 +47,7 @@ pub(super) fn copy(
     Ok((at, hex::encode(&hash.finalize())))
 }
 
-/// The row of a file whose bytes were just read through `view`.
+/// Makes the row of a file whose bytes were just read through `view`.
 pub(super) fn row(
     source_name: &str,
     carved: &Carved,
@@ -79,7 +79,7 @@ pub(super) fn row(
     row
 }
 
-/// How many bytes of `range` are the file's.
+/// Returns the number of bytes of `range` that belong to the file.
 fn lost_of(carved: &Carved, range: &std::ops::Range<u64>) -> u64 {
     let within = |extent: &crate::view::Extent| {
         extent.end().min(range.end).saturating_sub(extent.offset.max(range.start))
@@ -87,15 +87,15 @@ fn lost_of(carved: &Carved, range: &std::ops::Range<u64>) -> u64 {
     carved.extents.iter().map(within).sum()
 }
 
-/// The row that a file would have, were it written.
+/// Makes the row that a file would have if it were written.
 ///
 /// # Errors
-/// None now; as [`Folder::write`](super::Folder::write).
+/// It currently cannot fail; the errors are those of [`Folder::write`](super::Folder::write).
 pub fn described(source_name: &str, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
     described_with(source_name, carved, view, None)
 }
 
-/// As [`described`], with what `annotate` knows of the file.
+/// As [`described`], with the annotations of `annotate`.
 ///
 /// # Errors
 /// As [`Annotating::finish`].
@@ -114,8 +114,8 @@ pub fn described_with(
     Ok(row)
 }
 
-/// The row of a file inside the archive `outer`: the `number`th there, from 1, of type `kind`;
-/// `way` leads to it, as [`Inside::path`](crate::embedded::Inside::path) does.
+/// Makes the row of a file inside the archive `outer`: the `number`th there, from 1, of type
+/// `kind`. `way` is its [`Inside::path`](crate::embedded::Inside::path).
 pub fn described_inside(
     source_name: &str,
     outer: &Carved,
@@ -143,7 +143,7 @@ pub fn described_inside(
     }
 }
 
-/// The SHA-256 of bytes, in hexadecimal.
+/// Returns the SHA-256 of bytes, in hexadecimal.
 pub fn fingerprint(bytes: &[u8]) -> String {
     hex::encode(&Sha256::digest(bytes))
 }

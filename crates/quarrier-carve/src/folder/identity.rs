@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 const SAMPLES: u64 = 16;
 const SAMPLE_BYTES: u64 = 16 << 10;
 
-/// The SHA-256 of parts of the source: its first and last bytes, and places between. Unreadable
-/// bytes count as zeros.
+/// Returns the SHA-256 of parts of the source: its first and last bytes, and samples in between.
+/// Unreadable bytes count as zeros.
 pub(super) fn samples(source: &dyn Source) -> String {
     let length = source.length();
     let mut hash = Sha256::new();

@@ -1,4 +1,4 @@
-//! An index of the rows with a few bytes for each; the rows themselves are in the journal.
+//! A compact index of the rows; the rows themselves are in the journal.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::carved::Carved;
 pub(super) struct Index {
     /// Numbers of types, in the order of their appearance.
     kinds: HashMap<String, u32>,
-    /// Offset, number inside the archive there, type, and the row's place in the journal.
+    /// Offset, number inside the archive there, type, and the place of the row in the journal.
     entries: Vec<(u64, u32, u32, Line)>,
     /// Offset and type of files whose writing has begun.
     claimed: HashSet<(u64, u32)>,
@@ -23,8 +23,8 @@ impl Index {
         self.entries.push((row.offset, row.number(), kind, line));
     }
 
-    /// Returns whether this file is the first of its type at its offset: another one would have its
-    /// name.
+    /// Returns whether this file is the first of its type at its offset: another one would have the
+    /// same name.
     pub(super) fn claim(&mut self, carved: &Carved) -> bool {
         let kind = self.number_of(&carved.kind);
         self.claimed.insert((carved.offset(), kind))
@@ -39,7 +39,7 @@ impl Index {
         number
     }
 
-    /// All rows by offset, and by the name of their type at the same offset.
+    /// Returns all rows, sorted by offset, then by the name of their type.
     pub(super) fn sorted(&mut self) -> Vec<Line> {
         let mut names: Vec<&String> = self.kinds.keys().collect();
         names.sort();

@@ -20,20 +20,20 @@ pub struct Inside {
 pub struct Skipped {
     /// The number of members.
     pub count: u64,
-    /// The archive of the first of them, in the order of the source, as an offset in bytes.
+    /// The offset in the source of the first archive with a skipped member, in bytes.
     pub offset: u64,
-    /// The place of the first one, and the reason.
+    /// The path of the first skipped member, and the reason.
     pub first: String,
 }
 
 impl Skipped {
-    /// Describes them in one line for people.
+    /// Describes the skipped members in one line for people.
     pub fn in_words(&self) -> String {
         let members = if self.count == 1 { "member" } else { "members" };
         format!("{} {members} of archives were not looked at; {}", self.count, self.first)
     }
 
-    /// Adds those of another archive.
+    /// Adds the skipped members of another archive.
     pub fn add(sum: &mut Option<Skipped>, more: Skipped) {
         match sum {
             None => *sum = Some(more),
@@ -49,8 +49,8 @@ impl Skipped {
 }
 
 impl Inside {
-    /// Looks for files of `types` (by default all) with this many threads (0: one per CPU), which
-    /// share half of `memory_bytes`.
+    /// Makes settings for files of `types` (by default all) with this many threads (0: one per
+    /// CPU), which share half of `memory_bytes`.
     pub fn new(types: Option<Vec<String>>, memory_bytes: u64, workers: usize) -> Self {
         let mut limits = Limits::default();
         let levels = (planned_workers(workers) * limits.depth_max) as u64;
@@ -65,7 +65,7 @@ impl Inside {
     }
 
     /// Passes the members of the archive `outer` of the source `source_name` to `write`, and the
-    /// rows that it returns to `rows`.
+    /// rows that `write` returns to `rows`.
     ///
     /// # Errors
     /// The error of `write`; `rows` has received the rows written before.

@@ -9,8 +9,8 @@
 //! S {…}  the stride is done: everything before `position` /
 //! ```
 //!
-//! Lines are only appended. Reading ends before the first line with a wrong sum, and drops `W` and
-//! `B` lines at the end: a stride without its last line was not done.
+//! Lines are only appended. Reading ends before the first line with a wrong checksum, and drops `W`
+//! and `B` lines at the end: a stride without its `S` line was not done.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -128,7 +128,7 @@ impl Journal {
         let written = self.file.write_all_at(text.as_bytes(), self.end);
         match written {
             Ok(()) => self.end += text.len() as u64,
-            // Otherwise bytes after the end would look like a torn line.
+            // Otherwise the bytes after the end would look like a torn line.
             Err(_) => drop(self.file.set_len(self.end)),
         }
         written
@@ -182,7 +182,7 @@ fn read(file: &File, carver: &Carver<'_>) -> io::Result<Option<(JournalContents,
     Ok(contents.map(|contents| (contents, end)))
 }
 
-/// Returns the letter and the JSON of a line, if its sum is right.
+/// Returns the letter and the JSON of a line, if its checksum is right.
 fn checked(line: &[u8]) -> Option<(char, &str)> {
     let text = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
     let (sum, rest) = text.split_at_checked(SUM_DIGITS)?;
@@ -207,8 +207,8 @@ fn take(
     let value: Value = serde_json::from_str(json).ok()?;
     match letter {
         'F' => {
-            // A stride's lines follow those of its files: lines before this one are of an attempt that
-            // was cut short.
+            // The lines of a stride follow those of its files: any before this line are from an
+            // attempt that was cut short.
             *stride = Begun::default();
             contents.files.push((value.get("path")?.as_str()?.to_string(), place));
         }

@@ -8,8 +8,8 @@
 //! FOLDER/.carving/               while it is not finished: journal, parts of files, a reserve
 //! ```
 //!
-//! A file appears under its name when all of it is written. All of it goes through descriptors of
-//! the folder, and no symbolic link in it is followed: nothing is written anywhere else.
+//! A file appears under its name once all of it is written. All writes go through descriptors of
+//! the folder and follow no symbolic link in it, so that nothing is written elsewhere.
 
 mod annotate;
 mod begin;
@@ -44,12 +44,12 @@ use journal::Journal;
 use place::Place;
 use reserve::Reserve;
 
-/// Name of the report with a JSON object a line.
+/// Name of the report with one JSON object per line.
 pub const REPORT: &str = "report.jsonl";
 /// Name of the report as DFXML.
 pub const REPORT_DFXML: &str = "report.dfxml";
 
-/// A folder that carved files are written into, by many threads at once.
+/// A folder for carved files, into which many threads write at once.
 pub struct Folder {
     place: Place,
     source_name: String,
@@ -61,23 +61,23 @@ struct Inner {
     journal: Journal,
     reserve: Reserve,
     index: Index,
-    /// Where the journal has the rows of files that an earlier run wrote, by path; those that this
-    /// run has not come to yet.
+    /// The places in the journal of the rows of an earlier run, by path. This run has not reached
+    /// their files yet.
     known: HashMap<String, journal::Line>,
 }
 
 impl Folder {
-    /// Rows are completed by `annotate` before they are noted.
+    /// Sets the annotations that complete rows before the journal records them.
     #[must_use]
     pub fn annotate(mut self, annotate: Option<Arc<dyn Annotate>>) -> Self {
         self.annotate = annotate;
         self
     }
 
-    /// Writes the file, or finds it written already, and returns its row.
+    /// Writes the file unless an earlier run has written it, and returns its row.
     ///
     /// # Errors
-    /// The operating system's error; nothing is left of the file then.
+    /// The operating system's error; the file is removed then.
     pub fn write(&self, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
         let path = file::path_of(carved);
         if !self.lock().index.claim(carved) {
@@ -106,7 +106,7 @@ impl Folder {
         self.add(&row).map(|()| row)
     }
 
-    /// Writes a file that lay inside another; `row` is of [`described_inside`].
+    /// Writes a member of an archive; `row` comes from [`described_inside`].
     ///
     /// # Errors
     /// As [`write`](Folder::write).
@@ -126,7 +126,7 @@ impl Folder {
         self.add(&row).map(|()| row)
     }
 
-    /// The row of a file that an earlier run wrote, if it is unchanged.
+    /// Returns the row of a file that an earlier run wrote, if it is unchanged.
     fn already(&self, path: &str, is_same: impl Fn(&Row) -> bool) -> io::Result<Option<Row>> {
         let Some(line) = self.lock().known.remove(path) else { return Ok(None) };
         let row = self.lock().journal.row(line)?;
@@ -137,7 +137,7 @@ impl Folder {
         Ok(Some(row))
     }
 
-    /// Notes a file that was written. Where that cannot be, it is removed.
+    /// Records a file that was written. If that fails, removes the file.
     fn add(&self, row: &Row) -> io::Result<()> {
         let added = self.lock().add(row);
         if let (Err(_), Some((kind, name))) = (&added, row.path.split_once('/')) {
@@ -146,7 +146,7 @@ impl Folder {
         added
     }
 
-    /// The name of the source, as rows have it.
+    /// Returns the name of the source, as in rows.
     pub fn source_name(&self) -> &str {
         &self.source_name
     }
@@ -171,7 +171,8 @@ impl Folder {
             if !is_complete && self.place.holds(&row) {
                 inner.index.add(&row, line);
             } else if let Some((kind, name)) = path.split_once('/') {
-                // It was broken when an earlier run was stopped, and is not any more.
+                // An earlier run wrote it as broken before it was stopped, which is no longer
+                // right.
                 self.place.remove(kind, name);
             }
         }
@@ -201,7 +202,7 @@ impl Folder {
 }
 
 impl Inner {
-    /// Takes a file into the journal and the index.
+    /// Adds a file to the journal and the index.
     fn add(&mut self, row: &Row) -> io::Result<()> {
         let text = row.to_json();
         self.reserve.grow(dfxml::BYTES_AROUND + 3 * text.len() as u64)?;

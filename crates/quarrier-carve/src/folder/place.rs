@@ -37,8 +37,8 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Opens the folder at `path`, and makes it if it is missing. The path itself is the user's,
-    /// and may contain links.
+    /// Opens the folder at `path`, and creates it if it is missing. The path itself is the user's,
+    /// and may contain symbolic links.
     pub(super) fn root(path: &Path) -> io::Result<OwnedFd> {
         let open = || openat(CWD, path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
         match open() {
@@ -62,7 +62,7 @@ impl Place {
         Ok(names)
     }
 
-    /// Makes the place in `root`, with [`STATE`] if that is missing.
+    /// Opens the place in `root`, and creates [`STATE`] if it is missing.
     pub(super) fn new(root: OwnedFd) -> io::Result<Self> {
         let state = open_or_make(&root, STATE)?;
         Ok(Place { root, state, kinds: Mutex::default(), parts: AtomicU64::new(0) })
@@ -76,7 +76,7 @@ impl Place {
         Ok(File::from(file))
     }
 
-    /// Makes a new file in [`STATE`], replacing an old one.
+    /// Creates a file in [`STATE`], replacing an old one.
     pub(super) fn create_in_state(&self, name: &str) -> io::Result<File> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -92,7 +92,7 @@ impl Place {
     }
 
     pub(super) fn remove_in_state(&self, name: &str) {
-        // A file that cannot be removed does no harm.
+        // A leftover file does no harm.
         let _ = unlinkat(&self.state, name, AtFlags::empty());
     }
 
@@ -156,7 +156,7 @@ impl Place {
         match written {
             Ok((value, ())) => Ok(value),
             Err(error) => {
-                // The disk gets the room back at once.
+                // Frees the disk space at once.
                 let _ = file.set_len(0);
                 self.remove_in_state(&part);
                 Err(error)
@@ -199,7 +199,7 @@ impl Place {
         }
     }
 
-    /// The folder of a type.
+    /// Returns the folder of a type.
     fn kind(&self, kind: &str) -> io::Result<Arc<OwnedFd>> {
         let mut kinds = lock(&self.kinds);
         if let Some(folder) = kinds.get(kind) {
@@ -217,7 +217,7 @@ impl Place {
 /// Writes a new file, such as a case file, into a folder that a run has finished.
 ///
 /// # Errors
-/// The operating system's error, also if the file exists. Nothing is left of the file then.
+/// The operating system's error, also if the file exists. The file is removed then.
 pub fn write_new(
     folder: &Path,
     name: &str,
@@ -242,7 +242,7 @@ fn open_or_make(root: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// Refuses pipes, devices and folders.
+/// Rejects pipes, devices and folders.
 fn check_is_file(file: impl AsFd, name: &str) -> io::Result<()> {
     match FileType::from_raw_mode(fstat(file)?.st_mode) {
         FileType::RegularFile => Ok(()),
@@ -250,7 +250,7 @@ fn check_is_file(file: impl AsFd, name: &str) -> io::Result<()> {
     }
 }
 
-/// Refuses names that would lead elsewhere: types may come from signatures that a user wrote.
+/// Rejects names that would lead elsewhere: types may come from a user's signatures.
 fn check_is_name(name: &str) -> io::Result<()> {
     let is_name = !name.is_empty()
         && !name.starts_with('.')

@@ -1,14 +1,14 @@
-//! Reserves room for the reports, so that they can be written to a full disk.
+//! Reserves disk space for the reports, so that they can be written to a full disk.
 
 use std::fs::File;
 use std::io;
 
 use super::place::{Place, RESERVE};
 
-/// The reserve grows by at least this.
+/// Minimum growth of the reserve in bytes.
 const STEP_BYTES: u64 = 256 << 10;
 
-/// A file of as many bytes as the reports will need.
+/// A file as large as the reports will be.
 pub(super) struct Reserve {
     file: File,
     needed_bytes: u64,
@@ -21,15 +21,15 @@ impl Reserve {
         Ok(Reserve { file, needed_bytes: 16 << 10, held_bytes: 0 })
     }
 
-    /// Makes room for `bytes` more.
+    /// Reserves `bytes` more.
     ///
     /// # Errors
-    /// The disk has no room for them.
+    /// If the disk has no space for them.
     pub(super) fn grow(&mut self, bytes: u64) -> io::Result<()> {
         self.needed_bytes += bytes;
         if self.needed_bytes > self.held_bytes {
             let wanted = self.needed_bytes + STEP_BYTES;
-            // The disk may have room for the bytes needed, if not for the whole step.
+            // The disk may have space for the bytes needed, if not for the whole step.
             hold(&self.file, wanted)
                 .map(|()| self.held_bytes = wanted)
                 .or_else(|_| hold(&self.file, self.needed_bytes))?;
@@ -38,7 +38,7 @@ impl Reserve {
         Ok(())
     }
 
-    /// Gives back the room.
+    /// Frees the reserved space.
     pub(super) fn release(&mut self, place: &Place) {
         let _ = self.file.set_len(0);
         place.remove_in_state(RESERVE);

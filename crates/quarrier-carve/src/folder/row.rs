@@ -24,20 +24,19 @@ pub struct Row {
     pub reason: String,
     /// The SHA-256 of the bytes written, in hexadecimal.
     pub sha256: String,
-    /// Where it was written, from the folder on.
+    /// The path of the written file, relative to the folder.
     pub path: String,
-    /// The way to it from the outermost archive, where it lay in one:
-    /// `"zip@0x1234!word/media/image1.png"`.
+    /// Its path from the outermost archive, if it was in one: `"zip@0x1234!word/media/image1.png"`.
     pub container: Option<String>,
     /// The file system entry of its first byte, if file systems were examined.
     pub place: Option<RowPlace>,
-    /// Whether it is known by its hash, if known hashes were given.
+    /// Whether its hash is known, if known hashes were given.
     pub known: Option<bool>,
-    /// Other hashes of the bytes written, if they were wanted.
+    /// Other hashes of the bytes written, if requested.
     pub hashes: RowHashes,
 }
 
-/// Hashes beside SHA-256, in hexadecimal.
+/// Hashes other than SHA-256, in hexadecimal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowHashes {
     /// MD5.
@@ -49,7 +48,7 @@ pub struct RowHashes {
 }
 
 impl RowHashes {
-    /// Those that there are, with their names.
+    /// Yields the hashes that are set, with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [("md5", &self.md5), ("sha1", &self.sha1), ("blake3", &self.blake3)];
         all.into_iter().filter_map(|(name, hash)| Some((name, hash.as_deref()?)))
@@ -59,24 +58,24 @@ impl RowHashes {
 /// The file system entry of a file's first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowPlace {
-    /// The path of the file that has or had it.
+    /// The path of the file that has or had this byte.
     pub file: Option<String>,
-    /// That file's number.
+    /// The inode number of that file.
     pub inode: Option<u64>,
     /// `allocated`, `deleted`, `slack`, `free`, `metadata` or `outside`.
     pub state: String,
-    /// When that file was modified.
+    /// The modification time of that file.
     pub modified: Option<String>,
 }
 
 impl Row {
-    /// Its number inside an archive, as in its name; 0 outside of archives.
+    /// Returns its number inside an archive, as in its name; 0 outside of archives.
     pub fn number(&self) -> u32 {
         let number = || self.path.rsplit_once('-')?.1.split_once('.')?.0.parse().ok();
         self.container.as_ref().and_then(|_| number()).unwrap_or(0)
     }
 
-    /// One JSON object, without a line break.
+    /// Formats the row as one JSON object, without a line break.
     pub fn to_json(&self) -> String {
         let extents: Vec<_> = self.extents.iter().map(|e| [e.offset, e.length]).collect();
         let mut object = json!({
@@ -135,7 +134,7 @@ impl Row {
     }
 }
 
-/// `[[offset, length], …]`.
+/// Parses `[[offset, length], …]`.
 pub(super) fn extents_of(value: &Value) -> Option<Vec<Extent>> {
     let pair = |pair: &Value| {
         Some(Extent { offset: pair.get(0)?.as_u64()?, length: pair.get(1)?.as_u64()? })

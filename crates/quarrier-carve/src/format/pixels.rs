@@ -15,12 +15,12 @@ const ROUGH_SECTORS: u32 = 4;
 const ROUGH_MARGIN: (u32, u32) = (3, 16 * SECTOR_BYTES as u32);
 /// The first bytes of the first of them must be rougher, too.
 const FIRST_BYTES: usize = 64;
-/// The least difference of noise to its left and upper neighbours; random data have 85.
+/// Minimum difference of noise to its left and upper neighbours; random data have 85.
 const NOISE_ROUGH_MIN: u32 = 65 * SECTOR_BYTES as u32;
 /// Random data have a χ² of 255 ± 23 over byte values. This is the sum of squared counts in a
 /// sector with a χ² of 420.
 const NOISE_SQUARES_MAX: u32 = (420 + 512) * 2;
-/// The least spaces in a sector of text: words have fewer than thirty letters.
+/// Minimum number of spaces in a sector of text: words have fewer than thirty letters.
 const SPACES_MIN: usize = 16;
 /// Pixels further above are not compared.
 const ROW_BYTES_MAX: u64 = 1 << 20;
@@ -168,7 +168,7 @@ impl Runs {
 /// Consecutive sectors that are rougher than all before.
 #[derive(Default)]
 struct Rough {
-    /// The greatest roughness before `pending`.
+    /// Maximum roughness before `pending`.
     most: [u32; 2],
     known: u32,
     /// The number of rougher sectors, and their greatest roughness.

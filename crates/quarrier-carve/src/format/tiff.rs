@@ -3,7 +3,7 @@
 
 use crate::view::View;
 
-/// The most entries of a directory.
+/// Maximum number of entries of a directory.
 const ENTRIES_MAX: u64 = 4096;
 
 /// The format of numbers.

@@ -6,7 +6,7 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-/// The greatest distance of a back-reference.
+/// Maximum distance of a back-reference.
 const WINDOW_BYTES: usize = 32 << 10;
 
 /// The state of a stream: 43 KiB.

@@ -36,11 +36,11 @@ pub(crate) trait Rest {
     }
 }
 
-/// The most stretches to try; if there are more, they belong to the file.
+/// Maximum number of stretches to try; if there are more, they belong to the file.
 const STRETCHES_MAX: usize = 8;
 /// A gap that begins before the end may end at most this many blocks after it.
 const BEHIND_BLOCKS: u64 = 64;
-/// The most bytes to examine.
+/// Maximum number of bytes to examine.
 const LOOKED_BYTES_MAX: u64 = 64 << 20;
 
 /// Returns the extents of a file without one or two stretches of `alien` data. These consist of

@@ -58,7 +58,7 @@ pub enum Step {
 /// of whole files do not count.
 const WIDENING: [(u64, u64); 7] =
     [(3, 24), (8, 96), (32, 64), (4, 1024), (64, 512), (256, 256), (u64::MAX, u64::MAX)];
-/// The most other files after a fragment that the search for the next one skips at first.
+/// Maximum number of other files after a fragment that the search for the next one skips at first.
 const OTHERS_MAX: usize = 8;
 /// For how many unfinished pairs a further fragment is searched: those that continued at the
 /// nearest places, and of the others those that went furthest. Data that follow a fragment in the
@@ -73,7 +73,7 @@ const FAR_READ_MAX: usize = 16;
 /// meant. On an image with 97 fragmented files, the whole fuel found nothing more and took 0.5 s
 /// more of processor time.
 const FUEL_SHARE: u64 = 8;
-/// The least cost of a pair, in bytes of fuel.
+/// Minimum cost of a pair, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;
 /// The first step of a reader.
 const STRIDE_BYTES: u64 = 1 << 10;

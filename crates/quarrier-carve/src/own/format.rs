@@ -5,7 +5,7 @@ use super::names;
 use crate::format::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// The greatest offset of a header, in bytes.
+/// Maximum offset of a header, in bytes.
 const OFFSET_BYTES_MAX: u64 = 1 << 30;
 
 /// The user's rules for a type of file.
@@ -19,9 +19,9 @@ pub struct Rules {
     pub header: Masked,
     /// The offset of the header in the file, in bytes.
     pub offset: u64,
-    /// The least size of files, in bytes.
+    /// Minimum size of files, in bytes.
     pub size_bytes_min: u64,
-    /// The greatest size of files, in bytes.
+    /// Maximum size of files, in bytes.
     pub size_bytes_max: u64,
     /// The place of the file's length.
     pub length: Option<Length>,

@@ -15,9 +15,9 @@ use crate::format::Format;
 pub use format::{End, Length, Own, Rules};
 pub use masked::Masked;
 
-/// The greatest size of a file of signatures, in bytes.
+/// Maximum size of a file of signatures, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
-/// The most signatures in a file.
+/// Maximum number of signatures in a file.
 pub const SIGNATURES_MAX: usize = 4096;
 
 /// Reads a file of signatures: in the format of `foremost.conf` and `scalpel.conf` if its `name`

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use quarrier_core::sync::lock;
 
-/// The most memory for interned names, in bytes.
+/// Maximum memory for interned names, in bytes.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
 static INTERNED: Mutex<InternedNames> = Mutex::new(InternedNames { names: None, bytes: 0 });

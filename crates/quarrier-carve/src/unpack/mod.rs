@@ -11,8 +11,8 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// The most memory for dictionaries and models, in bytes: xz uses no more, and 7-Zip only for
-/// larger files.
+/// Maximum memory for dictionaries and models, in bytes: xz uses no more, and 7-Zip only for larger
+/// files.
 pub(crate) const DICTIONARY_BYTES_MAX: u64 = 64 << 20;
 /// The cost of a decoder in bytes of fuel: it has some 30 KB of tables, and buffers.
 pub(crate) const DECODER_FUEL: u64 = 16 << 10;

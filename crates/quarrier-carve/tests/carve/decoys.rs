@@ -10,11 +10,11 @@ use crate::sample::{CarvedFiles, fixed_cases, mixed, noise};
 use crate::{gif, gz, jpg, pdf, png};
 
 const STRIDE_BYTES: u64 = 16 << 20;
-/// The greatest cost of a stride's candidates, in bytes of fuel: 256 MiB for first looks, 512 MiB
-/// and 1 GiB for longer ones, and 512 MiB for the second look. In addition, the whole source may be
-/// read once.
+/// Maximum cost of a stride's candidates, in bytes of fuel: 256 MiB for first looks, 512 MiB and 1
+/// GiB for longer ones, and 512 MiB for the second look. In addition, the whole source may be read
+/// once.
 const COST_PER_STRIDE: u64 = 2304 << 20;
-/// The greatest length of an image with its planted files.
+/// Maximum length of an image with its planted files.
 const IMAGE_BYTES_MAX: usize = 40 << 20;
 
 /// An image, and its files: their places and lengths.

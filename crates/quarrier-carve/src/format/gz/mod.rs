@@ -17,7 +17,7 @@ const GZ: Kind = Kind::new("gz");
 /// A member that breaks before it has inflated this many bytes resembled a header by chance.
 const CHANCE_BYTES: u64 = 512;
 const NAME_BYTES_MAX: u64 = 4096;
-/// The most codes for literals and lengths in a block, less 257.
+/// Maximum number of codes for literals and lengths in a block, less 257.
 const LENGTH_CODES_MAX: u8 = 29;
 
 impl Format for Gz {

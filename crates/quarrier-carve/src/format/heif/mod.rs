@@ -12,7 +12,7 @@ pub struct Heif;
 const HEIF: Kind = Kind::new("heif");
 const HEIC: Kind = Kind::new("heic");
 const AVIF: Kind = Kind::new("avif");
-/// The most boxes, and the most items, to read.
+/// Maximum number of boxes, and of items, to read.
 const BOXES_MAX: u32 = 4096;
 
 impl Format for Heif {

@@ -12,7 +12,7 @@ const ZEROS: usize = 64;
 const TEXT: usize = 384;
 /// Text has more different byte values than this; a repetition of few codes has not.
 const TEXT_VALUES: u32 = 12;
-/// The greatest DC value with 8 bits per sample, before it is divided by its quantiser.
+/// Maximum DC value with 8 bits per sample, before it is divided by its quantiser.
 const DC_MAX: u32 = 1024;
 /// The tolerance for that, as a factor.
 const DC_SLACK: u32 = 2;

@@ -16,9 +16,9 @@ pub(super) const NAME: &[u8] = b"MPF\0";
 const PICTURES: u16 = 0xB002;
 /// Bytes per picture in that list.
 const PICTURE_BYTES: u64 = 16;
-/// The most pictures to read; cameras write two or three.
+/// Maximum number of pictures to read; cameras write two or three.
 const PICTURES_MAX: u64 = 64;
-/// The most bytes between two pictures: cameras pad them to a round offset.
+/// Maximum number of bytes between two pictures: cameras pad them to a round offset.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 
 /// Returns the end of the last picture in the index at `index`; the first picture ends at `end`. If

@@ -12,10 +12,11 @@ use crate::view::{TAKE_BYTES_MAX, View};
 
 /// Bytes of the first fetch of a scan; later fetches grow.
 const FIRST_BYTES: usize = 1 << 10;
-/// The least bytes of an interval's fetch.
+/// Minimum number of bytes of an interval's fetch.
 const LEAST_BYTES: usize = 64;
 
-/// The most bytes before a marker that belong to no segment: some segments are longer than stated.
+/// Maximum number of bytes before a marker that belong to no segment: some segments are longer than
+/// stated.
 const JUNK_BYTES_MAX: u64 = 32;
 
 /// A picture, read up to some byte.

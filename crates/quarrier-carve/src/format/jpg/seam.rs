@@ -9,7 +9,7 @@ use super::reader::Reader;
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// The least MCUs for a decision.
+/// Minimum number of MCUs for a decision.
 const MCUS_MIN: usize = 4;
 /// The step down that is always tolerated: for DC values (8 times a sample), and at least for
 /// quantised ones.
@@ -17,7 +17,7 @@ const SLACK: u32 = 18;
 const SLACK_MIN: u32 = 6;
 /// A step down may be this many times the step along a row.
 const ALONG: u32 = 3;
-/// The most rows to keep.
+/// Maximum number of rows to keep.
 const ROWS_MAX: usize = 4;
 
 /// The brightness and colour of the last MCUs of the first scan: the row before a joint and the one

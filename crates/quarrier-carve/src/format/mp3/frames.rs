@@ -6,7 +6,7 @@ use super::tags;
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// The most zeros between tags and the first frame.
+/// Maximum number of zeros between tags and the first frame.
 const ZEROS_BYTES_MAX: u64 = 16 << 10;
 
 /// The state after the last frame that is followed by another one.

@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use crate::view::View;
 
-/// The most bytes of lyrics.
+/// Maximum number of bytes of lyrics.
 const LYRICS_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of an ID3v1 tag.
 const ID3V1_BYTES: usize = 128;

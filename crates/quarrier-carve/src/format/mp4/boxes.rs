@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// The most boxes within one box.
+/// Maximum number of boxes within one box.
 const CHILDREN_MAX: usize = 4096;
 
 /// A box.

@@ -26,7 +26,8 @@ const MOV: Kind = Kind::new("mov");
 const GP3: Kind = Kind::new("3gp");
 const CR3: Kind = Kind::new("cr3");
 
-/// The most boxes of data to remember; fragmented films have more, but no tables that need them.
+/// Maximum number of boxes of data to remember; fragmented films have more, but no tables that need
+/// them.
 const DATA_MAX: usize = 4096;
 
 /// Encoders note text about themselves in fewer sectors.

@@ -5,7 +5,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use crate::mend::{Reading, Step};
 use crate::view::View;
 
-/// The most streams of a file.
+/// Maximum number of streams of a file.
 const STREAMS_MAX: usize = 64;
 /// A page's header without its table.
 const HEADER_BYTES: u64 = 27;

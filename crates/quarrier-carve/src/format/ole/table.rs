@@ -9,7 +9,7 @@ const DIFAT_SECTOR: u32 = 0xFFFF_FFFC;
 const FAT_SECTOR: u32 = 0xFFFF_FFFD;
 const END: u32 = 0xFFFF_FFFE;
 const FREE: u32 = 0xFFFF_FFFF;
-/// The most sectors of a file: 8 GiB of small ones. Each takes 4 bytes of memory.
+/// Maximum number of sectors of a file: 8 GiB of small ones. Each takes 4 bytes of memory.
 const SECTORS_MAX: usize = 1 << 24;
 const ENTRIES_MAX: usize = 1 << 16;
 const ENTRY_BYTES: u64 = 128;

@@ -19,7 +19,7 @@ const HEADER_BYTES: u64 = 24;
 const PACKET_HEADER_BYTES: u64 = 16;
 const PACKET_BYTES_MAX: u32 = 1 << 20;
 const SECTOR_BYTES: u64 = 512;
-/// The most time between two consecutive packets.
+/// Maximum time between two consecutive packets.
 const APART_SECONDS_MAX: u32 = 400 * 24 * 3600;
 
 impl Format for Pcap {

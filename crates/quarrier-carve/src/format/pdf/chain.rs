@@ -7,7 +7,7 @@ use super::section::section;
 use super::syntax::{is_space, number};
 use crate::view::View;
 
-/// The most sections of a cross-reference.
+/// Maximum number of sections of a cross-reference.
 const SECTIONS_MAX: usize = 1024;
 
 /// `startxref`, a number, `%%EOF`.

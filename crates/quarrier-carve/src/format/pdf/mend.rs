@@ -10,7 +10,7 @@ use crate::format::{Format, Verdict};
 use crate::mend::{Broken, MendContext};
 use crate::view::{Extent, View};
 
-/// The most sections of a cross-reference to look for.
+/// Maximum number of sections of a cross-reference to look for.
 const SECTIONS_MAX: usize = 64;
 
 /// Something whose offset in the whole file is known.

@@ -29,9 +29,9 @@ const PDF: Kind = Kind::new("pdf");
 const SEARCH_BYTES: u64 = 4 << 20;
 /// How far after the header the first object of a PDF may begin, in bytes.
 const FIRST_BYTES: u64 = 64 << 10;
-/// The most end marks to try, and the most updates of a file.
+/// Maximum number of end marks to try, and of updates of a file.
 const ENDS_MAX: usize = 1024;
-/// The most end marks to try for mending a file.
+/// Maximum number of end marks to try for mending a file.
 const MENDED_ENDS_MAX: usize = 16;
 
 impl Format for Pdf {

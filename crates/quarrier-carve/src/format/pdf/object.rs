@@ -10,7 +10,7 @@ const HEAD_BYTES: usize = 48;
 /// How far to search for the end of an object whose length is unknown.
 const END_BYTES_MAX: u64 = 16 << 20;
 
-/// The most objects to remember.
+/// Maximum number of objects to remember.
 const HEADS_MAX: usize = 4096;
 
 /// Returns up to `most` bytes from `at`, fewer at the end.

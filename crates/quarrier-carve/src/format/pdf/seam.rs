@@ -12,7 +12,7 @@ use crate::format::jpg;
 use crate::mend::{Gap, Reading, Step, likely_gap};
 use crate::view::{Extent, View};
 
-/// The most places to try in a stream.
+/// Maximum number of places to try in a stream.
 const PLACES_MAX: usize = 1024;
 /// Bytes after a stream that a reader may look at to detect its end.
 const BEHIND_BYTES: u64 = 64;

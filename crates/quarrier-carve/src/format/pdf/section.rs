@@ -6,11 +6,11 @@ use super::object::{after_space, dictionary, object_at, some, stream_at, stream_
 use super::syntax::{integer, integers, is_space, number, value_of};
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// The most entries of a section; each takes 16 bytes of memory.
+/// Maximum number of entries of a section; each takes 16 bytes of memory.
 const ENTRIES_MAX: usize = 1 << 18;
-/// The most bytes of a compressed table.
+/// Maximum number of bytes of a compressed table.
 const PACKED_BYTES_MAX: u64 = 16 << 20;
-/// The most bytes of its uncompressed contents.
+/// Maximum number of bytes of its uncompressed contents.
 const UNPACKED_BYTES_MAX: usize = 32 << 20;
 
 /// The place of an object.

@@ -9,7 +9,7 @@ use crate::view::View;
 const FIRST_KEY: u16 = 55665;
 const CLEAR_END: &[u8; 5] = b"eexec";
 const FONT_END: &[u8; 9] = b"closefile";
-/// The most bytes of the unencrypted part.
+/// Maximum number of bytes of the unencrypted part.
 const CLEAR_BYTES_MAX: u64 = 64 << 10;
 
 /// The position in a font, which begins with the view.

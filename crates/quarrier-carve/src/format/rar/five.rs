@@ -13,7 +13,7 @@ const END: u64 = 5;
 const HEADER_BYTES_MAX: u64 = 2 << 20;
 /// The size of a volume is a multiple of one of these.
 const VOLUME_UNITS: [u64; 2] = [1000, 1024];
-/// The most zeros at the end of a volume.
+/// Maximum number of zeros at the end of a volume.
 const FILLING_BYTES_MAX: u64 = 64;
 
 /// A block.

@@ -31,7 +31,7 @@ const IS_ENCRYPTED: u16 = 0x04;
 const MAIN_COMMENT: u16 = 0x02;
 const FILE_COMMENT: u16 = 0x08;
 const STORED: u8 = 0x30;
-/// The most data that a header's checksum covers, in bytes.
+/// Maximum amount of data that a header's checksum covers, in bytes.
 const SUB_BYTES_MAX: u64 = 64 << 10;
 /// Programs from this version on end an archive with an end block.
 const VERSION_WITH_END: u8 = 29;

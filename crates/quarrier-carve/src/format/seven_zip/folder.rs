@@ -37,7 +37,7 @@ const FILTERS: [(&[u8], Code); 6] = [
     (&[0x03, 0x03, 0x08, 0x05], Code::Sparc),
 ];
 const WRONG: Failed = Failed::Wrong("packed data");
-/// The most memory for the dictionaries and models of all coders of a folder, in bytes: filters
+/// Maximum memory for the dictionaries and models of all coders of a folder, in bytes: filters
 /// split code into a long stream and short ones.
 const MEMORY_BYTES_MAX: u64 = DICTIONARY_BYTES_MAX + (16 << 20);
 

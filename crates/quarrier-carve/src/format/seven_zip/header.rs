@@ -21,11 +21,11 @@ const CHECKSUMS: u8 = 0x0A;
 const FOLDERS: u8 = 0x0B;
 const FOLDER_SIZES: u8 = 0x0C;
 const FILE_COUNTS: u8 = 0x0D;
-/// The most coders of a folder, and streams of a coder; programs use four at most.
+/// Maximum number of coders of a folder, and streams of a coder; programs use four at most.
 const CODERS_MAX: u64 = 32;
-/// The most folders and packed ranges: each folder takes some 300 bytes of memory.
+/// Maximum number of folders and packed ranges: each folder takes some 300 bytes of memory.
 const PARTS_MAX: usize = 1 << 18;
-/// The most files of all folders; each takes 16 bytes.
+/// Maximum number of files of all folders; each takes 16 bytes.
 const FILES_MAX: usize = 1 << 21;
 const TOO_MANY: &str = "very many files that are packed one by one were not read";
 

@@ -24,7 +24,7 @@ const MAGIC: [u8; 7] = *b"7z\xBC\xAF\x27\x1C\0";
 const START_BYTES: u64 = 32;
 /// All versions of the format so far are at most 0.4.
 const MINOR_VERSION_MAX: u8 = 15;
-/// The most bytes of a header, packed or not.
+/// Maximum number of bytes of a header, packed or not.
 const HEADER_BYTES_MAX: u64 = 16 << 20;
 /// The first byte of the second header: plain, or packed.
 const PLAIN_HEADER: u8 = 0x01;

@@ -2,11 +2,11 @@
 
 use crate::view::View;
 
-/// The most pages of a file; each takes a bit of memory.
+/// Maximum number of pages of a file; each takes a bit of memory.
 const PAGES_MAX: u64 = 1 << 31;
 /// The walk ends after this many wrong pages.
 const WRONG_MAX: u64 = 16;
-/// The most pages that wait to be read.
+/// Maximum number of pages that wait to be read.
 const WAITING_MAX: usize = 1 << 22;
 
 /// The fields of the header that a walk needs.

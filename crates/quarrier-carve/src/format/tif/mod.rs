@@ -23,7 +23,7 @@ const DNG: Kind = Kind::new("dng");
 const CR2: Kind = Kind::new("cr2");
 const NEF: Kind = Kind::new("nef");
 const ARW: Kind = Kind::new("arw");
-/// The most directories to follow.
+/// Maximum number of directories to follow.
 const DIRECTORIES_MAX: usize = 4096;
 
 impl Format for Tif {

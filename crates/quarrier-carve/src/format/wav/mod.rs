@@ -22,7 +22,7 @@ const WAV: Kind = Kind::new("wav");
 
 /// A length that is stated elsewhere, or unknown.
 const ELSEWHERE: u64 = 0xFFFF_FFFF;
-/// The most chunks of a file.
+/// Maximum number of chunks of a file.
 const CHUNKS_MAX: usize = 1 << 16;
 
 /// The lengths and the sample format that the chunks state.

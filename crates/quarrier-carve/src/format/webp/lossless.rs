@@ -9,9 +9,9 @@ use super::Fault;
 use super::prefix::{Bits, Code};
 use crate::view::View;
 
-/// The most groups of codes: many more than encoders use.
+/// Maximum number of groups of codes: many more than encoders use.
 const GROUPS_MAX: usize = 1 << 12;
-/// The most pixels of the map that selects codes.
+/// Maximum number of pixels of the map that selects codes.
 const MAP_PIXELS_MAX: u64 = 1 << 20;
 /// Symbols of the green alphabet from here on are lengths and distances.
 const LENGTHS: u32 = 256;

@@ -4,7 +4,7 @@ use super::Fault;
 use crate::view::View;
 
 const BUFFER_BYTES: usize = 16 << 10;
-/// The most bytes that old encoders leave at the end; all that were seen are zero.
+/// Maximum number of bytes that old encoders leave at the end; all that were seen are zero.
 const END_BYTES: u64 = 4;
 /// The longest code.
 const LENGTH_MAX: usize = 15;

@@ -13,7 +13,7 @@ pub struct Xml;
 
 const XML: Kind = Kind::new("xml");
 const PLIST: Kind = Kind { name: "plist", extension: "plist" };
-/// The most bytes of the names of all open elements.
+/// Maximum number of bytes of the names of all open elements.
 const NAMES_BYTES_MAX: usize = 1 << 20;
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 

@@ -4,7 +4,7 @@ use super::HEADER_BYTES;
 use crate::crc32;
 use crate::view::View;
 
-/// The most blocks of a stream; xz makes one for several MiB.
+/// Maximum number of blocks of a stream; xz makes one for several MiB.
 const BLOCKS_MAX: u64 = 1 << 20;
 
 /// A block in the index.

@@ -24,7 +24,7 @@ pub(crate) use listing::{Listed, Packing, members};
 use local::{HEADER_BYTES, Local};
 use member::Member;
 
-/// The most members to follow: 24 MiB of memory.
+/// Maximum number of members to follow: 24 MiB of memory.
 const MEMBERS_MAX: usize = 1 << 20;
 /// How far before a candidate to look for a header, in bytes.
 const BEFORE_BYTES: u64 = 32 << 10;

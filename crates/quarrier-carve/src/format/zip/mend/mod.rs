@@ -22,7 +22,7 @@ use plan::Plan;
 
 /// How far after the beginning to search for an end record, as a multiple of the longest gap.
 const REACH_GAPS: u64 = 4;
-/// The most end records to read.
+/// Maximum number of end records to read.
 const ENDS_MAX: usize = 16;
 const SECTOR_BYTES: u64 = 512;
 

@@ -8,9 +8,10 @@ use super::border::{self, Data};
 use super::{END_BYTES, Hop, Sight};
 use crate::view::{Extent, View};
 
-/// The most members to place.
+/// Maximum number of members to place.
 const MEMBERS_MAX: usize = 1 << 16;
-/// The most members whose header is searched for in fragments between the first and the last one.
+/// Maximum number of members whose header is searched for in fragments between the first and the
+/// last one.
 const SEARCHES_MAX: usize = 64;
 
 /// A member in the directory.

@@ -9,8 +9,8 @@ use super::plan::{between, borders};
 use super::{Hop, Sight};
 use crate::crc32::Appended;
 
-/// The most pairs of borders to try, for all places of the fragment between them: with more, one
-/// would match by chance.
+/// Maximum number of pairs of borders to try, for all places of the fragment between them: with
+/// more, one would match by chance.
 const PAIRS_MAX: u64 = 1 << 18;
 
 /// Finds the hops, at most `hops_max`, by which the data get from one shift to another.
