@@ -7,9 +7,9 @@
 //!                                                           bytes)      go on?)
 //! ```
 //!
-//! A [`Format`] reads a candidate through a [`View`], as programs for the format do, and returns where
-//! the file ends, or at which byte it breaks. The caller receives the files through [`Keep`];
-//! [`folder::Folder`] is one that writes files and a report.
+//! A [`Format`] parses a candidate through a [`View`], as programs for the format do, and returns
+//! where the file ends, or the byte at which it breaks. The caller receives the files through
+//! [`Keep`]; [`folder::Folder`] is one that writes files and a report.
 
 mod carved;
 mod carver;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use quarrier_core::region::{AsData, Shown};
 use quarrier_core::source::{Source, read_full_at};
 
-/// The longest piece that [`View::take`] returns, in bytes.
+/// Maximum length of the piece that [`View::take`] returns, in bytes.
 pub const TAKE_BYTES_MAX: usize = 64 << 10;
 
 /// Windows begin at multiples of this.
@@ -37,13 +37,13 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The offset after the last byte.
+    /// Returns the offset after the last byte.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
 }
 
-/// The first `length` bytes of `extents`.
+/// Returns the first `length` bytes of `extents`.
 pub(crate) fn cut(extents: &[Extent], length: u64) -> Vec<Extent> {
     let mut left = length;
     let mut kept = Vec::new();
@@ -61,14 +61,14 @@ pub(crate) fn cut(extents: &[Extent], length: u64) -> Vec<Extent> {
 /// The bytes of a candidate, as far as their places are known: concatenated extents of a source. A
 /// validator requests bytes by their place in the file.
 ///
-/// Every requested byte costs fuel. When the fuel has run out, the view ends there, as a truncated
-/// file would, and [`is_starved`](View::is_starved) says so. That bounds the time of every
+/// Every requested byte costs fuel. When the fuel runs out, the view ends there, like a truncated
+/// file, and [`is_starved`](View::is_starved) returns true. That bounds the time of every
 /// validator, however hostile the lengths that it reads. A validator that does more work than
 /// reading (a decompressor) pays for it by [`spend`](View::spend).
 pub struct View<'s> {
     source: &'s dyn Source,
     extents: Vec<Extent>,
-    /// The start of each extent in the file, and the length of the file at the end.
+    /// The start of each extent in the file, and finally the length of the file.
     starts: Vec<u64>,
     at_hand: Option<Piece<'s>>,
     /// Pieces used before, the most recent last.
@@ -79,7 +79,7 @@ pub struct View<'s> {
     joined: Vec<u8>,
     fuel_bytes: u64,
     is_starved: bool,
-    /// The place in the source of the last byte shown, if jumps from there have a cost.
+    /// The offset in the source of the last byte shown, if jumps from there have a cost.
     last: Option<u64>,
     unreadable: Vec<Range<u64>>,
     promise: Option<AsData>,
@@ -110,7 +110,7 @@ impl Piece<'_> {
         matches!(&self.bytes, Bytes::Window(shown) if shown.is_torn())
     }
 
-    /// Whether it has the byte at `offset` of the source.
+    /// Whether it contains the byte at `offset` of the source.
     fn shows(&self, offset: u64) -> bool {
         !self.is_torn() && (self.from..self.from + self.bytes().len() as u64).contains(&offset)
     }
@@ -136,8 +136,8 @@ impl<'s> View<'s> {
         }
     }
 
-    /// As [`new`](View::new), with at most `windows_max` windows. With `promise` they may show
-    /// bytes that others may change, such as those of files, which are copied otherwise.
+    /// As [`new`](View::new), with at most `windows_max` windows. With `promise`, they may show
+    /// bytes that others may change, such as those of files; otherwise these are copied.
     pub(crate) fn with_windows(
         source: &'s dyn Source,
         windows_max: usize,
@@ -158,7 +158,7 @@ impl<'s> View<'s> {
         view
     }
 
-    /// Shows other extents, with `fuel_bytes` of fuel. Bytes in memory stay there.
+    /// Shows other extents, with `fuel_bytes` of fuel. Windows and buffers are reused.
     pub fn look_at(&mut self, extents: &[Extent], fuel_bytes: u64) {
         let length = self.source.length();
         self.extents.clear();
@@ -185,7 +185,7 @@ impl<'s> View<'s> {
         self.last = pays.then_some(0);
     }
 
-    /// The current piece: its place in the source, and its bytes.
+    /// Returns the current piece: its offset in the source, and its bytes.
     fn shown(&self) -> (u64, &[u8]) {
         match &self.at_hand {
             None => (0, &[]),
@@ -193,27 +193,27 @@ impl<'s> View<'s> {
         }
     }
 
-    /// The places of the bytes.
+    /// Returns the extents of the bytes.
     pub fn extents(&self) -> &[Extent] {
         &self.extents
     }
 
-    /// The underlying source.
+    /// Returns the underlying source.
     pub fn source(&self) -> &'s dyn Source {
         self.source
     }
 
-    /// Maximum length of the file in bytes: it ends here, or before.
+    /// Returns the maximum length of the file in bytes.
     pub fn length(&self) -> u64 {
         self.starts[self.extents.len()]
     }
 
-    /// Whether a byte was refused for lack of fuel.
+    /// Returns whether a byte was refused for lack of fuel.
     pub fn is_starved(&self) -> bool {
         self.is_starved
     }
 
-    /// Fuel left, in bytes.
+    /// Returns the remaining fuel in bytes.
     pub fn fuel_bytes(&self) -> u64 {
         self.fuel_bytes
     }
@@ -229,12 +229,13 @@ impl<'s> View<'s> {
         self.fuel_bytes = self.fuel_bytes.saturating_add(bytes);
     }
 
-    /// The ranges of the source that could not be read since `look_at`, and are shown as zeros.
+    /// Returns the ranges of the source that could not be read since [`look_at`](View::look_at),
+    /// and are shown as zeros.
     pub fn unreadable(&self) -> &[Range<u64>] {
         &self.unreadable
     }
 
-    /// The offset in the source of the byte at `at` of the file.
+    /// Returns the offset in the source of the byte at `at` of the file.
     pub fn offset_of(&self, at: u64) -> Option<u64> {
         let index = self.extent_at(at)?;
         Some(self.extents[index].offset + (at - self.starts[index]))
@@ -307,47 +308,47 @@ impl<'s> View<'s> {
         (self.joined.len() == bytes).then_some(&self.joined[..])
     }
 
-    /// The `N` bytes from `at`.
+    /// Returns the `N` bytes from `at` on.
     pub fn array<const N: usize>(&mut self, at: u64) -> Option<[u8; N]> {
         self.take(at, N)?.try_into().ok()
     }
 
-    /// The byte at `at`.
+    /// Returns the byte at `at`.
     pub fn byte(&mut self, at: u64) -> Option<u8> {
         self.array::<1>(at).map(|[byte]| byte)
     }
 
-    /// Whether `bytes` are at `at`.
+    /// Returns whether `bytes` are at `at`.
     pub fn is_at(&mut self, at: u64, bytes: &[u8]) -> bool {
         self.take(at, bytes.len()) == Some(bytes)
     }
 
-    /// Two bytes, the least significant first.
+    /// Returns two bytes at `at` as a number, the least significant first.
     pub fn u16_le(&mut self, at: u64) -> Option<u16> {
         self.array(at).map(u16::from_le_bytes)
     }
 
-    /// Two bytes, the most significant first.
+    /// Returns two bytes at `at` as a number, the most significant first.
     pub fn u16_be(&mut self, at: u64) -> Option<u16> {
         self.array(at).map(u16::from_be_bytes)
     }
 
-    /// Four bytes, the least significant first.
+    /// Returns four bytes at `at` as a number, the least significant first.
     pub fn u32_le(&mut self, at: u64) -> Option<u32> {
         self.array(at).map(u32::from_le_bytes)
     }
 
-    /// Four bytes, the most significant first.
+    /// Returns four bytes at `at` as a number, the most significant first.
     pub fn u32_be(&mut self, at: u64) -> Option<u32> {
         self.array(at).map(u32::from_be_bytes)
     }
 
-    /// Eight bytes, the least significant first.
+    /// Returns eight bytes at `at` as a number, the least significant first.
     pub fn u64_le(&mut self, at: u64) -> Option<u64> {
         self.array(at).map(u64::from_le_bytes)
     }
 
-    /// Eight bytes, the most significant first.
+    /// Returns eight bytes at `at` as a number, the most significant first.
     pub fn u64_be(&mut self, at: u64) -> Option<u64> {
         self.array(at).map(u64::from_be_bytes)
     }
@@ -367,7 +368,7 @@ impl<'s> View<'s> {
         at.saturating_sub(range.start)
     }
 
-    /// Returns the place of `needle` in the bytes of `range`.
+    /// Returns the place of the first `needle` in the bytes of `range`.
     pub fn find(&mut self, range: Range<u64>, needle: &[u8]) -> Option<u64> {
         let finder = memchr::memmem::Finder::new(needle);
         let behind = needle.len().checked_sub(1)? as u64;
@@ -380,7 +381,7 @@ impl<'s> View<'s> {
                 return None;
             }
             if let Some(place) = finder.find(bytes) {
-                // Unread bytes cost nothing: a page has thousands of tags.
+                // Refund the unread bytes: a page has thousands of tags.
                 let looked = (place + needle.len()) as u64;
                 self.refund(count - looked);
                 self.spend(FIND_FUEL);
@@ -398,7 +399,7 @@ impl<'s> View<'s> {
         None
     }
 
-    /// Pays for going to `offset` of the source, if that has a cost.
+    /// Pays for a jump to `offset` of the source, if jumps have a cost.
     fn jump_to(&mut self, offset: u64) {
         if let Some(last) = self.last {
             self.spend(jump_fuel(last, offset));
@@ -413,7 +414,7 @@ impl<'s> View<'s> {
         Some(self.starts.partition_point(|start| *start <= at) - 1)
     }
 
-    /// Whether the current piece has these bytes from `offset` of the source on.
+    /// Whether the current piece contains these bytes from `offset` of the source on.
     fn shows(&self, offset: u64, bytes: usize) -> bool {
         let (from, shown) = self.shown();
         offset + bytes as u64 <= from + shown.len() as u64
@@ -454,7 +455,7 @@ impl<'s> View<'s> {
         Piece { from, bytes: Bytes::Buffer(buffer), bad }
     }
 
-    /// Makes a piece the current one, and keeps the last one.
+    /// Makes a piece the current one, and keeps the previous one.
     fn show(&mut self, piece: Piece<'s>) {
         self.aside.extend(self.at_hand.replace(piece));
         if self.aside.len() >= self.pieces_max
@@ -481,7 +482,7 @@ impl<'s> View<'s> {
     }
 }
 
-/// The cost of a jump between two places of a source: uncached pages, or another window.
+/// Returns the cost of a jump between two offsets of a source: uncached pages, or another window.
 fn jump_fuel(from: u64, to: u64) -> u64 {
     match from.abs_diff(to) {
         0..JUMP_BYTES_MIN => 0,
@@ -490,7 +491,7 @@ fn jump_fuel(from: u64, to: u64) -> u64 {
     }
 }
 
-/// Reads the readable sectors; zeros stand for the `bad` ones.
+/// Reads the readable sectors; the `bad` ones become zeros.
 fn read_by_sectors(source: &dyn Source, from: u64, buffer: &mut [u8], bad: &mut Vec<Range<u64>>) {
     let mut at = from;
     for sector in buffer.chunks_mut(source.sector_bytes().max(1)) {

@@ -2,7 +2,7 @@
 
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// The longest tag, comment or the like to read, in bytes.
+/// Maximum length in bytes of a tag, comment or similar markup.
 const TAG_BYTES_MAX: usize = 32 << 10;
 const COMMENT_BYTES_MAX: u64 = 4 << 20;
 
@@ -46,7 +46,7 @@ pub(crate) fn tag(view: &mut View<'_>, at: u64) -> Option<(Tag, u64)> {
 }
 
 /// Returns the length of the tag at the start of `bytes`: a `>` in quotes does not end it. `Err`
-/// with the number of bytes after which it is certain that it is no tag.
+/// with the number of bytes after which it is certain that this is not a tag.
 fn tag_bytes(bytes: &[u8]) -> Result<usize, usize> {
     let mut quote = None;
     let mut depth = 0usize;
@@ -54,7 +54,7 @@ fn tag_bytes(bytes: &[u8]) -> Result<usize, usize> {
         match (quote, byte) {
             (Some(open), _) if open == *byte => quote = None,
             (Some(_), _) => {}
-            // An apostrophe within a word is no quote.
+            // An apostrophe within a word is not a quote.
             (None, b'"' | b'\'') if index > 0 && b"= \t\n".contains(&bytes[index - 1]) => {
                 quote = Some(*byte);
             }

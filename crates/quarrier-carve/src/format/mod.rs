@@ -102,14 +102,14 @@ pub static ALL: &[&dyn Format] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
     /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte. It needs at least two whole
-    /// bytes, and rare ones, since each occurrence is validated.
+    /// bytes, which should be rare, since each occurrence is validated.
     pub hex: &'static str,
     /// Its offset in the file, in bytes.
     pub at: u64,
 }
 
 impl Signature {
-    /// Whether a file that begins with `bytes` has it.
+    /// Whether a file that begins with `bytes` has this signature.
     pub fn stands_in(&self, bytes: &[u8]) -> bool {
         let Some(there) = usize::try_from(self.at).ok().and_then(|at| bytes.get(at..)) else {
             return false;
@@ -133,23 +133,23 @@ pub enum Verdict {
     /// A whole file of `length` bytes: it was read to its end, and all checksums are right. `kind`
     /// is one of the format's [`kinds`](Format::kinds).
     Whole {
-        /// In bytes.
+        /// The length in bytes.
         length: u64,
         /// Its type and extension.
         kind: Kind,
     },
-    /// Its structure leads to its end, and all checksums of the structure are right, but some of
-    /// its contents were not read: they are encrypted, compressed by an unknown method, or need
-    /// more memory than a validator may use. So nobody can call it whole.
+    /// A file whose structure leads to its end with correct checksums, but with contents that were
+    /// not read: they are encrypted, compressed by an unknown method, or need more memory than a
+    /// validator may use. So it may be damaged.
     Unread {
-        /// In bytes.
+        /// The length in bytes.
         length: u64,
         /// Its type and extension.
         kind: Kind,
         /// The unread part, and why: `"encrypted members were not read"`.
         reason: String,
     },
-    /// It begins as a file of the format, and breaks.
+    /// A file that begins as the format requires, and breaks.
     Broken {
         /// Its type and extension, as far as they are known.
         kind: Kind,
@@ -157,7 +157,7 @@ pub enum Verdict {
         /// covered them. 0 if only the header could be read.
         sure: u64,
         /// The byte of the file at which the break was detected; at least `sure`, at most the
-        /// length of the view. Its cause may lie before.
+        /// length of the view. The cause may be earlier.
         at: u64,
         /// The reason, in a few words: `"CRC of IDAT"`.
         reason: String,
@@ -167,7 +167,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The length of the file, if it is whole.
+    /// Returns the length of the file, if it is whole.
     pub(crate) fn length(self) -> Option<u64> {
         match self {
             Verdict::Whole { length, .. } => Some(length),
@@ -175,7 +175,7 @@ impl Verdict {
         }
     }
 
-    /// The length and type of a file with a known end, and its unread part, or `""`.
+    /// Returns the length and type of a file with a known end, and its unread part or `""`.
     pub(crate) fn end(&self) -> Option<(u64, Kind, &str)> {
         match self {
             Verdict::Whole { length, kind } => Some((*length, *kind, "")),
@@ -204,35 +204,35 @@ impl Verdict {
 pub struct Kind {
     /// The name for `--types`: `"jpg"`.
     pub name: &'static str,
-    /// Without a dot: `"jpg"`.
+    /// The extension without a dot: `"jpg"`.
     pub extension: &'static str,
 }
 
 impl Kind {
-    /// A type whose extension is its name.
+    /// Makes a type whose extension is its name.
     pub const fn new(name: &'static str) -> Self {
         Kind { name, extension: name }
     }
 }
 
-/// A file format.
+/// A file format: its types, its signatures, and its validator.
 ///
 /// Validators read hostile bytes: they never panic, never allocate by a length that they read, need
 /// little memory (64 KiB and the decoder's own), and their nesting is bounded. The view's fuel bounds
 /// their time: every loop reads or [`spend`](View::spend)s in each turn.
 pub trait Format: Send + Sync {
-    /// The types that it distinguishes, the most general first.
+    /// Returns the types that the format distinguishes, the most general first.
     fn kinds(&self) -> &[Kind];
 
-    /// The patterns in its files.
+    /// Returns the signatures of its files.
     fn signatures(&self) -> &[Signature];
 
     /// Reads the candidate that begins at byte 0 of `view`. The view extends to the end of the
     /// source, most of which does not belong to the file.
     fn validate(&self, view: &mut View<'_>) -> Verdict;
 
-    /// Whether it has few marks of its own and is easily mistaken (text, streams of frames). If two
-    /// files overlap, the one that is not weak wins.
+    /// Returns whether the format has few distinctive marks and other data may resemble it (text,
+    /// streams of frames). If two files overlap, the one of a format that is not weak wins.
     fn is_weak(&self) -> bool {
         false
     }

@@ -1,19 +1,20 @@
 //! Finds foreign bytes in a picture with uncompressed pixels: text, noise, zeros that begin and end
-//! at sectors, and data that are suddenly rougher than all of the picture before. Nothing else
-//! shows that such a picture is fragmented or partly overwritten.
+//! at sectors, and data that are suddenly rougher than the picture before. Nothing else shows that
+//! such a picture is fragmented or partly overwritten.
 
 use std::ops::Range;
 
 use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
-/// This many consecutive sectors of text or noise do not belong to a picture.
+/// Minimum number of consecutive sectors of text or noise that do not belong to a picture.
 const SECTORS: u32 = 2;
-/// How many sectors must be rougher, and how many must precede them.
+/// Minimum number of rougher sectors, and of sectors before them.
 const ROUGH_SECTORS: u32 = 4;
-/// By how much they must be rougher: in halves of the earlier roughness, plus a constant.
+/// The margin by which they must be rougher: a multiple of half the earlier roughness, plus a
+/// constant.
 const ROUGH_MARGIN: (u32, u32) = (3, 16 * SECTOR_BYTES as u32);
-/// The first bytes of the first of them must be rougher, too.
+/// Number of bytes at the start of the first rougher sector that must be rougher on their own, too.
 const FIRST_BYTES: usize = 64;
 /// Minimum difference of noise to its left and upper neighbours; random data have 85.
 const NOISE_ROUGH_MIN: u32 = 65 * SECTOR_BYTES as u32;
@@ -22,7 +23,7 @@ const NOISE_ROUGH_MIN: u32 = 65 * SECTOR_BYTES as u32;
 const NOISE_SQUARES_MAX: u32 = (420 + 512) * 2;
 /// Minimum number of spaces in a sector of text: words have fewer than thirty letters.
 const SPACES_MIN: usize = 16;
-/// Pixels further above are not compared.
+/// Maximum size of a row in bytes for comparing pixels with those above.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
 /// The layout of pixels.
@@ -30,7 +31,7 @@ const ROW_BYTES_MAX: u64 = 1 << 20;
 pub(super) struct Pixels {
     /// In bytes of the file.
     pub(super) range: Range<u64>,
-    /// The distance of rows in bytes.
+    /// The distance between rows in bytes.
     pub(super) row_bytes: u64,
     /// The size of one pixel.
     pub(super) pixel_bits: u64,
@@ -42,18 +43,18 @@ struct Sector {
     is_zero: bool,
     is_text: bool,
     is_noise: bool,
-    /// The sums of the differences to the pixels above and to those on the left.
+    /// The sums of the differences from the pixels above and from those on the left.
     rough: [u32; 2],
     /// The same for its first bytes, scaled to a sector.
     rough_first: [u32; 2],
 }
 
-/// Returns the start of the sector from which on foreign data lie among `pixels`. Sectors are those
-/// of the file, where fragments begin.
+/// Returns the start of the first sector of foreign data among `pixels`. Sectors are aligned to the
+/// file, like fragments.
 pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     let pixel_bytes = (pixels.pixel_bits / 8).max(1);
     let row_bytes = pixels.row_bytes.clamp(pixel_bytes, pixel_bytes.max(ROW_BYTES_MAX));
-    // Bytes that hold several pixels are rough wherever the picture is not uniform.
+    // Bytes with several pixels are rough wherever the picture is not uniform.
     let is_deep = pixels.pixel_bits >= 8;
     let mut at = pixels.range.start.checked_add(row_bytes)?.next_multiple_of(SECTOR_BYTES);
     let mut run = Runs::default();
@@ -72,7 +73,7 @@ pub(super) fn foreign(view: &mut View<'_>, pixels: &Pixels) -> Option<u64> {
     zeros.end()
 }
 
-/// The sectors before a joint that represent the picture.
+/// Number of sectors before a joint that represent the picture.
 const KNOWN_SECTORS: u64 = 16;
 
 /// Whether the picture continues at byte `joint`: the data after it resemble their upper and left
@@ -139,7 +140,7 @@ fn is_words(bytes: &[u8]) -> bool {
     bytes.windows(2).filter(is_word).count() * 2 > bytes.len()
 }
 
-/// Consecutive sectors of text or of noise. A picture may be noise from beginning to end.
+/// Consecutive sectors of text or of noise. A picture may consist of noise throughout.
 #[derive(Default)]
 struct Runs {
     text: u32,
@@ -165,7 +166,7 @@ impl Runs {
     }
 }
 
-/// Consecutive sectors that are rougher than all before.
+/// Consecutive sectors that are rougher than all earlier ones.
 #[derive(Default)]
 struct Rough {
     /// Maximum roughness before `pending`.
@@ -234,7 +235,7 @@ impl Zeros {
     }
 
     fn end(self) -> Option<u64> {
-        // Zeros at the end of the picture need no sharp end.
+        // Zeros at the end of the picture do not need a sharp end.
         let last = self.from.filter(|_| self.is_sharp);
         self.found.or(last).filter(|_| !self.has_others)
     }

@@ -2,7 +2,7 @@
 
 use crate::view::View;
 
-/// Bytes of a chunk's letters and length.
+/// Size of a chunk's name and length.
 pub(super) const HEADER_BYTES: u64 = 8;
 
 /// The header of a chunk.
@@ -24,12 +24,12 @@ impl Chunk {
         is_name.then_some(Chunk { name, bytes })
     }
 
-    /// The end of its bytes if it begins at `at`.
+    /// Returns the end of the data of a chunk that begins at `at`.
     pub(super) fn end(&self, at: u64) -> u64 {
         at.saturating_add(HEADER_BYTES).saturating_add(self.bytes)
     }
 
-    /// The start of the next chunk.
+    /// Returns the start of the chunk after one that begins at `at`.
     pub(super) fn next(&self, at: u64) -> u64 {
         self.end(at).saturating_add(self.bytes % 2)
     }

@@ -1,22 +1,22 @@
-//! Common checks of text formats, which have few marks of their own.
+//! Common checks of text formats, which have few distinctive marks.
 
 use quarrier_core::source::read_full_at;
 
 use crate::view::View;
 
-/// Files begin at multiples of this, in bytes of the source.
+/// Files begin at multiples of this many bytes in the source.
 const SECTOR_BYTES: u64 = 512;
-/// White space after the end that belongs to a file.
+/// Maximum white space after the end that belongs to a file, in bytes.
 const SPACE_BYTES_MAX: u64 = 64;
 
-/// Whether a file may begin at the start of the view: only at a sector. Elsewhere archives,
-/// documents and programs have too many bytes that look like it.
+/// Whether a file may begin at the start of the view, which requires the start of a sector.
+/// Elsewhere, archives, documents and programs contain too many bytes that look like one.
 pub(crate) fn may_begin(view: &View<'_>) -> bool {
     view.offset_of(0).is_some_and(|offset| offset.is_multiple_of(SECTOR_BYTES))
 }
 
-/// Whether marked-up text that does not end with `last` lies directly before the view. Then the
-/// file that begins here lies within another one, and it is unclear which of them ends later.
+/// Whether marked-up text that does not end with `last` is right before the view. Then the file
+/// that begins here is within another one, and it is unclear which of them ends later.
 pub(crate) fn interrupts(view: &View<'_>, last: &[u8]) -> bool {
     let Some(offset) = view.offset_of(0).filter(|offset| *offset >= SECTOR_BYTES) else {
         return false;
@@ -32,7 +32,7 @@ pub(crate) fn interrupts(view: &View<'_>, last: &[u8]) -> bool {
     is_markup && !end[end.len().saturating_sub(last.len())..].eq_ignore_ascii_case(last)
 }
 
-/// Whether text has such a byte, in any single-byte encoding or UTF-8.
+/// Whether text may contain this byte, in any single-byte encoding or UTF-8.
 pub(crate) fn is_text(byte: u8) -> bool {
     !matches!(byte, 0..=8 | 11 | 14..=26 | 28..=31 | 127 | 254 | 255)
 }
@@ -54,7 +54,7 @@ pub(crate) fn after_space(view: &mut View<'_>, at: u64) -> u64 {
     }
 }
 
-/// Returns the place of the first byte from `at` on, before `end`, that is no text.
+/// Returns the place of the first byte from `at` on, before `end`, that is not text.
 pub(crate) fn no_text(view: &mut View<'_>, at: u64, end: u64) -> Option<u64> {
     let mut place = at;
     while place < end {

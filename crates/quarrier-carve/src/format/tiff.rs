@@ -1,5 +1,5 @@
 //! TIFF directories: lists of entries, each with a few numbers or a reference to them. Other
-//! formats store data about a picture in such directories, too, within a part of their own.
+//! formats embed such directories, too, for data about a picture.
 
 use crate::view::View;
 
@@ -120,7 +120,7 @@ impl Directory {
 }
 
 impl Entry {
-    /// The end of its values.
+    /// Returns the end of its values.
     pub(crate) fn end(&self) -> Option<u64> {
         self.at.checked_add(self.count.checked_mul(self.size)?)
     }

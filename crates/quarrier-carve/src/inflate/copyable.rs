@@ -18,7 +18,7 @@ pub(crate) struct Copyable {
     flags: u32,
 }
 
-/// How an inflater used its input.
+/// The result of an inflater on its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InflateStep {
     /// It used all of the input.
@@ -30,12 +30,12 @@ pub(crate) enum InflateStep {
 }
 
 impl Copyable {
-    /// For streams without a header.
+    /// Makes an inflater for streams without a header.
     pub(crate) fn new() -> Self {
         Self::with(TINFL_FLAG_HAS_MORE_INPUT)
     }
 
-    /// For streams with a zlib header, whose checksum is not verified.
+    /// Makes an inflater for streams with a zlib header, whose checksum is not verified.
     pub(crate) fn zlib() -> Self {
         let flags = TINFL_FLAG_PARSE_ZLIB_HEADER | TINFL_FLAG_IGNORE_ADLER32;
         Self::with(TINFL_FLAG_HAS_MORE_INPUT | flags)

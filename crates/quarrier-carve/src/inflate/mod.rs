@@ -10,7 +10,8 @@ use crate::view::View;
 
 pub(crate) use copyable::{Copyable, InflateStep};
 
-/// The size of the output buffer; its last 32 KiB are still in a cache when they are needed again.
+/// The size of the output buffer; its last 32 KiB, to which back-references refer, stay in the
+/// CPU's cache.
 const OUTPUT_BYTES: usize = 64 << 10;
 /// Bytes of input per call of the decompressor.
 const INPUT_BYTES: usize = 256 << 10;
@@ -21,7 +22,7 @@ const OUTPUT_PER_FUEL: u64 = 8;
 /// the time.
 pub(crate) const INFLATER_FUEL: u64 = 4 << 10;
 
-/// Inflates streams, one after the other. It takes 110 KiB once it has inflated something.
+/// Inflates streams, one at a time. It takes 110 KiB of memory after its first use.
 pub(crate) struct Inflater {
     decompress: Decompress,
     output: Vec<u8>,
@@ -38,12 +39,12 @@ pub(crate) enum Failed {
 }
 
 impl Inflater {
-    /// For streams without a header.
+    /// Makes an inflater for streams without a header.
     pub(crate) fn new() -> Self {
         Inflater { decompress: Decompress::new(false), output: Vec::new(), is_zlib: false }
     }
 
-    /// For streams with the header and the checksum of zlib (RFC 1950).
+    /// Makes an inflater for streams with the header and the checksum of zlib (RFC 1950).
     pub(crate) fn zlib() -> Self {
         Inflater { decompress: Decompress::new(true), output: Vec::new(), is_zlib: true }
     }
@@ -53,8 +54,8 @@ impl Inflater {
         self.decompress.reset(self.is_zlib);
     }
 
-    /// Inflates more of the stream: `input`, until it is used up or the stream ends; returns how
-    /// much of it was used then. `take` gets the output, and returns whether it wants more.
+    /// Inflates `input` until it is used up or the stream ends, and returns the number of bytes
+    /// used in the latter case. `take` receives the output, and returns whether to continue.
     pub(crate) fn more(
         &mut self,
         input: &[u8],

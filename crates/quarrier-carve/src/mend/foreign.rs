@@ -1,4 +1,4 @@
-//! Recognises bytes of other files only by their contents: formats without checksums show no other
+//! Recognises bytes of other files by their contents alone: formats without checksums show no other
 //! sign of fragmentation.
 
 /// The unit of these checks: the smallest block of file systems.

@@ -1,8 +1,8 @@
-//! Removes visible gaps: text, zeros or noise in a file that has nothing of the kind.
+//! Removes visible gaps: text, zeros or noise in a file that does not contain such data otherwise.
 //!
-//! If a format has neither checksums nor a structure that distinguishes two blocks, the places of
-//! its rest cannot be tried one by one. But much of the data between fragments is recognisable, and
-//! without these data the rest is a whole file, or not.
+//! If a format has neither checksums nor a structure that distinguishes two blocks, it is
+//! impossible to try each place for the rest of a file. But much of the data between fragments is
+//! recognisable, and a check shows whether the file is whole without these data.
 
 use super::MendContext;
 use super::foreign::{SECTOR_BYTES, is_noise, text_sectors};
@@ -22,14 +22,14 @@ pub(crate) trait Rest {
     /// Returns the length of the file in `view`, if it is whole.
     fn check(&self, view: &mut View<'_>) -> Option<u64>;
 
-    /// Whether to remove all stretches at once or none: for a check that is expensive, and a format
-    /// whose files contain nothing of the kind.
+    /// Returns whether to remove either all stretches at once or none: for an expensive check, and
+    /// a format whose files never contain such data.
     fn has_none(&self) -> bool {
         false
     }
 
-    /// Whether both sides of byte `joint` belong together, for formats that [`check`](Rest::check)
-    /// cannot decide.
+    /// Returns whether both sides of byte `joint` belong together, for formats where
+    /// [`check`](Rest::check) cannot decide.
     fn fits(&self, view: &mut View<'_>, joint: u64) -> bool {
         let _ = (view, joint);
         true
@@ -38,7 +38,7 @@ pub(crate) trait Rest {
 
 /// Maximum number of stretches to try; if there are more, they belong to the file.
 const STRETCHES_MAX: usize = 8;
-/// A gap that begins before the end may end at most this many blocks after it.
+/// Maximum number of blocks from the end of the search to the end of a gap that begins before it.
 const BEHIND_BLOCKS: u64 = 64;
 /// Maximum number of bytes to examine.
 const LOOKED_BYTES_MAX: u64 = 64 << 20;

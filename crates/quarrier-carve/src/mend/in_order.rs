@@ -1,23 +1,23 @@
 //! Finds fragments that lie in the order of the file, with gaps between them.
 //!
-//! Copies of the reader are resumed: from each of the last places at which the file may be
-//! interrupted, at each of the next places at which it may continue. Wrong places show within some
+//! The search resumes copies of the reader: from each of the last places at which the file may be
+//! interrupted, at each of the next places at which it may continue. Wrong places show within a few
 //! hundred bytes, so that thousands of pairs take no more time than reading one file. A pair that
-//! goes far and breaks again may be a fragment followed by another one.
+//! gets far and breaks again may be a fragment followed by another one.
 
 use super::MendContext;
 use crate::mend::Broken;
 use crate::view::{Extent, View};
 
-/// A reader that can stop at any byte and whose copies can continue from there. With the same bytes
-/// it always gives the same results.
+/// A reader that can stop at any byte and whose copies can continue from there. The same bytes
+/// always give the same results.
 pub trait Reading {
-    /// Reads up to byte `to`, as far as the bytes before it decide, or to the end of the file. The
+    /// Reads up to byte `to`, as far as the bytes before it suffice, or to the end of the file. The
     /// state must not depend on bytes at or after `to`: the reader may be resumed with other bytes
     /// there.
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step;
 
-    /// The next bytes belong to another fragment.
+    /// Announces that the next bytes belong to another fragment.
     fn join(&mut self) {}
 
     /// Returns by how much the bytes of the last fragment fail to continue the one before; 0 if
@@ -26,8 +26,8 @@ pub trait Reading {
         0
     }
 
-    /// Whether both sides of all `joints` (bytes of a whole file, in order) belong together, as far
-    /// as that can be decided. It is called on a reader at the first byte.
+    /// Returns whether both sides of all `joints` (bytes of a whole file, in order) belong
+    /// together, as far as that can be decided. Called on a reader at the first byte.
     fn fits(&self, view: &mut View<'_>, joints: &[u64]) -> bool {
         let _ = (view, joints);
         true
@@ -40,14 +40,14 @@ pub trait Reading {
 /// The result of a [`Reading`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// No error so far.
+    /// No error up to the requested byte.
     Going,
     /// The file ends here: it has `length` bytes and is whole.
     Whole {
         /// In bytes.
         length: u64,
     },
-    /// It is invalid at byte `at` of the file, or before.
+    /// The file is invalid at byte `at`, or before.
     Broken {
         /// In bytes from the start of the file: the end of the bytes that were read.
         at: u64,
@@ -58,20 +58,21 @@ pub enum Step {
 /// of whole files do not count.
 const WIDENING: [(u64, u64); 7] =
     [(3, 24), (8, 96), (32, 64), (4, 1024), (64, 512), (256, 256), (u64::MAX, u64::MAX)];
-/// Maximum number of other files after a fragment that the search for the next one skips at first.
+/// Maximum number of other files after a fragment to skip at first in the search for the next
+/// fragment.
 const OTHERS_MAX: usize = 8;
-/// For how many unfinished pairs a further fragment is searched: those that continued at the
-/// nearest places, and of the others those that went furthest. Data that follow a fragment in the
-/// same file go further than the fragment itself.
+/// Number of unfinished pairs for which to search for a further fragment: those that continued at
+/// the nearest places, and those of the others that got furthest. Data that follow a fragment in
+/// the same file get further than the fragment itself.
 const NEAR_MAX: usize = 6;
 const FAR_MAX: usize = 3;
-/// How many blocks of each pair are read, and how many of the pairs that go further are read until
-/// they break.
+/// Number of blocks to read of each pair, and number of pairs that got further to read until they
+/// break.
 const FIRST_BLOCKS: u64 = 16;
 const FAR_READ_MAX: usize = 16;
 /// Decoders take this many times as long per byte as a checksum, for which an effort's fuel is
-/// meant. On an image with 97 fragmented files, the whole fuel found nothing more and took 0.5 s
-/// more of processor time.
+/// calibrated. On an image with 97 fragmented files, the whole fuel found nothing more and took 0.5
+/// s more of processor time.
 const FUEL_SHARE: u64 = 8;
 /// Minimum cost of a pair, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;
@@ -92,7 +93,7 @@ struct Lead {
     left: Option<Vec<Left>>,
     /// The range tried so far: blocks back, longest gap.
     tried: (u64, u64),
-    /// The pairs that went furthest, to extend with fewer steps each.
+    /// The pairs that got furthest, to extend with fewer steps each.
     next: Vec<(usize, Lead)>,
 }
 
@@ -245,7 +246,7 @@ impl Search<'_, '_, '_> {
                 }
             }
         }
-        // Data that follow a fragment in the same file go as far as the fragment itself.
+        // Data that follow a fragment in the same file get as far as the fragment itself.
         far.sort_by_key(|(misfit, place, at, ..)| (*misfit, *place, *at));
         for (_, place, _, left, extents) in far.into_iter().take(FAR_READ_MAX) {
             let (step, _) = self.read_on(&extents, left, u64::MAX);
@@ -302,8 +303,8 @@ impl Search<'_, '_, '_> {
         left
     }
 
-    /// Continues after the interruption, in growing steps, so that wrong data cost little, and up
-    /// to `limit`. Also returns the misfit there.
+    /// Continues after the interruption up to `limit`, in growing steps, so that wrong data cost
+    /// little. Also returns the misfit there.
     fn read_on(&mut self, extents: &[Extent], left: &Left, limit: u64) -> (Step, u32) {
         self.view.look_at(extents, self.fuel);
         let mut reading = left.reading.copy();
@@ -323,7 +324,7 @@ impl Search<'_, '_, '_> {
         (step, reading.misfit())
     }
 
-    /// Whether the reader finds that the fragments belong together.
+    /// Whether the fragments belong together according to the reader.
     fn fits(&mut self, extents: &[Extent]) -> bool {
         let mut at = 0;
         let joints: Vec<u64> = extents[..extents.len() - 1]
@@ -340,13 +341,13 @@ impl Search<'_, '_, '_> {
     }
 
     /// Whether no joint could be a block earlier or later: among bytes that nothing verifies, any
-    /// place would do.
+    /// place would fit.
     fn is_certain(&mut self, extents: &[Extent], length: u64) -> bool {
         let block = self.context.block_bytes;
         (1..extents.len()).all(|joint| {
             let (before, behind) = (extents[joint - 1], extents[joint]);
             let mut earlier = extents.to_vec();
-            // A fragment of one block could also be none.
+            // A fragment of one block could also be absent.
             let is_longer = before.length > block || (joint > 1 && before.length == block);
             if is_longer && behind.offset >= block {
                 earlier[joint - 1].length -= block;
@@ -369,8 +370,8 @@ impl Search<'_, '_, '_> {
         })
     }
 
-    /// Whether `extents` form a whole file, too, and a different one: the exchanged blocks have
-    /// other bytes.
+    /// Whether `extents` form a whole file, too, and a different one, because the exchanged blocks
+    /// have other bytes.
     fn is_another(&mut self, extents: &[Extent], length: u64, one: u64, other: u64) -> bool {
         let block = self.context.block_bytes;
         let blocks = [one, other].map(|offset| Extent { offset, length: block });

@@ -14,11 +14,11 @@ pub(crate) struct Gap {
     pub(crate) bytes: u64,
 }
 
-/// Bytes on both sides that represent the file.
+/// Maximum number of bytes on each side that represent the file.
 const KNOWN_BYTES_MAX: u64 = 4096;
-/// Fewer bytes do not suffice for a comparison.
+/// Minimum number of bytes for a comparison.
 const KNOWN_BYTES_MIN: u64 = 256;
-/// Longer stretches are not compared.
+/// Maximum number of blocks to compare.
 const BLOCKS_MAX: u64 = 4096;
 /// The most similar block of the gap must be less similar to the file than the least similar block
 /// of the file, by this factor and this difference.

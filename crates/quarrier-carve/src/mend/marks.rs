@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use crate::view::View;
 use quarrier_core::sync::lock;
 
-/// The piece of one search in bytes; it is aligned to its size.
+/// Size of the piece for one search in bytes; pieces are aligned to it.
 const PIECE_BYTES: u64 = 1 << 20;
-/// A piece with more places is searched again at each request, and so are pieces beyond this
-/// number.
+/// Maximum number of places to cache of a piece, and of pieces; the others are searched again at
+/// each request.
 const PLACES_MAX: usize = 64;
 const PIECES_MAX: usize = 1 << 16;
 
@@ -36,7 +36,7 @@ impl Marks {
         let range = *at..to;
         *at = to;
         let before = view.fuel_bytes();
-        // A search must not end halfway.
+        // Do not begin a search that the fuel cannot finish.
         if before < 2 * PIECE_BYTES {
             view.spend(u64::MAX);
             return Vec::new();

@@ -25,11 +25,11 @@ use crate::view::Extent;
 /// Fuel for all broken files together: a multiple of the carved bytes, and a minimum.
 const SHARE_OF_SOURCE: u64 = 4;
 const SHARED_BYTES: u64 = 8 << 30;
-/// If fewer files than this are broken, there is time for each.
+/// If fewer files than this are broken, each gets more fuel.
 const FEW: u64 = 128;
 /// Maximum factor by which the fuel grows.
 const MORE_MAX: u64 = 16;
-/// With less fuel the search finds nothing.
+/// Minimum fuel in bytes for a search to find anything.
 const FUEL_BYTES_MIN: u64 = 1 << 20;
 
 /// The place where a candidate breaks; see [`Verdict::Broken`](crate::Verdict::Broken).
@@ -57,7 +57,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// A tenth of a second or so for each broken file; up to 16 times as long if few are broken.
+    /// About a tenth of a second for each broken file; up to 16 times as long if few are broken.
     pub const NORMAL: Effort = Effort {
         fuel_bytes: 32 << 20,
         gap_bytes_max: 16 << 20,
@@ -65,7 +65,7 @@ impl Effort {
         fragments_max: 3,
     };
 
-    /// Seconds for each broken file.
+    /// Several seconds for each broken file.
     pub const THOROUGH: Effort = Effort {
         fuel_bytes: 4 << 30,
         gap_bytes_max: 4 << 30,
@@ -73,8 +73,9 @@ impl Effort {
         fragments_max: 6,
     };
 
-    /// Returns the share of each of `count` broken files in `bytes` bytes of a source, and the number of
-    /// files that get one. A disk has space for only so many files; further headers exist to waste time.
+    /// Returns the share of each of `count` broken files in `bytes` bytes of a source, and the
+    /// number of files that get one. A disk has space for only so many files; further headers only
+    /// waste time.
     pub(crate) fn shared(self, bytes: u64, count: u64) -> (Effort, u64) {
         let thorough = self.fuel_bytes / Self::NORMAL.fuel_bytes;
         let all = bytes.saturating_mul(SHARE_OF_SOURCE).saturating_add(SHARED_BYTES);
@@ -102,8 +103,8 @@ pub struct MendContext<'y> {
 }
 
 impl<'y> MendContext<'y> {
-    /// Makes a context over `ranges` of the source, in order, for tests and for callers that mend on their
-    /// own.
+    /// Makes a context over `ranges` of the source, in order, for tests and for callers that mend
+    /// files themselves.
     pub fn new(
         block_bytes: u64,
         claims: &'y Claims,

@@ -1,5 +1,5 @@
-//! Mends fragmented files whose validator must read all of them to decide. It tries every pair of a
-//! place where the file may be interrupted and one where it may continue, unless known facts
+//! Mends fragmented files whose validator must read the whole file to decide. It tries every pair
+//! of a place where the file may be interrupted and one where it may continue, unless known facts
 //! exclude the pair.
 
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::{Gap, MendContext, likely_gap};
 use crate::view::{Extent, View};
 
-/// The file may be interrupted up to this many blocks before the one that broke.
+/// Maximum number of blocks between the interruption and the block that broke.
 const BACK_BLOCKS_MAX: u64 = 512;
 /// The minimum cost of a pair, in bytes of fuel.
 const PAIR_BYTES: u64 = 256;

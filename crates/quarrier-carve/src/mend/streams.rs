@@ -1,17 +1,17 @@
 //! Finds fragments of compressed streams, which are certain only at their end.
 //!
-//! Wrong bytes in a stream show late, after some kilobytes: that a stream continues for a while
-//! does not show that it is right. So all pairs of places near the break are first tried to the end
-//! of the file, then places before the file's beginning, and only then a third fragment for the
-//! pairs that went furthest.
+//! Wrong bytes in a stream show late, after a few kilobytes: a stream that continues for a while is
+//! not necessarily right. So all pairs of places near the break are first tried to the end of the
+//! file, then places before the file's beginning, and only then a third fragment for the pairs that
+//! got furthest.
 
 use super::in_order::{Reading, Step, in_order};
 use super::{Effort, MendContext};
 use crate::mend::Broken;
 use crate::view::{Extent, View};
 
-/// Pairs of places to try, one range after the other: blocks back from the break, blocks of gap.
-/// Blocks of whole files do not count.
+/// Ranges of pairs of places to try, in order: blocks back from the break, blocks of gap. Blocks of
+/// whole files do not count.
 const FORWARD: [(usize, u64); 2] = [(24, 20), (48, 48)];
 /// The same, for places before the beginning.
 const BACKWARD: (usize, u64) = (40, 160);
@@ -19,10 +19,10 @@ const BACKWARD: (usize, u64) = (40, 160);
 const BEHIND: (usize, u64) = (16, 20);
 /// The number of leads.
 const LEADS_MAX: usize = 10;
-/// A sector: it suffices to show text and zeros, and most of the tried data are such.
+/// A sector, which suffices to reveal text and zeros; most of the tried data are such.
 const STRIDE_BYTES: u64 = 512;
 /// A decoder takes several times as long per byte as the checksum for which an effort's fuel is
-/// meant. On five images, four of them of 1 GiB, the whole fuel found nothing more.
+/// calibrated. On five images, four of them of 1 GiB, the whole fuel found nothing more.
 const FUEL_SHARE: u64 = 4;
 
 /// A file up to its last known fragment.
@@ -159,7 +159,7 @@ impl Search<'_, '_, '_> {
         None
     }
 
-    /// Tries places before the beginning.
+    /// Tries places before the beginning of the file.
     fn backward(&mut self, lead: &Lead, left: &Left, origin: u64) -> Option<Vec<Extent>> {
         let block = self.context.block_bytes;
         for count in 1..=BACKWARD.1 {

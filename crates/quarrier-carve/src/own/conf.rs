@@ -79,7 +79,7 @@ fn option(word: &[u8]) -> Option<End> {
     }
 }
 
-/// Parses the greatest size, or the least and the greatest: `1000:500000`.
+/// Parses the maximum size, or the minimum and the maximum: `1000:500000`.
 fn sizes(word: &[u8]) -> Result<(u64, u64), String> {
     let text = shown(word);
     let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is not a size"));

@@ -49,13 +49,13 @@ pub struct Length {
 pub enum End {
     /// The first one, which belongs to the file.
     First,
-    /// The last one within the greatest size, which belongs to the file.
+    /// The last one within the maximum size, which belongs to the file.
     Last,
     /// The first one, which does not belong to the file.
     Before,
 }
 
-/// A format of the user's own.
+/// A user-defined format.
 pub struct Own {
     rules: Rules,
     kinds: [Kind; 1],
@@ -63,7 +63,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// Makes a format of these rules. Its names are kept until the program ends.
+    /// Makes a format from these rules. Its names stay in memory until the program ends.
     ///
     /// # Errors
     /// A message that says why the rules are invalid.
@@ -79,12 +79,12 @@ impl Own {
         Ok(Own { rules, kinds: [kind], signatures })
     }
 
-    /// The rules it was made of.
+    /// Returns the rules of the format.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Returns the end of the file by the length in it; `None` if there is no length.
+    /// Returns the end of the file by the length in it; `None` if the rules have no length.
     fn told_end(&self, view: &mut View<'_>) -> Option<Option<u64>> {
         let length = self.rules.length?;
         let bytes = view.take(length.at, usize::from(length.bytes));

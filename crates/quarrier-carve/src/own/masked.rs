@@ -6,7 +6,7 @@ use quarrier_core::hex::parse_masked;
 
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// The longest pattern.
+/// Maximum length of a pattern in bytes.
 pub(super) const BYTES_MAX: usize = 1024;
 
 /// Bytes with a mask: only bits that are set in it count.
@@ -35,7 +35,7 @@ impl Masked {
         self.bytes.push((value & mask, mask));
     }
 
-    /// Makes the case of letters irrelevant.
+    /// Makes letters match in either case.
     #[must_use]
     pub fn in_any_case(mut self) -> Self {
         for (value, mask) in &mut self.bytes {
@@ -47,7 +47,7 @@ impl Masked {
         self
     }
 
-    /// In bytes.
+    /// Returns the length in bytes.
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
@@ -57,7 +57,7 @@ impl Masked {
         self.bytes.is_empty()
     }
 
-    /// The number of bytes that are at least half known.
+    /// Returns the number of bytes with at least half of their bits fixed.
     pub(super) fn given(&self) -> usize {
         self.bytes.iter().filter(|(_, mask)| *mask != 0).count()
     }
@@ -120,7 +120,7 @@ impl Masked {
     fn place_in(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
         let is_here = |place: &usize| self.begins(&bytes[*place..]);
         let last = (bytes.len() + 1).checked_sub(self.bytes.len())?;
-        // Search for the first fully known byte, if there is one.
+        // Search for the first byte without wildcards, if there is one.
         match self.bytes.iter().position(|(_, mask)| *mask == 0xFF) {
             None if is_last => (0..last).rev().find(is_here),
             None => (0..last).find(is_here),

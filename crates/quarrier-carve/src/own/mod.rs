@@ -1,7 +1,7 @@
 //! User-defined signatures: in TOML, or in the format of `foremost.conf` and `scalpel.conf`.
 //!
-//! A file found by one is whole if its footer or its length determines its end; otherwise it breaks
-//! at its greatest size. Files of the built-in formats take precedence.
+//! A file found by such a signature is whole if its footer or its length determines its end;
+//! otherwise it breaks at the maximum size. Files of the built-in formats take precedence.
 
 mod conf;
 mod format;
@@ -51,7 +51,7 @@ pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<Box<dyn Format>>> {
 /// An error in a file of signatures.
 #[derive(Debug)]
 struct Fault {
-    /// The line, from 1; 0 if there is none.
+    /// The line, from 1; 0 if the error concerns the whole file.
     line: usize,
     what: String,
 }

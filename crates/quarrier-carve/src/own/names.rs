@@ -10,7 +10,7 @@ const KEPT_BYTES_MAX: usize = 16 << 20;
 
 static INTERNED: Mutex<InternedNames> = Mutex::new(InternedNames { names: None, bytes: 0 });
 
-/// The names interned so far, and their memory.
+/// The interned names, and their memory.
 struct InternedNames {
     names: Option<HashSet<&'static str>>,
     bytes: usize,

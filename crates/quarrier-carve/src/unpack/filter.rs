@@ -77,7 +77,7 @@ impl Filter {
 /// Decompresses LZMA2 with these `properties` to `bytes` bytes.
 ///
 /// # Errors
-/// Its dictionary is too large, or its size is invalid.
+/// If its dictionary is too large, or its size is invalid.
 pub(crate) fn lzma2<'r>(
     packed: Box<dyn Read + 'r>,
     properties: &[u8],
@@ -96,11 +96,11 @@ pub(crate) fn lzma2_dictionary(properties: &[u8]) -> Option<u64> {
     }
 }
 
-/// Returns the dictionary size for `bytes` bytes, if the stated size is `told`: nothing is copied
-/// from before the start.
+/// Returns the dictionary size for `bytes` bytes of output, if the stated size is `told`: a
+/// dictionary larger than the output is useless.
 ///
 /// # Errors
-/// That is too much.
+/// If the size is above the limit.
 pub(crate) fn dictionary(told: u64, bytes: u64) -> Result<u32, Failed> {
     const LEAST: u64 = 4096;
     match told.min(bytes).max(LEAST) {

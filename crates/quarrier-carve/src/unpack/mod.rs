@@ -11,8 +11,8 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// Maximum memory for dictionaries and models, in bytes: xz uses no more, and 7-Zip only for larger
-/// files.
+/// Maximum memory for dictionaries and models, in bytes. xz uses no more, and 7-Zip uses more only
+/// for larger files.
 pub(crate) const DICTIONARY_BYTES_MAX: u64 = 64 << 20;
 /// The cost of a decoder in bytes of fuel: it has some 30 KB of tables, and buffers.
 pub(crate) const DECODER_FUEL: u64 = 16 << 10;
@@ -29,9 +29,9 @@ pub(crate) const ENCRYPTED: &str = "encrypted data were not read";
 /// Why data are not decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// They cannot be read here, and may be valid.
+    /// The data cannot be read here, but may be valid.
     NotRead(&'static str),
-    /// They are invalid.
+    /// The data are invalid.
     Wrong(&'static str),
 }
 
@@ -46,7 +46,7 @@ impl<'v, 's> Shared<'v, 's> {
     /// Pays for work besides reading.
     ///
     /// # Errors
-    /// There is not enough fuel.
+    /// If the fuel has run out.
     pub(crate) fn spend(&self, bytes: u64) -> io::Result<()> {
         let mut view = self.0.borrow_mut();
         view.spend(bytes);
@@ -95,7 +95,7 @@ impl Read for Tap<'_, '_, '_> {
     }
 }
 
-/// Passes everything that `reader` yields to `take`, and pays for it. Returns its size.
+/// Passes all output of `reader` to `take`, and pays for it. Returns its size.
 ///
 /// # Errors
 /// The reader's error, or an error if it yields more than `most` bytes, or if the fuel has run out.

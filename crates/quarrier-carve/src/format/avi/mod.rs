@@ -12,7 +12,7 @@ pub struct Avi;
 
 const AVI: Kind = Kind::new("avi");
 
-/// Lists are nested less deeply than this.
+/// Maximum nesting of lists, exclusive.
 const DEPTH_MAX: usize = 8;
 
 /// The place of a fault, and the reason.
@@ -92,7 +92,7 @@ fn is_opened(view: &mut View<'_>, at: u64) -> bool {
     matches!(&kind, Some(kind) if [b"hdrl", b"strl", b"movi", b"rec "].contains(&kind))
 }
 
-/// Returns whether such files have chunks of this name; inside lists only few names occur.
+/// Returns whether AVI files have chunks of this name; inside lists, only few names occur.
 fn is_known(name: [u8; 4], depth: usize) -> bool {
     if depth == 1 {
         return name.iter().all(|letter| letter.is_ascii_alphanumeric() || *letter == b' ');

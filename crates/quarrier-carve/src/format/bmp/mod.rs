@@ -1,5 +1,5 @@
-//! Windows bitmaps: a header, a palette, and rows of a known length, or runs, which are read to
-//! their end.
+//! Windows bitmaps: a header, a palette, and either rows of a known length, or runs, which are read
+//! to their end.
 
 mod rows;
 mod runs;
@@ -16,7 +16,7 @@ pub struct Bmp;
 const BMP: Kind = Kind::new("bmp");
 /// Bytes of the file header.
 const FILE_BYTES: u64 = 14;
-/// Bytes after the pixels that a writer may have counted.
+/// Maximum number of bytes after the pixels that the stated length may include.
 const SLACK_BYTES: u64 = 4096;
 /// The tolerance for the stated length of runs, in bytes.
 const RUNS_SLACK_BYTES: u64 = 4;
@@ -181,13 +181,14 @@ impl Header {
         Some(Pixels { range: self.pixels_at..end, row_bytes, pixel_bits: self.bits })
     }
 
-    /// Returns whether compressed pixels end about here; some writers do not state their size.
+    /// Returns whether the compressed pixels should end about here; some writers do not state their
+    /// size.
     fn is_about(&self, pixels_end: u64) -> bool {
         let told = self.pixels_at + self.pixel_bytes;
         self.pixel_bytes == 0 || pixels_end.abs_diff(told) <= RUNS_SLACK_BYTES
     }
 
-    /// Rows are padded to multiples of four bytes.
+    /// Returns the size of a row, which is padded to a multiple of four bytes.
     fn row_bytes(&self) -> u64 {
         (self.width * self.bits).div_ceil(32) * 4
     }

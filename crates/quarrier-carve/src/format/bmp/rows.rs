@@ -5,7 +5,7 @@
 use super::Header;
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// Minimum number of clean rows at the start, and how many rows of how many after that must be odd.
+/// Minimum number of clean rows at the start; then, this many of this many rows must be odd.
 const CLEAN_ROWS: u64 = 8;
 const ODD_ROWS: (u64, u64) = (6, 8);
 const SECTOR_BYTES: u64 = 512;

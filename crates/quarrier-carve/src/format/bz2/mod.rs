@@ -1,6 +1,6 @@
 //! bzip2: blocks of bits, each with its checksum.
 //!
-//! Only decompression shows the end of a block, and verifies it: at some 30 MB/s.
+//! Only decompression finds the end of a block, and verifies it, at some 30 MB/s.
 
 use bzip2::{Decompress, Status};
 
@@ -50,7 +50,8 @@ fn is_header(view: &mut View<'_>, at: u64) -> bool {
 }
 
 /// Returns whether a block may begin at `at`, by its header: the sorted text starts within the
-/// block, and some byte values are used. A decompressor needs a thousand times as long to find out.
+/// block, and some byte values are used. A decompressor would take a thousand times as long to find
+/// out.
 fn may_be_block(view: &mut View<'_>, at: u64) -> bool {
     let Some(level) = view.byte(at - 1) else { return false };
     let Some(header) = view.array::<16>(at) else { return !view.is_starved() };

@@ -20,7 +20,8 @@ impl Format for Class {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // Versions 1.1 to 32. Fat binaries of Apple begin alike, but have fewer than 32 parts.
+        // Versions 1.1 to 32. Apple's fat binaries have the same magic number, but fewer than 32
+        // parts.
         &[
             Signature { hex: "CA FE BA BE 00 0? 00 2?", at: 0 },
             Signature { hex: "CA FE BA BE 00 0? 00 3?", at: 0 },
@@ -56,7 +57,7 @@ impl Reader<'_, '_> {
         self.view.u16_be(self.at - 2)
     }
 
-    /// Reads the number of a constant, which must be of this kind.
+    /// Reads the index of a constant, which must be of this kind.
     fn constant(&mut self, kind: u8) -> Option<()> {
         let number = self.u16()?;
         (self.constants.get(usize::from(number)) == Some(&kind)).then_some(())

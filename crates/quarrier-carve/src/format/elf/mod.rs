@@ -13,7 +13,7 @@ pub struct Elf;
 const ELF: Kind = Kind::new("elf");
 
 const NO_BITS: u32 = 8;
-/// This count of section headers means that the count is stored elsewhere.
+/// The count of section headers if the first of them stores the actual count.
 const MANY: u16 = 0;
 
 /// The size and byte order of numbers in this file.

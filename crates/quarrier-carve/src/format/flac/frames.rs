@@ -10,7 +10,7 @@ const CRC_BYTES: u64 = 2;
 
 /// The type of a block with a picture.
 const PICTURE: u8 = 6;
-/// A larger picture is not plausible.
+/// Maximum size of a plausible picture in bytes.
 const PICTURE_BYTES_MAX: u64 = 32 << 20;
 /// The maximum length of a picture's type or description, in bytes.
 const PICTURE_TEXT_BYTES_MAX: u32 = 64 << 10;
@@ -22,7 +22,7 @@ pub(super) struct Frames {
     pub(super) at: u64,
     /// Whether frames follow.
     is_past_blocks: bool,
-    /// The number of frames before `at`, and of their samples.
+    /// The numbers of frames and of their samples before `at`.
     pub(super) count: u64,
     samples: u64,
     /// The size of the previous frame.
@@ -72,7 +72,7 @@ impl Frames {
         }
         let Some([kind, length @ ..]) = view.array::<4>(self.at) else { return Got::Beyond };
         let [a, b, c] = length;
-        // The stream's own block is the first one, and there is only one of it.
+        // STREAMINFO occurs only once, as the first block.
         if !(1..=6).contains(&(kind & 0x7F)) {
             return Got::Wrong(self.at + 1);
         }
@@ -84,7 +84,7 @@ impl Frames {
         Got::End(self.at + 4 + bytes)
     }
 
-    /// Reads the frame that begins here, and no byte after `to`.
+    /// Reads the frame that begins here, without reading after `to`.
     fn frame(&mut self, view: &mut View<'_>, to: u64) -> Got {
         let most = to.saturating_sub(self.at).min(FRAME_HEADER_BYTES_MAX as u64) as usize;
         let stream = self.stream;
@@ -112,7 +112,7 @@ impl Frames {
     }
 
     /// Returns the end of the frame that begins here with the header `frame`, if it is valid. It
-    /// reads nothing after `until` but the header of the next one.
+    /// reads nothing after `until` except the header of the next one.
     fn frame_before(&self, view: &mut View<'_>, frame: &Frame, until: u64) -> Option<Got> {
         let mut bytes = Vec::new();
         view.each(self.at..until, |run| bytes.extend_from_slice(run));

@@ -61,7 +61,7 @@ pub(super) struct Frame {
 /// The coding of a frame's channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channels {
-    /// This many, each by itself.
+    /// This many independent channels.
     Apart(u32),
     /// Two channels. The one with this number is a difference, whose samples have one more bit.
     Difference(u32),
@@ -159,14 +159,14 @@ fn coded(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((number, count))
 }
 
-/// The checksum of a header. Headers are short, so that this works bit by bit.
+/// Returns the checksum of a header. It works bit by bit, since headers are short.
 fn crc8(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ byte, |crc, _| if crc & 0x80 != 0 { crc << 1 ^ 7 } else { crc << 1 })
     })
 }
 
-/// The checksum of a frame.
+/// Returns the checksum of a frame.
 pub(super) fn crc16(bytes: &[u8]) -> u16 {
     checksum(CrcAlgorithm::Crc16Umts, bytes) as u16
 }

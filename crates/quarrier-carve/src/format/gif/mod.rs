@@ -74,7 +74,7 @@ fn blocks(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
 fn picture(view: &mut View<'_>, at: u64) -> Result<u64, u64> {
     let descriptor = view.array::<10>(at).ok_or(at)?;
     let codes = at + 10 + table_bytes(descriptor[9]);
-    // The least number of bits per code.
+    // The minimum number of bits per code.
     match view.byte(codes) {
         Some(1..=11) => blocks(view, codes + 1),
         _ => Err(codes),

@@ -14,10 +14,11 @@ use crate::view::{Extent, View};
 pub struct Gz;
 
 const GZ: Kind = Kind::new("gz");
-/// A member that breaks before it has inflated this many bytes resembled a header by chance.
+/// A member that breaks before it has inflated this many bytes is not a member, but resembles its
+/// header by chance.
 const CHANCE_BYTES: u64 = 512;
 const NAME_BYTES_MAX: u64 = 4096;
-/// Maximum number of codes for literals and lengths in a block, less 257.
+/// Maximum number of codes for literals and lengths in a block, minus 257.
 const LENGTH_CODES_MAX: u8 = 29;
 
 impl Format for Gz {
@@ -94,8 +95,8 @@ pub(crate) fn header(view: &mut View<'_>, at: u64) -> Option<u64> {
     (at < view.length()).then_some(at)
 }
 
-/// Returns whether deflated data may begin at `at`, by the header of their first block: that costs
-/// nothing, unlike an inflater.
+/// Returns whether deflated data may begin at `at`, by the header of the first block: this costs
+/// nearly nothing, unlike an inflater.
 fn may_be_deflated(view: &mut View<'_>, at: u64) -> bool {
     let Some([first, low, high, not_low, not_high]) = view.array::<5>(at) else { return true };
     match first >> 1 & 3 {
@@ -106,8 +107,8 @@ fn may_be_deflated(view: &mut View<'_>, at: u64) -> bool {
     }
 }
 
-/// Reads the member whose data begin at `at`. Returns its end, or the place where it breaks, and
-/// why.
+/// Reads the member whose data begin at `at`. Returns its end, or the place where it breaks and the
+/// reason.
 fn member(
     view: &mut View<'_>,
     inflater: &mut Inflater,

@@ -8,8 +8,7 @@ use crate::view::View;
 const RUN_BYTES: u64 = 64 << 10;
 const TRAILER_BYTES: u64 = 8;
 /// Deflated data look random: 512 of them have 221 different values on average. A part with hardly
-/// half of that is a gap of text or zeros. Nothing else may reveal it, since every bit is part of a
-/// code.
+/// half of that is a gap of text or zeros. Decoding may not reveal it, since any bits form codes.
 const PART_BYTES: usize = 512;
 const DIFFERENT_MIN: u32 = 120;
 

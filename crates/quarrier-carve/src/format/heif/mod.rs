@@ -100,7 +100,7 @@ impl Box {
         let [s0, s1, s2, s3, a, b, c, d] = view.array::<8>(at)?;
         let name = [a, b, c, d];
         let (body, bytes) = match u32::from_be_bytes([s0, s1, s2, s3]) {
-            // It extends to the end of the file, which is unknown.
+            // The box extends to the end of the file, which is unknown.
             0 => return None,
             1 => (at + 16, view.u64_be(at + 8)?),
             bytes => (at + 8, u64::from(bytes)),
@@ -132,8 +132,8 @@ fn kind(view: &mut View<'_>) -> Option<Kind> {
     })
 }
 
-/// Returns the end of the last item in the file, according to `iloc`, 0 if all of them are in the
-/// box itself; or the place at which it is invalid.
+/// Returns the end of the last item in the file according to `iloc`, or 0 if all items are in the
+/// box itself. `Err` with the place at which the box is invalid.
 fn items(view: &mut View<'_>, at: u64, meta: &Box) -> Result<u64, u64> {
     let mut place = meta.body + 4;
     for _ in 0..BOXES_MAX {

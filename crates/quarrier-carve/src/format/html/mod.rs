@@ -5,7 +5,7 @@ use super::text::{after_space, interrupts, may_begin, no_text};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// It has few marks of its own. The validator checks that it is text, and that all elements that
+/// HTML has few distinctive marks. The validator checks that it is text, and that all elements that
 /// must be closed are closed in order.
 pub struct Html;
 
@@ -18,7 +18,7 @@ const CLOSED: &[&str] = &[
 /// Elements whose contents have no tags.
 const RAW: [&str; 3] = ["script", "style", "textarea"];
 const DEPTH_MAX: usize = 4096;
-/// The longest page in bytes, and the longest text between two tags.
+/// Maximum length of a page, and of the text between two tags, in bytes.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 
@@ -84,7 +84,7 @@ impl Page {
                 if next >= end {
                     return Err((end, "no </html>"));
                 }
-                // A character that somebody forgot to escape.
+                // An unescaped character.
                 self.at = next + 1;
                 continue;
             };
@@ -102,7 +102,7 @@ impl Page {
         Err((self.at, "a page without an end"))
     }
 
-    /// Returns whether it was the last tag.
+    /// Handles a tag. Returns whether it was the last one.
     fn take(
         &mut self,
         view: &mut View<'_>,
@@ -156,7 +156,7 @@ impl Page {
     }
 }
 
-/// Returns the place of the tag that closes an element without tags inside.
+/// Returns the place of the closing tag of the element `name`, which contains no tags.
 fn after_raw(view: &mut View<'_>, at: u64, name: &[u8]) -> Option<u64> {
     let end = at.saturating_add(TEXT_BYTES_MAX);
     let mut from = at;

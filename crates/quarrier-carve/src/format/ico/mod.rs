@@ -70,7 +70,8 @@ impl Format for Ico {
     }
 }
 
-/// Returns whether a PNG or a bitmap of `width` × `height` (0: 256) takes `bytes` bytes from `at`.
+/// Returns whether a PNG or a bitmap of `width` × `height` pixels (0: 256) takes `bytes` bytes from
+/// `at`.
 fn is_picture(view: &mut View<'_>, at: u64, bytes: u64, width: u8, height: u8) -> bool {
     if view.is_at(at, b"\x89PNG\r\n\x1A\n") {
         return view.is_at(at + bytes - 8, b"IEND\xAE\x42\x60\x82");

@@ -14,7 +14,7 @@ pub(super) struct Bits<'b> {
 }
 
 impl<'b> Bits<'b> {
-    /// Begins at bit `bit` (0 is the highest) of the first byte.
+    /// Makes a reader that begins at bit `bit` (0 is the highest) of the first byte.
     pub(super) fn new(bytes: &'b [u8], bit: u32) -> Self {
         let mut bits = Bits { bytes, at: 0, buffer: 0, count: 0 };
         bits.refill();
@@ -22,7 +22,7 @@ impl<'b> Bits<'b> {
         bits
     }
 
-    /// Fills the buffer to at least 32 bits, if there are so many.
+    /// Fills the buffer to at least 32 bits, if that many are left.
     #[inline(always)]
     pub(super) fn refill(&mut self) {
         if self.count >= 32 {
@@ -108,8 +108,8 @@ impl<'b> Bits<'b> {
         self.at
     }
 
-    /// Returns the byte with the next bit, and which bit of it. Between two bytes it is the next
-    /// one.
+    /// Returns the byte with the next bit, and the index of the bit in it. Between two bytes, this
+    /// is the next byte.
     pub(super) fn place(&self) -> (usize, u32) {
         let (mut at, count) = (self.at, self.count.max(0) as u32);
         for _ in 0..count.div_ceil(8) {
@@ -121,7 +121,7 @@ impl<'b> Bits<'b> {
         (at, (8 - count % 8) % 8)
     }
 
-    /// Returns the next byte of which no bit was read.
+    /// Returns the next byte without any bit read.
     pub(super) fn next_byte(&self) -> usize {
         match self.place() {
             (at, 0) => at,

@@ -6,7 +6,7 @@ use super::bits::Bits;
 use super::frame::{Part, Scan};
 use super::huffman::GLANCE_BITS;
 
-/// The number of masks that are copied together.
+/// Number of masks in a group that copies share.
 const MASKS: usize = 512;
 
 /// Why a block is invalid.
@@ -32,14 +32,13 @@ impl Wrong {
 pub(super) struct State {
     /// The last DC value of each component of the scan.
     pub(super) dc: [i32; 4],
-    /// The number of further blocks that have ended already.
+    /// The number of further blocks of an end-of-band run (EOBRUN).
     pub(super) end_run: u32,
     /// For progressive pictures: the masks of each component.
     pub(super) masks: [Masks; 4],
 }
 
-/// Which coefficients of each block are not zero. Copies share the masks that neither of them
-/// changes.
+/// Which coefficients of each block are not zero. Copies share the masks that neither copy changes.
 #[derive(Clone, Default)]
 pub(super) struct Masks(Vec<Option<Rc<[u64; MASKS]>>>);
 
@@ -86,7 +85,7 @@ pub(super) fn sequential(
             }
             continue;
         }
-        // A long code, or the end of the block is within these bits.
+        // These bits contain a long code, or the end of the block.
         let (length, symbol) = ac.symbol(bits.peek16()).ok_or(Wrong::Code)?;
         bits.skip(length + (symbol & 15));
         k += match (symbol >> 4, symbol & 15) {
@@ -216,7 +215,7 @@ fn refine_ac(
                 break;
             }
             bits.skip(size);
-            // Skips zeros; each other coefficient has a bit.
+            // Skip zeros; each nonzero coefficient has a correction bit.
             let mut corrections = 0;
             while k <= last {
                 if old >> k & 1 == 1 {

@@ -6,15 +6,16 @@ use super::frame::{Coding, Frame, Scan};
 use super::reader::{Done, Reader, Where};
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// A picture has no run of so many zeros, unless zeros are codes for no change.
+/// Minimum run of zeros that a picture does not contain, unless zeros are codes for no change.
 const ZEROS: usize = 64;
-/// A picture has no run of so many bytes of text: random bytes do not even have sixteen.
+/// Minimum run of bytes of text that a picture does not contain; random bytes do not even have
+/// sixteen.
 const TEXT: usize = 384;
-/// Text has more different byte values than this; a repetition of few codes has not.
+/// Text has more distinct byte values than this, unlike a repetition of few codes.
 const TEXT_VALUES: u32 = 12;
-/// Maximum DC value with 8 bits per sample, before it is divided by its quantiser.
+/// Maximum DC value with 8 bits per sample, before quantisation.
 const DC_MAX: u32 = 1024;
-/// The tolerance for that, as a factor.
+/// The tolerance for that maximum, as a factor.
 const DC_SLACK: u32 = 2;
 
 impl Reader {
@@ -29,7 +30,7 @@ impl Reader {
         ranges
     }
 
-    /// Decodes blocks, as far as the bytes before `limit` go.
+    /// Decodes blocks from the bytes before `limit`.
     pub(super) fn blocks(&mut self, view: &mut View<'_>, limit: u64, want: usize) -> Done {
         let (Some(frame), Some(scan)) = (self.frame.clone(), self.scan.clone()) else {
             return Done::Broken(self.at, "no scan");
@@ -218,12 +219,12 @@ fn short(bits: &Bits<'_>) -> Outcome {
     bits.marker().map_or(Outcome::Short, Outcome::Marker)
 }
 
-/// Bytes in the current range that do not belong to a scan.
+/// The first byte in the current range that does not belong to a scan.
 struct Alien {
     at: usize,
     /// The bytes to decode.
     shown: usize,
-    /// The bytes that have to be visible for this decision.
+    /// The number of bytes that must be visible for this decision.
     seen: usize,
     what: &'static str,
 }

@@ -27,12 +27,12 @@ pub(super) struct Frame {
 
 pub(super) struct Component {
     id: u8,
-    /// Its blocks in an MCU.
+    /// The number of its blocks in an MCU.
     across: u32,
     down: u32,
     /// Its quantisation table.
     pub(super) quantiser: usize,
-    /// The blocks that hold a part of the picture, as in a scan of this component alone.
+    /// The number of blocks that hold a part of the picture, as in a scan of this component alone.
     blocks_across: u32,
     blocks_down: u32,
 }
@@ -99,7 +99,7 @@ impl Frame {
     }
 }
 
-/// Huffman tables by class and number, as of the last DHT segments.
+/// Huffman tables by class and number, from the last DHT segments.
 #[derive(Clone, Default)]
 pub(super) struct Tables {
     pub(super) dc: [Option<Rc<Huffman>>; 4],
@@ -119,7 +119,7 @@ pub(super) struct Scan {
     /// Whether the scan refines coefficients by another bit, and which bit that is.
     pub(super) refines: bool,
     pub(super) low_bit: u32,
-    /// Whether endless zeros are a valid picture, in which nothing changes.
+    /// Whether endless zeros are a valid scan in which nothing changes.
     pub(super) is_zero_nothing: bool,
 }
 
@@ -206,7 +206,7 @@ impl Scan {
             let blocks = (component.across * component.down) as usize;
             self.slots.extend(std::iter::repeat_n(index as u8, blocks));
         }
-        // The standard allows fewer blocks per MCU, but some pictures have more than it allows.
+        // The standard allows fewer blocks per MCU, but some pictures have more.
         (self.slots.len() <= 64).then_some(())
     }
 }

@@ -2,7 +2,7 @@
 
 /// Bits per lookup of a single symbol.
 const SHORT_BITS: u32 = 9;
-/// Bits per lookup of all symbols that they hold.
+/// Bits per lookup of all symbols in these bits.
 pub(super) const GLANCE_BITS: u32 = 11;
 
 /// The codes of one DHT table.
@@ -106,8 +106,8 @@ impl Huffman {
     }
 }
 
-/// The meaning of the first few bits of AC codes: how many bits the codes and their values take,
-/// how many coefficients they skip, and whether they end their block.
+/// The meaning of the first few bits of AC codes: the number of bits that the codes and their
+/// values take, the number of coefficients that they skip, and whether they end their block.
 #[derive(Clone, Copy)]
 pub(super) struct Glance(u16);
 

@@ -47,7 +47,7 @@ impl Format for Jpg {
             }
             Step::Broken { at } if reader.is_likely() => Verdict::Broken {
                 kind: JPG,
-                // Before the picture's header, anything may stand between markers.
+                // Before the picture's header, anything may be between markers.
                 sure: if reader.frame.is_some() { reader.sure.min(at) } else { 0 },
                 at,
                 reason: reader.reason.to_string(),

@@ -22,8 +22,8 @@ const PICTURES_MAX: u64 = 64;
 const GAP_BYTES_MAX: u64 = 64 << 10;
 
 /// Returns the end of the last picture in the index at `index`; the first picture ends at `end`. If
-/// a picture is missing, it and all after it are left out: many programs keep the index and drop
-/// the pictures.
+/// a picture is missing, the file ends before it: many programs keep the index and drop the
+/// pictures.
 pub(super) fn end_of_all(view: &mut View<'_>, index: u64, mut end: u64) -> u64 {
     for start in starts(view, index).unwrap_or_default() {
         if start < end {

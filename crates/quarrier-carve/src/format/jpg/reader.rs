@@ -12,10 +12,10 @@ use crate::view::{TAKE_BYTES_MAX, View};
 
 /// Bytes of the first fetch of a scan; later fetches grow.
 const FIRST_BYTES: usize = 1 << 10;
-/// Minimum number of bytes of an interval's fetch.
+/// Minimum number of bytes to fetch of an interval.
 const LEAST_BYTES: usize = 64;
 
-/// Maximum number of bytes before a marker that belong to no segment: some segments are longer than
+/// Maximum number of bytes between a segment and the next marker: some segments are longer than
 /// stated.
 const JUNK_BYTES_MAX: u64 = 32;
 
@@ -42,7 +42,7 @@ pub(crate) struct Reader {
     segments: u32,
     /// The place of the first index of further pictures; see [`mpf`].
     pub(super) index: Option<u64>,
-    /// Kept for callers that look at it.
+    /// Kept for callers that examine it.
     pub(super) mosaic: Option<Box<Mosaic>>,
     /// All bytes before this one belong to the file for certain.
     pub(super) sure: u64,
@@ -105,7 +105,7 @@ impl Reader {
         Reader { at, ..Reader::new() }
     }
 
-    /// Whether it has read more than may occur anywhere by chance.
+    /// Whether it has read more than would match by chance.
     pub(super) fn is_likely(&self) -> bool {
         self.segments > 1
     }

@@ -28,8 +28,8 @@ pub(super) struct Mosaic {
     /// The step down that is always tolerated, by component.
     slack: Vec<u32>,
     dc: Vec<[i32; 4]>,
-    /// How many of them come from the last fragment, and only from its bytes; `None` once it is
-    /// known whether the rows continue.
+    /// The number of MCUs that come only from bytes of the last fragment; `None` once it is known
+    /// whether the rows continue.
     behind: Option<usize>,
     misfit_of_judged: u32,
     /// For each joint: whether the rows continue after it, if that can be decided.
@@ -101,7 +101,7 @@ impl Mosaic {
 
     /// Returns by how much the median step of these components across the last joint exceeds the
     /// tolerance, which depends on the difference of neighbours in the row. `None` if there are too
-    /// few to decide.
+    /// few steps for a decision.
     fn misfit(&self, components: std::ops::Range<usize>) -> Option<u32> {
         let behind = self.behind?.saturating_sub(1).min(self.across);
         let from = (self.dc.len() - behind).max(self.across);

@@ -6,7 +6,7 @@ use super::text::{after_space, may_begin, no_text};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// Mail. It has no end mark: a message ends where its text does, and that must be visible.
+/// Mail. It has no end mark: a message ends with its text, and that end must be visible.
 pub struct Mail;
 
 const EML: Kind = Kind::new("eml");
@@ -85,7 +85,7 @@ fn line(view: &mut View<'_>, at: u64) -> Option<(Vec<u8>, u64)> {
     Some((line.to_vec(), at + length as u64 + 1))
 }
 
-/// Reads the header that begins at `at`, if it is that of a mail.
+/// Reads the header that begins at `at`, if it is that of a message.
 fn head(view: &mut View<'_>, mut at: u64) -> Option<Head> {
     let (mut has_sender, mut has_date) = (false, false);
     let mut boundary = None;

@@ -61,8 +61,8 @@ impl Frame {
         HEADER_BYTES + 2 * u64::from(self.is_checked) + self.side_bytes()
     }
 
-    /// The offset of the place where encoders note the length of the file, from the frame's start:
-    /// it is in the bytes of main data, and does not count the checksum.
+    /// The offset from the frame's start at which encoders note the length of the file: within the
+    /// main data, as if the frame had no checksum.
     pub(super) fn note_at(&self) -> u64 {
         HEADER_BYTES + self.side_bytes()
     }
@@ -75,15 +75,15 @@ impl Frame {
         }
     }
 
-    /// Returns how many bytes of the frames before the one at `at` hold its main data.
+    /// Returns the number of bytes of main data that the frame at `at` has in earlier frames.
     pub(super) fn borrowed_bytes(&self, view: &mut View<'_>, at: u64) -> Option<u64> {
         let side = at + self.main_data_at() - self.side_bytes();
         let bits = view.u16_be(side)?;
         Some(u64::from(if self.is_1 { bits >> 7 } else { bits >> 8 }))
     }
 
-    /// Returns the end of the main data within the frame at `at`; the bytes after them are unused,
-    /// or belong to the next frame.
+    /// Returns the end of the main data within the frame at `at`; the bytes after it are unused, or
+    /// belong to the next frame.
     pub(super) fn main_data_end(&self, view: &mut View<'_>, at: u64) -> Option<u64> {
         let borrowed = self.borrowed_bytes(view, at)?;
         let side = at + self.main_data_at() - self.side_bytes();
@@ -107,7 +107,7 @@ impl Frame {
         Some(at + self.main_data_at() + bits.div_ceil(8).saturating_sub(borrowed))
     }
 
-    /// Whether a frame of the same stream ends at the end of `before`.
+    /// Whether a frame of the same stream ends with `before`.
     pub(super) fn is_follower(&self, before: &[u8]) -> bool {
         (24..=1441.min(before.len())).any(|bytes| {
             let header = &before[before.len() - bytes..][..4];

@@ -9,7 +9,7 @@ use crate::view::View;
 /// Maximum number of zeros between tags and the first frame.
 const ZEROS_BYTES_MAX: u64 = 16 << 10;
 
-/// The state after the last frame that is followed by another one.
+/// The state after the last frame that another one follows.
 #[derive(Clone)]
 pub(super) struct Frames {
     /// The start of the first frame.
@@ -36,7 +36,7 @@ impl Frames {
         Some(Frames { start, first, note, at: start, last: start, count: 0 })
     }
 
-    /// Whether the first frame needs no data of frames before it.
+    /// Whether the first frame needs no data from earlier frames.
     pub(super) fn is_begun_here(&self, view: &mut View<'_>) -> bool {
         self.first.borrowed_bytes(view, self.start) == Some(0)
     }

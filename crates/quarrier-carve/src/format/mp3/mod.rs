@@ -16,10 +16,10 @@ use frame::Frame;
 use frames::Frames;
 
 /// MPEG 1, 2 and 2.5, layer III. Frames have no checksum: the validator checks that each begins at
-/// the end of the one before, that all have the same version and rate, and that they have as many
-/// bytes as the note in the first one states. A file without a note and without tags shows neither
-/// its start nor its end; it is whole only if it begins at the start of a sector, and zeros fill
-/// the last sector.
+/// the end of the one before, that all have the same version and rate, and that their size is as
+/// the note in the first one states. A file without a note and without tags shows neither its start
+/// nor its end; it is whole only if it begins at the start of a sector, and zeros fill the last
+/// sector.
 pub struct Mp3;
 
 const MP3: Kind = Kind::new("mp3");
@@ -27,9 +27,9 @@ const MP3: Kind = Kind::new("mp3");
 /// A file without a note has at least this many frames.
 const FRAMES_MIN: u64 = 8;
 const SECTOR_BYTES: u64 = 512;
-/// A frame's data have no run of so many zeros.
+/// The data of a frame do not contain a run of this many zeros.
 const ZEROS: u64 = 16;
-/// The longest frame.
+/// Maximum length of a frame in bytes.
 const FRAME_BYTES_MAX: usize = 1441;
 
 impl Format for Mp3 {
@@ -133,8 +133,8 @@ fn is_slack(view: &mut View<'_>, end: u64) -> bool {
     is_end || bytes > 0 && view.take(end, bytes as usize).is_some_and(|b| b.iter().all(|b| *b == 0))
 }
 
-/// Tags; notes, which follow the side information of a frame; and headers of frames of the usual
-/// kinds without padding, as the first frame has none.
+/// Tags; notes, which follow the side information of a frame; and headers of the usual kinds of
+/// frames without padding, which the first frame does not have.
 const SIGNATURES: &[Signature] = &[
     Signature { hex: "49 44 33 02 00", at: 0 },
     Signature { hex: "49 44 33 03 00", at: 0 },

@@ -3,9 +3,9 @@
 use super::frame::Frame;
 use crate::view::View;
 
-/// Maximum number of bytes of lyrics.
+/// Maximum size of lyrics in bytes.
 const LYRICS_BYTES_MAX: u64 = 1 << 20;
-/// Bytes of an ID3v1 tag.
+/// Size of an ID3v1 tag in bytes.
 const ID3V1_BYTES: usize = 128;
 
 /// Returns the end of the ID3v2 tags that begin at `at`, and of the zeros after them.
@@ -50,7 +50,7 @@ pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
             [b'T', b'A', b'G', ..] => at + ID3V1_BYTES as u64,
             [b'I', b'D', b'3', ..] => match id3v2_bytes(view, at) {
                 Some(bytes) if Frame::read(view, at + bytes).is_none() => at + bytes,
-                // It belongs to another file, which begins here.
+                // The tag belongs to another file, which begins here.
                 _ => return Ok(at),
             },
             _ => return Ok(at),
@@ -63,8 +63,8 @@ pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     Ok(at)
 }
 
-/// Returns the end of the ID3v1 tag that begins among the frames in `range`: the stream was cut
-/// off, and then got a tag.
+/// Returns the end of the ID3v1 tag that begins among the frames in `range`: a stream that was cut
+/// off before it was tagged.
 pub(super) fn amid(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<u64> {
     let mut from = range.start;
     while let Some(at) = view.find(from..range.end, b"TAG") {
@@ -76,8 +76,8 @@ pub(super) fn amid(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<u
     None
 }
 
-/// Whether it is a valid tag: its strings are padded with zeros or blanks only, and it has a year
-/// or none.
+/// Whether it is a valid tag: its strings are padded with zeros or blanks only, and its year is a
+/// year or empty.
 fn is_id3v1(tag: &[u8]) -> bool {
     let texts = [3..33, 33..63, 63..93, 97..125].map(|range| &tag[range]);
     let is_text = |text: &[u8]| {

@@ -30,10 +30,11 @@ const CR3: Kind = Kind::new("cr3");
 /// them.
 const DATA_MAX: usize = 4096;
 
-/// Encoders note text about themselves in fewer sectors.
+/// Minimum number of sectors of text that reveal foreign data; encoders write less about
+/// themselves.
 const TEXT_SECTORS_MIN: u64 = 4;
 
-/// Brands of pictures, which are another format.
+/// Brands of pictures, which belong to another format.
 const PICTURES: [&[u8; 4]; 10] =
     [b"mif1", b"msf1", b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"avif", b"avis"];
 
@@ -67,7 +68,7 @@ impl Format for Mp4 {
         };
         if let Err(fault) = movie::check(view, movie, &chain.data) {
             if fault.sure == 0 && !view.is_at(4, b"ftyp") {
-                // The file begins before this place.
+                // The file begins earlier.
                 return Verdict::Not;
             }
             return Verdict::broken(view, kind, fault.sure, fault.at, fault.why);
@@ -108,11 +109,11 @@ struct Fault {
     sure: u64,
     at: u64,
     why: &'static str,
-    /// Whether it comes after at most one box, or there are no boxes of data.
+    /// Whether it follows at most one box, or the chain has no boxes of data.
     is_first: bool,
 }
 
-/// Reads the boxes at the top level, up to the first bytes that are none.
+/// Reads the boxes at the top level, up to the first bytes that are not a box.
 fn chain(view: &mut View<'_>) -> Result<Chain, Fault> {
     let mut chain = Chain { end: 0, movie: None, data: Vec::new() };
     let mut has_data = false;

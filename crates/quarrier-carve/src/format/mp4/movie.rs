@@ -1,4 +1,4 @@
-//! The places and lengths of samples by the movie box.
+//! The places and lengths of samples, from the movie box.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::boxes::{Atom, named};
 use super::sample::Check;
 use crate::view::View;
 
-/// Why a movie is not whole: all bytes before the first are accepted, and the second is wrong.
+/// Why a movie is not whole: all bytes before `sure` are accepted, and the one at `at` is wrong.
 pub(super) struct Fault {
     pub(super) sure: u64,
     pub(super) at: u64,
@@ -51,7 +51,7 @@ struct Table {
 }
 
 impl Table {
-    /// Reads the table after `skip` bytes of a box, the last of which are its count.
+    /// Reads the table after the first `skip` bytes of a box, which end with its count.
     fn read(view: &mut View<'_>, body: Range<u64>, skip: u64, bytes: u64) -> Result<Table, u64> {
         let begin = body.start + skip;
         let count = view.u32_be(begin.saturating_sub(4)).map(u64::from).ok_or(begin)?;
@@ -68,7 +68,7 @@ impl Table {
 struct Track {
     check: Check,
     chunks: Table,
-    /// The first chunk, samples per chunk, and the kind of sample.
+    /// For runs of chunks: the first chunk, samples per chunk, and the kind of sample.
     runs: Table,
     sizes: Table,
     /// The size of every sample, or 0 if each has its own.
@@ -109,7 +109,7 @@ impl Track {
         self.walk(view, data).unwrap_or(Err(unreadable))
     }
 
-    /// Goes over all chunks; `None` if a table cannot be read.
+    /// Checks all chunks; `None` if a table cannot be read.
     fn walk(&self, view: &mut View<'_>, data: &[Range<u64>]) -> Option<Result<(), Fault>> {
         let mut run = 0;
         let mut sample = 0;
@@ -146,7 +146,7 @@ impl Track {
         chunk: &Chunk,
         last: &mut u64,
     ) -> Option<Result<(), Fault>> {
-        // Uncompressed sound counts in samples, whatever their length.
+        // Uncompressed sound states a sample size of 1, whatever the actual size.
         if self.size == 1 || self.size > 1 && self.check == Check::Nothing {
             let bytes = if self.size == 1 { 0 } else { self.size.saturating_mul(chunk.samples) };
             let is_inside = chunk.offset.saturating_add(bytes) <= chunk.end;

@@ -81,7 +81,7 @@ impl Reading for Pages {
 }
 
 impl Pages {
-    /// Reads the page that begins here, and no byte after `to`.
+    /// Reads the page that begins here, without reading after `to`.
     fn page(&mut self, view: &mut View<'_>, to: u64) -> Page {
         let at = self.at;
         if at + HEADER_BYTES > to {
@@ -144,12 +144,13 @@ impl Pages {
     }
 }
 
-/// Whether the page from `at` to `end` has the checksum in its header.
+/// Whether the checksum of the page from `at` to `end` is right.
 fn is_checksum_right(view: &mut View<'_>, header: &[u8; 27], at: u64, end: u64) -> bool {
     let mut header = *header;
     let said = u32::from_le_bytes([header[22], header[23], header[24], header[25]]);
     header[22..26].fill(0);
-    // The same polynomial and order of bits, started with 0; only the result is reversed.
+    // CRC-32 of `cksum` has the same polynomial, order of bits and initial value 0; only its result
+    // is inverted.
     let mut digest = Digest::new(CrcAlgorithm::Crc32Cksum);
     digest.update(&header);
     let body = at + HEADER_BYTES;

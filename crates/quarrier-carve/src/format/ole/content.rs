@@ -35,7 +35,7 @@ fn at(stream: &Stream, place: u64) -> u64 {
     stream.place(place.min(stream.bytes.saturating_sub(1))).unwrap_or(0)
 }
 
-/// Reads sheets of records: type, length, and so on until each sheet is closed.
+/// Reads sheets of records, each with type and length, until each sheet is closed.
 fn workbook(view: &mut View<'_>, stream: &Stream) -> Result<(), Trouble> {
     let mut place = 0;
     let mut depth = 0usize;

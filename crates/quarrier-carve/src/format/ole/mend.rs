@@ -22,7 +22,8 @@ impl Whole for Header {
                 (true, false) => range.start = range.start.max(place + 1),
                 (false, true) => range.end = range.end.min(place + 1),
                 (false, false) if index == 0 => return 0..0,
-                // Both match by chance, or neither does, since the mark is in a third fragment.
+                // Both match, one of them by chance; or neither does, since the mark is in a third
+                // fragment.
                 (true, true) | (false, false) => {}
             }
         }

@@ -9,12 +9,13 @@ const DIFAT_SECTOR: u32 = 0xFFFF_FFFC;
 const FAT_SECTOR: u32 = 0xFFFF_FFFD;
 const END: u32 = 0xFFFF_FFFE;
 const FREE: u32 = 0xFFFF_FFFF;
-/// Maximum number of sectors of a file: 8 GiB of small ones. Each takes 4 bytes of memory.
+/// Maximum number of sectors of a file: 8 GiB with sectors of 512 bytes. Each takes 4 bytes of
+/// memory.
 const SECTORS_MAX: usize = 1 << 24;
 const ENTRIES_MAX: usize = 1 << 16;
 const ENTRY_BYTES: u64 = 128;
 
-/// Why a file is not whole, and the byte at which that shows.
+/// Why a file is not whole, and the byte that shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) at: u64,
@@ -261,7 +262,7 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
     Ok(Compound { length, streams, class })
 }
 
-/// Reads the numbers in `sectors`, one after the other.
+/// Reads the numbers in `sectors`, in order.
 fn numbers(view: &mut View<'_>, header: &Header, sectors: &[u32]) -> Result<Vec<u32>, Trouble> {
     let mut numbers = Vec::new();
     for sector in sectors {
@@ -274,7 +275,7 @@ fn numbers(view: &mut View<'_>, header: &Header, sectors: &[u32]) -> Result<Vec<
     Ok(numbers)
 }
 
-/// Checks that no sector follows two others, follows itself, or lies outside of the file.
+/// Checks that no sector follows two others or itself, or is outside of the file.
 fn check_links(header: &Header, fat: &[u32], tables: &[u32]) -> Result<(), Trouble> {
     let mut is_followed = vec![false; fat.len()];
     for (sector, next) in fat.iter().enumerate() {

@@ -31,7 +31,7 @@ impl Format for PcapNg {
         loop {
             match block(view, at, &mut is_big) {
                 Ok(Some(end)) => at = end,
-                // A section header alone is no file.
+                // A section header alone is not a file.
                 Ok(None) if count > 1 => return Verdict::Whole { length: at, kind: PCAPNG },
                 Err(place) if count > 1 => {
                     return Verdict::broken(view, PCAPNG, at, place, "block without an end");
@@ -49,7 +49,8 @@ fn block(view: &mut View<'_>, at: u64, is_big: &mut bool) -> Result<Option<u64>,
     let number = |view: &mut View<'_>, at: u64, is_big: bool| {
         if is_big { view.u32_be(at) } else { view.u32_le(at) }
     };
-    // A section header's type reads the same in both byte orders, and its contents tell the order.
+    // The type of a section header is the same in both byte orders, and its contents show the
+    // order.
     let Some(kind) = number(view, at, *is_big) else { return Ok(None) };
     let is_section = kind == SECTION;
     if is_section {

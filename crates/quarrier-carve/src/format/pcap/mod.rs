@@ -7,8 +7,8 @@ mod blocks;
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// pcap: a chain of packets, each with its time and length. Only a missing packet marks its end, so
-/// that it is whole only if zeros fill its last sector, or the source ends there.
+/// pcap: a chain of packets, each with its time and length. The file has no end mark: it is whole
+/// only if zeros fill its last sector, or the source ends there.
 pub struct Pcap;
 
 pub use blocks::PcapNg;

@@ -46,7 +46,7 @@ impl Ending {
             return None;
         }
         let end = place + mark as u64 + 5;
-        // One line break belongs to the file; some writers make two equal ones.
+        // One line break belongs to the file; some writers write two equal ones.
         let line = match some(view, end, 4) {
             [b'\r', b'\n', b'\r', b'\n'] => 4,
             [b'\r', b'\n', ..] | [b'\n', b'\n', ..] => 2,
@@ -57,8 +57,8 @@ impl Ending {
     }
 }
 
-/// Whether all sections of the cross-reference are at their stated places, one of them right before
-/// `ending`, and the objects as well.
+/// Whether all sections of the cross-reference and the objects are at their stated places, with one
+/// section right before `ending`.
 pub(super) fn chain(view: &mut View<'_>, ending: &Ending) -> bool {
     let mut seen: Vec<u64> = Vec::new();
     let mut next = vec![ending.said];

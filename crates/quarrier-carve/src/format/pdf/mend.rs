@@ -26,7 +26,7 @@ struct Point {
 enum BrokenPart {
     /// The object of this number.
     Object(u64),
-    /// A thing whose place in the view is this many bytes after that in the file.
+    /// Something that is this many bytes later in the view than in the file.
     Shifted(u64),
 }
 
@@ -70,7 +70,7 @@ fn is_free(extents: &[Extent], context: &MendContext<'_>) -> bool {
     extents.iter().all(|extent| !context.claims.holds(extent.offset))
 }
 
-/// Whether the cross-reference lists the objects found here, and thus is not that of another file.
+/// Whether the cross-reference lists the objects found here, and thus belongs to this file.
 fn is_listed(view: &mut View<'_>, offsets: &[u64]) -> bool {
     let heads = walk(view, 8).heads;
     let listed = heads.iter().filter(|head| {
@@ -144,7 +144,7 @@ fn solve(
     (right > wrong * 8 && now == shift && shift > 0).then_some((seams, offsets))
 }
 
-/// Returns how far `point` is shifted in the view against the file; at least `now`.
+/// Returns the shift of `point` in the view relative to the file; at least `now`.
 fn shift_of(view: &mut View<'_>, point: &Point, now: u64, most: u64, block: u64) -> Option<u64> {
     let number = match point.part {
         BrokenPart::Shifted(shift) => return (shift >= now).then_some(shift),
@@ -167,7 +167,7 @@ fn shift_of(view: &mut View<'_>, point: &Point, now: u64, most: u64, block: u64)
     None
 }
 
-/// Returns all points of the cross-reference, and how far its last section is shifted.
+/// Returns all points of the cross-reference, and the shift of its last section.
 fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point>, u64)> {
     let mut points = Vec::new();
     let mut seen = Vec::new();
@@ -199,8 +199,8 @@ fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point
     Some((points, last?))
 }
 
-/// Finds the section that is at `said` in the whole file: returns how far it is shifted in the
-/// view, and whether it is the last before the end.
+/// Finds the section that is at `said` in the whole file. Returns its shift in the view, and
+/// whether it is the last before the end.
 fn find_section(
     view: &mut View<'_>,
     ending: &Ending,

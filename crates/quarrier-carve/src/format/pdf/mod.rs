@@ -1,8 +1,8 @@
 //! PDF: objects in any order, and a cross-reference to them.
 //!
 //! ISO 32000-1, 7.5. A file ends after the `%%EOF` of the last section of its cross-reference.
-//! Offsets written by hand, by scripts or through text filters are wrong by some bytes. Readers
-//! tolerate that, and so does the validator, since fragments are shifted by whole blocks.
+//! Offsets written by hand, by scripts or through text filters are off by some bytes. Readers
+//! tolerate that, and so can the validator, since fragments are shifted by whole blocks.
 
 mod chain;
 mod mend;
@@ -76,7 +76,7 @@ impl Format for Pdf {
             Some(_) => "an update without an end",
             None => "no cross-reference that fits",
         };
-        // Not even one object.
+        // It has not even one object.
         if walked.heads.is_empty() {
             return Verdict::Not;
         }
@@ -95,7 +95,7 @@ impl Format for Pdf {
 }
 
 /// Whether an object begins before another file does. Without an object after the header, the
-/// search for an end would cover millions of bytes, which is too much for a mere header.
+/// search for an end would cover megabytes, which is too expensive for a mere header.
 fn begins_before_another(view: &mut View<'_>) -> bool {
     let end = view.find(8..8 + FIRST_BYTES, b"%PDF-").unwrap_or(8 + FIRST_BYTES);
     view.find(8..end, b"obj").is_some()

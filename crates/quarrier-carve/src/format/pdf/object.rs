@@ -3,9 +3,9 @@
 use super::syntax::{self, head, is_space, skip_space, skip_value};
 use crate::view::{TAKE_BYTES_MAX, View};
 
-/// The most by which writers miscount, in bytes: far less than a block.
+/// Maximum error of a stated offset in bytes: far less than a block.
 pub(super) const SLIP_BYTES: u64 = 32;
-/// The longest beginning of an object, `12345 0 obj`, with white space before it.
+/// Maximum length of the start of an object, `12345 0 obj`, with white space before it.
 const HEAD_BYTES: usize = 48;
 /// How far to search for the end of an object whose length is unknown.
 const END_BYTES_MAX: u64 = 16 << 20;
@@ -19,7 +19,7 @@ pub(super) fn some<'v>(view: &'v mut View<'_>, at: u64, most: usize) -> &'v [u8]
     view.take(at, there).unwrap_or(&[])
 }
 
-/// Returns the place of the first byte from `at` on that is not white space; it searches only some
+/// Returns the place of the first byte from `at` on that is not white space; it searches only a few
 /// hundred bytes.
 pub(super) fn after_space(view: &mut View<'_>, mut at: u64) -> u64 {
     for bytes in [4, 64, 512] {
@@ -46,7 +46,7 @@ pub(super) fn after_comments(view: &mut View<'_>, at: u64) -> u64 {
     at
 }
 
-/// Returns the number of the object that begins at `at`, and the place after its beginning.
+/// Returns the number of the object that begins at `at`, and the place after `obj`.
 pub(super) fn object_at(view: &mut View<'_>, at: u64) -> Option<(u64, u64)> {
     let bytes = some(view, at, HEAD_BYTES);
     let from = bytes.iter().position(|byte| !is_space(*byte))?;
@@ -132,7 +132,7 @@ pub(super) fn stream_ends(view: &mut View<'_>, from: u64, length: u64) -> Option
 
 /// The result of reading consecutive objects.
 pub(super) struct Walked {
-    /// All bytes before belong to the file for certain.
+    /// All bytes before this one certainly belong to the file.
     pub(super) sure: u64,
     /// The first place at which no object begins.
     pub(super) at: u64,
@@ -162,7 +162,7 @@ pub(super) fn walk(view: &mut View<'_>, from: u64) -> Walked {
     }
 }
 
-/// Returns the end of the object whose beginning ends at `body`, and whether that is certain.
+/// Returns the end of the object whose contents begin at `body`, and whether that end is certain.
 pub(super) fn object_ends(
     view: &mut View<'_>,
     body: u64,
@@ -185,8 +185,7 @@ pub(super) fn object_ends(
     (end.and_then(|end| object_end_from(view, end)), false)
 }
 
-/// Returns the end of the `endobj` that should be at `at` or follows later, and whether it is
-/// there.
+/// Returns the end of the `endobj` that should be at `at` or is later, and whether it is at `at`.
 fn end_behind(view: &mut View<'_>, at: u64) -> (Option<u64>, bool) {
     let end = after_space(view, at);
     match view.is_at(end, b"endobj") {

@@ -170,7 +170,7 @@ fn in_stream(
 enum SeamOutcome {
     At(u64),
     Many,
-    /// From no place can the stream be read to its end.
+    /// The stream cannot be read to its end from any place.
     Nowhere,
     /// The bytes before the gap are encrypted and show nothing.
     Unreadable,
@@ -187,7 +187,7 @@ fn taken_up(
     block: u64,
 ) -> SeamOutcome {
     let data = within.start;
-    // It reads no further than the stream.
+    // The reader does not read past the stream.
     let stream = from(extents, data);
     let length = within.end - data + BEHIND_BYTES;
     view.look_at(&stream, view.fuel_bytes());

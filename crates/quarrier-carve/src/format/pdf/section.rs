@@ -34,7 +34,7 @@ pub(super) struct Section {
 }
 
 /// Reads the section whose stated place is `at`. `Err` with the place at which it breaks, or with
-/// `None` if there is none.
+/// `None` if there is no section.
 pub(super) fn section(view: &mut View<'_>, at: u64) -> Result<Section, Option<u64>> {
     if object_at(view, at).is_some() {
         return stream(view, at);

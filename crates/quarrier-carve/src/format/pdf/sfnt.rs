@@ -12,7 +12,7 @@ const HEAD_BYTES: usize = 12;
 const ENTRY_BYTES: usize = 16;
 /// Versions of the directory: TrueType, Apple's name for it, PostScript outlines.
 const VERSIONS: [&[u8; 4]; 3] = [&[0, 1, 0, 0], b"true", b"OTTO"];
-/// A directory of more tables is invalid.
+/// Maximum number of tables in a valid directory.
 const TABLES_MAX: usize = 256;
 /// A word in the table `head` that the table's own checksum excludes.
 const ADJUSTMENT: std::ops::Range<u64> = 8..12;
@@ -33,7 +33,7 @@ pub(super) struct Sfnt {
     tables: Option<Rc<[Table]>>,
     /// The number of tables that are done.
     done: usize,
-    /// The sum so far of the table being read.
+    /// The partial checksum of the table being read.
     sum: u32,
 }
 
@@ -87,7 +87,7 @@ impl Reading for Sfnt {
     fn read_to(&mut self, view: &mut View<'_>, to: u64) -> Step {
         let tables = match &self.tables {
             Some(tables) => Rc::clone(tables),
-            // Nothing can be decided before all of the directory may be read.
+            // Nothing can be decided before the whole directory can be read.
             None if to < (HEAD_BYTES + TABLES_MAX * ENTRY_BYTES) as u64 => return Step::Going,
             None => match directory(view) {
                 Some(tables) => Rc::clone(self.tables.insert(tables)),

@@ -28,8 +28,8 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns the end of the value that begins at `at`. `None` if it does not end in `bytes`, or is no
-/// value. It stores only the depth of nesting.
+/// Returns the end of the value that begins at `at`. `None` if it does not end in `bytes`, or is
+/// not a value. Of the nesting, it stores only the depth.
 pub(super) fn skip_value(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = skip_space(bytes, at);
     let mut depth = 0usize;

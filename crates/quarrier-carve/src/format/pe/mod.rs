@@ -6,8 +6,8 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
 /// Portable Executable. It ends with the last of its sections, symbols and certificates. Data that
-/// installers append do not belong to it. If it has a checksum, the validator verifies it, and
-/// finds it wrong if something was appended.
+/// installers append do not belong to it. The validator verifies the checksum if there is one; it
+/// is wrong if something was appended.
 pub struct Pe;
 
 const EXE: Kind = Kind::new("exe");

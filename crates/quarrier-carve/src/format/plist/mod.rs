@@ -1,4 +1,4 @@
-//! Apple's binary property lists: objects, a table of their places, a trailer.
+//! Apple's binary property lists: objects, a table of their offsets, a trailer.
 //!
 //! *CFBinaryPList.c*. The trailer holds the size of references, but its place is known only after
 //! all objects before it have been read.

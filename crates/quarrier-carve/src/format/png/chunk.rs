@@ -4,9 +4,9 @@ use crate::crc32::Crc32;
 use crate::view::View;
 
 pub(super) const SIGNATURE_BYTES: u64 = 8;
-/// The signature and the first chunk.
+/// Size of the signature and the first chunk.
 pub(super) const FIRST_BYTES: u64 = 33;
-/// Bytes of a chunk without its data: length, name and checksum.
+/// Size of a chunk without its data: length, name and checksum.
 pub(super) const OVERHEAD_BYTES: u64 = 12;
 
 /// A chunk with a readable header.
@@ -38,7 +38,7 @@ impl Chunk {
         Ok(Chunk { at, name, data_bytes })
     }
 
-    /// The start of the next chunk.
+    /// Returns the start of the next chunk.
     pub(super) fn end(&self) -> u64 {
         self.at + OVERHEAD_BYTES + self.data_bytes
     }

@@ -26,7 +26,7 @@ enum Stage {
     Start,
     /// Before another chunk.
     Chunk,
-    /// In its data.
+    /// In the data of a chunk.
     Data(Chunk),
 }
 

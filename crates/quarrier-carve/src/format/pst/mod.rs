@@ -11,7 +11,7 @@ pub struct Pst;
 
 const PST: Kind = Kind::new("pst");
 const PAGE_BYTES: u64 = 512;
-/// The first map, and the distance of maps, which is what each of them covers.
+/// The offset of the first map, and the distance between maps, which is the size that each covers.
 const FIRST_MAP: u64 = 0x4400;
 const MAPPED_BYTES: u64 = 496 * 8 * 64;
 const NODES: u8 = 0x81;
@@ -63,12 +63,12 @@ impl Format for Pst {
     }
 }
 
-/// Whether there is a page of this kind at `place`: it states its kind twice.
+/// Whether a page of this kind is at `place`; a page states its kind twice.
 fn is_page(view: &mut View<'_>, place: u64, kind: u8, kind_at: u64) -> bool {
     place.checked_add(kind_at).and_then(|at| view.array::<2>(at)) == Some([kind, kind])
 }
 
-/// CRC-32 with an initial value of zero, and without inversion.
+/// Returns the CRC-32 with an initial value of zero, and without inversion.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 * (sum & 1)))

@@ -9,7 +9,7 @@ const MAIN: u64 = 1;
 const FILE: u64 = 2;
 const ENCRYPTION: u64 = 4;
 const END: u64 = 5;
-/// The longest header that the format allows.
+/// Maximum size of a header that the format allows, in bytes.
 const HEADER_BYTES_MAX: u64 = 2 << 20;
 /// The size of a volume is a multiple of one of these.
 const VOLUME_UNITS: [u64; 2] = [1000, 1024];
@@ -21,8 +21,8 @@ struct Block {
     kind: u64,
     /// For the last block: whether another volume follows.
     is_continued: bool,
-    /// The checksum of its contents, if they are stored uncompressed; else why they are not
-    /// verified.
+    /// The checksum of its contents, if they are stored uncompressed; else the reason why they are
+    /// not verified.
     stored_crc: Result<u32, &'static str>,
     /// The range of its data.
     data: std::ops::Range<u64>,
@@ -76,7 +76,8 @@ impl Block {
     }
 }
 
-/// Returns the checksum in the header of a stored file; `fields` begins with the fields of its own.
+/// Returns the checksum in the header of a stored file; `fields` begins with the fields of its
+/// type.
 fn stored_crc(fields: &mut &[u8], data_bytes: u64) -> Option<Result<u32, &'static str>> {
     let (flags, unpacked, _attributes) = (number(fields)?, number(fields)?, number(fields)?);
     if flags & 2 != 0 {
@@ -110,8 +111,8 @@ fn is_encrypted(view: &mut View<'_>, mut extra: std::ops::Range<u64>) -> bool {
     false
 }
 
-/// Returns the end of a volume whose last block ends at `at` and that another one follows: all
-/// volumes have the same size, a round number, and are padded with a few zeros.
+/// Returns the end of a volume that is not the last and whose last block ends at `at`: all such
+/// volumes have the same round size, and are padded with a few zeros.
 fn filled(view: &mut View<'_>, at: u64) -> u64 {
     let ends = VOLUME_UNITS.map(|unit| at.next_multiple_of(unit));
     let end = ends.into_iter().min().filter(|end| end - at <= FILLING_BYTES_MAX);
@@ -152,7 +153,7 @@ pub(super) fn follow(view: &mut View<'_>) -> Chain {
             Ok(_) if block.kind == FILE => {
                 return Chain::Wrong(sure, block.data.end, "CRC of a file");
             }
-            // Recovery records have checksums of their own.
+            // Recovery records have their own checksums.
             Ok(_) => not_read = NO_CHECKSUM,
             Err(why) if block.kind == FILE || not_read.is_empty() => not_read = why,
             Err(_) => {}

@@ -11,21 +11,21 @@ const COMMENT: u8 = 0x75;
 const EXTRA: u8 = 0x76;
 const SUB: u8 = 0x77;
 const AUTHENTICITY: u8 = 0x79;
-/// Data that belong to a file: owners and streams, in version 4.
+/// Additional data of a file: owners and streams, in version 4.
 const SERVICE: u8 = 0x7A;
 const END: u8 = 0x7B;
 /// Flags of the main header: the rest is encrypted.
 const ENCRYPTED_HEADERS: u16 = 0x80;
-/// Flags of every block: data follow the header.
+/// Flags of every block: data follows the header.
 const HAS_DATA: u16 = 0x8000;
 /// Flags of the main header. Programs that set them end an archive with an end block: the volume is
 /// named by the newer rule, or is the first one.
 const NEWER_VOLUME: u16 = 0x10 | 0x100;
 /// Flags of files: their sizes have eight bytes.
 const WIDE: u16 = 0x100;
-/// Flags of files: parts of it are in other archives.
+/// Flags of files: parts of the file are in other archives.
 const PART: u16 = 0x03;
-/// Flags of files: it is encrypted.
+/// Flags of files: the file is encrypted.
 const IS_ENCRYPTED: u16 = 0x04;
 /// Flags of the main header and of files: the header contains a comment.
 const MAIN_COMMENT: u16 = 0x02;
@@ -76,7 +76,7 @@ impl Block {
         (crc.value() as u16 == told).then_some(Block { kind, flags, header, data })
     }
 
-    /// Returns whether its data match its checksum, or the part of them that was not read.
+    /// Returns whether its data match its checksum. `Err` with the part that was not read.
     fn is_right(&self, view: &mut View<'_>) -> Result<bool, &'static str> {
         let has_file_header = matches!(self.kind, FILE | SERVICE);
         let is_small = self.data.end - self.data.start <= SUB_BYTES_MAX;
@@ -97,14 +97,15 @@ impl Block {
         let is_right = crc32::of_range(view, self.data.clone()) == told.map(u32::from_le_bytes);
         match self.kind {
             FILE => Ok(is_right),
-            // Recovery records have checksums of their own.
+            // Recovery records have their own checksums.
             _ if is_right => Ok(true),
             _ => Err(NO_CHECKSUM),
         }
     }
 }
 
-/// Returns how many bytes of a header its checksum covers: comments in it have one of their own.
+/// Returns the number of bytes of a header that its checksum covers: comments in it have their own
+/// checksum.
 fn verified_bytes(kind: u8, flags: u16, header: &[u8]) -> usize {
     let name_bytes = || match header.get(26..28) {
         Some([low, high]) => usize::from(u16::from_le_bytes([*low, *high])),

@@ -1,8 +1,8 @@
 //! RAR archives of versions 4 and 5: a chain of blocks, each with the checksum of its header.
 //!
 //! RARLAB, *technote.txt* of RAR 4 and *RAR 5.0 archive format*. There is no decoder for compressed
-//! data here, and the verdict says so. But the chain leads over them, so that a gap shows at the
-//! next header. Stored data are verified.
+//! data here, and the verdict says so. But the chain of headers skips them, so that a gap shows at
+//! the next header. Stored data are verified.
 
 mod five;
 mod four;

@@ -79,7 +79,8 @@ fn last_brace(view: &mut View<'_>) -> Result<u64, (u64, &'static str)> {
     }
 }
 
-/// Returns the end of the control that begins at `at` with a backslash; `\bin` has raw bytes.
+/// Returns the end of the control that begins at `at` with a backslash, and of the raw bytes of
+/// `\bin`.
 fn behind_word(view: &mut View<'_>, at: u64) -> u64 {
     if !view.is_at(at, b"\\bin") {
         return at + 2;

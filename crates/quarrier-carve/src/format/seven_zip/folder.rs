@@ -27,7 +27,7 @@ const DEFLATE: &[u8] = &[0x04, 0x01, 0x08];
 const BZIP2: &[u8] = &[0x04, 0x02, 0x02];
 /// The first byte of encryption methods.
 const ENCRYPTIONS: u8 = 0x06;
-/// Filters by the identifiers that 7-Zip first gave them.
+/// Filters by their original identifiers in 7-Zip.
 const FILTERS: [(&[u8], Code); 6] = [
     (&[0x03, 0x03, 0x01, 0x03], Code::X86),
     (&[0x03, 0x03, 0x02, 0x05], Code::PowerPc),
@@ -80,8 +80,8 @@ pub(super) fn verify(
     }
 }
 
-/// Decompresses `folder`, whose compressed bytes are in `packed`. `place` gets the progress in the
-/// first of these.
+/// Decompresses `folder`, whose compressed bytes are in `packed`. Stores the progress in the first
+/// of these ranges in `place`.
 pub(super) fn read(
     view: &mut View<'_>,
     folder: &Folder,
@@ -137,7 +137,7 @@ struct Wired<'w, 'v, 's> {
 impl<'w> Wired<'w, '_, '_> {
     /// Returns the output of a coder that is `depth` levels below the last one.
     fn output(&self, coder: usize, depth: usize) -> Result<Box<dyn Read + 'w>, Failed> {
-        // Coders that read each other in a circle would never yield anything.
+        // Coders that read each other in a cycle would never yield anything.
         if depth >= self.folder.coders.len() {
             return Err(WRONG);
         }
@@ -206,7 +206,7 @@ fn lzma<'r>(
     let size = dictionary(size.into(), bytes)?;
     let mut reader =
         LzmaReader::new_with_props(input, bytes, *first, size, None).map_err(|_| WRONG)?;
-    // There is no end mark, but the input must end as an encoder ends it.
+    // The input has no end mark, but must end as an encoder ends it.
     reader.set_relaxed_end_condition(false);
     Ok(Box::new(reader))
 }

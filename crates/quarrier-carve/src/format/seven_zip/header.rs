@@ -1,4 +1,4 @@
-//! The header: how the bytes are compressed, and the files in them. Names of files are not read.
+//! The header: the compression of the bytes, and the files in them. Names of files are not read.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ const CHECKSUMS: u8 = 0x0A;
 const FOLDERS: u8 = 0x0B;
 const FOLDER_SIZES: u8 = 0x0C;
 const FILE_COUNTS: u8 = 0x0D;
-/// Maximum number of coders of a folder, and streams of a coder; programs use four at most.
+/// Maximum number of coders of a folder, and of streams of a coder; programs use at most four.
 const CODERS_MAX: u64 = 32;
 /// Maximum number of folders and packed ranges: each folder takes some 300 bytes of memory.
 const PARTS_MAX: usize = 1 << 18;
@@ -29,7 +29,7 @@ const PARTS_MAX: usize = 1 << 18;
 const FILES_MAX: usize = 1 << 21;
 const TOO_MANY: &str = "very many files that are packed one by one were not read";
 
-/// Checks a count against the most that may be kept in memory.
+/// Checks a count against the maximum that may be in memory.
 fn bounded(count: usize, most: usize) -> Result<usize, Failed> {
     if count <= most { Ok(count) } else { Err(Failed::NotRead(TOO_MANY)) }
 }
@@ -46,11 +46,11 @@ pub(super) struct Coder {
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     pub(super) coders: Vec<Coder>,
-    /// Inputs of coders that are outputs of others: the input, and the other coder.
+    /// Inputs of coders that are outputs of others: the index of the input, and of the other coder.
     pub(super) bound: Vec<(usize, usize)>,
-    /// Inputs of coders that are packed ranges of the archive, in the order of these.
+    /// Inputs of coders that are packed ranges of the archive, in the order of the ranges.
     pub(super) packed: Vec<usize>,
-    /// The archive's number of the first of these.
+    /// The index in the archive of the first of these ranges.
     first_packed: usize,
     /// The output size of each coder, in bytes.
     pub(super) sizes: Vec<u64>,
@@ -60,12 +60,12 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The coder whose output is no other coder's input.
+    /// Returns the coder whose output is not the input of another.
     pub(super) fn last(&self) -> Option<usize> {
         (0..self.coders.len()).find(|coder| self.bound.iter().all(|(_, from)| from != coder))
     }
 
-    /// The size of its contents, in bytes.
+    /// Returns the size of its contents, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.last().map_or(0, |coder| self.sizes[coder])
     }
@@ -126,8 +126,8 @@ impl Streams {
         if kind == END { Ok(streams) } else { Err(WRONG) }
     }
 
-    /// Whether a folder's packed bytes, in `ranges`, match the checksums in the header. Few
-    /// programs write such checksums; the files have their own.
+    /// Checks whether the packed bytes of a folder, in `ranges`, match the checksums in the header.
+    /// Few programs write such checksums; the files have their own.
     pub(super) fn verify(
         &self,
         view: &mut View<'_>,

@@ -1,8 +1,8 @@
 //! 7z archives: a header that refers to a second one, after all packed data.
 //!
 //! Igor Pavlov, *7zFormat.txt*. Both headers have checksums. The second one, which may itself be
-//! packed, describes the packed data, their methods, and the checksums of files. So everything is
-//! decompressed.
+//! packed, describes the packed data, their methods, and the checksums of files. So the validator
+//! decompresses everything.
 
 mod fields;
 mod folder;
@@ -22,14 +22,14 @@ pub struct SevenZip;
 const SEVEN_ZIP: Kind = Kind::new("7z");
 const MAGIC: [u8; 7] = *b"7z\xBC\xAF\x27\x1C\0";
 const START_BYTES: u64 = 32;
-/// All versions of the format so far are at most 0.4.
+/// Existing versions of the format are at most 0.4.
 const MINOR_VERSION_MAX: u8 = 15;
-/// Maximum number of bytes of a header, packed or not.
+/// Maximum size of a header in bytes, packed or not.
 const HEADER_BYTES_MAX: u64 = 16 << 20;
 /// The first byte of the second header: plain, or packed.
 const PLAIN_HEADER: u8 = 0x01;
 const PACKED_HEADER: u8 = 0x17;
-/// The deepest nesting of packed headers; programs pack them once.
+/// Maximum nesting of packed headers; programs pack them once.
 const PACKED_HEADERS_MAX: usize = 4;
 const LONG_HEADER: &str =
     "a header of more than 16 MiB was not read, nor the data that it tells of";
@@ -62,7 +62,7 @@ impl Format for SevenZip {
         match contents(view, at, bytes) {
             Ok(()) => Verdict::Whole { length: end, kind: SEVEN_ZIP },
             Err(Failed::NotRead(what)) => Verdict::ended(end, SEVEN_ZIP, what),
-            // Its end is known, and without this header nothing could be decompressed.
+            // The end is known, but without this header nothing can be decompressed.
             Err(Failed::Wrong(why)) => Verdict::broken(view, SEVEN_ZIP, START_BYTES, end, why),
         }
     }

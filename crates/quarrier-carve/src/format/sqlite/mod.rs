@@ -1,6 +1,6 @@
 //! SQLite: pages of one size, and trees of them.
 //!
-//! *Database File Format* of SQLite. A file is as long as the number of pages in its header.
+//! *Database File Format* of SQLite. A file has as many pages as its header states.
 
 mod tree;
 

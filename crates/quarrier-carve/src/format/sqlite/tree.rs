@@ -2,18 +2,18 @@
 
 use crate::view::View;
 
-/// Maximum number of pages of a file; each takes a bit of memory.
+/// Maximum number of pages of a file; each takes one bit of memory.
 const PAGES_MAX: u64 = 1 << 31;
 /// The walk ends after this many wrong pages.
 const WRONG_MAX: u64 = 16;
-/// Maximum number of pages that wait to be read.
+/// Maximum number of pages in the queue.
 const WAITING_MAX: usize = 1 << 22;
 
 /// The fields of the header that a walk needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) page_bytes: u64,
-    /// The bytes of a page that trees may use.
+    /// The number of bytes of a page that trees may use.
     usable_bytes: u64,
     /// The number of pages; 0 if not stated.
     pub(super) pages: u64,
@@ -59,7 +59,7 @@ struct Waiting {
 enum PageKind {
     /// A page of a table's tree, with row numbers in this range, both ends included.
     Rows(i64, i64),
-    /// The same, of the schema table.
+    /// The same, for the schema table.
     Schema(i64, i64),
     /// A page of an index's tree.
     Index,
@@ -74,7 +74,7 @@ enum PageKind {
 /// The result of a walk through all trees.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
-    /// The last page that is in use.
+    /// The last page in use.
     pub(super) last: u64,
     pub(super) wrong: u64,
     /// The offset of the first wrong page in the file.
@@ -161,11 +161,11 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Returns whether a page is seen for the first time.
+    /// Marks a page as seen. Returns whether it was new.
     fn see(&mut self, page: u64) -> bool {
         let (word, bit) = ((page / 64) as usize, 1 << (page % 64));
         if word >= self.seen.len() {
-            // At most as many as the file has pages.
+            // Bounds the size by the number of pages in the file.
             if page * self.header.page_bytes > self.view.length() + self.header.page_bytes {
                 return false;
             }
@@ -192,7 +192,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Reads a list of free pages, which may hold anything.
+    /// Reads a list of free pages, whose contents are arbitrary.
     fn free(&mut self, bytes: &[u8]) -> Option<()> {
         let (next, count) = (be32(bytes, 0)?, be32(bytes, 4)?);
         if u64::from(count) * 4 + 8 > self.header.usable_bytes {

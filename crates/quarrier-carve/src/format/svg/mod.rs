@@ -7,10 +7,10 @@ use crate::view::View;
 pub struct Svg;
 
 const SVG: Kind = Kind::new("svg");
-/// How far from the beginning to look for the root element, in bytes.
+/// Maximum distance in bytes from the beginning to the root element.
 const ROOT_BYTES_MAX: u64 = 16 << 10;
 const DEPTH_MAX: u32 = 10_000;
-/// The longest comment, instruction or tag, in bytes.
+/// Maximum length of a comment, instruction or tag, in bytes.
 const MARK_BYTES_MAX: u64 = 64 << 20;
 
 impl Format for Svg {
@@ -105,7 +105,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Skips past the end of a mark.
+    /// Skips to the end of a mark.
     fn skip(&mut self, view: &mut View<'_>, end: &[u8]) -> Result<(), &'static str> {
         let range = self.at..self.at + MARK_BYTES_MAX;
         let found = view.find(range, end).ok_or("a mark without an end")?;
@@ -133,7 +133,7 @@ impl Walk {
         }
     }
 
-    /// Reads a tag that opens an element, or is a whole one.
+    /// Reads a tag that opens an element, or is an empty element.
     fn tag(&mut self, view: &mut View<'_>, next: &[u8; 4]) -> Result<(), &'static str> {
         if self.depth == 0 {
             let behind = view.byte(self.at + 4);
@@ -184,10 +184,10 @@ impl Walk {
     }
 }
 
-/// Checks bytes, piece by piece, for being text in UTF-8.
+/// Checks incrementally that bytes are UTF-8 text.
 #[derive(Default)]
 struct Text {
-    /// Bytes missing of a character.
+    /// The number of bytes missing from a character.
     open: u32,
 }
 

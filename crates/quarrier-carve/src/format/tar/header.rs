@@ -17,13 +17,14 @@ pub(crate) fn content_bytes(header: &[u8; BLOCK_BYTES]) -> Option<u64> {
     }
 }
 
-/// The sum of all bytes, with those of the checksum itself counted as spaces.
+/// Returns the sum of all bytes, with those of the checksum itself counted as spaces.
 fn checksum(block: &[u8]) -> u64 {
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
     sum(&block[..148]) + 8 * 32 + sum(&block[156..])
 }
 
-/// Parses a number: octal digits up to the first other byte, or binary if the first byte says so.
+/// Parses a number: octal digits up to the first other byte, or binary if the first byte marks it
+/// so.
 fn number(field: &[u8]) -> Option<u64> {
     if field.first()? & 0x80 != 0 {
         let (head, low) = field.split_at(field.len().checked_sub(8)?);

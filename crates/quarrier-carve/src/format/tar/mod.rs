@@ -17,10 +17,10 @@ pub struct Tar;
 
 const TAR: Kind = Kind::new("tar");
 const RECORD_BYTES: u64 = 10_240;
-/// How far before a candidate to look for an entry, in bytes: first a little.
+/// Distances in bytes before a candidate within which to look for an entry: the short one first.
 const BEFORE_BYTES: [u64; 2] = [8 << 10, 64 << 10];
 
-/// The cost of that in bytes of fuel: much less than that of decoding as many bytes.
+/// The cost of that search in bytes of fuel: much less than that of decoding as many bytes.
 const BEFORE_FUEL: u64 = 8 << 10;
 
 impl Format for Tar {
@@ -84,7 +84,7 @@ fn is_zero(view: &mut View<'_>, range: std::ops::Range<u64>) -> bool {
     view.each(range, |piece| is_zero &= piece.iter().all(|byte| *byte == 0)) == bytes && is_zero
 }
 
-/// Whether an entry ends where the candidate begins, which is then in the middle of a tape.
+/// Whether an entry ends right before the candidate, which is then in the middle of a tape.
 fn is_behind_an_entry(view: &View<'_>) -> bool {
     let Some(offset) = view.offset_of(0) else { return false };
     BEFORE_BYTES.into_iter().any(|reach| {

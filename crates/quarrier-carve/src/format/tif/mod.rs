@@ -175,8 +175,8 @@ impl Walk {
         self.pieces(view, directory, (0x0201, 0x0202), None)
     }
 
-    /// Checks strips and tiles. `Err` with the first wrong byte. Cameras compress theirs by methods
-    /// of their own, which are accepted unread.
+    /// Checks strips and tiles. `Err` with the first wrong byte. Cameras use proprietary
+    /// compression, which is accepted unread.
     fn strips(&self, view: &mut View<'_>, kind: Kind) -> Result<(), u64> {
         let mut known = self.info.strips.iter().filter(|_| kind == TIF);
         known.try_for_each(|strips| strips.check(view, self.order))
@@ -220,7 +220,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Returns more bytes than a picture with these sides takes, however badly it is compressed.
+    /// Returns an upper bound on the bytes of a picture with these sides, however badly it is
+    /// compressed.
     fn bytes_max(&self, view: &mut View<'_>, directory: &Directory) -> u64 {
         let mut number = |tag: u16| {
             directory.entry(tag).and_then(|entry| entry.number(view, self.order, 0)).unwrap_or(0)

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::view::View;
 
-/// Bytes that may follow the last code.
+/// Maximum number of bytes after the last code.
 const SLACK_BYTES: u64 = 4;
 const CLEAR: u16 = 256;
 const END: u16 = 257;

@@ -7,7 +7,8 @@ use super::packed;
 use crate::inflate::Inflater;
 use crate::view::View;
 
-/// The maximum length of an unpacked strip, as a multiple of the length computed from its sides.
+/// The maximum plausible length of an uncompressed strip, as a multiple of the length computed from
+/// its sides.
 const NONSENSE_TIMES: u64 = 256;
 
 /// The parameters that all strips or tiles of a picture share.

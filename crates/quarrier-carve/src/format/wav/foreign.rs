@@ -1,6 +1,6 @@
-//! Finds bytes that are no sound: text, noise in a file that has had none before, zeros that begin
-//! and end at blocks of a file system. A cut or fragmented file has such bytes between its samples,
-//! and nothing else shows it.
+//! Finds bytes that are not sound: text, noise in a file that had none before, zeros that begin and
+//! end at blocks of a file system. A cut or fragmented file has such bytes between its samples, and
+//! nothing else reveals that.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use crate::view::View;
 
 /// Bytes per step.
 const BLOCK_BYTES: u64 = 4096;
-/// With fewer samples, noise may be chance.
+/// Minimum number of samples to detect noise: with fewer, it may be chance.
 const NOISE_SAMPLES: usize = 128;
-/// This many consecutive sectors of noise are not chance.
+/// Minimum number of consecutive sectors of noise that are not chance.
 const NOISE_SECTORS: u32 = 2;
 /// The size of two samples of 16 bits, or one of each channel.
 const SAMPLES_BYTES: usize = 4;
-/// Shorter runs of zeros are ignored.
+/// Minimum length of a run of zeros, in bytes.
 const ZEROS_BYTES_MIN: u64 = 4096;
 
 /// The kind of samples, as far as it matters here.
@@ -46,7 +46,7 @@ impl Samples {
     }
 }
 
-/// Examines all samples; fails with the byte of the file at which foreign data begin.
+/// Examines all samples. `Err` with the byte of the file at which foreign data begin.
 pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> Result<(), u64> {
     let Samples::Plain(width) = samples else { return Ok(()) };
     let mut noise = Noise::new(data.start, width);
@@ -70,7 +70,7 @@ pub(super) fn find(view: &mut View<'_>, data: Range<u64>, samples: Samples) -> R
     zeros.end(data.end)
 }
 
-/// Runs of noisy sectors, and whether there was sound, too: in a file of noise only, noise is not
+/// Runs of noisy sectors, and whether other sound occurred: in a file of noise only, noise is not
 /// foreign.
 struct Noise {
     /// Samples begin at multiples of `width` bytes from here.
@@ -102,7 +102,7 @@ impl Noise {
                     }
                 }
                 Some(false) => (self.run, self.is_sound_seen) = (None, true),
-                // There are too few samples: other sectors must decide.
+                // Too few samples: other sectors must decide.
                 None => {}
             }
             if let Some(first) = self.first.filter(|_| self.is_sound_seen) {
@@ -114,7 +114,7 @@ impl Noise {
 }
 
 impl Noise {
-    /// Ends the samples. Sound does not turn into noise in its last sector only.
+    /// Checks the end of the samples. Noise in the last sector only does not count.
     fn end(&self) -> Result<(), u64> {
         match self.run {
             Some((from, _)) if self.is_sound_seen => Err(from),
@@ -199,7 +199,8 @@ impl Zeros {
 }
 
 impl Zeros {
-    /// Ends the samples at `end`. Sound that fades out does not end exactly at a block.
+    /// Checks the end of the samples, at `end`. Sound that fades out does not end exactly at a
+    /// block.
     fn end(&self, end: u64) -> Result<(), u64> {
         match self.from {
             Some(from) if self.is_cut && end - from >= ZEROS_BYTES_MIN => Err(from),
@@ -208,7 +209,7 @@ impl Zeros {
     }
 }
 
-/// Whether any of the first two samples is not zero.
+/// Whether one of the first two samples is not zero.
 fn is_sound<'b>(mut bytes: impl Iterator<Item = &'b u8>) -> bool {
     bytes.by_ref().take(SAMPLES_BYTES).any(|byte| *byte != 0)
 }

@@ -8,8 +8,8 @@ use crate::view::View;
 const KNOWN_FRAMES: u64 = 256;
 /// Frames directly after the joint, which would reveal another file.
 const FIRST_FRAMES: u64 = 12;
-/// Steps between samples may be this many times larger directly after the joint, and in all known
-/// frames after it.
+/// Maximum growth of the steps between samples directly after the joint, and in all known frames
+/// after it.
 const FIRST_TIMES: u64 = 2;
 const KNOWN_TIMES: u64 = 4;
 

@@ -6,7 +6,7 @@ use super::Fault;
 use crate::mend::{SECTOR_BYTES, text_sector};
 use crate::view::View;
 
-/// This many zeros occur by chance, or because an encoder pads.
+/// Maximum run of zeros in bytes that occurs by chance, or because an encoder pads.
 const ZEROS_BYTES: u64 = 2 * SECTOR_BYTES;
 /// An empty macroblock takes 25 almost certain symbols of 1/177 bit each, so that 56 macroblocks
 /// take a byte. One zero byte can thus stand for this many of them.
@@ -14,8 +14,8 @@ const MACROBLOCKS_PER_ZERO: u64 = 56;
 /// Bytes per step.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Fails if a sector of `range` is text, or has a longer run of zeros than that many macroblocks
-/// can produce.
+/// Fails if a sector of `range` is text, or `range` has a longer run of zeros than that many
+/// macroblocks can produce.
 pub(super) fn check(view: &mut View<'_>, range: Range<u64>, macroblocks: u64) -> Result<(), Fault> {
     let zeros_max = ZEROS_BYTES + macroblocks / MACROBLOCKS_PER_ZERO;
     let end = range.end.min(view.length());

@@ -1,4 +1,4 @@
-//! The boolean decoder of VP8, and a partition of bytes that it reads: RFC 6386, section 7.
+//! The boolean decoder of VP8, and the partition of bytes that it reads: RFC 6386, section 7.
 
 use crate::view::View;
 
@@ -28,8 +28,8 @@ pub(super) struct Partition {
 pub(super) struct State {
     /// The position in the buffer; beyond its end if the decoder has overrun the partition.
     at: usize,
-    /// `count` bits from the highest on, of which eight are compared; more bits of the same bytes may follow
-    /// them.
+    /// `count` bits from the highest on; decoding compares eight of them. More bits of the same
+    /// bytes may follow.
     value: u64,
     count: i32,
     /// The range before its shift to the left by `shift`, which makes it 128 or more.

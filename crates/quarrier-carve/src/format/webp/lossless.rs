@@ -16,7 +16,7 @@ const MAP_PIXELS_MAX: u64 = 1 << 20;
 /// Symbols of the green alphabet from here on are lengths and distances.
 const LENGTHS: u32 = 256;
 const CACHED: u32 = LENGTHS + 24;
-/// This many pixels without bits cost a byte of fuel.
+/// Number of pixels without bits that cost a byte of fuel.
 const PIXELS_OF_FUEL: u64 = 16;
 
 /// The nearest pixels by code: rows above, and 8 minus the columns to the left.
@@ -141,7 +141,7 @@ struct Picture {
     count: u64,
     groups: Vec<Group>,
     map: Option<Map>,
-    /// For a map: the pixels so far, and the colour cache.
+    /// For a map: the pixels read, and the colour cache.
     kept: Option<(Vec<u32>, Cache)>,
 }
 
@@ -192,7 +192,7 @@ impl Picture {
         while at < self.count {
             let (row, mut column) =
                 (at / u64::from(self.width), (at % u64::from(self.width)) as u32);
-            // Up to the place where another group may apply; a copy may go beyond it.
+            // Read up to the column where another group may apply; a copy may go beyond it.
             while column < self.width {
                 let (group, end) = self.group(row, column);
                 let group = &self.groups[group];
@@ -290,7 +290,7 @@ fn extended(bits: &mut Bits<'_, '_>, symbol: u32) -> u32 {
     ((2 + (symbol & 1)) << more) + bits.read(more) + 1
 }
 
-/// Copies pixels, if there are some to copy, and room for them.
+/// Copies pixels. `None` if the copy begins before the picture, or ends after it.
 fn copy(
     kept: &mut Option<(Vec<u32>, Cache)>,
     width: u32,

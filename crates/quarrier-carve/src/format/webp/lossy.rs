@@ -1,6 +1,6 @@
 //! VP8 key frames, read to the end of each partition: RFC 6386, sections 9 and 19.
 //!
-//! Any bytes can be decoded. But encoders leave no bytes over: the macroblocks use exactly the
+//! Any bytes can be decoded. But encoders leave no bytes unused: the macroblocks use exactly the
 //! bytes of each partition.
 
 use std::ops::Range;
@@ -27,7 +27,7 @@ const HORIZONTAL: u8 = 3;
 const MODE_TREE: [[i8; 2]; 9] =
     [[!0, 1], [!1, 2], [!2, 3], [4, 6], [!3, 5], [!5, !6], [!4, 7], [!7, 8], [!8, !9]];
 
-/// The parts of a frame's header that are necessary to continue.
+/// The parts of a frame's header that decoding needs.
 struct Header {
     /// The tree of segments, if macroblocks state their segment.
     segments: Option<[u8; 3]>,

@@ -51,7 +51,7 @@ pub(super) fn read_picture(
     }
 }
 
-/// Reads a width and a height, each of three bytes and reduced by one.
+/// Reads a width and a height, each stored in three bytes minus one.
 fn size(view: &mut View<'_>, at: u64) -> Result<(u32, u32), Fault> {
     let [a, b, c, d, e, f] = view.array::<6>(at).ok_or(Fault::new(at, "truncated"))?;
     Ok((u32::from_le_bytes([a, b, c, 0]) + 1, u32::from_le_bytes([d, e, f, 0]) + 1))

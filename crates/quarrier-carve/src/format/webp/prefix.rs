@@ -4,9 +4,9 @@ use super::Fault;
 use crate::view::View;
 
 const BUFFER_BYTES: usize = 16 << 10;
-/// Maximum number of bytes that old encoders leave at the end; all that were seen are zero.
+/// Maximum number of bytes that old encoders leave at the end, which are zero in all known files.
 const END_BYTES: u64 = 4;
-/// The longest code.
+/// Maximum length of a code in bits.
 const LENGTH_MAX: usize = 15;
 /// Codes of up to this many bits are decoded by table lookup.
 const LOOK_BITS: usize = 8;
@@ -96,7 +96,7 @@ impl<'v, 's> Bits<'v, 's> {
         self.place() > self.end
     }
 
-    /// Whether the bits end in about the last byte, and the rest is zero.
+    /// Whether the bits end near the last byte, and the rest is zero.
     pub(super) fn is_used_up(&mut self) -> bool {
         let Some(bytes) = self.end.checked_sub(self.place()) else { return false };
         let rest = self.count % 8;
@@ -243,7 +243,7 @@ impl Code {
             first = (first + count) << 1;
             code <<= 1;
         }
-        // A code is complete: each string of 15 bits begins with one.
+        // Unreachable: a code is complete, so each string of 15 bits begins with a codeword.
         0
     }
 

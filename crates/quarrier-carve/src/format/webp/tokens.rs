@@ -10,7 +10,7 @@ type Branches = [u8; 16];
 /// context.
 pub(super) struct Likelihoods([[[Branches; 3]; 17]; 4]);
 
-/// The band of each of the 16 coefficients; one more, which is never read.
+/// The band of each of the 16 coefficients; the last entry is never read.
 const BANDS: [usize; 17] = [0, 1, 2, 3, 6, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7, 0];
 
 /// Additional bits of the largest values.
@@ -27,7 +27,7 @@ const CHROMA: usize = 2;
 const LUMA: usize = 3;
 
 /// Whether the blocks at a macroblock's edge had any coefficients: 4 of luma, 2 and 2 of chroma,
-/// and that of DC.
+/// and 1 of DC.
 pub(super) type Edge = [u8; 9];
 
 impl Likelihoods {

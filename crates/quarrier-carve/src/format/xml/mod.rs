@@ -1,19 +1,19 @@
 //! XML, from its declaration to the end of the root.
 //!
-//! *Extensible Markup Language (XML) 1.0*, as far as elements are concerned.
+//! *Extensible Markup Language (XML) 1.0*, elements only.
 
 use super::markup::{Tag, tag};
 use super::text::{after_space, may_begin, no_text};
 use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
-/// XML. It has few marks of its own. The validator checks that it is text, and that all elements
+/// XML. It has few distinctive marks. The validator checks that it is text, and that all elements
 /// are closed in order.
 pub struct Xml;
 
 const XML: Kind = Kind::new("xml");
 const PLIST: Kind = Kind { name: "plist", extension: "plist" };
-/// Maximum number of bytes of the names of all open elements.
+/// Maximum size of the names of all open elements together, in bytes.
 const NAMES_BYTES_MAX: usize = 1 << 20;
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
@@ -23,7 +23,7 @@ impl Format for Xml {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // "<?xml version=", with or without the mark of UTF-8 before.
+        // "<?xml version=", with or without a UTF-8 byte order mark before it.
         const HEX: &str = "3C 3F 78 6D 6C 20 76 65 72 73 69 6F 6E 3D";
         &[Signature { hex: HEX, at: 0 }, Signature { hex: HEX, at: 3 }]
     }
@@ -55,7 +55,7 @@ fn read(
     mut at: u64,
     kind: &mut Option<Kind>,
 ) -> Result<u64, (u64, &'static str)> {
-    // The names of open elements, one after the other, and the start of each.
+    // The concatenated names of open elements, and the start of each.
     let mut names: Vec<u8> = Vec::new();
     let mut starts: Vec<u32> = Vec::new();
     loop {

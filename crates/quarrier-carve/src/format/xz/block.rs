@@ -25,10 +25,11 @@ struct Header {
     properties: Vec<u8>,
 }
 
-/// Decompresses the block at `at`, whose check has the type `check`. `place` gets the progress.
+/// Decompresses the block at `at`, whose check has the type `check`. Stores the progress in
+/// `place`.
 ///
 /// # Errors
-/// It is invalid, or cannot be read here.
+/// If the block is invalid, or cannot be read here.
 pub(super) fn read(
     view: &mut View<'_>,
     at: u64,

@@ -27,7 +27,7 @@ impl Check {
         }
     }
 
-    /// The length of a check of this type, in bytes.
+    /// Returns the length of a check of this type, in bytes.
     pub(super) fn bytes(number: u8) -> u64 {
         match number {
             0 => 0,
@@ -48,7 +48,7 @@ impl Check {
         }
     }
 
-    /// Whether it matches the one after a block; `None` if that is unknown.
+    /// Compares it with the check after a block; `None` if its type is unknown.
     pub(super) fn ends(self, told: &[u8]) -> Option<bool> {
         match self {
             Check::None => Some(true),

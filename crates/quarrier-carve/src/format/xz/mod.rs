@@ -21,7 +21,7 @@ pub struct Xz;
 
 const XZ: Kind = Kind::new("xz");
 const HEADER_BYTES: u64 = 12;
-/// How far to look for a footer, in bytes.
+/// Maximum distance in bytes within which to look for a footer.
 const SEARCH_BYTES_MAX: u64 = 256 << 20;
 /// Bytes per step of the search.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -69,7 +69,7 @@ fn header(view: &mut View<'_>, at: u64) -> Option<[u8; 2]> {
     is_header.then_some([bytes[6], bytes[7]])
 }
 
-/// Reads the stream that begins at `start`, or returns the place where it breaks, and why.
+/// Reads the stream that begins at `start`, or returns the place where it breaks and the reason.
 fn stream(view: &mut View<'_>, start: u64) -> Result<Stream, (u64, &'static str)> {
     let no_footer = |view: &View<'_>| (view.length(), "no footer fits");
     let Some([_, check]) = header(view, start) else { return Err((start, "header")) };
@@ -104,7 +104,7 @@ fn framed(view: &mut View<'_>, start: u64) -> Option<(u64, Vec<Record>)> {
                 return Some((place + 4, records));
             }
         }
-        // The next step finds a footer across the border of two steps.
+        // Overlap the steps, to find a footer across their border.
         at += (most as u64).saturating_sub(3).max(1);
     }
     None

@@ -13,7 +13,7 @@ pub(crate) struct Listed<'n> {
     pub(crate) name: &'n [u8],
     /// The range of its compressed bytes in the file.
     pub(crate) data: Range<u64>,
-    /// Its length when it is unpacked, as the directory has it.
+    /// Its uncompressed length according to the directory.
     pub(crate) unpacked: u64,
     pub(crate) packing: Packing,
 }

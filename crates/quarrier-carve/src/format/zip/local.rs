@@ -13,7 +13,7 @@ pub(super) const DEFLATED: u16 = 8;
 /// The fixed part of a local header, in bytes.
 pub(super) const HEADER_BYTES: u64 = 30;
 
-/// The longest plausible name.
+/// Maximum plausible length of a name in bytes.
 const NAME_BYTES_MAX: u16 = 4096;
 
 /// The contents of a local header.
@@ -77,13 +77,13 @@ impl Local {
     }
 }
 
-/// Whether this method was ever assigned.
+/// Whether this compression method is assigned.
 fn is_method(method: u16) -> bool {
     matches!(method, 0..=10 | 12 | 14 | 16 | 18..=20 | 93..=99)
 }
 
-/// Returns the sizes from the extra field for archives beyond 4 GiB, in place of those that do not
-/// fit.
+/// Replaces the sizes that do not fit in the header by those in the extra field for archives beyond
+/// 4 GiB.
 pub(super) fn wide_sizes(extra: &[u8], unpacked: u64, packed: u64) -> Option<(u64, u64)> {
     let mut values = extra_field(extra, 1)?.chunks_exact(8);
     let mut wide = |narrow: u64| match narrow {

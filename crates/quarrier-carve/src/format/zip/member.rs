@@ -12,9 +12,9 @@ const TOO_LONG: &str = "members that unpack to a hundred times their size were n
 /// compressed size, is not read: its lengths are trusted.
 const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 const RATIO_MAX: u64 = 100;
-/// Deflate does not compress better.
+/// Maximum compression ratio of deflate.
 const DEFLATE_RATIO_MAX: u64 = 1032;
-/// How far to look for the end of a member that cannot be read.
+/// Maximum distance in bytes within which to look for the end of a member that cannot be read.
 const SEARCH_BYTES_MAX: u64 = 64 << 20;
 
 /// A member that was found.

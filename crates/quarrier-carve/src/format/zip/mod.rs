@@ -1,8 +1,8 @@
 //! Zip archives, and the documents and programs that are zip archives.
 //!
 //! PKWARE, *APPNOTE.TXT – .ZIP File Format Specification*, 6.3.10. Members follow one another, each
-//! after a local header. The central directory lists each of them with its place, and the end
-//! record has the place of the directory.
+//! after a local header. The central directory lists each of them with its offset, and the end
+//! record has the offset of the directory.
 
 mod directory;
 mod kinds;
@@ -26,9 +26,9 @@ use member::Member;
 
 /// Maximum number of members to follow: 24 MiB of memory.
 const MEMBERS_MAX: usize = 1 << 20;
-/// How far before a candidate to look for a header, in bytes.
+/// Maximum distance in bytes before a candidate within which to look for a header.
 const BEFORE_BYTES: u64 = 32 << 10;
-/// The cost of that in bytes of fuel: much less than that of decoding as many bytes.
+/// The cost of that search in bytes of fuel: much less than that of decoding as many bytes.
 const BEFORE_FUEL: u64 = BEFORE_BYTES / 8;
 
 /// Zip and formats based on it. Every member that is stored or deflated and not encrypted is read,
@@ -83,10 +83,10 @@ impl Format for Zip {
     }
 }
 
-/// The members found from the first one on.
+/// The members read, from the first one on.
 #[derive(Default)]
 struct Walk {
-    /// The place, end and checksum of each, in order.
+    /// The offset, end and checksum of each member, in order.
     members: Vec<(u64, u64, u32)>,
     names: MemberNameInfo,
     /// All bytes before this one were verified.
@@ -100,7 +100,7 @@ struct Walk {
 
 /// Why a central directory does not end an archive.
 enum DirectoryFault {
-    /// It belongs to an archive that begins elsewhere.
+    /// The directory belongs to an archive that begins elsewhere.
     Another,
     At(u64, &'static str),
 }
@@ -179,7 +179,7 @@ fn behind_signing_block(view: &mut View<'_>, at: u64) -> Option<u64> {
     view.is_at(end.checked_sub(16)?, b"APK Sig Block 42").then_some(end)
 }
 
-/// Whether a member ends where the candidate begins, which is then in the middle of an archive.
+/// Whether a member ends right before the candidate, which is then in the middle of an archive.
 fn is_behind_a_member(view: &View<'_>) -> bool {
     let Some(offset) = view.offset_of(0) else { return false };
     let from = offset.saturating_sub(BEFORE_BYTES);

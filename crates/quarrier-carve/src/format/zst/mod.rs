@@ -10,13 +10,13 @@ use crate::unpack::Failed;
 use crate::view::View;
 
 /// Zstandard. Frames are decompressed, and their checksum is verified if they have one. Frames that
-/// need a dictionary or much memory, or that yield very much, are not read.
+/// need a dictionary or much memory, or whose output is very large, are not read.
 pub struct Zst;
 
 const ZST: Kind = Kind::new("zst");
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
-/// Frames that need more memory are not decompressed. Every program must support 8 MiB.
+/// Maximum binary logarithm of the memory to decompress a frame. Every decoder must support 8 MiB.
 const WINDOW_LOG_MAX: u32 = 23;
 const OUTPUT_BYTES: usize = 128 << 10;
 /// Decompression of a frame ends after this many bytes, if that is more than [`RATIO_MAX`] times
@@ -33,7 +33,7 @@ const SETUP_FUEL: u64 = 8 << 10;
 /// Decompressed bytes per byte of fuel.
 const OUTPUT_PER_FUEL: u64 = 8;
 
-/// A frame by its header and its blocks.
+/// A frame, as its header and its blocks describe it.
 struct Frame {
     end: u64,
     is_readable: bool,
@@ -75,7 +75,7 @@ impl Format for Zst {
     }
 }
 
-/// Reads the frame at `at`, or returns the place where it breaks, and why.
+/// Reads the frame at `at`, or returns the place where it breaks and the reason.
 fn frame(view: &mut View<'_>, at: u64) -> Result<Frame, (u64, &'static str)> {
     let truncated = (view.length(), "truncated");
     let flags = view.byte(at + 4).ok_or(truncated)?;
@@ -122,7 +122,8 @@ fn unpacked(view: &mut View<'_>, at: u64, frame: &Frame) -> Result<(), Failed> {
         return Err(Failed::NotRead(TOO_WIDE));
     }
     let mut output = vec![0; OUTPUT_BYTES];
-    // The library is written in C, and somebody may write to the file of these bytes meanwhile.
+    // Copy the input: the library is written in C, and another process may change the file
+    // meanwhile.
     let mut copy = Vec::new();
     let (mut next, mut unpacked) = (at, 0u64);
     while next < frame.end {

@@ -91,7 +91,7 @@ impl Going {
     }
 }
 
-/// Whether all of the data are right in the fragment with this shift.
+/// Whether all of the data are valid in the fragment with this shift.
 pub(super) fn is_right(sight: &mut Sight<'_, '_>, data: &Data, shift: i64) -> bool {
     if data.is_deflated {
         let outcome = Going::start(data).on(sight, data, shift, data.end);
@@ -100,7 +100,7 @@ pub(super) fn is_right(sight: &mut Sight<'_, '_>, data: &Data, shift: i64) -> bo
     sight.crc(data.at..data.end, shift) == Some(data.crc)
 }
 
-/// Finds the hops, at most `hops_max`, by which the data get from one shift to another.
+/// Finds the hops, at most `hops_max`, by which the data change from one shift to another.
 pub(super) fn find(
     sight: &mut Sight<'_, '_>,
     data: &Data,
@@ -165,7 +165,7 @@ fn two_hops(
         }
         for shift in between(from, to, sight.block_bytes) {
             middle.copy_from(&going);
-            // A whole block must be right before another border is searched for.
+            // A whole block must be valid before the search for another border.
             let next = (at + sight.block_bytes).min(data.end);
             if let ReadOutcome::There = middle.on(sight, data, shift, next) {
                 middle.copy_from(&going);

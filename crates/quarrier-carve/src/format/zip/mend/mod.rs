@@ -20,13 +20,13 @@ use super::directory::END_BYTES;
 use super::local::Local;
 use plan::Plan;
 
-/// How far after the beginning to search for an end record, as a multiple of the longest gap.
+/// Maximum distance from the beginning to an end record, as a multiple of the longest gap.
 const REACH_GAPS: u64 = 4;
 /// Maximum number of end records to read.
 const ENDS_MAX: usize = 16;
 const SECTOR_BYTES: u64 = 512;
 
-/// A place at which a file continues: its bytes from `at` on lie `shift` bytes later than without
+/// A place at which a file continues: its bytes from `at` on are `shift` bytes later than without
 /// gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hop {
@@ -60,8 +60,8 @@ impl Sight<'_, '_> {
     }
 }
 
-/// Finds the extents of the archive that begins with `view`. If it is not aligned to blocks as the
-/// other files are, it may be aligned to sectors.
+/// Finds the extents of the archive that begins with `view`. If it is not aligned to blocks like
+/// the other files, it may be aligned to sectors.
 pub(super) fn mend(
     view: &View<'_>,
     broken: &Broken,

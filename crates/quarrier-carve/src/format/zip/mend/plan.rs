@@ -8,7 +8,7 @@ use super::border::{self, Data};
 use super::{END_BYTES, Hop, Sight};
 use crate::view::{Extent, View};
 
-/// Maximum number of members to place.
+/// Maximum number of members to locate.
 const MEMBERS_MAX: usize = 1 << 16;
 /// Maximum number of members whose header is searched for in fragments between the first and the
 /// last one.
@@ -25,7 +25,7 @@ struct Planned {
 /// An archive with a known end.
 pub(super) struct Plan {
     end: End,
-    /// How far its last fragment is from its place without gaps.
+    /// The shift of its last fragment from its place without gaps.
     shift: i64,
     /// In the order of the file.
     members: Vec<Planned>,
@@ -34,8 +34,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Makes the plan of the archive whose end record is at `place`, if that can be the archive
-    /// that begins with `first`.
+    /// Makes the plan of the archive whose end record is at `place`, if it may belong to the
+    /// archive that begins with `first`.
     pub(super) fn of_end(sight: &mut Sight<'_, '_>, place: u64, first: &Local) -> Option<Plan> {
         if sight.context.claims.holds(place) {
             return None;
@@ -76,8 +76,8 @@ impl Plan {
         self.end.end
     }
 
-    /// Reads the directory, which continues in another fragment at `border`. Returns whether all of
-    /// it is there.
+    /// Reads the directory, which continues in another fragment at `border`. Returns whether it is
+    /// complete.
     fn read(&mut self, sight: &mut Sight<'_, '_>, border: Option<u64>) -> bool {
         self.members.clear();
         self.border_in_directory = border;
@@ -102,7 +102,7 @@ impl Plan {
         let shifts = self.shifts(sight);
         let mut hops = Vec::new();
         let (mut from, mut shift) = (0, 0);
-        // Anchors: members whose header was found, and finally the directory.
+        // Anchors: the members whose header was found, and finally the directory.
         let anchors = shifts.iter().enumerate().filter_map(|(k, s)| Some((k, (*s)?)));
         for (to, found) in anchors.chain([(self.members.len(), self.shift)]) {
             if found != shift {
@@ -163,7 +163,7 @@ impl Plan {
                 if let Some(hops) = border::find(sight, &data, from, to, hops_max) {
                     return Some(hops);
                 }
-                // All of it may be before the border, with data after it.
+                // The whole member may be before the border, with other data after it.
                 if data.end > next || !border::is_right(sight, &data, from) {
                     return None;
                 }
@@ -230,7 +230,7 @@ pub(super) fn borders(from: u64, to: u64, block: u64) -> Vec<u64> {
     (from.div_ceil(block)..=to / block).map(|count| count * block).collect()
 }
 
-/// Returns the shifts between two others, the nearest to the first one first.
+/// Returns the shifts between two others, those nearest to the first one first.
 pub(super) fn between(from: i64, to: i64, block: u64) -> impl Iterator<Item = i64> {
     let block = i64::try_from(block).unwrap_or(i64::MAX);
     let step = if to < from { -block } else { block };

@@ -1,8 +1,8 @@
 //! Finds borders in stored members.
 //!
-//! No byte shows where such a member continues wrongly. But the checksum of concatenated bytes
-//! follows from the checksums of the parts, so that all borders can be tried without reading much
-//! twice.
+//! Stored bytes do not show where such a member continues wrongly. But the checksum of concatenated
+//! bytes follows from the checksums of the parts, so that all borders can be tried without reading
+//! much twice.
 
 use super::border::Data;
 use super::plan::{between, borders};
@@ -13,7 +13,7 @@ use crate::crc32::Appended;
 /// more, one would match by chance.
 const PAIRS_MAX: u64 = 1 << 18;
 
-/// Finds the hops, at most `hops_max`, by which the data get from one shift to another.
+/// Finds the hops, at most `hops_max`, by which the data change from one shift to another.
 pub(super) fn find(
     sight: &mut Sight<'_, '_>,
     data: &Data,
