@@ -14,7 +14,7 @@ fn whole(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Option<u64> {
     }
 }
 
-/// A 64-bit program with one segment and two sections, whose table is at the end.
+/// Makes a 64-bit program with one segment and two sections, whose table is at the end.
 pub(crate) fn elf() -> Vec<u8> {
     let mut file = b"\x7FELF\x02\x01\x01".to_vec();
     file.resize(16, 0);
@@ -47,13 +47,13 @@ fn elf_ends_with_what_its_tables_name() {
         file[place..place + 8].copy_from_slice(&bytes);
         assert_eq!(whole(&Elf, &file, &[0; 500]), None, "at {place}");
     }
-    // Fragments: foreign data in place of the section table.
+    // Simulates fragments: foreign data replace the section table.
     let mut file = elf();
     file[320..448].copy_from_slice(&noise(128, 8));
     assert_eq!(whole(&Elf, &file, &[]), None);
 }
 
-/// A program with one section, and optionally a checksum.
+/// Makes a program with one section, and optionally a checksum.
 pub(crate) fn pe(flags: u16, has_checksum: bool) -> Vec<u8> {
     let mut file = b"MZ\x90\0\x03\0\0\0\x04\0".to_vec();
     file.resize(128, 0);
@@ -97,7 +97,7 @@ fn pe_ends_with_the_last_section_and_its_checksum_is_verified() {
     assert_eq!(whole(&Pe, &file, &[]), None);
 }
 
-/// A class with a field and an attribute.
+/// Makes a class with a field and an attribute.
 pub(crate) fn class() -> Vec<u8> {
     let mut file = b"\xCA\xFE\xBA\xBE\0\0\0\x41\0\x07".to_vec();
     file.extend(b"\x01\0\x04Name\x07\0\x01\x05\0\0\0\0\0\0\0\x09\x01\0\x01I\x01\0\x01x");
@@ -112,7 +112,7 @@ fn class_ends_with_its_last_attribute() {
     let place = file.len() - 9;
     file[place..place + 4].copy_from_slice(&[0xFF; 4]);
     assert!(matches!(validated(&Class, &file, &[0; 100]), Verdict::Broken { .. }));
-    // A fat binary of Apple begins alike.
+    // Apple's fat binaries have the same magic number.
     assert_eq!(
         validated(&Class, b"\xCA\xFE\xBA\xBE\0\0\0\x02\x01\0\0\x07", &[0; 99]),
         Verdict::Not

@@ -81,7 +81,7 @@ fn strides_that_many_workers_take_give_what_one_gives() {
     assert_eq!(carved(&little, &image), alone);
 }
 
-/// The block size that a carver finds for pictures at these offsets.
+/// Returns the block size that a carver finds for pictures at these offsets.
 fn block_bytes(offsets: impl Iterator<Item = usize> + Clone) -> u64 {
     let gif = gif::small();
     let mut image = vec![0xAA; offsets.clone().max().unwrap_or(0) + 4096];
@@ -101,7 +101,8 @@ fn the_block_size_is_that_at_which_more_than_chance_begins() {
         let strays = every(bytes, 40).map(|at| if at % (8 * bytes) == 0 { at + 512 } else { at });
         assert_eq!(block_bytes(strays), bytes as u64);
     }
-    // Few files must all be aligned: ten of sixteen are not many more than eight.
+    // With few files, all must be aligned: ten of sixteen are hardly more than the eight that
+    // chance aligns.
     let most = every(2048, 16).map(|at| if at % 5000 < 1900 { at + 1024 } else { at });
     assert_eq!(block_bytes(most), 1024);
     assert_eq!(block_bytes(every(65536, 3)), 4096);

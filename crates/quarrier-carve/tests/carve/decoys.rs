@@ -1,5 +1,5 @@
-//! Headers without files, before files and around them: each file is found, or its range is listed,
-//! and the work is bounded.
+//! Headers without files, before files and around them: the carver finds each file or lists its
+//! range, and its work is bounded.
 
 use proptest::prelude::*;
 use quarrier_carve::{Carver, Extent, Status, Summary};
@@ -17,7 +17,7 @@ const COST_PER_STRIDE: u64 = 2304 << 20;
 /// Maximum length of an image with its planted files.
 const IMAGE_BYTES_MAX: usize = 40 << 20;
 
-/// An image, and its files: their places and lengths.
+/// An image, with the offsets and lengths of its files.
 #[derive(Default)]
 struct Planted {
     image: Vec<u8>,

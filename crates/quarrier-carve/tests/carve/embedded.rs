@@ -14,7 +14,7 @@ use crate::tar::{entry, tape};
 use crate::zip::{Archive, Way};
 use crate::{gif, gz, png};
 
-/// The contents of `archive`: path and type, or path and the reason for skipping.
+/// Returns the contents of `archive`: path and type, or path and the reason for skipping.
 fn inside(kind: &str, archive: &[u8], limits: &Limits) -> Vec<(String, String)> {
     let source = Memory::new("archive", archive);
     let mut view = View::of(&source, &[Extent { offset: 0, length: source.length() }]);
@@ -134,12 +134,12 @@ fn a_million_members_are_not_all_looked_at() {
     assert_eq!(found[100].1, "archive unpacks to more than the limit");
 }
 
-/// All that a walk over members tells.
+/// Records everything that a walk over members reports.
 #[derive(Default)]
 struct All {
     members: Vec<(String, Vec<u8>, Option<u64>)>,
     skipped: Vec<(String, &'static str)>,
-    /// Ends the walk after so many members.
+    /// Ends the walk after this many members.
     members_max: Option<usize>,
 }
 
@@ -161,7 +161,7 @@ fn take_all(all: &mut All, archive: &[u8], limits: &Limits, stop: bool) -> Unpac
     members(kind, &mut view, limits, &AtomicBool::new(stop), all)
 }
 
-/// All members of an archive, after a check of those places that it names.
+/// Returns all members of an archive, after checking the stated places.
 fn every(archive: &[u8], limits: &Limits) -> All {
     let mut all = All::default();
     let unpacked = take_all(&mut all, archive, limits, false);
@@ -228,7 +228,7 @@ fn members_that_are_not_examined_are_reported() {
     assert_eq!(skipped, ["!secret", "!lost"]);
     assert!(all.skipped[0].1.contains("encrypted"), "{:?}", all.skipped);
     assert_eq!((all.members.len(), &*all.members[0].0), (1, "!sound"));
-    // Without its directory, and in the middle of a packed member.
+    // An archive without its directory, and one that is cut in the middle of a packed member.
     let all = every(&zip[..zip.len() - 10], &Limits::default());
     assert_eq!(all.skipped, [(String::new(), "the archive has no directory")]);
     let gz = gz::packed("x", &noise(1, 5000));
@@ -250,7 +250,7 @@ fn all_members_stay_within_the_limits() {
     assert_eq!(all.members.len(), 2);
     assert!(all.members.iter().all(|(_, bytes, _)| bytes.len() == zeros.len()), "cut off");
     assert_eq!(all.skipped, [("!2".to_string(), "archive unpacks to more than the limit")]);
-    // The archives around a member are in memory, too.
+    // The archives that enclose a member are in memory, too.
     let mut inner = Archive::default();
     inner.add("a", &zeros, Way::Deflated);
     inner.add("b", &zeros[..1 << 20], Way::Deflated);
@@ -265,7 +265,7 @@ fn all_members_stay_within_the_limits() {
     let paths: Vec<&str> = all.members.iter().map(|(path, ..)| &**path).collect();
     assert_eq!(paths, ["!pad", "!inner.zip", "!inner.zip!b"]);
     assert_eq!(all.skipped[0], ("!inner.zip!a".to_string(), "larger than the limit for a member"));
-    // Nobody wants more, or waits.
+    // The receiver stops the walk, or the flag does.
     let mut one = All { members_max: Some(1), ..All::default() };
     take_all(&mut one, &outer, &Limits::default(), false);
     assert_eq!((one.members.len(), one.skipped.len()), (1, 0));

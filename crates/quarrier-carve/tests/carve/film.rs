@@ -6,18 +6,18 @@ use quarrier_carve::format::{matroska::Matroska, mp4::Mp4};
 use crate::sample::{check_whole_file, validated};
 use crate::sound::{broken_at, noise};
 
-/// A box called `name`.
+/// Makes a box called `name`.
 fn boxed(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32 + 8).to_be_bytes()[..], name, body].concat()
 }
 
-/// A box that begins with version, flags and numbers.
+/// Makes a box that consists of version, flags and numbers.
 fn table(name: &[u8; 4], numbers: &[u32]) -> Vec<u8> {
     let body: Vec<u8> = [0].iter().chain(numbers).flat_map(|number| number.to_be_bytes()).collect();
     boxed(name, &body)
 }
 
-/// Samples of H.264, each of two units with their lengths.
+/// Makes samples of H.264, each of two units with their lengths.
 fn samples(count: u32) -> (Vec<u8>, Vec<u32>) {
     let mut data = Vec::new();
     let mut sizes = Vec::new();
@@ -33,7 +33,7 @@ fn samples(count: u32) -> (Vec<u8>, Vec<u32>) {
     (data, sizes)
 }
 
-/// A film of two chunks at `offset`, each with half of the samples.
+/// Makes the movie box of two chunks at `offset`, each with half of the samples.
 fn movie(offset: u32, sizes: &[u32]) -> Vec<u8> {
     let half = sizes.len() as u32 / 2;
     let second = offset + sizes[..half as usize].iter().sum::<u32>();
@@ -52,7 +52,7 @@ fn movie(offset: u32, sizes: &[u32]) -> Vec<u8> {
     boxed(b"moov", &[boxed(b"mvhd", &[0; 100]), boxed(b"trak", &track)].concat())
 }
 
-/// A film with its tables before or after the data.
+/// Makes a film with its tables before or after the data.
 pub(crate) fn mp4(is_movie_first: bool) -> Vec<u8> {
     let brand = boxed(b"ftyp", b"isom\0\0\0\x01isomavc1");
     let (data, sizes) = samples(20);
@@ -110,7 +110,7 @@ fn mp4_with_lengths_of_another_world_is_broken_at_once() {
     assert!(!matches!(validated(&Mp4, &huge.concat(), &[0; 99]), Verdict::Whole { .. }));
 }
 
-/// An element with a length of eight bytes.
+/// Makes an element with a length of eight bytes.
 fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
     let mut length = (body.len() as u64).to_be_bytes();
     length[0] = 1;

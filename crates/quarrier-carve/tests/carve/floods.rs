@@ -11,10 +11,10 @@ use crate::sample::{CarvedFiles, carved, mixed};
 /// source once; candidates could demand a thousand times as much.
 const COST_PER_STRIDE: u64 = (1792 << 20) + IMAGE_BYTES as u64 * 8;
 const IMAGE_BYTES: usize = 1 << 20;
-/// Candidates without fuel, and some thousands of broken files.
+/// Maximum number of files: candidates without fuel, and some thousands of broken files.
 const FILES_MAX: usize = 5000;
 
-/// A header, and the distance of its repetitions.
+/// A header, and the distance between its repetitions.
 pub(crate) struct Flood {
     pub(crate) name: &'static str,
     pub(crate) header: Vec<u8>,
@@ -77,7 +77,7 @@ pub(crate) fn floods() -> Vec<Flood> {
     ]
 }
 
-/// Repeats the header, with bytes between that are no header.
+/// Repeats the header, with other bytes in between.
 fn image(flood: &Flood, bytes: usize) -> Vec<u8> {
     let filling = mixed(7, flood.every);
     let mut unit = flood.header.clone();

@@ -4,7 +4,7 @@ use quarrier_carve::format::gif::Gif;
 
 use crate::sample::check_whole_file;
 
-/// A picture of 2 × 2 pixels, with a comment.
+/// Makes a picture of 2 × 2 pixels, with a comment.
 pub(crate) fn small() -> Vec<u8> {
     let mut gif = b"GIF89a\x02\x00\x02\x00\x80\x00\x00".to_vec();
     gif.extend_from_slice(&[0, 0, 0, 255, 255, 255]);

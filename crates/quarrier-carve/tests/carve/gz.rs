@@ -11,7 +11,7 @@ use crate::sample::{
     carved, check_whole_file, fixed_cases, mixed, noise, scattered, valid, validated,
 };
 
-/// `content`, compressed, as a file called `name`.
+/// Compresses `content` as a file called `name`.
 pub(crate) fn packed(name: &str, content: &[u8]) -> Vec<u8> {
     let builder = GzBuilder::new().filename(name).mtime(1_700_000_000);
     let mut gz = builder.write(Vec::new(), Compression::default());

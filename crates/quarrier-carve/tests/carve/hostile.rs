@@ -30,7 +30,7 @@ fn samples() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Replacements of bytes: the worst lengths.
+/// Replacements of numbers: the worst lengths.
 const WORST: [u64; 6] = [0, 1, u64::MAX, u64::MAX - 7, 1 << 63, 0x7FFF_FFFF_7FFF_FFFF];
 
 proptest! {

@@ -12,11 +12,11 @@ use crate::sample::{carved, check_whole_file, fixed_cases, scattered, valid, val
 struct Codes(Vec<u8>);
 
 impl Codes {
-    /// The table of a DHT segment, with counts by length from 1 bit on.
+    /// Makes the table of a DHT segment, with counts by length from 1 bit on.
     fn table(&self, class: u8) -> Vec<u8> {
         let mut table = vec![class];
         let mut counts = [0u8; 16];
-        // The frequent half of them gets few bits.
+        // The frequent symbols have few bits.
         let short = self.0.len().min(12);
         counts[3] = short as u8;
         counts[7] = (self.0.len() - short) as u8;
@@ -117,7 +117,8 @@ fn ac_codes() -> Codes {
     Codes(symbols)
 }
 
-/// The headers of a picture, and the blocks of its components: runs of zeros and values.
+/// Makes a picture: its headers, and the blocks of its components, which are runs of zeros and
+/// values.
 fn jpg(made: Made) -> Vec<u8> {
     let mut dice = Dice::new(made.seed);
     let mut file = vec![0xFF, 0xD8];
@@ -156,7 +157,7 @@ fn jpg(made: Made) -> Vec<u8> {
             dc = [0; 3];
         }
         for slot in slots {
-            // Neighbours are similar, and so are rows; each picture has waves of its own.
+            // Neighbours are similar, and so are rows; each picture has different waves.
             let base = if *slot > 0 { wave(mcu % across) } else { 0 };
             let near = base + (dc[*slot] - base) * 3 / 4;
             let next = (near + dice.roll(19) as i32 - 9).clamp(-90, 90);
@@ -187,7 +188,7 @@ fn scan(components: &[u8], band: [u8; 3]) -> Vec<u8> {
     segment(0xDA, &body)
 }
 
-/// The AC codes of a block.
+/// Writes the AC codes of a block.
 fn block(bits: &mut Bits, dice: &mut Dice) {
     let mut k = 1;
     loop {
@@ -206,8 +207,8 @@ fn block(bits: &mut Bits, dice: &mut Dice) {
     bits.put(ac_codes().code(0));
 }
 
-/// Two scans of a component of a progressive picture: one with all AC coefficients without their
-/// last bit, and runs of empty blocks; one with that bit.
+/// Writes two scans of a component of a progressive picture: one with all AC coefficients without
+/// their last bit, and runs of empty blocks; one with that bit.
 fn refined(file: &mut Vec<u8>, dice: &mut Dice, made: Made, id: u8) {
     let halved = made.colour && id > 1;
     let blocks = |pixels: u16| u32::from(pixels).div_ceil(if halved { 2 } else { 1 }).div_ceil(8);
@@ -257,7 +258,7 @@ fn refined(file: &mut Vec<u8>, dice: &mut Dice, made: Made, id: u8) {
     file.extend(&bits.bytes);
 }
 
-/// A picture that fills a few blocks of an image.
+/// Makes a picture that fills a few blocks of an image.
 pub(crate) fn small() -> Vec<u8> {
     jpg(SMALL)
 }
@@ -400,7 +401,7 @@ fn pair(order: [u8; 2], gap: usize) -> (Vec<u8>, Vec<u8>) {
     (first, file)
 }
 
-/// The length of the picture at the start of `bytes`, if it is whole.
+/// Returns the length of the picture at the start of `bytes`, if it is whole.
 fn whole_bytes(bytes: &[u8], behind: &[u8]) -> Option<u64> {
     match validated(&Jpg, bytes, behind) {
         Verdict::Whole { length, .. } => Some(length),
@@ -456,8 +457,8 @@ fn a_second_picture_far_away_is_not_of_the_file() {
     assert_eq!(whole_bytes(&file, &[]), Some(first.len() as u64));
 }
 
-/// Pictures A and B: A continues after the first part of B, and B after the rest of A, with fragments
-/// at multiples of 512 bytes.
+/// Makes pictures A and B, and an image in which A continues after the first part of B, and B after
+/// the rest of A, with fragments at multiples of 512 bytes.
 fn interleaved(seed: u64, progressive: bool) -> ([Vec<u8>; 2], Vec<u8>) {
     let made = |seed| jpg(Made { width: 640, height: 500, seed, progressive, ..SMALL });
     let [a, b] = [made(seed), made(seed + 1)];
@@ -495,7 +496,7 @@ fn a_picture_goes_on_behind_the_file_in_its_gap() {
 
 #[test]
 fn what_repeats_a_few_codes_is_no_text() {
-    // One colour all over: every block has the same code, which may consist of letters.
+    // A picture of one colour: every block has the same code, which may consist of letters.
     let scan = |byte: u8| {
         let mut file = small();
         let from = file.len() - 2 - 400;

@@ -1,4 +1,4 @@
-//! A run that ends within a stride, and the next one, which resumes there.
+//! A run that ends within a stride, and another one that resumes there.
 
 use std::fs;
 use std::io;

@@ -12,7 +12,7 @@ const FREE: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
 const TABLE: u32 = u32::MAX - 2;
 
-/// An entry of the directory.
+/// Makes an entry of the directory.
 fn entry(name: &str, kind: u8, first: u32, bytes: u64) -> [u8; 128] {
     let mut entry = [0; 128];
     for (index, unit) in name.encode_utf16().enumerate() {
@@ -27,7 +27,7 @@ fn entry(name: &str, kind: u8, first: u32, bytes: u64) -> [u8; 128] {
     entry
 }
 
-/// A file with two streams of at least 512 bytes: the table, the directory, then the streams.
+/// Makes a file with two streams of at least 512 bytes: the table, the directory, then the streams.
 fn file_of_two(streams: [(&str, &[u8]); 2]) -> Vec<u8> {
     let joined = [streams[0].1, streams[1].1].concat();
     let sectors = streams.map(|(_, bytes)| {
@@ -61,8 +61,8 @@ fn a_presentation_with_a_password_has_no_records() {
     }
 }
 
-/// A file with these entries after its root, whose child is the entry `child`: name, kind, right
-/// sibling, child, bytes. The order is table, directory, streams; none is small.
+/// Makes a file with these entries after its root, whose child is the entry `child`: name, kind,
+/// right sibling, child, bytes. The order is table, directory, streams; no stream is small.
 fn file_of_many(child: u32, entries: &[(&str, u8, u32, u32, &[u8])]) -> Vec<u8> {
     let directory = (entries.len() as u32 + 1).div_ceil(4);
     let mut fat = vec![TABLE];
@@ -97,7 +97,8 @@ fn file_of_many(child: u32, entries: &[(&str, u8, u32, u32, &[u8])]) -> Vec<u8> 
     [header, fat, all, data].concat()
 }
 
-/// A document; a table that states the place of its page of formats; and a table that does not.
+/// Makes a document, a table that states the place of its page of formats, and a table that does
+/// not.
 fn document() -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let first = 0x0600u32.to_le_bytes();
     let mut document = vec![0; 1024];
@@ -148,7 +149,7 @@ fn what_is_embedded_does_not_say_what_a_file_is() {
     check_whole_file(&Ole, "xls", &file);
 }
 
-/// A file with one stream: its sectors, then the table and the directory, or these two first.
+/// Makes a file with one stream: its sectors, then the table and the directory, or these two first.
 pub(crate) fn file(name: &str, stream: &[u8], is_table_first: bool) -> Vec<u8> {
     let data = stream.len().div_ceil(512) as u32;
     let tables = (data + 1).div_ceil(127);
@@ -184,7 +185,7 @@ pub(crate) fn file(name: &str, stream: &[u8], is_table_first: bool) -> Vec<u8> {
     }
 }
 
-/// A workbook of `count` records.
+/// Makes a workbook of `count` records.
 pub(crate) fn workbook(count: usize) -> Vec<u8> {
     let mut bytes = vec![9, 8, 4, 0, 0, 6, 5, 0];
     for index in 0..count {

@@ -17,7 +17,7 @@ fn wrong(name: &str, text: &str) -> String {
     }
 }
 
-/// The length of the whole file at the start of `bytes`.
+/// Returns the length of the file at the start of `bytes`, if it is whole.
 fn length(format: &dyn Format, bytes: &[u8]) -> Option<u64> {
     match validated(format, bytes, &[]) {
         Verdict::Whole { length, .. } => Some(length),
@@ -50,7 +50,7 @@ fn files_end_with_their_footer_or_where_their_length_says() {
     assert_eq!(length(&*formats[0], b"\xAC\x7F\0...end. and more end."), None);
     assert_eq!(formats[1].kinds()[0].extension, "frm");
     assert_eq!(length(&*formats[1], b"\0\0\0\x05FRAME12345 more"), Some(14));
-    // The greatest size applies.
+    // The maximum size applies.
     let far = [&b"\xAC\x7E\0"[..], &[0; 1018], b"end."].concat();
     assert!(matches!(validated(&*formats[0], &far, &[]), Verdict::Broken { at: 1024, .. }));
     assert_eq!(length(&*formats[0], &[&far[..1020], b"end."].concat()), Some(1024));

@@ -16,7 +16,7 @@ pub(crate) fn crc32(bytes: &[u8]) -> [u8; 4] {
     crc.to_le_bytes()
 }
 
-/// An xz file with one block for each content, stored by LZMA2.
+/// Makes an xz file with one block for each content, stored by LZMA2.
 fn xz(contents: &[&[u8]]) -> Vec<u8> {
     let flags = [0, 1];
     let mut xz = [&b"\xFD7zXZ\0"[..], &flags, &crc32(&flags)].concat();
@@ -66,7 +66,8 @@ fn zst(content: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory takes it")
 }
 
-/// Consecutive streams form one file; broken data after the first do not belong to it.
+/// Checks that consecutive streams form one file, and that broken data after the first do not
+/// belong to it.
 fn check_streams(format: &dyn Format, kind: &'static str, one: &[u8], two: &[u8]) {
     let whole = |length: usize| Verdict::Whole { length: length as u64, kind: Kind::new(kind) };
     let both = [one, two].concat();
@@ -109,7 +110,7 @@ fn a_zst_ends_behind_its_last_frame() {
 
 #[test]
 fn a_zst_that_gives_very_much_ends_soon() {
-    // One block of 128 KiB, a repetition of one byte, a million times.
+    // A million blocks, each of which repeats one byte for 128 KiB.
     let mut bomb = vec![0x28, 0xB5, 0x2F, 0xFD, 0, 0x58];
     (0..1_000_000).for_each(|_| bomb.extend([0x02, 0x00, 0x10, 0]));
     bomb.extend([0x03, 0x00, 0x10, 0]);

@@ -10,7 +10,7 @@ use quarrier_carve::{Carver, Verdict};
 
 use crate::sample::{carved, check_starved, check_whole_file, fixed_cases, valid, validated};
 
-/// Writes a file object by object, and keeps their offsets.
+/// Writes a file object by object, and records their offsets.
 pub(crate) struct Writer {
     bytes: Vec<u8>,
     /// Offsets by number, from 1 on.
@@ -36,7 +36,7 @@ impl Writer {
         self.object(&[head.as_bytes(), data, b"\nendstream"].concat())
     }
 
-    /// Writes a table of all objects from `first` on, and the end.
+    /// Writes a table of all objects from `first` on, and the end of the file.
     pub(crate) fn table(&mut self, first: usize) -> &mut Self {
         let prev = if self.said > 0 { format!("/Prev {}", self.said) } else { String::new() };
         self.said = self.bytes.len();
@@ -74,7 +74,7 @@ impl Writer {
     }
 }
 
-/// Pages with one of these streams each, whose bytes are noise like compressed ones.
+/// Writes pages with one of these streams each; their bytes are noise, like compressed ones.
 pub(crate) fn with_streams(streams: &[&[u8]]) -> Writer {
     let mut writer = Writer::new();
     writer.object(b"<< /Type /Catalog /Pages 2 0 R >>");
@@ -117,7 +117,7 @@ fn an_update_belongs_to_the_file() {
             other => panic!("{other:?}"),
         }
     }
-    // Cut off in the update, it is whole at no place.
+    // Cut off in the update, the file is not whole at any place.
     let cut = &file[..file.len() - 60];
     assert!(matches!(validated(&Pdf, cut, &[0xEE; 3000]), Verdict::Broken { .. }));
 }
@@ -165,7 +165,7 @@ fn a_view_without_fuel_is_no_whole_file() {
     check_starved(&Pdf, &file);
 }
 
-/// Pages with compressed streams of some thousand bytes each.
+/// Writes pages with compressed streams of some thousand bytes each.
 fn packed(lengths: &[usize]) -> Vec<u8> {
     let streams: Vec<Vec<u8>> = lengths
         .iter()
@@ -185,7 +185,7 @@ fn packed(lengths: &[usize]) -> Vec<u8> {
     with_streams(&streams).table(1).bytes()
 }
 
-/// A font of three tables of noise, with their checksums.
+/// Makes a font of three tables of noise, with their checksums.
 fn font(lengths: [usize; 3]) -> Vec<u8> {
     let tags = [b"glyf", b"head", b"loca"];
     let (mut directory, mut tables) = (vec![0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0], Vec::new());
@@ -216,7 +216,7 @@ fn the_sums_of_a_font_tell_where_a_pdf_was_left() {
     let file = writer.stream("/Length1 100104", &font).table(1).bytes();
     for (left_at, kind) in (1..file.len() / 4096).zip([0, 2, 0, 2].into_iter().cycle()) {
         let (before, behind) = file.split_at(left_at * 4096);
-        // Noise that differs from the font's.
+        // Noise that differs from that of the font.
         let gap: Vec<u8> = filling(kind, 5).iter().map(|byte| byte.rotate_left(3) ^ 0x5A).collect();
         let image = [&[0xEE; 4096], before, &gap, behind, &[0; 5000]].concat();
         let files = carved(&Carver::new().formats(vec![&Pdf]), &image);

@@ -13,7 +13,7 @@ fn le32(number: u32) -> [u8; 4] {
     number.to_le_bytes()
 }
 
-/// A bitmap header of 40 bytes, without a file header.
+/// Makes a bitmap header of 40 bytes, without a file header.
 fn bitmap_header(width: u32, height: u32, bits: u16, compression: u32, bytes: u32) -> Vec<u8> {
     let mut header = [le32(40), le32(width), le32(height)].concat();
     header.extend([1, 0]);
@@ -67,7 +67,7 @@ fn a_bmp_has_as_many_colours_as_its_pixels_can_name() {
 #[test]
 fn the_short_header_of_os2_is_read() {
     let mut picture = bmp(8, 0, &[0x5A; 72]);
-    // Width, height, planes and bits are where the header of 40 bytes has them.
+    // Width, height, planes and bits are at the same offsets as in the header of 40 bytes.
     picture.drain(30..54);
     let length = picture.len() as u32;
     picture[2..6].copy_from_slice(&le32(length));
@@ -93,7 +93,7 @@ fn an_icon_ends_behind_its_last_picture() {
     assert!(matches!(validated(&Ico, &icon, &[]), Verdict::Broken { .. }));
 }
 
-/// A TIFF of one strip, with its directory first.
+/// Makes a TIFF of one strip, with its directory first.
 fn tif(maker: &str, big_endian: bool) -> Vec<u8> {
     let u16 = |n: u16| if big_endian { n.to_be_bytes() } else { n.to_le_bytes() };
     let u32 = |n: u32| if big_endian { n.to_be_bytes() } else { n.to_le_bytes() };
@@ -129,7 +129,7 @@ fn a_tif_ends_behind_the_furthest_byte_it_refers_to() {
 #[test]
 fn a_strip_of_a_tif_whose_length_is_nonsense_is_as_long_as_its_sides_give() {
     let mut file = tif("Scanners Ltd", false);
-    // Five rows of 20 pixels, a bit each, from byte 100 on.
+    // Five rows of 20 pixels of one bit each, from byte 100 on.
     file[66..70].copy_from_slice(&le32(35_711_440));
     file.truncate(115);
     check_whole_file(&Tif, "tif", &file);
@@ -153,7 +153,7 @@ fn isobox(name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32 + 8).to_be_bytes()[..], name, body].concat()
 }
 
-/// A picture with one item of `bytes` bytes.
+/// Makes a picture with one item of `bytes` bytes.
 fn heif(brands: &[u8], bytes: u32) -> Vec<u8> {
     let file_type = isobox(b"ftyp", brands);
     let meta = |at: u32| {

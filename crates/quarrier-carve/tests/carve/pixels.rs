@@ -1,4 +1,4 @@
-//! Pictures without checksums: only the look of foreign bytes reveals them.
+//! Pictures without checksums: only their pattern reveals foreign bytes.
 
 use quarrier_carve::format::bmp::Bmp;
 use quarrier_carve::format::tif::Tif;
@@ -14,7 +14,7 @@ fn le32(number: u32) -> [u8; 4] {
     number.to_le_bytes()
 }
 
-/// Soft waves with a little grain, like photographs.
+/// Makes soft waves with a little grain, like photographs.
 fn waves(width: usize, height: usize, samples: usize) -> Vec<u8> {
     let grain = noise(7, width * height * samples);
     let level = |index: usize| {
@@ -25,7 +25,7 @@ fn waves(width: usize, height: usize, samples: usize) -> Vec<u8> {
     (0..grain.len()).map(level).collect()
 }
 
-/// 200 × 120 pixels of 24 bits; no row needs padding.
+/// Makes a picture of 200 × 120 pixels of 24 bits, whose rows need no padding.
 fn photograph() -> Vec<u8> {
     let pixels = waves(200, 120, 3);
     let mut file = b"BM".to_vec();
@@ -37,7 +37,7 @@ fn photograph() -> Vec<u8> {
     file
 }
 
-/// Bytes that do not belong in pictures: text, noise, zeros, records of numbers.
+/// Returns bytes that do not belong in pictures: text, noise, zeros, records of numbers.
 fn foreign(bytes: usize) -> Vec<Vec<u8>> {
     let text = b"and here are words that nobody would see in a picture. ".iter().copied();
     let records = noise(3, bytes).into_iter().enumerate().map(|(index, byte)| match index % 8 {
@@ -90,7 +90,7 @@ fn rows_that_are_filled_with_zeros_go_on_so() {
     check_broken_at(&Bmp, &file, from as u64);
 }
 
-/// 64 × 64 grey pixels in one strip at the end, with some compression.
+/// Makes a picture of 64 × 64 grey pixels in one strip at the end, with some compression.
 fn tif(compression: u32, strip: &[u8]) -> Vec<u8> {
     let entries: [(u16, u32); 7] = [
         (0x100, 64),
@@ -110,7 +110,7 @@ fn tif(compression: u32, strip: &[u8]) -> Vec<u8> {
     file
 }
 
-/// LZW without repetitions: literals, and a clear code before codes grow.
+/// Compresses by LZW without repetitions: literals, and a clear code before codes grow.
 fn lzw(pixels: &[u8]) -> Vec<u8> {
     let mut bits: Vec<bool> = Vec::new();
     let mut code = |code: u16| bits.extend((0..9).rev().map(|bit| code >> bit & 1 == 1));

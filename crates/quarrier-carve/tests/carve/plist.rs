@@ -5,7 +5,7 @@ use quarrier_carve::format::plist::Plist;
 
 use crate::sample::{check_whole_file, validated};
 
-/// A list of texts, with references of one byte and offsets of two.
+/// Makes a list of strings, with references of one byte and offsets of two.
 fn list(count: u8) -> Vec<u8> {
     let mut file = b"bplist00".to_vec();
     let mut places = vec![8u16];

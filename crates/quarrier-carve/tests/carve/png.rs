@@ -12,14 +12,14 @@ use crate::sample::{
     carved, check_whole_file, fixed_cases, mixed, noise, scattered, valid, validated,
 };
 
-/// A chunk with its checksum.
+/// Makes a chunk with its checksum.
 pub(crate) fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let named = [&name[..], data].concat();
     let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, &named) as u32;
     [&(data.len() as u32).to_be_bytes()[..], &named, &crc.to_be_bytes()].concat()
 }
 
-/// A grey picture with rows of 256 pixels, taken from `pixels`, in chunks of `idat_bytes`.
+/// Makes a grey picture with rows of 256 pixels, taken from `pixels`, in chunks of `idat_bytes`.
 pub(crate) fn picture(pixels: &[u8], idat_bytes: usize) -> Vec<u8> {
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks_exact(256) {

@@ -9,7 +9,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, bytes) as u32
 }
 
-/// A block of version 4: kind, flags, and the rest of the header.
+/// Makes a block of version 4: kind, flags, and the rest of the header.
 fn four(kind: u8, flags: u16, fields: &[u8]) -> Vec<u8> {
     let mut block = vec![kind];
     block.extend(flags.to_le_bytes());
@@ -18,12 +18,12 @@ fn four(kind: u8, flags: u16, fields: &[u8]) -> Vec<u8> {
     [&(crc32(&block) as u16).to_le_bytes()[..], &block].concat()
 }
 
-/// An archive of version 4 with two stored files.
+/// Makes an archive of version 4 with two stored files.
 fn version_four(has_end: bool) -> Vec<u8> {
     version_four_with(0x30, 0, has_end)
 }
 
-/// An archive of version 4 with two files, the first with this method and these flags.
+/// Makes an archive of version 4 with two files, the first with this method and these flags.
 fn version_four_with(first: u8, flags: u16, has_end: bool) -> Vec<u8> {
     let mut rar = b"Rar!\x1A\x07\0".to_vec();
     rar.extend(four(0x73, 0, &[0; 6]));
@@ -44,13 +44,13 @@ fn version_four_with(first: u8, flags: u16, has_end: bool) -> Vec<u8> {
     rar
 }
 
-/// A block of version 5.
+/// Makes a block of version 5.
 fn five(fields: &[u8]) -> Vec<u8> {
     let sized = [&[fields.len() as u8][..], fields].concat();
     [&crc32(&sized).to_le_bytes()[..], &sized].concat()
 }
 
-/// An archive of version 5 with a stored file of 300 bytes.
+/// Makes an archive of version 5 with a stored file of 300 bytes.
 fn version_five(end_flags: u8) -> Vec<u8> {
     let content = noise(3, 300);
     let mut rar = b"Rar!\x1A\x07\x01\0".to_vec();
@@ -153,7 +153,7 @@ fn a_volume_that_another_one_follows_is_filled_with_zeros() {
     let mut rar = version_five(1);
     let end = rar.len() + 40;
     let (head, tail) = (rar[..8].to_vec(), rar.split_off(8));
-    // A service block of such a length that the volume ends 40 bytes before 2000.
+    // Add a service block, so that the volume ends 40 bytes before 2000.
     let room = 2000 - end - 9;
     let service = five(&[3, 2, (room & 0x7F) as u8 | 0x80, (room >> 7) as u8]);
     let main = five(&[1, 0, 0]);

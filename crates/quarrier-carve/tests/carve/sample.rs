@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, RngSeed};
 use quarrier_carve::{Carved, Carver, Extent, Format, Keep, Status, Verdict, View};
 use quarrier_core::source::Memory;
 
-/// A fixed number of cases with fixed seeds: random ones may include files whose fragments nothing
+/// Returns a configuration with fixed seeds: random cases may include files whose fragments nothing
 /// can locate.
 pub(crate) fn fixed_cases(cases: u32) -> Config {
     Config { rng_seed: RngSeed::Fixed(1), ..Config::with_cases(cases) }
@@ -31,7 +31,7 @@ pub(crate) fn mixed(seed: u32, bytes: usize) -> Vec<u8> {
     mixed
 }
 
-/// Makes an image with each part after this many bytes of a filling: noise, text, or zeros. Every
+/// Makes an image with each part after this many bytes of filling: noise, text, or zeros. Every
 /// part begins at a multiple of 512, and more of the filling follows the last one.
 pub(crate) fn scattered(parts: &[(usize, &[u8])], filling: usize) -> Vec<u8> {
     let fill = |image: &mut Vec<u8>, bytes: usize| match filling {
@@ -51,7 +51,7 @@ pub(crate) fn scattered(parts: &[(usize, &[u8])], filling: usize) -> Vec<u8> {
     image
 }
 
-/// Returns the verdict on `bytes`, followed by `behind` as by other bytes of a source.
+/// Returns the verdict on `bytes`, followed by `behind` as the next bytes of a source.
 pub(crate) fn validated(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Verdict {
     let all = [bytes, behind].concat();
     let length = all.len() as u64;
@@ -59,10 +59,10 @@ pub(crate) fn validated(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Ver
     format.validate(&mut View::of(&source, &[Extent { offset: 0, length }]))
 }
 
-/// Checks what must hold for every file of every format:
+/// Checks the properties of a whole file of any format:
 /// - it is whole, to its last byte, whatever follows;
-/// - cut off anywhere it is not whole, and what is `sure` is not more than there is;
-/// - a signature stands in it.
+/// - cut off anywhere, it is not whole, and `sure` does not exceed its length;
+/// - it contains a signature.
 pub(crate) fn check_whole_file(format: &dyn Format, kind: &str, file: &[u8]) {
     let noise: Vec<u8> =
         (0u32..70_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();

@@ -14,12 +14,12 @@ use sevenz_rust2::{
 use crate::packed::crc32;
 use crate::sample::{check_whole_file, fixed_cases, mixed, noise, validated};
 
-/// Files of text, of noise, and an empty one.
+/// Returns the contents of files: of text, of noise, and empty.
 fn contents() -> Vec<Vec<u8>> {
     vec![mixed(1, 1500), Vec::new(), noise(2, 300), mixed(3, 900)]
 }
 
-/// An archive of these files, each compressed alone or all together.
+/// Makes an archive of these files, compressed separately or all together.
 fn archive(methods: &[EncoderConfiguration], contents: &[Vec<u8>], is_solid: bool) -> Vec<u8> {
     let mut writer = ArchiveWriter::new(Cursor::new(Vec::new())).expect("memory takes it");
     writer.set_content_methods(methods.to_vec());
@@ -37,7 +37,7 @@ fn archive(methods: &[EncoderConfiguration], contents: &[Vec<u8>], is_solid: boo
     writer.finish().expect("memory takes it").into_inner()
 }
 
-/// Methods of compression by name.
+/// Returns methods of compression by name.
 fn ways() -> Vec<(&'static str, Vec<EncoderConfiguration>)> {
     let plain = EncoderConfiguration::new;
     let lzma2 = || Lzma2Options::from_level(1).into();
@@ -98,7 +98,7 @@ fn a_7z_with_a_sector_of_zeros_is_not_valid() {
     }
 }
 
-/// An archive with this second header, and the checksums that it needs.
+/// Makes an archive with this second header, and the checksums that it needs.
 fn with_header(packed: &[u8], header: &[u8]) -> Vec<u8> {
     let mut start = (packed.len() as u64).to_le_bytes().to_vec();
     start.extend((header.len() as u64).to_le_bytes());
@@ -106,7 +106,7 @@ fn with_header(packed: &[u8], header: &[u8]) -> Vec<u8> {
     [&b"7z\xBC\xAF\x27\x1C\0\x04"[..], &crc32(&start), &start, packed, header].concat()
 }
 
-/// The header of one file, compressed by a method with these properties.
+/// Makes the header of one file, compressed by a method with these properties.
 fn header(method: &[u8], properties: &[u8], packed: u8, unpacked: u8, crc: [u8; 4]) -> Vec<u8> {
     let mut header = vec![1, 4, 6, 0, 1, 9, packed, 0, 7, 0x0B, 1, 0, 1];
     header.push(method.len() as u8 | if properties.is_empty() { 0 } else { 0x20 });
@@ -170,7 +170,7 @@ fn a_7z_whose_start_says_what_cannot_be_is_not_whole() {
 proptest! {
     #![proptest_config(fixed_cases(600))]
 
-    /// Any bytes as a header with correct checksums.
+    /// Uses any bytes as a header with correct checksums.
     #[test]
     fn hostile_headers_of_7z_end_in_a_verdict(
         way in 0usize..6,

@@ -5,7 +5,7 @@ use quarrier_carve::{Carver, Format, Verdict};
 
 use crate::sample::{carved, check_whole_file, valid, validated};
 
-/// Noise that depends only on `seed`.
+/// Returns noise that depends only on `seed`.
 pub(crate) fn noise(bytes: usize, mut seed: u64) -> Vec<u8> {
     std::iter::repeat_with(|| {
         seed ^= seed << 13;
@@ -35,7 +35,7 @@ fn crc(bits: u32, polynomial: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// An Ogg page with `body` as its only packet.
+/// Makes an Ogg page with `body` as its only packet.
 fn page(flags: u8, serial: u32, number: u32, body: &[u8]) -> Vec<u8> {
     let mut page = b"OggS\0".to_vec();
     page.push(flags);
@@ -53,7 +53,7 @@ fn page(flags: u8, serial: u32, number: u32, body: &[u8]) -> Vec<u8> {
     page
 }
 
-/// Pages of one stream that begins with `begin`.
+/// Makes the pages of one stream that begins with `begin`.
 pub(crate) fn ogg(begin: &[u8], serial: u32, pages: u32) -> Vec<u8> {
     let mut file = page(2, serial, 0, begin);
     for number in 1..pages {
@@ -93,7 +93,7 @@ fn ogg_breaks_at_the_page_whose_checksum_is_wrong() {
     assert_eq!(broken_at(&Ogg, &file).0, first.len() as u64);
 }
 
-/// `file` in an image, cut at `cuts`, with as much noise in between.
+/// Makes an image with `file` cut at `cuts`, with noise between the parts.
 fn in_fragments(file: &[u8], cuts: &[usize]) -> Vec<u8> {
     let mut image = noise(4096, 99);
     let mut from = 0;
@@ -112,7 +112,7 @@ fn in_fragments(file: &[u8], cuts: &[usize]) -> Vec<u8> {
 #[test]
 fn ogg_flac_and_mp3_are_mended() {
     let id3 = b"ID3\x03\x00\x00\x00\x00\x02\x00".to_vec();
-    // The part after the tag is a file by itself, too, and needs the same bytes.
+    // The part after the tag is a file on its own, too, and needs the same bytes.
     let tagged = [id3, vec![0; 256], mp3(120)].concat();
     for file in [ogg(b"\x01vorbis", 5, 14), flac(200), mp3(120), tagged] {
         for cuts in [&[4096][..], &[8192], &[4096, 16384]] {
@@ -122,7 +122,7 @@ fn ogg_flac_and_mp3_are_mended() {
     }
 }
 
-/// A FLAC file of frames of 192 samples, the last of 16: verbatim, then codes.
+/// Makes a FLAC file of frames of 192 verbatim samples, and a last one of 16 coded samples.
 pub(crate) fn flac(frames: u64) -> Vec<u8> {
     let samples = frames * 192 + 16;
     let mut file = b"fLaC\x00\x00\x00\x22".to_vec();
@@ -168,7 +168,7 @@ fn flac_ends_with_the_last_of_its_samples() {
     assert!((sure + 199..sure + 2000).contains(&at), "{at}");
 }
 
-/// Samples of a tone, 16 bits each.
+/// Makes a WAV file of a tone, with samples of 16 bits.
 pub(crate) fn wav(samples: usize) -> Vec<u8> {
     let mut file =
         b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x44\xAC\0\0\x88\x58\x01\0\x02\0\x10\0data"
@@ -192,7 +192,7 @@ fn wav_with_a_gap_that_shows_is_put_together_without_it() {
             [&[0; 4096][..], &file[..20_480], foreign, &file[20_480..], &[0; 9000]].concat();
         let files = carved(&Carver::new().formats(vec![&Wav]), &image);
         assert_eq!(valid(&files), [&file[..]]);
-        // The continuation is another sound.
+        // The continuation has other sound.
         let other: Vec<u8> = file[20_480..].iter().map(|byte| byte ^ 0x55).collect();
         let image = [&[0; 4096][..], &file[..20_480], foreign, &other, &[0; 9000]].concat();
         assert!(valid(&carved(&Carver::new().formats(vec![&Wav]), &image)).is_empty());
@@ -214,7 +214,7 @@ fn wav_of_which_the_end_is_noise_is_broken_there() {
         file[cut..].copy_from_slice(&noise(end - cut, 5));
         assert!(!is_whole(&file), "noise from {cut} on, {bits} bits");
     }
-    // Noise throughout is intended.
+    // A file of noise only is valid.
     let mut all = file;
     let end = all.len();
     all[44..].copy_from_slice(&noise(end - 44, 5));
@@ -241,7 +241,7 @@ fn wav_ends_as_its_length_says_and_holds_nothing_but_sound() {
         let all = [&file[..12_288], foreign, &file[12_288..]].concat();
         assert_eq!(broken_at(&Wav, &all), (44, 12_288));
     }
-    // Noise throughout is noise that somebody kept, and silence is silence.
+    // A file of noise only is valid, and so is one of silence.
     let mut all = wav(30_000);
     all[44..].copy_from_slice(&self::noise(60_000, 3));
     check_whole_file(&Wav, "wav", &all);
@@ -279,7 +279,7 @@ fn avi_is_a_chain_of_frames_and_may_be_continued() {
     assert_eq!(broken_at(&Avi, &broken), (0, third as u64));
 }
 
-/// Frames of 128 kbit/s; with `has_note`, the first one notes the number of bytes.
+/// Makes frames of 128 kbit/s; with `has_note`, the first one notes the number of bytes.
 fn frames(count: usize, has_note: bool) -> Vec<u8> {
     let mut file = Vec::new();
     for number in 0..count {
@@ -308,7 +308,7 @@ fn mp3_ends_where_its_note_says_and_tags_behind_are_part_of_it() {
     let mut ape = b"APETAGEX\xD0\x07\0\0\x20\0\0\0\0\0\0\0\0\0\0\xA0".to_vec();
     ape.resize(64, 0);
     let last: Vec<u8> = b"TAG".iter().copied().chain([0x20; 125]).collect();
-    // Cut within a tag it would be whole without the tag, so that not all checks apply.
+    // Cut within a tag, the file would be whole without the tag, so that not all checks apply.
     let file = [mp3(20), ape, last].concat();
     match validated(&Mp3, &file, &noise(3000, 6)) {
         Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64),
@@ -368,7 +368,7 @@ fn mp3_that_is_cut_off_ends_with_its_tag() {
         let file = [&id3[..], &frames(20, false)[..cut], &tag].concat();
         check_mp3_is(&file, &noise(3000, 6));
         check_mp3_is(&file, &[0; 3000]);
-        // A word in the sound is no text.
+        // A word in the sound is not text.
         let mut other = file.clone();
         other[id3.len() + cut + 93] = b'x';
         let found = validated(&Mp3, &other, &noise(3000, 6));
@@ -383,7 +383,7 @@ fn check_mp3_is(file: &[u8], behind: &[u8]) {
     }
 }
 
-/// A FLAC block with a picture, which states `told` bytes.
+/// Makes a FLAC block with a picture that states a length of `told` bytes.
 fn picture(told: usize, picture_bytes: u32) -> Vec<u8> {
     let told = (told as u32).to_be_bytes();
     let mut block = vec![6, told[1], told[2], told[3], 0, 0, 0, 3, 0, 0, 0, 9];
@@ -401,7 +401,7 @@ fn a_picture_in_flac_is_as_long_as_its_parts() {
     let body = picture(0, 5000).len() - 4;
     check_whole_file(&Flac, "flac", &with(&picture(body, 5000)));
     check_whole_file(&Flac, "flac", &with(&picture(0, 5000)));
-    // There is only one block about the stream.
+    // A second STREAMINFO block is invalid.
     let twice = with(&plain[4..42]);
     assert_eq!(broken_at(&Flac, &twice), (42, 43));
 }

@@ -15,7 +15,7 @@ fn varint(value: u64) -> Vec<u8> {
     }
 }
 
-/// A page of a tree, with its cells from the end of the page on.
+/// Makes a page of a tree, with its cells from the end of the page on.
 fn page(kind: u8, head: usize, right: u32, cells: &[Vec<u8>]) -> Vec<u8> {
     let mut page = vec![0; PAGE];
     let mut content = PAGE;
@@ -35,7 +35,7 @@ fn page(kind: u8, head: usize, right: u32, cells: &[Vec<u8>]) -> Vec<u8> {
     page
 }
 
-/// A table with `leaves` pages of rows.
+/// Makes a database with a table of `leaves` pages of rows.
 fn database(leaves: u32) -> Vec<u8> {
     let sql = b"CREATE TABLE t(a)";
     // Five columns: type, name, table, root, text.

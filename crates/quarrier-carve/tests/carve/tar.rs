@@ -5,7 +5,7 @@ use quarrier_carve::{Carver, Verdict};
 
 use crate::sample::{carved, check_whole_file, noise, valid, validated};
 
-/// An entry of a tape.
+/// Makes an entry of a tape.
 pub(crate) fn entry(name: &[u8], kind: u8, content: &[u8]) -> Vec<u8> {
     let mut header = [0u8; 512];
     header[..name.len().min(100)].copy_from_slice(&name[..name.len().min(100)]);
@@ -20,7 +20,7 @@ pub(crate) fn entry(name: &[u8], kind: u8, content: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// A tape of these entries, padded to a record.
+/// Makes a tape of these entries, padded to a record.
 pub(crate) fn tape(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut tape = entries.concat();
     tape.resize((tape.len() + 1024).next_multiple_of(10_240), 0);
@@ -67,7 +67,7 @@ fn entries_of_a_tape_are_no_tapes() {
     let image = [&noise(5, 4096)[..], &sample(), &noise(6, 4096)].concat();
     let files = carved(&Carver::new().formats(vec![&Tar]), &image);
     assert!(valid(&files) == [&sample()[..]], "{} files", files.len());
-    // Not even if the first header is lost.
+    // Even if the first header is lost, the carver finds only one file.
     let image = [&noise(5, 4096)[..], &sample()[512..], &noise(6, 4096)].concat();
     let files = carved(&Carver::new().formats(vec![&Tar]), &image);
     assert_eq!(files.len(), 1);
@@ -87,7 +87,7 @@ fn lengths_beyond_everything_are_broken() {
 fn a_short_tape_is_checked_as_every_file() {
     let mut tar = sample();
     let end = tar.iter().rposition(|byte| *byte != 0).unwrap().next_multiple_of(512);
-    // So long that it has no padding: zeros after it belong to the filling.
+    // The tape is so long that it has no padding: zeros after it do not belong to it.
     tar.truncate(end);
     let content = vec![b'x'; 10_240 - 1024 - tar.len() - 512];
     tar.extend(entry(b"last", b'0', &content));

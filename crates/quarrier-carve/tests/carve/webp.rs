@@ -52,7 +52,7 @@ fn is_whole(file: &[u8]) -> bool {
     matches!(validated(&Webp, file, &[]), Verdict::Whole { .. })
 }
 
-/// Bits, the first of which is the lowest of a byte.
+/// Writes bits, the lowest of each byte first.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -72,24 +72,24 @@ impl Bits {
         self
     }
 
-    /// A prefix code with one symbol, which takes no bits.
+    /// Writes a prefix code with one symbol, which takes no bits.
     fn put_silent(&mut self, symbol: u32) -> &mut Self {
         self.put(0b101, 3).put(symbol, 8)
     }
 }
 
-/// The header of a lossless picture without transforms, cache, or parts.
+/// Writes the header of a lossless picture without transforms, cache, or parts.
 fn lossless_header(width: u32, height: u32) -> Bits {
     let mut bits = Bits::default();
     bits.put(0x2F, 8).put(width - 1, 14).put(height - 1, 14).put(0, 4).put(0, 3);
     bits
 }
 
-/// The data of a lossless picture whose pixels take nine bits each: eight of green, and one of red.
-/// `symbols` of 256 symbols of green have a code.
+/// Makes the data of a lossless picture whose pixels take nine bits each: eight of green, and one
+/// of red. `symbols` of 256 symbols of green have a code.
 fn lossless(width: u32, height: u32, symbols: u32) -> Vec<u8> {
     let mut bits = lossless_header(width, height);
-    // Code lengths are 0 or 8, which one bit tells.
+    // Code lengths are 0 or 8, which takes one bit.
     bits.put(0, 1).put(12 - 4, 4);
     for place in 0..12 {
         bits.put(u32::from(place == 2 || place == 11), 3);
@@ -106,7 +106,7 @@ fn lossless(width: u32, height: u32, symbols: u32) -> Vec<u8> {
     bits.bytes
 }
 
-/// A picture of one colour, which takes no bits.
+/// Makes a picture of one colour, whose pixels take no bits.
 fn silent(width: u32, height: u32) -> Vec<u8> {
     let mut bits = lossless_header(width, height);
     for _ in 0..5 {
@@ -145,7 +145,7 @@ fn a_lossy_picture_uses_its_partitions_up() {
     let file = webp(&[&picture]);
     check_whole_file(&Webp, "webp", &file);
     check_starved(&Webp, &file);
-    // Whatever replaces them.
+    // The file is broken whatever replaces its bytes.
     for at in (40..file.len() - 48).step_by(16) {
         for filling in [noise(at as u32, 48), vec![0; 48], b"some words ".repeat(5)[..48].to_vec()]
         {
@@ -154,7 +154,7 @@ fn a_lossy_picture_uses_its_partitions_up() {
             assert!(!is_whole(&wrong), "at {at}");
         }
     }
-    // The same number of bytes, some of them at other places.
+    // The same bytes, some of them at other places.
     let mut moved = file.clone();
     moved[100..250].rotate_left(50);
     assert!(!is_whole(&moved));
@@ -235,7 +235,7 @@ fn what_is_no_part_of_a_lossy_picture_is_seen_without_decoding_it() {
             other => panic!("{other:?}"),
         }
     }
-    // A picture may contain so many zeros.
+    // A picture may contain this many zeros.
     let Verdict::Broken { reason, .. } = with(&[0; 1024]) else { panic!("it is too long") };
     assert_eq!(reason, "a partition that ends elsewhere");
 }

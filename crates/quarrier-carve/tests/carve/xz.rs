@@ -24,7 +24,7 @@ const FILTERS: [FilterType; 9] = [
     FilterType::BcjRiscv,
 ];
 
-/// `content` compressed by xz, with `blocks` in blocks of 4 KiB.
+/// Compresses `content` by xz; with `blocks`, in blocks of 4 KiB.
 fn xz(content: &[u8], check: CheckType, filters: &[FilterType], blocks: bool) -> Vec<u8> {
     let mut options = XzOptions::with_preset(1);
     options.lzma_options.dict_size = 4096;
@@ -38,7 +38,7 @@ fn xz(content: &[u8], check: CheckType, filters: &[FilterType], blocks: bool) ->
     writer.finish().expect("memory takes it")
 }
 
-/// Text with x86 calls in it.
+/// Makes text with x86 calls in it.
 fn code(bytes: usize) -> Vec<u8> {
     let mut code = mixed(5, bytes);
     code.chunks_mut(40).filter(|part| part.len() > 8).for_each(|part| {
@@ -47,7 +47,7 @@ fn code(bytes: usize) -> Vec<u8> {
     code
 }
 
-/// One of each kind.
+/// Makes one file of each kind.
 fn kinds() -> Vec<Vec<u8>> {
     let mut kinds: Vec<_> =
         CHECKS.iter().map(|check| xz(&code(2500), *check, &[], false)).collect();

@@ -9,7 +9,7 @@ use quarrier_carve::format::zip::Zip;
 use crate::sample::{check_whole_file, noise, validated};
 pub(crate) use build::{Archive, Way};
 
-/// An archive with a member of each way of compression.
+/// Makes an archive with a member for each way of compression.
 pub(crate) fn mixed(ways: &[Way]) -> Vec<u8> {
     let mut archive = Archive::default();
     for (index, way) in ways.iter().enumerate() {

@@ -7,7 +7,7 @@ use quarrier_carve::format::zip::Zip;
 use super::{Archive, Way};
 use crate::sample::{carved, fixed_cases, noise, scattered, valid};
 
-/// An archive of members of many lengths, each compressed in one of the ways.
+/// Makes an archive of members of many lengths, each compressed in one of the ways.
 fn archive(seed: u32, members: usize, ways: &[Way]) -> Vec<u8> {
     let mut archive = Archive::default();
     for index in 0..members {
@@ -74,7 +74,7 @@ fn in_three(
     (zip, image)
 }
 
-/// Not all: nothing locates a fragment that holds only a part of the directory.
+/// Not all archives are mended: nothing locates a fragment that holds only a part of the directory.
 #[test]
 fn most_archives_in_three_fragments_are_put_together() {
     let mut whole = 0;
