@@ -82,7 +82,7 @@ pub(crate) struct Names {
     pub(crate) modules: Vec<String>,
 }
 
-/// What is known of a scope when its candidates are chosen.
+/// The facts about a scope that are known when its candidates are chosen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Facts<'f> {
     pub(crate) length: Option<u64>,

@@ -269,7 +269,7 @@ impl<'r> Resolver<'r> {
         let mut room = ranges.bytes().saturating_mul(DOUBTFUL_SHARE);
         outcome.partial =
             left.iter().filter_map(|one| self.partial(ranges, one, &mut room)).collect();
-        // A part of a dropped file becomes a file of its own.
+        // A part of a dropped file becomes a separate file.
         let mut written = Claims::default();
         let extents = outcome.partial.iter().flat_map(|one| &one.extents);
         extents.for_each(|extent| written.add(*extent));

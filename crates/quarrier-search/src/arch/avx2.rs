@@ -40,7 +40,7 @@ impl Avx2 {
 #[inline(always)]
 unsafe fn look(table: &[[u8; 16]; 2], p: *const u8) -> __m256i {
     // SAFETY: the caller promises AVX2, and 32 readable bytes at `p`. Each half table is an array
-    // of the 16 bytes that `_mm_loadu_si128` reads. All loads are unaligned ones.
+    // of the 16 bytes that `_mm_loadu_si128` reads. All loads are unaligned.
     unsafe {
         let nibble = _mm256_set1_epi8(0x0F);
         let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(table[0].as_ptr().cast()));

@@ -47,7 +47,7 @@ impl Lanes for Avx512 {
 #[inline(always)]
 unsafe fn look(table: &[[u8; 64]; 2], p: *const u8) -> __m512i {
     // SAFETY: the caller promises the features, and 64 readable bytes at `p`. Each half table is an
-    // array of 64 bytes. All loads are unaligned ones.
+    // array of 64 bytes. All loads are unaligned.
     unsafe {
         let low = _mm512_loadu_si512(table[0].as_ptr().cast());
         let high = _mm512_loadu_si512(table[1].as_ptr().cast());

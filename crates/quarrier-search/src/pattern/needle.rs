@@ -82,9 +82,7 @@ impl Needles {
     ///
     /// # Errors
     /// For more than [`NEEDLES_MAX`], or more bytes than 32 bits can count; for a hexadecimal
-    /// pattern whose matches are longer than a regex's may be, or whose matches have too many
-    /// prefixes.
-    /// pattern whose matches are longer than a regex's may be, or that has too many beginnings.
+    /// pattern whose matches are longer than a match of a regex may be, or have too many prefixes.
     pub(crate) fn new(patterns: &[Pattern], options: Options) -> Result<Self> {
         let count = u32::try_from(patterns.len()).map_err(|_| too_many())?;
         let mut needles = Needles { patterns: count, ..Needles::default() };

@@ -1,4 +1,4 @@
-//! Programs: patterns whose matches differ in length, or in more than bits of a byte.
+//! Programs: patterns whose matches differ in length, or in ways that a mask cannot express.
 //!
 //! A program runs at each place that a needle has found, and returns the shortest match that begins
 //! there. It follows all ends that a step can reach at once, so its worst-case time is the number

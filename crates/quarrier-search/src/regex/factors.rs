@@ -29,7 +29,7 @@ const RUNS_MAX: usize = 1024;
 const CANDIDATES_MAX: usize = 8;
 /// Maximum number of ways of joining to follow at once.
 const OPEN_MAX: usize = 4;
-/// Optional copies up to this number become strings of their own.
+/// Maximum number of optional copies that become separate strings.
 const COPIES_MAX: usize = 4;
 
 /// Approximate time of an attempt to match.

@@ -13,7 +13,7 @@ const FIRST_FRAMES: u64 = 12;
 const FIRST_TIMES: u64 = 2;
 const KNOWN_TIMES: u64 = 4;
 
-/// A block before a joint belongs to another file as a whole, or not at all.
+/// Size of a block before a joint, which belongs to another file either entirely or not at all.
 const BLOCK_BYTES: u64 = 4096;
 
 /// Integer samples of 8 or 16 bits.

@@ -92,7 +92,7 @@ fn blocks(pixels: u32, bits: u32) -> u32 {
 /// The role of a picture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// The visible picture: its parts may have codes of their own.
+    /// The visible picture: its parts may have separate codes.
     Main,
     /// Data of a transform.
     Part,
