@@ -178,7 +178,7 @@ impl Texts {
                     };
                     if depth >= INCLUDE_DEPTH_MAX {
                         let reason =
-                            format!("more than {INCLUDE_DEPTH_MAX} files include each other");
+                            format!("includes are nested more than {INCLUDE_DEPTH_MAX} deep");
                         return Err(wrong(reason));
                     }
                     let name = self.files.get(statement.file).cloned().unwrap_or_default();
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!((&*file, line, column), ("a.yar", 1, 9));
         assert_eq!(reason, "cannot include 'b': no such file");
         let (file, _, _, reason) = place("include \"b\"", &[("b", "include \"b\"")]);
-        assert!(file == "b" && reason.contains("include each other"), "{reason}");
+        assert!(file == "b" && reason.contains("nested more than"), "{reason}");
         let long = format!("rule a {{ condition: {} true }}", "not ".repeat(300_000));
         assert!(place(&long, &[]).3.contains("more than 262144 bytes"));
     }

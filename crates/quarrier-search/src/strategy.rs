@@ -74,7 +74,7 @@ impl std::str::FromStr for EngineName {
     fn from_str(text: &str) -> Result<Self> {
         EngineName::ALL.into_iter().find(|engine| engine.name() == text).ok_or_else(|| {
             let names: Vec<_> = EngineName::ALL.iter().map(|engine| engine.name()).collect();
-            Error::Engine(format!("no engine '{text}'; there are: {}", names.join(", ")))
+            Error::Engine(format!("unknown engine '{text}'; the engines are: {}", names.join(", ")))
         })
     }
 }
@@ -172,7 +172,7 @@ pub(crate) fn choose(
         }
         EngineName::Gram => {
             let engine = GramEngine::new(needles, sample, wanted)?;
-            let reason = format!("asked for; {}", engine.describe());
+            let reason = format!("requested; {}", engine.describe());
             (Literals::Gram(engine), explain("gram", reason))
         }
         EngineName::PackedAvx2 => by_packed(packed(Isa::Avx2)?, "asked for", needles),

@@ -93,17 +93,17 @@ fn an_empty_pattern_is_refused_since_it_is_everywhere() {
     check(["-e", "", "f"], &["is empty", "everywhere"]);
     check(["", "f"], &["is empty"]);
     check(["-E", "", "f"], &["is empty"]);
-    check(["-E", "a*", "f"], &["'a*'", "nothing at all"]);
-    check(["-E", "(?:abc)?", "f"], &["nothing at all"]);
-    check(["-E", "^", "f"], &["nothing at all"]);
+    check(["-E", "a*", "f"], &["'a*'", "the empty string"]);
+    check(["-E", "(?:abc)?", "f"], &["the empty string"]);
+    check(["-E", "^", "f"], &["the empty string"]);
 }
 
 #[test]
 fn a_pattern_file_is_refused_with_its_name_and_line() {
     check(["-f", "missing.txt", "f"], &["missing.txt", "cannot read the patterns"]);
     check(["-f", ".", "f"], &[".: cannot read the patterns"]);
-    check(["-f", "empty", "f"], &["empty: holds no pattern"]);
-    check(["-f", "comments", "f"], &["comments: holds no pattern"]);
+    check(["-f", "empty", "f"], &["empty: has no pattern"]);
+    check(["-f", "comments", "f"], &["comments: has no pattern"]);
     check(["-f", "wrong.txt", "f"], &["wrong.txt: line 4", "odd number"]);
     check(["-f", "wrong-regex.txt", "f"], &["'[0-9'", "unclosed"]);
 }
@@ -119,7 +119,7 @@ fn a_pattern_that_is_too_long_is_refused() {
 fn a_regex_that_is_wrong_or_only_matches_too_much_is_refused() {
     check(["-E", "a(b", "f"], &["'a(b'", "unclosed group"]);
     check(["-E", "[z-a]", "f"], &["'[z-a]'"]);
-    check(["-E", "a*", "f"], &["'a*'", "nothing at all"]);
+    check(["-E", "a*", "f"], &["'a*'", "the empty string"]);
     check(["-E", "a{70000}", "f"], &["70000", "--regex-max-length"]);
     check(["-E", "a{101}", "--regex-max-length", "100", "f"], &["101", "--regex-max-length"]);
 }

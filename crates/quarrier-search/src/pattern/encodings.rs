@@ -74,8 +74,8 @@ impl Encodings {
                 (_, Some(place)) => 1 << place,
                 (Some(encoding), None) => {
                     return Err(format!(
-                        "the encoding '{name}' ({}) is not searched: its characters have no bytes of \
-                         their own",
+                        "the encoding '{name}' ({}) is not searched: its characters have no \
+                         fixed bytes",
                         encoding.name()
                     ));
                 }
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(encodings.to_string(), "Shift_JIS,windows-1251,windows-1252,UTF-16BE");
         assert!(Encodings::parse("").unwrap().is_empty());
         assert!(Encodings::parse("cp1251,nonsense").unwrap_err().contains("'nonsense'"));
-        assert!(Encodings::parse("iso-2022-jp").unwrap_err().contains("no bytes of their own"));
+        assert!(Encodings::parse("iso-2022-jp").unwrap_err().contains("no fixed bytes"));
     }
 
     #[test]

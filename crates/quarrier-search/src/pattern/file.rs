@@ -47,7 +47,7 @@ fn parse_lines(bytes: &[u8], wanted: Wanted<'_>) -> Result<Vec<Pattern>> {
         patterns.push(pattern);
     }
     if patterns.is_empty() {
-        return Err(Error::Set("holds no pattern; write one a line".to_string()));
+        return Err(Error::Set("has no pattern; write one per line".to_string()));
     }
     Ok(patterns)
 }
@@ -167,7 +167,7 @@ mod tests {
         let error = parse_file(b"good\n# no\nhex:F\n").unwrap_err();
         assert!(error.to_string().starts_with("line 3: "), "{error}");
         assert!(parse_file(b"# nothing\n").is_err());
-        for (line, reason) in [("re:(", "unclosed group"), ("n = re:a*", "nothing at all")] {
+        for (line, reason) in [("re:(", "unclosed group"), ("n = re:a*", "the empty string")] {
             let text = format!("good\n\n{line}\n");
             let error = parse_file(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with("line 3: ") && error.contains(reason), "{error}");

@@ -86,7 +86,7 @@ impl Parser<'_> {
                 None | Some('|' | ')') => break,
                 Some('[') => {
                     if self.steps.len() == first {
-                        return Err(self.wrong("a jump stands between bytes, and not"));
+                        return Err(self.wrong("a jump must be between bytes, not"));
                     }
                     self.jump()?;
                     ends_in_jump = true;
@@ -109,10 +109,10 @@ impl Parser<'_> {
             ends_in_jump = false;
         }
         if self.steps.len() == first {
-            return Err(self.wrong("no byte stands"));
+            return Err(self.wrong("a byte is missing"));
         }
         if ends_in_jump {
-            return Err(self.wrong("a jump stands between bytes, and not"));
+            return Err(self.wrong("a jump must be between bytes, not"));
         }
         Ok(())
     }
@@ -147,14 +147,14 @@ impl Parser<'_> {
         self.forks += 1;
         self.check_forks()?;
         let Some((inside, rest)) = self.rest[1..].split_once(']') else {
-            return Err(self.wrong("'[' is not closed, which stands"));
+            return Err(self.wrong("unclosed '['"));
         };
         let number = |text: &str| match text.trim() {
             "" => Ok(None),
             digits => match digits.parse::<u32>() {
                 Ok(number) if number <= JUMP_BYTES_MAX => Ok(Some(number)),
                 _ => Err(self.wrong(&format!(
-                    "'{digits}' is no number of bytes up to {JUMP_BYTES_MAX}, in the jump"
+                    "'{digits}' is not a number of bytes up to {JUMP_BYTES_MAX}, in the jump"
                 ))),
             },
         };
@@ -171,7 +171,7 @@ impl Parser<'_> {
             },
         };
         if matches!(most, Reach::Bytes(most) if most < least) {
-            return Err(self.wrong("the end lies before the start of the jump"));
+            return Err(self.wrong("the maximum of the jump is less than its minimum"));
         }
         self.rest = rest;
         self.steps.push(Step::Jump { least, most });
@@ -185,7 +185,7 @@ impl Parser<'_> {
         if depth == DEPTH_MAX {
             return Err(self.wrong(&format!("alternatives are nested more than {DEPTH_MAX} deep")));
         }
-        let start = self.wrong("'(' is not closed, which stands");
+        let start = self.wrong("unclosed '('");
         self.rest = &self.rest[1..];
         let split = self.steps.len();
         self.steps.push(Step::Split(Vec::new()));
@@ -223,14 +223,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, reason) in [
-            ("FF [4-6]", "a jump stands between bytes, and not at character 9"),
-            ("[4] FF", "a jump stands between bytes, and not at character 1"),
-            ("FF [6-4] 00", "the end lies before the start of the jump at character 4"),
+            ("FF [4-6]", "a jump must be between bytes, not at character 9"),
+            ("[4] FF", "a jump must be between bytes, not at character 1"),
+            ("FF [6-4] 00", "the maximum of the jump is less than its minimum at character 4"),
             ("FF [] 00", "not a jump without numbers at character 4"),
-            ("FF [x] 00", "'x' is no number"),
-            ("FF [4 00", "'[' is not closed, which stands at character 4"),
-            ("(41 | 42", "'(' is not closed, which stands at character 1"),
-            ("(41 | )", "no byte stands at character 7"),
+            ("FF [x] 00", "'x' is not a number"),
+            ("FF [4 00", "unclosed '[' at character 4"),
+            ("(41 | 42", "unclosed '(' at character 1"),
+            ("(41 | )", "a byte is missing at character 7"),
             ("41 )", "')' closes nothing at character 4"),
             ("41 | 42", "'|' closes nothing at character 4"),
             ("~?? 41", "'~??' matches nothing"),

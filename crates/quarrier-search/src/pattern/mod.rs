@@ -177,8 +177,7 @@ impl Pattern {
     pub fn base64(bytes: &[u8], text: &str) -> Result<Self> {
         check_length(text, bytes.len() * 4 / 3 + 2)?;
         if bytes.len() < BASE64_BYTES_MIN {
-            let reason =
-                format!("would be found everywhere; {BASE64_BYTES_MIN} bytes are the least");
+            let reason = format!("would match everywhere; use at least {BASE64_BYTES_MIN} bytes");
             return Err(Error::pattern(text, reason));
         }
         Ok(Self::formed(text, bytes, Form::Base64))

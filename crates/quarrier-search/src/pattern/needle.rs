@@ -138,7 +138,7 @@ impl Needles {
             let word = unit.filter(|_| is_word);
             if !self.push_program(pattern, &program, word, usize::MAX)? {
                 let text = String::from_utf8_lossy(given.bytes);
-                return Err(Error::pattern(&text, "may be anything, where case is ignored"));
+                return Err(Error::pattern(&text, "may match anything if case is ignored"));
             }
         }
         self.has_twins |= self.spans.len() - first > 1;
@@ -157,7 +157,7 @@ impl Needles {
         let shortest = program.length_bytes_min();
         if shortest > most {
             return Err(wrong(format!(
-                "matches no fewer than {shortest} bytes; raise --regex-max-length, which is {most}"
+                "matches at least {shortest} bytes; raise --regex-max-length, which is {most}"
             )));
         }
         let longest = program.length_bytes_max(usize::MAX);

@@ -238,7 +238,10 @@ impl Gate {
     /// Adds all matches whose run begins in `positions` (at most [`BLOCK_BYTES`]) or before, and whose
     /// first byte is owned. A match that is too long ends the search for its regex. Runs near the end
     /// of `positions` wait for the next ones, unless these are the last.
-    #[expect(clippy::too_many_arguments, reason = "what a chunk is, and the places of its results")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a chunk, and the destinations of its results"
+    )]
     pub(crate) fn scan(
         &self,
         regexes: &[BoundedRegex],

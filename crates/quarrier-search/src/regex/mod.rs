@@ -146,7 +146,7 @@ fn parse(text: &str, is_wide: bool, ignore_case: bool) -> Result<Hir> {
         .parse(text)
         .map_err(|error| Error::pattern(text, one_line(&error)))?;
     if hir.properties().minimum_len() == Some(0) {
-        return Err(Error::pattern(text, "can match nothing at all, which is everywhere"));
+        return Err(Error::pattern(text, "can match the empty string, which is everywhere"));
     }
     match is_wide {
         true => wide::in_utf16(&hir).map_err(|reason| Error::pattern(text, reason)),

@@ -19,7 +19,8 @@ pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
     Ok(match hir.kind() {
         HirKind::Empty => Hir::empty(),
         HirKind::Literal(literal) => {
-            let text = std::str::from_utf8(&literal.0).map_err(|_| "has bytes that are no text")?;
+            let text =
+                std::str::from_utf8(&literal.0).map_err(|_| "has bytes that are not text")?;
             Hir::literal(text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
         }
         HirKind::Class(Class::Unicode(class)) => {
@@ -32,7 +33,7 @@ pub(super) fn in_utf16(hir: &Hir) -> Result<Hir, &'static str> {
         }
         HirKind::Look(look @ (Look::Start | Look::End)) => Hir::look(*look),
         HirKind::Look(_) => {
-            return Err("has \\b, \\B, or ^ and $ of lines, which UTF-16 does not have here");
+            return Err("has \\b, \\B, or ^ and $ of lines, which are not supported in UTF-16");
         }
         HirKind::Repetition(Repetition { min, max, greedy, sub }) => {
             let sub = Box::new(in_utf16(sub)?);

@@ -92,7 +92,7 @@ fn pattern_files_have_them_and_refuse_what_utf16_has_not() {
         (r"re16:\bword", r"has \b"),
         ("re16:(?m)^a", "^ and $ of lines"),
         (r"re16:(?-u:\xFF)a", "line 1"),
-        ("re16:a*", "can match nothing"),
+        ("re16:a*", "can match the empty string"),
         ("re16:", "is empty"),
         ("word:re16:a", "has no words"),
     ] {
