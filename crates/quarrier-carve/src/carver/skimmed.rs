@@ -32,7 +32,7 @@ impl Skimming {
             Skimming::Crowded => "too many places where a file may begin, close together",
             Skimming::Broken => "too many broken files to look for the rest of each",
             Skimming::Forgotten => "too many broken files to remember",
-            Skimming::Overlapping => "files that overlap, of which one at most is what it seems",
+            Skimming::Overlapping => "overlapping files, at most one of which is real",
         }
     }
 }

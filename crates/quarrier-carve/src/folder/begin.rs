@@ -42,7 +42,7 @@ impl Folder {
         let root = Place::root(path).map_err(Error::Keep)?;
         let names = Place::names(root.as_fd()).map_err(Error::Keep)?;
         if names.iter().any(|name| name == STATE) {
-            return refused(path, "a run was begun there and not finished; --resume goes on");
+            return refused(path, "has an unfinished run; --resume continues it");
         }
         if let Some(name) = names.first() {
             return refused(path, &format!("is not empty: it has '{name}'; name a new folder"));

@@ -74,7 +74,7 @@ pub(super) fn row(
     let lost: u64 = view.unreadable().iter().map(|range| lost_of(carved, range)).sum();
     if lost > 0 && row.status == Status::Valid {
         row.status = Status::Partial;
-        row.reason = format!("{lost} bytes of it could not be read and are zeros");
+        row.reason = format!("{lost} of its bytes could not be read and are zeros");
     }
     row
 }

@@ -30,7 +30,7 @@ impl Skipped {
     /// Describes the skipped members in one line for people.
     pub fn in_words(&self) -> String {
         let members = if self.count == 1 { "member" } else { "members" };
-        format!("{} {members} of archives were not looked at; {}", self.count, self.first)
+        format!("{} {members} of archives were not examined; {}", self.count, self.first)
     }
 
     /// Adds the skipped members of another archive.

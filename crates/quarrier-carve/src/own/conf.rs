@@ -50,7 +50,7 @@ fn rules(words: &[&[u8]], wildcard: u8) -> Result<Rules, String> {
     let mut end = End::First;
     for word in options.iter().take_while(|word| !word.starts_with(b"#")) {
         end = option(word).ok_or_else(|| {
-            format!("{:?} is none of FORWARD, FORWARD_NEXT, NEXT, REVERSE", shown(word))
+            format!("{:?} is not FORWARD, FORWARD_NEXT, NEXT or REVERSE", shown(word))
         })?;
     }
     let name = match *extension {
@@ -115,7 +115,7 @@ fn decode(word: &[u8]) -> Result<Vec<u8>, String> {
             let digits = word.get(from..from + count)?;
             u8::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
         };
-        let fault = || format!("{:?} has an escape that is none", shown(word));
+        let fault = || format!("{:?} has an invalid escape", shown(word));
         let (byte, taken) = match word.get(at).copied().ok_or_else(fault)? {
             b'x' | b'X' => (digits(at + 1, 2, 16).ok_or_else(fault)?, 3),
             b'0'..=b'7' => (digits(at, 3, 8).ok_or_else(fault)?, 3),

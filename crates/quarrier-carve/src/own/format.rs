@@ -136,13 +136,13 @@ impl Format for Own {
                 Verdict::Not
             }
             Some(Some(end)) if end > *size_bytes_max || end > view.length() => {
-                broken(view, "it says that it is longer")
+                broken(view, "shorter than its stated length")
             }
             Some(Some(end)) => {
                 let at = end.saturating_sub(footer.length() as u64);
                 match view.take(at, footer.length()).is_some_and(|at| footer.begins(at)) {
                     true => Verdict::Whole { length: end, kind },
-                    false => broken(view, "no footer where its length says that it ends"),
+                    false => broken(view, "no footer at its stated end"),
                 }
             }
             Some(None) => Verdict::Not,
@@ -170,13 +170,13 @@ fn check(rules: &Rules) -> Result<(), String> {
         }
     }
     if rules.header.given() < 2 {
-        return Err("header gives less than two bytes; it would stand everywhere".to_string());
+        return Err("header has less than two fixed bytes; it would match everywhere".to_string());
     }
     if rules.header.length() > BYTES_MAX || rules.footer.length() > BYTES_MAX {
         return Err(format!("header or footer is longer than {BYTES_MAX} bytes"));
     }
     if !rules.footer.is_empty() && rules.footer.given() == 0 {
-        return Err("footer gives no byte; it would stand everywhere".to_string());
+        return Err("footer has no fixed byte; it would match everywhere".to_string());
     }
     if rules.offset > OFFSET_BYTES_MAX {
         return Err(format!("offset is more than {OFFSET_BYTES_MAX}"));
@@ -184,7 +184,7 @@ fn check(rules: &Rules) -> Result<(), String> {
     let header_end = rules.offset + rules.header.length() as u64;
     if rules.size_bytes_max < header_end || rules.size_bytes_max < rules.size_bytes_min {
         let bytes = rules.size_bytes_max;
-        return Err(format!("a largest size of {bytes} bytes is less than what a file must have"));
+        return Err(format!("a maximum size of {bytes} bytes is less than the minimum"));
     }
     match rules.length {
         Some(length) if !(1..=8).contains(&length.bytes) => {

@@ -111,7 +111,7 @@ fn end(view: &mut View<'_>, info: &HeaderInfo) -> Result<u64, Fault> {
     match info.file_bytes {
         0 => Ok(end),
         bytes if bytes == end => Ok(end),
-        _ => Err((end, "not as long as it says")),
+        _ => Err((end, "not as long as stated")),
     }
 }
 

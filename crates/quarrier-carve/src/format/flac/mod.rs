@@ -34,9 +34,7 @@ impl Format for Flac {
         let sure = if frames.count > 0 { frames.at } else { begin };
         match step {
             Step::Whole { length } => Verdict::Whole { length, kind: FLAC },
-            Step::Broken { at } => {
-                Verdict::broken(view, FLAC, sure, at, "no frame as it should be")
-            }
+            Step::Broken { at } => Verdict::broken(view, FLAC, sure, at, "an invalid frame"),
             Step::Going => Verdict::broken(view, FLAC, sure, u64::MAX, "truncated"),
         }
     }

@@ -65,7 +65,7 @@ impl Format for Heif {
                     items_end = match items(view, at, &one) {
                         Ok(items_end) => items_end,
                         Err(place) => {
-                            let reason = "items that are nowhere".to_string();
+                            let reason = "items outside of the file".to_string();
                             return Verdict::Broken { kind, sure: 0, at: place.min(end), reason };
                         }
                     };

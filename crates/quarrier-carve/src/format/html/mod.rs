@@ -52,7 +52,7 @@ impl Format for Html {
                 HTML,
                 page.sure,
                 end,
-                "it lies in another, whose end this may be,",
+                "it is inside another page, which may end",
             ),
             Ok(length) => Verdict::Whole { length, kind: HTML },
             Err((..)) if !page.has_html => Verdict::Not,

@@ -20,9 +20,9 @@ pub(super) enum Wrong {
 impl Wrong {
     pub(super) fn reason(self) -> &'static str {
         match self {
-            Wrong::Code => "a Huffman code that is none",
+            Wrong::Code => "an invalid Huffman code",
             Wrong::Index => "a block of more than 64 coefficients",
-            Wrong::Drift => "a brightness that cannot be",
+            Wrong::Drift => "an impossible brightness",
         }
     }
 }

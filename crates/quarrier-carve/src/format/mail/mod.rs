@@ -60,7 +60,7 @@ impl Format for Mail {
         let length = view.length();
         match no_text(view, head.end, length) {
             Some(end) if view.is_starved() || end == head.end => {
-                Verdict::broken(view, kind, 0, end, "nothing but a head")
+                Verdict::broken(view, kind, 0, end, "only a header")
             }
             // The rest of the sector is empty.
             Some(end) if view.byte(end) == Some(0) => Verdict::Whole { length: end, kind },

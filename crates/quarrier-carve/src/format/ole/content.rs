@@ -52,7 +52,7 @@ fn workbook(view: &mut View<'_>, stream: &Stream) -> Result<(), Trouble> {
             _ if depth == 0 && place > 0 => return padding(view, stream, place),
             0x000A if bytes == 0 => depth -= 1,
             _ if depth == 0 || kind == 0 || kind > 0x1FFF || bytes > 8224 => {
-                return trouble(at(stream, place), "no record of a workbook");
+                return trouble(at(stream, place), "an invalid record of a workbook");
             }
             _ => {}
         }
@@ -86,7 +86,7 @@ fn records(view: &mut View<'_>, stream: &Stream) -> Result<(), Trouble> {
         let end = place + 8 + bytes;
         let fits = end <= *ends.last().unwrap_or(&stream.bytes);
         if !fits || !matches!(kind, 0x03E8..=0x2FFF | 0xF000..=0xF1FF) {
-            return trouble(at(stream, place), "no record of a presentation");
+            return trouble(at(stream, place), "an invalid record of a presentation");
         }
         let is_container = head[0] & 0x0F == 0x0F;
         place = if is_container { place + 8 } else { end };

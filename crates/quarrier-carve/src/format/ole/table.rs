@@ -79,7 +79,7 @@ impl Header {
         let count = self.tables as usize;
         let numbers = self.sector_bytes / 4;
         if count as u64 * numbers > SECTORS_MAX as u64 {
-            return trouble(44, "more sectors than there can be");
+            return trouble(44, "too many sectors");
         }
         let mut tables: Vec<u32> = self.first_tables.iter().copied().take(count).collect();
         let mut lists = Vec::new();
@@ -99,7 +99,7 @@ impl Header {
             list = words(next).next().unwrap_or(END);
         }
         match tables.iter().find(|sector| **sector >= SPECIAL) {
-            Some(_) => trouble(76, "a table that is nowhere"),
+            Some(_) => trouble(76, "an allocation table outside of the file"),
             None => Ok((tables, lists)),
         }
     }
@@ -198,7 +198,10 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
     for (sectors, mark) in [(&tables, FAT_SECTOR), (&lists, DIFAT_SECTOR)] {
         for sector in sectors {
             if fat.get(*sector as usize) != Some(&mark) {
-                return trouble(header.place(*sector), "the table does not know itself");
+                return trouble(
+                    header.place(*sector),
+                    "an allocation table that does not list itself",
+                );
             }
         }
     }
@@ -224,7 +227,7 @@ pub(super) fn read(view: &mut View<'_>, header: &Header) -> Result<Compound, Tro
         let place = header.place(sector) + index % per_sector * ENTRY_BYTES;
         let Some(bytes) = view.array::<128>(place) else { return trouble(place, "truncated") };
         let entry = Entry::read(&bytes, header.sector_bytes)
-            .ok_or(Trouble { at: place, reason: "no entry of a directory" })?;
+            .ok_or(Trouble { at: place, reason: "an invalid directory entry" })?;
         links.push(entry.links);
         match (index, entry.kind) {
             (0, 5) => {
@@ -289,7 +292,7 @@ fn check_links(header: &Header, fat: &[u32], tables: &[u32]) -> Result<(), Troub
             _ => {
                 let per_sector = (header.sector_bytes / 4) as usize;
                 let place = header.place(tables[sector / per_sector]);
-                return trouble(place, "the table leads astray");
+                return trouble(place, "an invalid link in the allocation table");
             }
         }
     }

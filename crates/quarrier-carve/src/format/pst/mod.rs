@@ -52,7 +52,7 @@ impl Format for Pst {
         let mut map = FIRST_MAP;
         while map < length {
             if !is_page(view, map, MAP, kind_at) {
-                return Verdict::broken(view, PST, 512, map, "a map of what is allocated");
+                return Verdict::broken(view, PST, 512, map, "an allocation map");
             }
             map += MAPPED_BYTES;
         }

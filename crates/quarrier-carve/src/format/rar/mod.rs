@@ -16,7 +16,7 @@ pub struct Rar;
 
 /// The unread part, and why.
 const PACKED: &str = "packed files were not read: there is no decoder for them here";
-const IN_PARTS: &str = "parts of files that go on in other volumes were not compared";
+const IN_PARTS: &str = "parts of files that continue in other volumes were not compared";
 const NO_CHECKSUM: &str = "data without a checksum that is known here were not compared";
 
 const RAR: Kind = Kind::new("rar");

@@ -27,7 +27,7 @@ const CODERS_MAX: u64 = 32;
 const PARTS_MAX: usize = 1 << 18;
 /// Maximum number of files of all folders; each takes 16 bytes.
 const FILES_MAX: usize = 1 << 21;
-const TOO_MANY: &str = "very many files that are packed one by one were not read";
+const TOO_MANY: &str = "very many separately packed files were not read";
 
 /// Checks a count against the maximum that may be in memory.
 fn bounded(count: usize, most: usize) -> Result<usize, Failed> {

@@ -32,7 +32,7 @@ const PACKED_HEADER: u8 = 0x17;
 /// Maximum nesting of packed headers; programs pack them once.
 const PACKED_HEADERS_MAX: usize = 4;
 const LONG_HEADER: &str =
-    "a header of more than 16 MiB was not read, nor the data that it tells of";
+    "a header of more than 16 MiB and the data that it describes were not read";
 
 impl Format for SevenZip {
     fn kinds(&self) -> &[Kind] {

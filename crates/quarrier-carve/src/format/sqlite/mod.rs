@@ -33,7 +33,7 @@ impl Format for Sqlite {
             Ok(length) => Verdict::Whole { length, kind: SQLITE },
             Err(at) => {
                 let at = at.max(100);
-                let reason = if at >= view.length() { "truncated" } else { "a page of no tree" };
+                let reason = if at >= view.length() { "truncated" } else { "an invalid page" };
                 Verdict::broken(view, SQLITE, 100, at, reason)
             }
         }

@@ -62,7 +62,7 @@ impl Format for Tif {
                     kind: walk.info.kind(view),
                     sure: 0,
                     at: at.min(view.length()),
-                    reason: "a directory or a picture that is not there".to_string(),
+                    reason: "a missing directory or picture".to_string(),
                 }
             }
             _ => Verdict::Not,

@@ -215,7 +215,7 @@ impl Picture {
                         }
                         Symbol::Copy { length, distance } => {
                             copy(&mut self.kept, self.width, self.count, at, length, distance)
-                                .ok_or_else(|| bits.fault("a copy from nowhere"))?;
+                                .ok_or_else(|| bits.fault("a copy from outside of the picture"))?;
                             at += u64::from(length);
                             ahead = length;
                             break;

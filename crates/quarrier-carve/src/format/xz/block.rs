@@ -68,7 +68,7 @@ fn ending(view: &mut View<'_>, at: u64, running: Check, check: u8) -> Result<(),
     let filling = at.next_multiple_of(4) - at;
     let zeros = view.take(at, filling as usize);
     if zeros.is_none_or(|zeros| zeros.iter().any(|byte| *byte != 0)) {
-        return Err(Failed::Wrong("what fills a block"));
+        return Err(Failed::Wrong("the padding of a block"));
     }
     let told = view.take(at + filling, Check::bytes(check) as usize);
     match told.and_then(|told| running.ends(told)) {

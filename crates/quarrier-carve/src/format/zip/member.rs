@@ -139,7 +139,7 @@ fn inflated(
     let at = match result {
         Ok(at) => at,
         Err(Failed::At(at)) => return wrong(at, "deflated data"),
-        Err(Failed::Stopped) => return wrong(declared, "a member longer than it says"),
+        Err(Failed::Stopped) => return wrong(declared, "a member longer than stated"),
     };
     if at < declared {
         return wrong(at, "deflated data end early");
