@@ -372,10 +372,10 @@ fn regex_choices(regexes: &[BoundedRegex], gate: Option<&Gate>) -> Vec<Choice> {
     let choice = |patterns: usize, engine, reason: &str| {
         (patterns > 0).then(|| Choice { patterns, engine, reason: reason.to_string() })
     };
-    let behind = "every match contains one of a few rare runs of bytes, which filters look for";
-    let alone = "no rare run of bytes in every match, so each regex is searched on its own";
+    let why_gated = "every match contains one of a few rare runs of bytes, which filters look for";
+    let why_alone = "no rare run of bytes in every match, so each regex is searched on its own";
     let engine = gate.map_or("regex-packed", Gate::engine);
-    [choice(gated, engine, behind), choice(regexes.len() - gated, "regex", alone)]
+    [choice(gated, engine, why_gated), choice(regexes.len() - gated, "regex", why_alone)]
         .into_iter()
         .flatten()
         .collect()

@@ -149,7 +149,7 @@ impl fmt::Display for Choice {
 /// Chooses and builds the engine for `needles`.
 pub(crate) fn choose(
     needles: &Needles,
-    wish: EngineName,
+    requested: EngineName,
     sample: &Sample,
     wanted: Wanted<'_>,
 ) -> Result<(Literals, Vec<Choice>)> {
@@ -159,10 +159,10 @@ pub(crate) fn choose(
     let explain = |engine, reason: String| vec![Choice { patterns: needles.len(), engine, reason }];
     let packed = |isa: Isa| {
         PackedEngine::new(needles, isa, sample, wanted)?.ok_or_else(|| {
-            Error::Engine(format!("this CPU cannot run the engine '{}'", wish.name()))
+            Error::Engine(format!("this CPU cannot run the engine '{}'", requested.name()))
         })
     };
-    Ok(match wish {
+    Ok(match requested {
         EngineName::Naive => (Literals::Naive, explain("naive", "asked for".to_string())),
         EngineName::Memmem => {
             let finder = memmem(needles).ok_or_else(|| {

@@ -20,30 +20,30 @@ const GAP_BYTES: usize = 16;
 
 /// A prefix of some matches: byte values under a mask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Beginning {
+pub(crate) struct Prefix {
     pub(crate) value: Vec<u8>,
     pub(crate) mask: Vec<u8>,
 }
 
 /// A set of prefixes such that each match of a program begins with one of them.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Beginnings {
-    pub(crate) all: Vec<Beginning>,
+pub(crate) struct Prefixes {
+    pub(crate) all: Vec<Prefix>,
     /// Whether the prefixes are complete matches, so that the program need not run.
     pub(crate) are_matches: bool,
 }
 
 #[derive(Clone, Default)]
 struct Way {
-    beginning: Beginning,
+    prefix: Prefix,
     at: usize,
     bits: u32,
 }
 
 impl Way {
     fn push(&mut self, value: u8, mask: u8) {
-        self.beginning.value.push(value & mask);
-        self.beginning.mask.push(mask);
+        self.prefix.value.push(value & mask);
+        self.prefix.mask.push(mask);
         self.bits += mask.count_ones();
     }
 
@@ -55,13 +55,13 @@ impl Way {
     }
 
     fn skip(&mut self, bytes: usize) {
-        self.beginning.value.extend(std::iter::repeat_n(0, bytes));
-        self.beginning.mask.extend(std::iter::repeat_n(0, bytes));
+        self.prefix.value.extend(std::iter::repeat_n(0, bytes));
+        self.prefix.mask.extend(std::iter::repeat_n(0, bytes));
     }
 }
 
 /// Returns the prefixes of a program's matches, or `None` if there are too many to search for.
-pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
+pub(crate) fn prefixes(program: &Program) -> Option<Prefixes> {
     let mut open = vec![Way::default()];
     let mut done: Vec<Way> = Vec::new();
     let mut are_matches = true;
@@ -70,7 +70,7 @@ pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
             done.push(way);
             continue;
         };
-        if way.bits >= BITS_ENOUGH && way.beginning.value.len() >= 4 {
+        if way.bits >= BITS_ENOUGH && way.prefix.value.len() >= 4 {
             are_matches = false;
             done.push(way);
             continue;
@@ -124,11 +124,11 @@ pub(crate) fn beginnings(program: &Program) -> Option<Beginnings> {
     finished(done, are_matches)
 }
 
-fn finished(done: Vec<Way>, are_matches: bool) -> Option<Beginnings> {
+fn finished(done: Vec<Way>, are_matches: bool) -> Option<Prefixes> {
     if done.iter().any(|way| way.bits == 0) {
         return None;
     }
-    let mut all: Vec<Beginning> = done.into_iter().map(|way| way.beginning).collect();
+    let mut all: Vec<Prefix> = done.into_iter().map(|way| way.prefix).collect();
     let is_of_one_length = all.iter().all(|one| one.value.len() == all[0].value.len());
     let are_matches = are_matches && is_of_one_length;
     if !are_matches {
@@ -140,7 +140,7 @@ fn finished(done: Vec<Way>, are_matches: bool) -> Option<Beginnings> {
     }
     all.sort_by(|a, b| (&a.value, &a.mask).cmp(&(&b.value, &b.mask)));
     all.dedup();
-    Some(Beginnings { all, are_matches })
+    Some(Prefixes { all, are_matches })
 }
 
 /// Returns the ways through a step that forks, and whether they express it exactly. `None` if there

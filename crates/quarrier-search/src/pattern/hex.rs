@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_the_place() {
         for (text, reason) in [
             ("FF [4-6]", "a jump must be between bytes, not at character 9"),
             ("[4] FF", "a jump must be between bytes, not at character 1"),

@@ -106,7 +106,7 @@ impl Pattern {
                 Ok(Self::new(text, Kind::Masked { value, mask }))
             }
             Hex::Program(program) => {
-                if expand::beginnings(&program).is_none() {
+                if expand::prefixes(&program).is_none() {
                     return Err(Error::pattern(
                         text,
                         "begins with wildcards, or too many possibilities; begin it with bytes, or \

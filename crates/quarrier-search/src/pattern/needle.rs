@@ -1,7 +1,7 @@
 //! Needles, which engines search for. A pattern has one for each form, or for each prefix of a
 //! form.
 
-use super::expand::beginnings;
+use super::expand::prefixes;
 use super::forms::{Formed, Given, Unit, forms, is_in_word};
 use super::program::Program;
 use super::{Form, Kind, Options, Pattern};
@@ -184,7 +184,7 @@ impl Needles {
         word: Option<Unit>,
         most: usize,
     ) -> Result<bool> {
-        let Some(begins) = beginnings(program) else { return Ok(false) };
+        let Some(begins) = prefixes(program) else { return Ok(false) };
         let mut number = pattern;
         if !begins.are_matches || word.is_some() {
             let check = u32::try_from(self.checks.len()).map_err(|_| too_many())?;

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn utf8_stands_as_it_is_and_other_bytes_are_escaped() {
+    fn utf8_is_unchanged_and_other_bytes_are_escaped() {
         let regex = Pattern::regex("a.*").unwrap();
         assert_eq!(shown(&regex, "aé\n".as_bytes()), "aé\n");
         assert_eq!(shown(&regex, b"a\xFFb\xC3"), "a\\xffb\\xc3");

@@ -226,13 +226,13 @@ impl Attempts {
                 }
                 State::Look { look, .. } if !nfa.look_matcher().matches(*look, text, at) => {}
                 state => {
-                    let behind = byte.and_then(|byte| behind(state, byte));
-                    if let Some(behind) = behind
-                        && self.listed.insert(behind)
+                    let target = byte.and_then(|byte| target_of(state, byte));
+                    if let Some(target) = target
+                        && self.listed.insert(target)
                     {
-                        self.next.push(behind);
+                        self.next.push(target);
                     }
-                    beside(state, &mut self.stack);
+                    push_epsilons(state, &mut self.stack);
                 }
             }
         }
@@ -241,7 +241,7 @@ impl Attempts {
 }
 
 /// Returns the NFA state that follows a byte.
-fn behind(state: &State, byte: u8) -> Option<StateID> {
+fn target_of(state: &State, byte: u8) -> Option<StateID> {
     match state {
         State::ByteRange { trans } => trans.matches_byte(byte).then_some(trans.next),
         State::Sparse(sparse) => sparse.matches_byte(byte),
@@ -251,7 +251,7 @@ fn behind(state: &State, byte: u8) -> Option<StateID> {
 }
 
 /// Adds the NFA states reachable by epsilon transitions, the least preferred last.
-fn beside(state: &State, places: &mut Vec<StateID>) {
+fn push_epsilons(state: &State, places: &mut Vec<StateID>) {
     match state {
         State::Look { next, .. } | State::Capture { next, .. } => places.push(*next),
         State::Union { alternates } => places.extend(alternates.iter().rev()),
@@ -270,8 +270,8 @@ fn reachable(nfa: &NFA) -> Vec<StateID> {
         }
         reached.push(place);
         let state = nfa.state(place);
-        beside(state, &mut left);
-        left.extend((0..=255).filter_map(|byte| behind(state, byte)));
+        push_epsilons(state, &mut left);
+        left.extend((0..=255).filter_map(|byte| target_of(state, byte)));
     }
     reached
 }

@@ -22,7 +22,7 @@ use crate::sample::{KINDS, PerKind, Sample};
 /// Maximum length of a run in bytes.
 pub(super) const RUN_BYTES_MAX: usize = 64;
 /// Maximum number of strings that represent a part.
-const TEXTS_MAX: usize = 64;
+const STRINGS_MAX: usize = 64;
 /// Maximum number of runs in a factor, enough for a list of that many words.
 const RUNS_MAX: usize = 1024;
 /// Maximum number of candidates to keep for a part.
@@ -229,9 +229,9 @@ impl Parts<'_, '_> {
         let sub = self.shape(&repetition.sub);
         let min = repetition.min as usize;
         let max = repetition.max.map(|max| max as usize);
-        if let (Some(texts), Some(max)) = (&sub.exact, max)
+        if let (Some(strings), Some(max)) = (&sub.exact, max)
             && (min == max || max <= COPIES_MAX)
-            && let Some(all) = powers(texts, min, max)
+            && let Some(all) = powers(strings, min, max)
         {
             return Shape::exactly(all);
         }
@@ -239,7 +239,7 @@ impl Parts<'_, '_> {
             return Shape::between(vec![Vec::new()], vec![Vec::new()]);
         }
         let (mut prefix, mut suffix) = match &sub.exact {
-            Some(texts) => (texts.clone(), texts.clone()),
+            Some(strings) => (strings.clone(), strings.clone()),
             None => {
                 return Shape { factors: sub.factors, ..Shape::between(sub.prefix, sub.suffix) };
             }
@@ -265,12 +265,12 @@ impl Parts<'_, '_> {
             let mut all: Vec<Text> = Vec::new();
             for shape in &shapes {
                 all.extend(of(shape)?.iter().cloned());
-                if all.len() > 4 * TEXTS_MAX {
+                if all.len() > 4 * STRINGS_MAX {
                     return None;
                 }
             }
             distinct(&mut all);
-            (all.len() <= TEXTS_MAX).then_some(all)
+            (all.len() <= STRINGS_MAX).then_some(all)
         };
         let every = |of: fn(&Shape) -> &Vec<Text>| shapes.iter().flat_map(of);
         let prefix = union(|shape| Some(&shape.prefix))
@@ -300,9 +300,9 @@ impl Parts<'_, '_> {
                 continue;
             }
             let mut next = Vec::new();
-            let is_one = shape.exact.as_ref().is_some_and(|texts| texts.len() == 1);
+            let is_one = shape.exact.as_ref().is_some_and(|strings| strings.len() == 1);
             for runs in &open {
-                match shape.exact.as_ref().and_then(|texts| extended(runs, texts)) {
+                match shape.exact.as_ref().and_then(|strings| extended(runs, strings)) {
                     Some(longer) => next.push(longer),
                     None => self.offer(&mut factors, extended_cut(runs, &shape.prefix)),
                 }
@@ -382,8 +382,8 @@ pub(super) fn span(runs: &[Run]) -> (usize, Option<usize>) {
 }
 
 impl Shape {
-    fn exactly(texts: Vec<Text>) -> Self {
-        Shape { exact: Some(texts.clone()), ..Shape::between(texts.clone(), texts) }
+    fn exactly(strings: Vec<Text>) -> Self {
+        Shape { exact: Some(strings.clone()), ..Shape::between(strings.clone(), strings) }
     }
 
     fn between(prefix: Vec<Text>, suffix: Vec<Text>) -> Self {
@@ -418,26 +418,26 @@ impl Run {
 }
 
 /// Returns every run followed by every string, if these are few and short.
-fn extended(runs: &[Run], texts: &[Text]) -> Option<Vec<Run>> {
+fn extended(runs: &[Run], strings: &[Text]) -> Option<Vec<Run>> {
     let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     let bytes = longest(&mut runs.iter().map(|run| run.sets.len()))
-        + longest(&mut texts.iter().map(Vec::len));
-    if runs.len() * texts.len() > TEXTS_MAX || bytes > RUN_BYTES_MAX {
+        + longest(&mut strings.iter().map(Vec::len));
+    if runs.len() * strings.len() > STRINGS_MAX || bytes > RUN_BYTES_MAX {
         return None;
     }
-    Some(runs.iter().flat_map(|run| texts.iter().map(|text| run.then(text))).collect())
+    Some(runs.iter().flat_map(|run| strings.iter().map(|text| run.then(text))).collect())
 }
 
 /// Returns every run followed by the beginning of every string, or the runs alone.
-fn extended_cut(runs: &[Run], texts: &[Text]) -> Vec<Run> {
-    if runs.len() * texts.len() > TEXTS_MAX || texts.iter().any(Vec::is_empty) {
+fn extended_cut(runs: &[Run], strings: &[Text]) -> Vec<Run> {
+    if runs.len() * strings.len() > STRINGS_MAX || strings.iter().any(Vec::is_empty) {
         return runs.to_vec();
     }
     let add = |run: &Run, text: &Text| {
         let room = RUN_BYTES_MAX.saturating_sub(run.sets.len()).min(text.len());
         run.then(&text[..room])
     };
-    runs.iter().flat_map(|run| texts.iter().map(move |text| add(run, text))).collect()
+    runs.iter().flat_map(|run| strings.iter().map(move |text| add(run, text))).collect()
 }
 
 /// The end at which a string that is too long is cut.
@@ -450,7 +450,7 @@ enum Cut {
 /// Returns all concatenations of a string of `first` and one of `second`, cut to the length of a run. `None`
 /// if there are too many.
 fn join_cut(first: &[Text], second: &[Text], cut: Cut) -> Option<Vec<Text>> {
-    if first.len() * second.len() > TEXTS_MAX {
+    if first.len() * second.len() > STRINGS_MAX {
         return None;
     }
     let mut all = Vec::new();
@@ -471,8 +471,8 @@ fn join_cut(first: &[Text], second: &[Text], cut: Cut) -> Option<Vec<Text>> {
 }
 
 /// Returns all concatenations of `min` to `max` strings, if they are few and short.
-fn powers(texts: &[Text], min: usize, max: usize) -> Option<Vec<Text>> {
-    let longest = texts.iter().map(Vec::len).max().unwrap_or(0);
+fn powers(strings: &[Text], min: usize, max: usize) -> Option<Vec<Text>> {
+    let longest = strings.iter().map(Vec::len).max().unwrap_or(0);
     if longest.saturating_mul(max) > RUN_BYTES_MAX {
         return None;
     }
@@ -481,11 +481,11 @@ fn powers(texts: &[Text], min: usize, max: usize) -> Option<Vec<Text>> {
         if copies >= min {
             all.extend(power.iter().cloned());
         }
-        if all.len() > TEXTS_MAX {
+        if all.len() > STRINGS_MAX {
             return None;
         }
         if copies < max {
-            power = join_cut(&power, texts, Cut::End)?;
+            power = join_cut(&power, strings, Cut::End)?;
         }
     }
     distinct(&mut all);
@@ -505,9 +505,9 @@ fn joined(shapes: &[Shape], cut: Cut) -> (Option<Vec<Text>>, Vec<Text>) {
     let mut known: Vec<Text> = vec![Vec::new()];
     let mut bytes = 0;
     for shape in in_order {
-        let next = shape.exact.as_ref().and_then(|texts| {
-            bytes += texts.iter().map(Vec::len).max().unwrap_or(0);
-            if bytes > RUN_BYTES_MAX { None } else { join(&known, texts) }
+        let next = shape.exact.as_ref().and_then(|strings| {
+            bytes += strings.iter().map(Vec::len).max().unwrap_or(0);
+            if bytes > RUN_BYTES_MAX { None } else { join(&known, strings) }
         });
         match next {
             Some(longer) => known = longer,
@@ -523,9 +523,9 @@ fn joined(shapes: &[Shape], cut: Cut) -> (Option<Vec<Text>>, Vec<Text>) {
 
 /// Merges strings into one that covers all: as long as the shortest, with the union of their bytes
 /// at each position.
-fn merged<'t>(texts: impl Iterator<Item = &'t Text>, cut: Cut) -> Text {
+fn merged<'t>(strings: impl Iterator<Item = &'t Text>, cut: Cut) -> Text {
     let mut all: Option<Text> = None;
-    for text in texts {
+    for text in strings {
         all = Some(match all {
             None => text.clone(),
             Some(all) => {
@@ -541,9 +541,9 @@ fn merged<'t>(texts: impl Iterator<Item = &'t Text>, cut: Cut) -> Text {
     all.unwrap_or_default()
 }
 
-fn distinct(texts: &mut Vec<Text>) {
+fn distinct(strings: &mut Vec<Text>) {
     let mut seen = std::collections::HashSet::new();
-    texts.retain(|text| seen.insert(text.clone()));
+    strings.retain(|text| seen.insert(text.clone()));
 }
 
 fn class_shape(class: &Class) -> Shape {
@@ -554,7 +554,7 @@ fn class_shape(class: &Class) -> Shape {
             Shape::exactly(vec![vec![set]])
         }
         Class::Unicode(class) => {
-            let mut texts: Vec<Text> = Vec::new();
+            let mut strings: Vec<Text> = Vec::new();
             for range in class.ranges() {
                 for sequence in Utf8Sequences::new(range.start(), range.end()) {
                     let set = |range: &regex_syntax::utf8::Utf8Range| {
@@ -562,21 +562,21 @@ fn class_shape(class: &Class) -> Shape {
                         set.insert_range(range.start, range.end);
                         set
                     };
-                    texts.push(sequence.as_slice().iter().map(set).collect());
+                    strings.push(sequence.as_slice().iter().map(set).collect());
                 }
             }
             // Merge strings of the same length that differ in only one byte.
-            texts.sort_by_key(Vec::len);
-            let single = texts.partition_point(|text| text.len() == 1);
+            strings.sort_by_key(Vec::len);
+            let single = strings.partition_point(|text| text.len() == 1);
             if single > 1 {
-                let one = merged(texts[..single].iter(), Cut::End);
-                texts.splice(..single, [one]);
+                let one = merged(strings[..single].iter(), Cut::End);
+                strings.splice(..single, [one]);
             }
-            if texts.len() <= TEXTS_MAX / 8 {
-                return Shape::exactly(texts);
+            if strings.len() <= STRINGS_MAX / 8 {
+                return Shape::exactly(strings);
             }
-            let prefix = vec![merged(texts.iter(), Cut::End)];
-            let suffix = vec![merged(texts.iter(), Cut::Start)];
+            let prefix = vec![merged(strings.iter(), Cut::End)];
+            let suffix = vec![merged(strings.iter(), Cut::Start)];
             Shape::between(prefix, suffix)
         }
     }

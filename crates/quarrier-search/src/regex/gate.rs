@@ -6,7 +6,7 @@ use std::time::Instant;
 use std::ops::Range;
 
 use super::factors::{Factor, Rates, RegexFactors, Run, hit_ns, span, take_apart};
-use super::spot::{Hit, Spotter, stands_in};
+use super::spot::{Hit, Spotter, occurs_in};
 use super::{BoundedRegex, TooLong};
 use crate::error::Result;
 use crate::finding::Finding;
@@ -296,9 +296,9 @@ impl Also {
     }
 
     /// Returns whether one of the runs is where a match that begins at `first` to `last` requires it.
-    fn stands(&self, text: &[u8], first: usize, last: usize) -> bool {
+    fn occurs(&self, text: &[u8], first: usize, last: usize) -> bool {
         let places = first + self.offset_min..last + self.offset_max + 1;
-        self.runs.iter().any(|(run, probe)| stands_in(run, *probe, text, places.clone()))
+        self.runs.iter().any(|(run, probe)| occurs_in(run, *probe, text, places.clone()))
     }
 }
 
@@ -318,7 +318,7 @@ impl Gated {
         if first > last || hay.own.is_empty() {
             return Ok(());
         }
-        if self.also.as_ref().is_some_and(|also| !also.stands(hay.text, first, last)) {
+        if self.also.as_ref().is_some_and(|also| !also.occurs(hay.text, first, last)) {
             begin.from = begin.from.max(last + 1);
             return Ok(());
         }

@@ -120,7 +120,7 @@ impl Spotter {
                 for &(run, lead) in &fixed.users[needle.pattern as usize] {
                     if let Some(at) = (needle.offset as usize).checked_sub(lead)
                         && is_wanted(run, at)
-                        && stands_at(&self.runs[run as usize], text, at)
+                        && occurs_at(&self.runs[run as usize], text, at)
                     {
                         hits.push(Hit { at, run });
                     }
@@ -134,7 +134,7 @@ impl Spotter {
 }
 
 /// Returns whether a run occurs at any of `places`. `probe` is the index of its rarest byte.
-pub(super) fn stands_in(run: &Run, probe: usize, text: &[u8], places: Range<usize>) -> bool {
+pub(super) fn occurs_in(run: &Run, probe: usize, text: &[u8], places: Range<usize>) -> bool {
     let set = &run.sets[probe];
     let (from, to) = (places.start + probe, text.len().min(places.end + probe));
     let Some(there) = text.get(from..to) else { return false };
@@ -143,7 +143,7 @@ pub(super) fn stands_in(run: &Run, probe: usize, text: &[u8], places: Range<usiz
         at += ahead;
         let differs = match differs_at(run, text, at) {
             None => return false,
-            Some(None) if stands_alone(run, text, at) => return true,
+            Some(None) if is_at_edges(run, text, at) => return true,
             Some(differs) => differs.unwrap_or(0),
         };
         // If no earlier set contains the mismatched byte, no start up to it can match.
@@ -167,14 +167,14 @@ fn differs_at(run: &Run, text: &[u8], at: usize) -> Option<Option<usize>> {
 
 /// Whether a run occurs at `at`.
 #[inline]
-fn stands_at(run: &Run, text: &[u8], at: usize) -> bool {
+fn occurs_at(run: &Run, text: &[u8], at: usize) -> bool {
     // Compare the last bytes first: in a stretch shorter than the run, they differ.
-    differs_at(run, text, at) == Some(None) && stands_alone(run, text, at)
+    differs_at(run, text, at) == Some(None) && is_at_edges(run, text, at)
 }
 
 /// Whether the run at `at` is at word boundaries, if it begins or ends a word.
 #[inline]
-fn stands_alone(run: &Run, text: &[u8], at: usize) -> bool {
+fn is_at_edges(run: &Run, text: &[u8], at: usize) -> bool {
     let end = at + run.sets.len();
     let is_word = |at: usize| text.get(at).is_some_and(|&byte| is_word_byte(byte));
     let begins_inside = run.begins_word && at.checked_sub(1).is_some_and(is_word);
@@ -305,7 +305,7 @@ impl Classes {
                     for entry in &self.entries[group] {
                         if let Some(at) = position.checked_sub(entry.skip)
                             && is_wanted(entry.run, at)
-                            && stands_at(&runs[entry.run as usize], text, at)
+                            && occurs_at(&runs[entry.run as usize], text, at)
                         {
                             hits.push(Hit { at, run: entry.run });
                         }

@@ -90,11 +90,11 @@ impl<'m> Free<'m> {
 
     /// Returns whether a match may begin at `start`; calls must come in ascending order.
     fn holds(&mut self, start: u64) -> bool {
-        while let Some((first, behind)) = self.matches.split_first()
+        while let Some((first, rest)) = self.matches.split_first()
             && first.offset < start
         {
             self.resume = first.offset + u64::from(first.length);
-            self.matches = behind;
+            self.matches = rest;
         }
         start >= self.resume
     }

@@ -143,12 +143,12 @@ fn many_patterns_rich_in_zeros_are_found_among_zeros() {
 }
 
 #[test]
-fn many_patterns_with_one_common_prefix_are_told_apart() {
+fn many_patterns_with_a_common_prefix_are_distinguished() {
     check_many(3_000, |i| format!("common prefix {i:05}").into_bytes(), b' ');
 }
 
 #[test]
-fn short_patterns_are_found_beside_long_ones() {
+fn short_patterns_are_found_in_a_set_with_long_ones() {
     let mut patterns: Vec<Meant> = (0..=255u8).map(|b| Meant::literal(&[b, b ^ 1])).collect();
     patterns.push(Meant::literal(b"x"));
     patterns.push(Meant::literal(b"a much longer pattern than those"));
@@ -165,7 +165,7 @@ fn a_finding_at_every_offset_is_reported_at_every_offset() {
 
 /// If most positions are candidates, a few short needles are compared with whole words.
 #[test]
-fn needles_in_data_that_is_dense_with_candidates_are_told_apart() {
+fn needles_in_data_dense_with_candidates_are_distinguished() {
     let half = |text: &str| Meant {
         bytes: text.bytes().map(|b| if b == b'?' { (0, 0) } else { (b, 0xFF) }).collect(),
     };

@@ -166,7 +166,7 @@ fn one_to_a_hundred_thousand_patterns_are_found() {
 }
 
 #[test]
-fn patterns_with_one_prefix_are_told_apart() {
+fn patterns_with_a_common_prefix_are_distinguished() {
     let patterns: Vec<Vec<u8>> =
         (0..3_000).map(|i| format!("common prefix {i:05} and what follows").into_bytes()).collect();
     check_many(&patterns, &planted(&patterns, 1 << 16), 65_536);
@@ -188,7 +188,7 @@ fn short_runs_of_fixed_bytes_have_classes_of_their_own() {
 }
 
 #[test]
-fn findings_past_the_room_for_them_are_found_by_a_second_run() {
+fn findings_beyond_the_capacity_are_found_by_a_second_run() {
     // 65,536 findings fit at first, and a million are too many for a device.
     for length in [65_536 + 3, 70_000, 300_000, 1_100_000] {
         let patterns = [vec![0; 4], vec![0; 9]];
@@ -210,7 +210,7 @@ fn letters_match_in_either_case_and_in_utf16() {
 }
 
 #[test]
-fn regexes_beside_literals_are_found_on_the_cpu() {
+fn regexes_in_a_set_with_literals_are_found_on_the_cpu() {
     let Some(device) = device() else { return };
     let patterns = vec![
         Pattern::literal("needle").unwrap(),

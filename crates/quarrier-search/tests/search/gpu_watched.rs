@@ -65,10 +65,10 @@ fn watched(test: &str) -> String {
         .env("OCLGRIND_DATA_RACES", "1")
         .output()
         .unwrap();
-    let said = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let said = said.join("\n");
-    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
-    said
+    let output = [ran.stdout, ran.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let output = output.join("\n");
+    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
+    output
 }
 
 #[test]

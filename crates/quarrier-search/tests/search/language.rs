@@ -440,7 +440,7 @@ fn jumps_alternatives_and_negation_mean_what_they_say() {
 }
 
 #[test]
-fn a_match_far_away_is_found_as_far_as_a_match_may_be_long() {
+fn a_match_is_found_up_to_the_maximum_length() {
     let text = [b"A".as_slice(), &[0; 50_000], b"B", &[0; 50_000], b"C"].concat();
     let found = |line: &str| places(line, Options::default(), &text);
     assert_eq!(found("hex:41 [9-] 42"), [(0, 50_002)]);

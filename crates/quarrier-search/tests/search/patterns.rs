@@ -75,7 +75,7 @@ fn hex_that_says_nothing_or_is_wrong_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_set_that_nobody_waits_for_is_not_compiled() {
+fn a_stopped_set_is_not_compiled() {
     use std::sync::atomic::AtomicBool;
 
     use quarrier_search::{EngineName, Error, Searcher, parse_file_until};

@@ -207,7 +207,7 @@ fn zeros_in_holes_are_found_and_other_patterns_at_their_edges() {
 }
 
 #[test]
-fn more_findings_than_are_held_come_in_order_and_complete() {
+fn more_findings_than_are_held_are_in_order_and_complete() {
     // Two million findings in one chunk, flushed in parts, with overlap between the parts.
     let text = vec![b'z'; 1_200_000];
     let patterns = [Meant::literal(b"zz"), Meant::literal(b"zzzzzzzzzzzzz")];

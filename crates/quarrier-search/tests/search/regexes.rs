@@ -163,10 +163,17 @@ fn check_against(
         .buffer_bytes(cut.buffer_bytes)
         .run(searcher, &mut sink)
         .unwrap();
-    let told = sink.too_long().map(|error| error.to_string());
-    assert_eq!(told.is_some(), too_long.is_some(), "{regex} {cut:?}: {told:?}, {too_long:?}");
-    if let (Some(told), Some(offset)) = (told, too_long) {
-        assert!(told.contains(&format!("at offset {offset};")), "{regex}: {told}, {offset}");
+    let reported = sink.too_long().map(|error| error.to_string());
+    assert_eq!(
+        reported.is_some(),
+        too_long.is_some(),
+        "{regex} {cut:?}: {reported:?}, {too_long:?}"
+    );
+    if let (Some(reported), Some(offset)) = (reported, too_long) {
+        assert!(
+            reported.contains(&format!("at offset {offset};")),
+            "{regex}: {reported}, {offset}"
+        );
     }
     assert_eq!(all, expected, "{regex} {cut:?} {too_long:?}");
 }
@@ -259,7 +266,7 @@ fn a_match_of_exactly_the_longest_length_is_found_and_a_longer_one_is_an_error()
 }
 
 #[test]
-fn regexes_that_match_nothing_or_too_much_or_are_none_are_refused() {
+fn empty_overlong_and_invalid_regexes_are_refused() {
     for (regex, reason) in [
         ("a*", "the empty string"),
         ("|a", "the empty string"),
@@ -283,7 +290,7 @@ fn a_byte_escape_in_a_regex_is_that_byte() {
 
 /// Long runs of bytes that a regex repeats, far longer than any match may be: the search must end.
 #[test]
-fn runs_longer_than_any_match_take_no_longer_than_they_are() {
+fn runs_longer_than_any_match_take_linear_time() {
     let searcher =
         |regex: &str| searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
     // A match begins at every start, and most are too long: the first is reported.
@@ -316,7 +323,7 @@ fn a_match_too_long_after_many_tries_in_vain_ends_the_search_for_good() {
 
 /// Holes of sparse sources are skipped only if no match reaches into them.
 #[test]
-fn a_match_that_goes_on_through_a_hole_is_too_long() {
+fn a_match_that_continues_through_a_hole_is_too_long() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(64 << 20).unwrap();
     file.write_all(b"xxab").unwrap();
@@ -334,17 +341,17 @@ fn a_match_that_goes_on_through_a_hole_is_too_long() {
         let searcher = searcher_with(vec![Pattern::regex(regex).unwrap()], Options::default());
         let mut sink = searcher.sink(|_, _| ControlFlow::Continue(()));
         Pipeline::new(&source).access(Access::Read).run(&searcher, &mut sink).unwrap();
-        let told = sink.too_long().map(|error| error.to_string());
-        assert_eq!(told.is_some(), offset.is_some(), "{regex}: {told:?}");
-        if let (Some(told), Some(offset)) = (told, offset) {
-            assert!(told.contains(&format!("at offset {offset};")), "{regex}: {told}");
+        let reported = sink.too_long().map(|error| error.to_string());
+        assert_eq!(reported.is_some(), offset.is_some(), "{regex}: {reported:?}");
+        if let (Some(reported), Some(offset)) = (reported, offset) {
+            assert!(reported.contains(&format!("at offset {offset};")), "{regex}: {reported}");
         }
     }
 }
 
 /// There are more states than the cache holds: all but those in use are dropped again and again.
 #[test]
-fn attempts_in_more_states_than_are_remembered_are_followed_all_the_same() {
+fn attempts_in_more_states_than_the_cache_holds_are_followed() {
     let regex = "(?:[ab]*a[ab]{12}|c)+d";
     let mut text: Vec<u8> =
         super::engines::noise(5).take(1 << 18).map(|byte| b"ab"[usize::from(byte & 1)]).collect();
