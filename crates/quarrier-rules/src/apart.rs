@@ -70,16 +70,16 @@ mod tests {
     fn work_that_ends_has_its_result_and_a_panic_is_an_error() {
         let go = AtomicBool::new(false);
         assert_eq!(apart(STACK_BYTES, LONG, &go, || 7), Ok(7));
-        let told = std::panic::take_hook();
+        let hook = std::panic::take_hook();
         quarrier_core::panics::watch(|| false);
         let panicked =
             apart(STACK_BYTES, LONG, &go, || -> u8 { panic!("as work does that fails") });
-        std::panic::set_hook(told);
+        std::panic::set_hook(hook);
         assert!(matches!(panicked, Err(Left::Panicked(_))));
     }
 
     #[test]
-    fn work_without_an_end_is_left_behind() {
+    fn endless_work_is_abandoned() {
         fn endless() {
             loop {
                 std::thread::sleep(LONG);

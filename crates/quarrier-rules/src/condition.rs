@@ -66,7 +66,7 @@ pub(crate) enum Number {
 
 /// The bounds of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum KnownValue {
     Value(i64),
     /// It has no value, and a comparison with it is undefined, too.
     Undefined,
@@ -123,8 +123,10 @@ impl Logic {
             }
             Logic::Compare(comparison, left, right) => {
                 match (left.known(facts, is_there), right.known(facts, is_there)) {
-                    (Known::Undefined, _) | (_, Known::Undefined) => false,
-                    (Known::Value(left), Known::Value(right)) => comparison.is_true(left, right),
+                    (KnownValue::Undefined, _) | (_, KnownValue::Undefined) => false,
+                    (KnownValue::Value(left), KnownValue::Value(right)) => {
+                        comparison.is_true(left, right)
+                    }
                     _ => true,
                 }
             }
@@ -157,28 +159,30 @@ impl Comparison {
 }
 
 impl Number {
-    fn known(&self, facts: &Facts<'_>, is_there: &dyn Fn(u32) -> bool) -> Known {
+    fn known(&self, facts: &Facts<'_>, is_there: &dyn Fn(u32) -> bool) -> KnownValue {
         let both = |pair: &(Number, Number), with: fn(i64, i64) -> i64| match (
             pair.0.known(facts, is_there),
             pair.1.known(facts, is_there),
         ) {
-            (Known::Undefined, _) | (_, Known::Undefined) => Known::Undefined,
-            (Known::Value(left), Known::Value(right)) => Known::Value(with(left, right)),
-            _ => Known::Unknown,
+            (KnownValue::Undefined, _) | (_, KnownValue::Undefined) => KnownValue::Undefined,
+            (KnownValue::Value(left), KnownValue::Value(right)) => {
+                KnownValue::Value(with(left, right))
+            }
+            _ => KnownValue::Unknown,
         };
         match self {
-            Number::Unknown => Known::Unknown,
-            Number::Value(value) => Known::Value(*value),
-            Number::Count(string) if is_there(*string) => Known::Unknown,
-            Number::Count(_) => Known::Value(0),
-            Number::OfString(string) if is_there(*string) => Known::Unknown,
-            Number::OfString(_) => Known::Undefined,
+            Number::Unknown => KnownValue::Unknown,
+            Number::Value(value) => KnownValue::Value(*value),
+            Number::Count(string) if is_there(*string) => KnownValue::Unknown,
+            Number::Count(_) => KnownValue::Value(0),
+            Number::OfString(string) if is_there(*string) => KnownValue::Unknown,
+            Number::OfString(_) => KnownValue::Undefined,
             Number::Filesize => match facts.length {
-                Some(length) => Known::Value(i64::try_from(length).unwrap_or(i64::MAX)),
-                None => Known::Unknown,
+                Some(length) => KnownValue::Value(i64::try_from(length).unwrap_or(i64::MAX)),
+                None => KnownValue::Unknown,
             },
             Number::Read(kind, at) => {
-                facts.bytes.map_or(Known::Unknown, |bytes| read(bytes, *kind, *at))
+                facts.bytes.map_or(KnownValue::Unknown, |bytes| read(bytes, *kind, *at))
             }
             Number::Add(pair) => both(pair, i64::wrapping_add),
             Number::Subtract(pair) => both(pair, i64::wrapping_sub),
@@ -188,7 +192,7 @@ impl Number {
 }
 
 /// Reads the number at an offset.
-fn read(bytes: &[u8], kind: ReadIntegerType, at: u64) -> Known {
+fn read(bytes: &[u8], kind: ReadIntegerType, at: u64) -> KnownValue {
     use ReadIntegerType as Type;
     let length = match kind {
         Type::Int8 | Type::Uint8 => 1,
@@ -197,14 +201,14 @@ fn read(bytes: &[u8], kind: ReadIntegerType, at: u64) -> Known {
     };
     let start = usize::try_from(at).ok();
     let there = start.and_then(|start| bytes.get(start..start.checked_add(length)?));
-    let Some(there) = there else { return Known::Undefined };
+    let Some(there) = there else { return KnownValue::Undefined };
     let is_big = matches!(kind, Type::Int16BE | Type::Uint16BE | Type::Int32BE | Type::Uint32BE);
     let add = |value: i64, byte: &u8| value << 8 | i64::from(*byte);
     let value = match is_big {
         true => there.iter().fold(0, add),
         false => there.iter().rev().fold(0, add),
     };
-    Known::Value(match kind {
+    KnownValue::Value(match kind {
         Type::Int8 => i64::from(value as i8),
         Type::Int16 | Type::Int16BE => i64::from(value as i16),
         Type::Int32 | Type::Int32BE => i64::from(value as i32),

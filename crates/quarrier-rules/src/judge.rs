@@ -222,18 +222,18 @@ impl Judge {
     /// Compiles a scanner of these rules; `None` if they do not compile on their own.
     fn compiled(&self, needed: &[u32]) -> Option<Scanner> {
         let inner = &self.rules.inner;
-        let mut texts = Vec::new();
+        let mut rule_texts = Vec::new();
         for (statement, declared) in &inner.statements {
             if let Declared::Rule(rule) = declared
                 && needed.binary_search(rule).is_ok()
             {
-                texts.push(&*statement.text);
+                rule_texts.push(&*statement.text);
             }
         }
         // boreal evaluates every imported module on each scope.
         let is_needed = |declared: &Declared| match declared {
             Declared::Rule(rule) => needed.binary_search(rule).is_ok(),
-            Declared::Module(module) => texts.iter().any(|text| text.contains(&**module)),
+            Declared::Module(module) => rule_texts.iter().any(|text| text.contains(&**module)),
         };
         let statements = inner.statements.iter().filter(|(_, declared)| is_needed(declared));
         compile(statements.map(|(statement, _)| statement), &inner.files).ok()

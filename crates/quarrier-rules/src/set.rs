@@ -16,7 +16,7 @@ use crate::compile::compile;
 use crate::condition::{Facts, Logic, Names};
 use crate::error::{Error, Result};
 use crate::gate::Gate;
-use crate::text::{Include, RULE_BYTES_EACH_MAX, RuleFile, Said, Statement, Texts};
+use crate::text::{Content, Include, RULE_BYTES_EACH_MAX, RuleFile, Statement, Statements};
 
 /// Stack bytes for each byte of a rule: enough to drop the deepest expression that fits in it.
 const STACK_FACTOR: usize = 512;
@@ -148,13 +148,13 @@ impl Rules {
         include: &mut Include<'_>,
         stop: &AtomicBool,
     ) -> Result<Self> {
-        let texts = std::thread::scope(|scope| {
-            let read = move || Texts::read(files, include, stop);
+        let parsed = std::thread::scope(|scope| {
+            let read = move || Statements::read(files, include, stop);
             let thread = in_scope_on_stack(scope, "rules", STACK_BYTES, read)
                 .map_err(|error| Error::Thread(error.to_string()))?;
             thread.join().map_err(|_| Error::Internal(quarrier_core::panics::taken()))?
         })?;
-        let compiled = apart(STACK_BYTES, Duration::MAX, stop, move || Inner::of(texts));
+        let compiled = apart(STACK_BYTES, Duration::MAX, stop, move || Inner::of(parsed));
         compiled
             .map_err(|left| match left {
                 Left::Panicked(panicked) => Error::Internal(panicked),
@@ -205,24 +205,24 @@ impl Rules {
 }
 
 impl Inner {
-    fn of(texts: Texts) -> Result<Self> {
-        let Texts { files, statements, said, .. } = texts;
-        if !said.iter().any(|said| matches!(said, Said::Rule(_))) {
+    fn of(parsed: Statements) -> Result<Self> {
+        let Statements { files, statements, contents, .. } = parsed;
+        if !contents.iter().any(|content| matches!(content, Content::Rule(_))) {
             let file = files.first().cloned().unwrap_or_default();
             return Err(Error::File { file, reason: "has no rules".to_string() });
         }
-        refuse_unverified(&statements, &said, &files)?;
+        refuse_unverified(&statements, &contents, &files)?;
         // Compile with boreal first: rules that it rejects need not be understood here.
         let scanner = compile(statements.iter(), &files)?;
         let mut set = Inner::empty(scanner, files);
         let mut names = Names::default();
-        for (statement, said) in statements.into_iter().zip(said) {
-            let declared = match said {
-                Said::Import(module) => {
+        for (statement, content) in statements.into_iter().zip(contents) {
+            let declared = match content {
+                Content::Import(module) => {
                     names.modules.push(module.clone());
                     Declared::Module(module)
                 }
-                Said::Rule(rule) => Declared::Rule(set.add(&rule, &statement.text, &mut names)),
+                Content::Rule(rule) => Declared::Rule(set.add(&rule, &statement.text, &mut names)),
             };
             set.statements.push((statement, declared));
         }
@@ -344,9 +344,13 @@ const UNVERIFIED: [&str; 2] = ["is_signed", "verified"];
 ///
 /// # Errors
 /// [`Error::Rule`] for the first such rule.
-fn refuse_unverified(statements: &[Statement], said: &[Said], files: &[String]) -> Result<()> {
-    for (statement, said) in statements.iter().zip(said) {
-        let Said::Rule(rule) = said else { continue };
+fn refuse_unverified(
+    statements: &[Statement],
+    contents: &[Content],
+    files: &[String],
+) -> Result<()> {
+    for (statement, content) in statements.iter().zip(contents) {
+        let Content::Rule(rule) = content else { continue };
         let condition = statement.text.get(rule.condition.span.clone()).unwrap_or_default();
         if let Some((at, field)) = unverified(condition) {
             let reason = format!(

@@ -62,7 +62,7 @@ impl Statement {
 
 /// A statement's content.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum Content {
     /// The name of a module.
     Import(String),
     Rule(Box<Rule>),
@@ -70,15 +70,15 @@ pub(crate) enum Said {
 
 /// All statements, in the order of their evaluation.
 #[derive(Debug, Default)]
-pub(crate) struct Texts {
+pub(crate) struct Statements {
     pub(crate) files: Vec<String>,
     pub(crate) statements: Vec<Statement>,
-    pub(crate) said: Vec<Said>,
+    pub(crate) contents: Vec<Content>,
     bytes: usize,
     rules: usize,
 }
 
-impl Texts {
+impl Statements {
     /// Reads files, in order, with the files that each includes.
     ///
     /// # Errors
@@ -88,11 +88,11 @@ impl Texts {
         include: &mut Include<'_>,
         stop: &AtomicBool,
     ) -> Result<Self> {
-        let mut texts = Texts::default();
+        let mut parsed = Statements::default();
         for file in files {
-            texts.add(file, 0, include, stop)?;
+            parsed.add(file, 0, include, stop)?;
         }
-        Ok(texts)
+        Ok(parsed)
     }
 
     fn add(
@@ -167,7 +167,7 @@ impl Texts {
         let parsed = boreal_parser::parse(text).map_err(|error| {
             let diagnostic = error.to_diagnostic();
             let at = diagnostic.labels.first().map_or(first, |label| label.range.start);
-            statement.wrong(&self.files, at, said_of(&diagnostic.message, &statement.text, at))
+            statement.wrong(&self.files, at, message_at(&diagnostic.message, &statement.text, at))
         })?;
         for component in parsed.components {
             match component {
@@ -186,7 +186,7 @@ impl Texts {
                     self.add(&file, depth + 1, include, stop)?;
                 }
                 YaraFileComponent::Import(import) => {
-                    self.keep(&statement, Said::Import(import.name));
+                    self.keep(&statement, Content::Import(import.name));
                 }
                 YaraFileComponent::Rule(rule) => {
                     self.rules += 1;
@@ -195,23 +195,23 @@ impl Texts {
                             format!("more than {RULES_MAX} rules; use them in several runs");
                         return Err(statement.wrong(&self.files, rule.name_span.start, reason));
                     }
-                    self.keep(&statement, Said::Rule(rule));
+                    self.keep(&statement, Content::Rule(rule));
                 }
             }
         }
         Ok(())
     }
 
-    fn keep(&mut self, statement: &Statement, said: Said) {
+    fn keep(&mut self, statement: &Statement, content: Content) {
         let Statement { file, line, before, ref text } = *statement;
         self.statements.push(Statement { file, line, before, text: text.clone() });
-        self.said.push(said);
+        self.contents.push(content);
     }
 }
 
 /// Adds the text at which the parser stopped to its message, which says only that there is an
 /// error.
-fn said_of(message: &str, text: &str, at: usize) -> String {
+fn message_at(message: &str, text: &str, at: usize) -> String {
     let there: String = text.get(at..).unwrap_or_default().chars().take(24).collect();
     match there.split_whitespace().next() {
         Some(word) => format!("{message} at '{word}'"),
@@ -227,18 +227,18 @@ mod tests {
         RuleFile { name: name.to_string(), bytes: text.as_bytes().to_vec() }
     }
 
-    fn read(text: &str, included: &[(&str, &str)]) -> Result<Texts> {
+    fn read(text: &str, included: &[(&str, &str)]) -> Result<Statements> {
         let mut include = |_: &str, path: &str| {
             let found = included.iter().find(|(name, _)| *name == path);
             found.map(|(name, text)| file(name, text)).ok_or_else(|| "no such file".to_string())
         };
-        Texts::read(&[file("a.yar", text)], &mut include, &AtomicBool::new(false))
+        Statements::read(&[file("a.yar", text)], &mut include, &AtomicBool::new(false))
     }
 
-    fn names(texts: &Texts) -> Vec<&str> {
+    fn names(parsed: &Statements) -> Vec<&str> {
         let mut names = Vec::new();
-        for said in &texts.said {
-            if let Said::Rule(rule) = said {
+        for content in &parsed.contents {
+            if let Content::Rule(rule) = content {
                 names.push(&*rule.name);
             }
         }
@@ -249,9 +249,9 @@ mod tests {
     fn included_rules_count_where_they_are_included() {
         let rule = |name: &str| format!("rule {name} {{ condition: true }}\n");
         let text = format!("{}include \"b.yar\"\n{}", rule("a"), rule("c"));
-        let texts = read(&text, &[("b.yar", &rule("b"))]).unwrap();
-        assert_eq!(names(&texts), ["a", "b", "c"]);
-        assert_eq!(texts.files, ["a.yar", "b.yar"]);
+        let parsed = read(&text, &[("b.yar", &rule("b"))]).unwrap();
+        assert_eq!(names(&parsed), ["a", "b", "c"]);
+        assert_eq!(parsed.files, ["a.yar", "b.yar"]);
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn other_encodings_are_refused_with_their_line() {
         let latin = RuleFile { name: "l".to_string(), bytes: b"// a\n// \xE9\n".to_vec() };
-        let read = Texts::read(&[latin], &mut |_, _| unreachable!(), &AtomicBool::new(false));
+        let read = Statements::read(&[latin], &mut |_, _| unreachable!(), &AtomicBool::new(false));
         assert!(read.unwrap_err().to_string().starts_with("l: line 2 is not UTF-8"));
     }
 }

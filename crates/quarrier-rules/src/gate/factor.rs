@@ -78,11 +78,11 @@ pub(crate) fn best(items: &[Item], ignores_case: bool) -> Option<Vec<Factor>> {
 
 fn best_within(items: &[Item], ignores_case: bool, depth: usize) -> Option<Vec<Factor>> {
     // If case is ignored, a factor consists of ASCII bytes only.
-    let goes_on = |item: &Item| match *item {
+    let continues = |item: &Item| match *item {
         Item::Byte(value, mask) => !ignores_case || (mask == 0xFF && value.is_ascii()),
         Item::Gap | Item::Choice(_) => false,
     };
-    let runs = items.split(|item| !goes_on(item));
+    let runs = items.split(|item| !continues(item));
     let byte =
         |item: &Item| if let Item::Byte(value, mask) = *item { Some((value, mask)) } else { None };
     let windows = runs.filter_map(|run| rarest(&run.iter().filter_map(byte).collect::<Vec<_>>()));

@@ -57,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_gate_loses_nothing(seed in any::<u64>()) {
+    fn the_gate_drops_no_rule_that_holds(seed in any::<u64>()) {
         check(seed);
     }
 }

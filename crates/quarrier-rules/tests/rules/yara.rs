@@ -19,7 +19,7 @@ const SETS: u64 = 60;
 type Row = (String, String, u64, u64);
 
 /// Returns the output of `yara`; `None` if it does not run.
-fn said(folder: &std::path::Path, name: &str) -> Option<BTreeSet<Row>> {
+fn yara_rows(folder: &std::path::Path, name: &str) -> Option<BTreeSet<Row>> {
     let symbols =
         [format!("filename={name}"), format!("filepath={name}"), "extension=".to_string()];
     let mut command = Command::new("yara");
@@ -66,7 +66,7 @@ fn the_answers_are_those_of_yara() {
             let name = format!("scope{index}");
             let bytes = scope(&mut draw);
             std::fs::write(folder.path().join(&name), &bytes).unwrap();
-            let Some(expected) = said(folder.path(), &name) else {
+            let Some(expected) = yara_rows(folder.path(), &name) else {
                 eprintln!("skipped: yara does not run");
                 return;
             };
