@@ -371,7 +371,7 @@ impl<'s> View<'s> {
     /// Returns the place of the first `needle` in the bytes of `range`.
     pub fn find(&mut self, range: Range<u64>, needle: &[u8]) -> Option<u64> {
         let finder = memchr::memmem::Finder::new(needle);
-        let behind = needle.len().checked_sub(1)? as u64;
+        let overlap = needle.len().checked_sub(1)? as u64;
         let end = range.end.min(self.length());
         let mut at = range.start;
         while at.checked_add(needle.len() as u64)? <= end {
@@ -388,8 +388,8 @@ impl<'s> View<'s> {
                 return Some(at + place as u64);
             }
             // Matches that begin in these bytes and end in the next ones.
-            let seam = (at + count).saturating_sub(behind).max(at);
-            let length = (2 * behind).min(end - seam) as usize;
+            let seam = (at + count).saturating_sub(overlap).max(at);
+            let length = (2 * overlap).min(end - seam) as usize;
             let place = self.take(seam, length).and_then(|seam| finder.find(seam));
             if let Some(place) = place {
                 return Some(seam + place as u64);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_looks_little_pays_something_and_nobody_reads_all_twice() {
+    fn a_short_look_has_a_minimum_cost_and_a_full_read_happens_once() {
         let mut left = Allowance::WHOLE;
         left.pay(0, 1);
         assert_eq!(left.fuel_bytes[0], STRIDE_FUEL_BYTES - CANDIDATE_BYTES);

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_found_and_nothing_beside_it() {
+    fn only_added_ranges_are_found() {
         let mut bad = Bad::default();
         for start in [1024, 512, 4096, 1536, 4096] {
             assert!(bad.add(start..start + 512));

@@ -80,14 +80,14 @@ impl<'s> CachedSource<'s> {
                 sector.fill(0);
                 continue;
             }
-            let is_told = match read_full_at(self.source, range.start, sector) {
+            let is_recorded = match read_full_at(self.source, range.start, sector) {
                 Ok(read) => read == sector.len(),
                 Err(_) => {
                     sector.fill(0);
                     self.bad().add(range)
                 }
             };
-            if !is_told {
+            if !is_recorded {
                 return false;
             }
         }

@@ -21,7 +21,7 @@ pub(super) fn is_enclosed(view: &mut View<'_>, offset: u64, length: u64) -> bool
     view.look_at(&[Extent { offset: offset - BEFORE_BYTES, length: BEFORE_BYTES }], u64::MAX);
     let Some(before) = view.take(0, BEFORE_BYTES as usize) else { return false };
     is_stream(before)
-        || is_told(before, length)
+        || has_length_before(before, length)
         || is_theme(before, length)
         || is_thumbnail(before, length)
 }
@@ -32,10 +32,11 @@ fn is_stream(before: &[u8]) -> bool {
 }
 
 /// Whether the file's length is right before it, as in records of documents and chunks of films.
-fn is_told(before: &[u8], length: u64) -> bool {
-    let Some(told) = before.last_chunk::<4>() else { return false };
-    let told = [u32::from_le_bytes(*told), u32::from_be_bytes(*told)].map(u64::from);
-    length >= LENGTH_BYTES_MIN && told.iter().any(|told| *told == length || *told == length + 1)
+fn has_length_before(before: &[u8], length: u64) -> bool {
+    let Some(stated) = before.last_chunk::<4>() else { return false };
+    let stated = [u32::from_le_bytes(*stated), u32::from_be_bytes(*stated)].map(u64::from);
+    length >= LENGTH_BYTES_MIN
+        && stated.iter().any(|stated| *stated == length || *stated == length + 1)
 }
 
 fn is_theme(before: &[u8], length: u64) -> bool {
@@ -47,5 +48,5 @@ fn is_theme(before: &[u8], length: u64) -> bool {
 /// Whether a Photoshop thumbnail begins after these bytes: its length, 24 bits per pixel, one
 /// plane.
 fn is_thumbnail(before: &[u8], length: u64) -> bool {
-    before.strip_suffix(&[0, 24, 0, 1]).is_some_and(|before| is_told(before, length))
+    before.strip_suffix(&[0, 24, 0, 1]).is_some_and(|before| has_length_before(before, length))
 }

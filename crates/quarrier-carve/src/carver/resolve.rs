@@ -480,11 +480,10 @@ fn leave_out_rows(whole: &mut Vec<Judged>) {
             format == one.candidate.format && !(offset ^ first.offset).is_multiple_of(SECTOR_BYTES)
         };
         let before = places.range(..first.offset).next_back();
-        let behind = places.range(first.end()..).next();
+        let after = places.range(first.end()..).next();
         let near = |from: u64, to: u64| from <= to && to - from <= BETWEEN_BYTES;
         before.is_some_and(|(at, (end, format))| is_kin(*at, *format) && near(*end, first.offset))
-            || behind
-                .is_some_and(|(at, (_, format))| is_kin(*at, *format) && near(first.end(), *at))
+            || after.is_some_and(|(at, (_, format))| is_kin(*at, *format) && near(first.end(), *at))
     };
     whole.retain(|one| !(is_odd(one) && follows(one)));
 }

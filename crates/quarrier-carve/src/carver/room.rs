@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_parts_together_are_not_more_than_the_whole() {
+    fn the_parts_do_not_exceed_the_whole() {
         for memory_bytes in (128 << 20..8u64 << 30).step_by(100 << 20) {
             let workers = workers_max(memory_bytes).min(64);
             let windows = windows_max(memory_bytes, workers) as u64;

@@ -32,7 +32,7 @@ use crate::view::{Extent, View};
 const ROUNDS_MAX: usize = 3;
 /// How far after the byte at which a file breaks newly claimed bytes justify another attempt to
 /// mend it.
-const BEHIND_BYTES: u64 = 64 << 10;
+const AFTER_BYTES: u64 = 64 << 10;
 
 /// The inputs of a run.
 pub(super) struct CarveRun<'c> {
@@ -298,7 +298,7 @@ fn leave_out_contested(broken: &[BrokenFile], mended: &mut [Option<Judged>]) {
 
 /// Whether `more` claims bytes around the break of a file that `claims` does not.
 fn has_changed(one: &BrokenFile, claims: &Claims, more: &Claims) -> bool {
-    let range = one.offset + one.sure + 1..one.offset + one.at + BEHIND_BYTES;
+    let range = one.offset + one.sure + 1..one.offset + one.at + AFTER_BYTES;
     let begins = more.next_after(range.start).filter(|start| range.contains(start));
     begins.is_some_and(|start| !claims.holds(start))
 }

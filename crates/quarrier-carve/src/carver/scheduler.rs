@@ -234,8 +234,8 @@ impl<'a, 'c> Scheduler<'a, 'c> {
     /// Searches a task, and judges its candidates; returns the rest of it.
     fn judge(&self, task: Task, view: &mut View<'_>) -> Option<Task> {
         let start = task.range.start;
-        let wish = start..task.range.end.min(start.saturating_add(task.step_bytes));
-        let looked = self.look(wish);
+        let requested = start..task.range.end.min(start.saturating_add(task.step_bytes));
+        let looked = self.look(requested);
         let looked = match looked {
             Ok(looked) => looked,
             Err(error) => {

@@ -129,10 +129,11 @@ mod tests {
         for (offset, kind) in [(10, "pdf"), (10, "gz"), (5000, "gz"), (1 << 20, "png")] {
             skimmed.add(offset, kind);
         }
-        let told: Vec<_> = skimmed.into_ranges();
-        let told: Vec<_> = told.into_iter().map(|one| (one.range, one.types, one.places)).collect();
+        let listed: Vec<_> = skimmed.into_ranges();
+        let listed: Vec<_> =
+            listed.into_iter().map(|one| (one.range, one.types, one.places)).collect();
         let (first, second) = (10..5001, 1 << 20..(1 << 20) + 1);
-        assert_eq!(told, [(first, vec!["gz", "pdf"], 3), (second, vec!["png"], 1)]);
+        assert_eq!(listed, [(first, vec!["gz", "pdf"], 3), (second, vec!["png"], 1)]);
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl<'w> Walker<'w> {
     }
 
     /// Returns whether to continue.
-    fn may_go_on(&self) -> bool {
+    fn may_continue(&self) -> bool {
         self.has_room() && !self.is_ended && !self.stop.load(Ordering::Relaxed)
     }
 
@@ -192,7 +192,7 @@ impl<'w> Walker<'w> {
             self.skip("archive unpacks to more than the limit");
         }
         self.path.truncate(before);
-        self.may_go_on()
+        self.may_continue()
     }
 
     /// As [`member`](Self::member), for a member listed in a directory, which states whether it is
@@ -221,7 +221,7 @@ impl<'w> Walker<'w> {
         let before = self.enter(name);
         self.damaged(reason);
         self.path.truncate(before);
-        self.may_go_on()
+        self.may_continue()
     }
 
     /// Reports damage to the archive at the current path, if the receiver takes every member.
@@ -243,7 +243,7 @@ impl<'w> Walker<'w> {
     /// Counts bytes that were unpacked but not examined. Returns whether to continue.
     fn pass(&mut self, bytes: u64) -> bool {
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
-        self.may_go_on()
+        self.may_continue()
     }
 
     fn content(&mut self, reader: &mut dyn Read, place: Option<u64>, depth: usize) {
@@ -294,7 +294,7 @@ impl<'w> Walker<'w> {
             self.is_ended |= !take.member(&self.path, &bytes, place);
         }
         if let Some(kind) = archive_kind(&bytes)
-            && self.may_go_on()
+            && self.may_continue()
         {
             self.held_bytes += bytes.len() as u64;
             self.nested(kind, &bytes, place, depth);

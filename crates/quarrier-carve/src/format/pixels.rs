@@ -78,7 +78,7 @@ const KNOWN_SECTORS: u64 = 16;
 
 /// Whether the picture continues at byte `joint`: the data after it resemble their upper and left
 /// neighbours as much as the data shortly before it do.
-pub(super) fn go_on(view: &mut View<'_>, pixels: &Pixels, joint: u64) -> bool {
+pub(super) fn continues(view: &mut View<'_>, pixels: &Pixels, joint: u64) -> bool {
     let pixel_bytes = (pixels.pixel_bits / 8).max(1);
     let row_bytes = pixels.row_bytes.clamp(pixel_bytes, pixel_bytes.max(ROW_BYTES_MAX));
     let first = (pixels.range.start + row_bytes).next_multiple_of(SECTOR_BYTES);
@@ -91,15 +91,13 @@ pub(super) fn go_on(view: &mut View<'_>, pixels: &Pixels, joint: u64) -> bool {
         most = Some([0, 1].map(|way| before[way].max(sector.rough[way])));
         at += SECTOR_BYTES;
     }
-    let (Some(most), Some(behind)) = (most, Sector::read(view, joint, row_bytes, pixel_bytes))
+    let (Some(most), Some(after)) = (most, Sector::read(view, joint, row_bytes, pixel_bytes))
     else {
         return false;
     };
     let limits = most.map(|most| most * ROUGH_MARGIN.0 / 2 + ROUGH_MARGIN.1);
     // The left neighbours of the first pixels are on the other side of the joint.
-    behind.rough[0] <= limits[0]
-        && behind.rough[1] <= limits[1]
-        && behind.rough_first[0] <= limits[0]
+    after.rough[0] <= limits[0] && after.rough[1] <= limits[1] && after.rough_first[0] <= limits[0]
 }
 
 impl Sector {
@@ -216,9 +214,9 @@ impl Zeros {
                 self.from = Some(sector.at);
             }
             Some(from) if !sector.is_zero => {
-                let behind = view.array::<8>(sector.at)?;
+                let after = view.array::<8>(sector.at)?;
                 self.from = None;
-                self.ended(from, sector.at, self.is_sharp && is_loud(&behind));
+                self.ended(from, sector.at, self.is_sharp && is_loud(&after));
             }
             _ => {}
         }

@@ -39,7 +39,7 @@ pub(crate) trait Rest {
 /// Maximum number of stretches to try; if there are more, they belong to the file.
 const STRETCHES_MAX: usize = 8;
 /// Maximum number of blocks from the end of the search to the end of a gap that begins before it.
-const BEHIND_BLOCKS: u64 = 64;
+const AFTER_BLOCKS: u64 = 64;
 /// Maximum number of bytes to examine.
 const LOOKED_BYTES_MAX: u64 = 64 << 20;
 
@@ -99,7 +99,7 @@ fn stretches(
     alien: Alien,
 ) -> Vec<(u64, u64)> {
     let block = context.block_bytes;
-    let last = end.saturating_add(BEHIND_BLOCKS * block).min(LOOKED_BYTES_MAX);
+    let last = end.saturating_add(AFTER_BLOCKS * block).min(LOOKED_BYTES_MAX);
     let mut all = Vec::new();
     let mut begun = None;
     let mut at = block;

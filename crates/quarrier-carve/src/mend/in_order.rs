@@ -345,24 +345,24 @@ impl Search<'_, '_, '_> {
     fn is_certain(&mut self, extents: &[Extent], length: u64) -> bool {
         let block = self.context.block_bytes;
         (1..extents.len()).all(|joint| {
-            let (before, behind) = (extents[joint - 1], extents[joint]);
+            let (before, after) = (extents[joint - 1], extents[joint]);
             let mut earlier = extents.to_vec();
             // A fragment of one block could also be absent.
             let is_longer = before.length > block || (joint > 1 && before.length == block);
-            if is_longer && behind.offset >= block {
+            if is_longer && after.offset >= block {
                 earlier[joint - 1].length -= block;
                 earlier[joint] =
-                    Extent { offset: behind.offset - block, length: behind.length + block };
-                if self.is_another(&earlier, length, before.end() - block, behind.offset - block) {
+                    Extent { offset: after.offset - block, length: after.length + block };
+                if self.is_another(&earlier, length, before.end() - block, after.offset - block) {
                     return false;
                 }
             }
             let mut later = extents.to_vec();
-            if behind.length > block || (joint + 1 < extents.len() && behind.length == block) {
+            if after.length > block || (joint + 1 < extents.len() && after.length == block) {
                 later[joint - 1].length += block;
                 later[joint] =
-                    Extent { offset: behind.offset + block, length: behind.length - block };
-                if self.is_another(&later, length, before.end(), behind.offset) {
+                    Extent { offset: after.offset + block, length: after.length - block };
+                if self.is_another(&later, length, before.end(), after.offset) {
                     return false;
                 }
             }

@@ -39,9 +39,9 @@ pub(crate) fn likely_gap(
         return None;
     }
     let before = known.start.max(gap.first.saturating_sub(KNOWN_BYTES_MAX))..gap.first;
-    let behind = end..known.end.min(end + KNOWN_BYTES_MAX);
+    let after = end..known.end.min(end + KNOWN_BYTES_MAX);
     let mut samples = Vec::new();
-    for range in [before, behind] {
+    for range in [before, after] {
         if range.end - range.start >= KNOWN_BYTES_MIN {
             samples.push(shares(view, range)?);
         }

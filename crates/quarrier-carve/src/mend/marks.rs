@@ -55,8 +55,8 @@ impl Marks {
         let from = piece * PIECE_BYTES;
         let mut places = Vec::new();
         let mut at = from;
-        let behind = from + PIECE_BYTES + self.needle.len() as u64 - 1;
-        while let Some(place) = view.find(at..behind, self.needle) {
+        let until = from + PIECE_BYTES + self.needle.len() as u64 - 1;
+        while let Some(place) = view.find(at..until, self.needle) {
             places.push(place);
             at = place + 1;
         }

@@ -16,7 +16,7 @@ const FORWARD: [(usize, u64); 2] = [(24, 20), (48, 48)];
 /// The same, for places before the beginning.
 const BACKWARD: (usize, u64) = (40, 160);
 /// Pairs of places to try after each of the leads, for three fragments.
-const BEHIND: (usize, u64) = (16, 20);
+const AFTER_LEAD: (usize, u64) = (16, 20);
 /// The number of leads.
 const LEADS_MAX: usize = 10;
 /// A sector, which suffices to reveal text and zeros; most of the tried data are such.
@@ -96,8 +96,8 @@ impl Search<'_, '_, '_> {
             }
         }
         for lead in leads {
-            for left in self.left(&lead, BEHIND.0) {
-                let found = self.forward(&lead, &left, 0..BEHIND.1, None);
+            for left in self.left(&lead, AFTER_LEAD.0) {
+                let found = self.forward(&lead, &left, 0..AFTER_LEAD.1, None);
                 if found.is_some() || self.is_over() {
                     return found;
                 }

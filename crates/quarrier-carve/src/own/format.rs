@@ -71,9 +71,9 @@ impl Own {
         check(&rules)?;
         let keep = |text: &str| names::keep(text).ok_or("too many names have been read");
         let kind = Kind { name: keep(&rules.name)?, extension: keep(&rules.extension)? };
-        let (texts, skip) = rules.header.searched();
+        let (patterns, skip) = rules.header.searched();
         let mut signatures = Vec::new();
-        for hex in texts {
+        for hex in patterns {
             signatures.push(Signature { hex: keep(&hex)?, at: rules.offset + skip });
         }
         Ok(Own { rules, kinds: [kind], signatures })
@@ -85,7 +85,7 @@ impl Own {
     }
 
     /// Returns the end of the file by the length in it; `None` if the rules have no length.
-    fn told_end(&self, view: &mut View<'_>) -> Option<Option<u64>> {
+    fn stated_end(&self, view: &mut View<'_>) -> Option<Option<u64>> {
         let length = self.rules.length?;
         let bytes = view.take(length.at, usize::from(length.bytes));
         let number = bytes.map(|bytes| {
@@ -102,15 +102,15 @@ impl Own {
     fn found_end(&self, view: &mut View<'_>) -> Option<u64> {
         let Rules { footer, end, .. } = &self.rules;
         let header_end = self.rules.offset + self.rules.header.length() as u64;
-        let behind = if *end == End::Before { 0 } else { footer.length() as u64 };
-        let from = self.rules.size_bytes_min.saturating_sub(behind).max(header_end);
+        let footer_bytes = if *end == End::Before { 0 } else { footer.length() as u64 };
+        let from = self.rules.size_bytes_min.saturating_sub(footer_bytes).max(header_end);
         // A footer that does not belong to the file may follow the last byte of the longest one.
         let until = match end {
             End::Before => self.rules.size_bytes_max.saturating_add(footer.length() as u64),
             _ => self.rules.size_bytes_max,
         };
         let place = footer.find(view, from..until, *end == End::Last)?;
-        Some(place + behind)
+        Some(place + footer_bytes)
     }
 }
 
@@ -131,7 +131,7 @@ impl Format for Own {
             return Verdict::Not;
         }
         let broken = |view: &View<'_>, why| Verdict::broken(view, kind, 0, *size_bytes_max, why);
-        match self.told_end(view) {
+        match self.stated_end(view) {
             Some(Some(end)) if end < (offset + header.length() as u64).max(*size_bytes_min) => {
                 Verdict::Not
             }

@@ -72,12 +72,12 @@ impl Masked {
     /// if their case is free; and the number of wildcard bytes before them.
     pub(super) fn searched(&self) -> (Vec<String>, u64) {
         let skip = self.bytes.iter().take_while(|(_, mask)| *mask == 0).count();
-        let behind = self.bytes.iter().rev().take_while(|(_, mask)| *mask == 0).count();
-        let bytes = self.bytes.get(skip..self.bytes.len() - behind).unwrap_or_default();
-        let mut texts = vec![String::new()];
+        let wildcards = self.bytes.iter().rev().take_while(|(_, mask)| *mask == 0).count();
+        let bytes = self.bytes.get(skip..self.bytes.len() - wildcards).unwrap_or_default();
+        let mut patterns = vec![String::new()];
         for (value, mask) in bytes {
             let ways = match mask {
-                0xDF if texts.len() < 8 => {
+                0xDF if patterns.len() < 8 => {
                     vec![format!("{value:02X}"), format!("{:02X}", value | 0x20)]
                 }
                 0xDF => vec![format!("?{:X}", value & 0xF)],
@@ -89,9 +89,9 @@ impl Masked {
             let longer = |text: &String| -> Vec<String> {
                 ways.iter().map(|way| format!("{text} {way}").trim().to_string()).collect()
             };
-            texts = texts.iter().flat_map(longer).collect();
+            patterns = patterns.iter().flat_map(longer).collect();
         }
-        (texts, skip as u64)
+        (patterns, skip as u64)
     }
 
     /// Returns its first or its last place in `range`.

@@ -96,14 +96,14 @@ pub(crate) fn lzma2_dictionary(properties: &[u8]) -> Option<u64> {
     }
 }
 
-/// Returns the dictionary size for `bytes` bytes of output, if the stated size is `told`: a
-/// dictionary larger than the output is useless.
+/// Returns the dictionary size for `bytes` bytes of output, for a coder with a dictionary of
+/// `stated` bytes: a dictionary larger than the output is useless.
 ///
 /// # Errors
 /// If the size is above the limit.
-pub(crate) fn dictionary(told: u64, bytes: u64) -> Result<u32, Failed> {
+pub(crate) fn dictionary(stated: u64, bytes: u64) -> Result<u32, Failed> {
     const LEAST: u64 = 4096;
-    match told.min(bytes).max(LEAST) {
+    match stated.min(bytes).max(LEAST) {
         size @ ..=DICTIONARY_BYTES_MAX => Ok(size as u32),
         _ => Err(Failed::NotRead(TOO_LARGE)),
     }

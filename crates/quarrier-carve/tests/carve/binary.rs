@@ -7,8 +7,8 @@ use quarrier_carve::{Format, Verdict};
 use crate::sample::{check_whole_file, validated};
 use crate::sound::noise;
 
-fn whole(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Option<u64> {
-    match validated(format, bytes, behind) {
+fn whole(format: &dyn Format, bytes: &[u8], after: &[u8]) -> Option<u64> {
+    match validated(format, bytes, after) {
         Verdict::Whole { length, .. } => Some(length),
         _ => None,
     }
@@ -190,7 +190,7 @@ pub(crate) fn asf() -> Vec<u8> {
 }
 
 #[test]
-fn asf_is_as_long_as_it_says_and_packets_begin_alike() {
+fn asf_has_its_stated_length_and_packets_begin_alike() {
     let file = asf();
     check_whole_file(&Asf, "wmv", &file);
     let third = file.len() - 1000;

@@ -35,7 +35,7 @@ fn a_broken_file_is_kept_up_to_where_it_breaks() {
 }
 
 #[test]
-fn what_a_document_in_fragments_leaves_behind_is_no_file_of_its_own() {
+fn parts_of_a_fragmented_document_are_not_separate_files() {
     let gif = gif::small();
     let image = [&[0x11; 4097], &b"<<>> stream\n"[..], &gif, &b"\nendstream"[..], &[0x11; 999]];
     let image = image.concat();
@@ -94,7 +94,7 @@ fn block_bytes(offsets: impl Iterator<Item = usize> + Clone) -> u64 {
 }
 
 #[test]
-fn the_block_size_is_that_at_which_more_than_chance_begins() {
+fn the_block_size_aligns_more_files_than_chance() {
     let every = |bytes: usize, count: usize| (1..=count).map(move |number| number * bytes);
     for bytes in [512usize, 1024, 4096, 65536] {
         // One in eight begins elsewhere.

@@ -56,8 +56,8 @@ impl Planted {
                 let holds = |e: &Extent| (e.offset..e.end()).contains(&offset);
                 one.status == Status::Valid && one.extents.iter().any(holds)
             });
-            let is_told = is_valid || is_listed || is_inside;
-            assert!(is_told, "{what}: nothing tells of byte {offset}");
+            let is_reported = is_valid || is_listed || is_inside;
+            assert!(is_reported, "{what}: byte {offset} is not reported");
             valid += usize::from(is_valid);
             listed += usize::from(is_listed && !is_valid);
         }
@@ -76,7 +76,7 @@ fn small_files() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn thousands_of_headers_do_not_hide_the_files_behind_them() {
+fn thousands_of_headers_do_not_hide_the_files_after_them() {
     let gz = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3];
     let floods: [(&[u8], usize); 3] = [(&gz, 5000), (b"%PDF-1.4", 20_000), (b"BZh91AY&SY", 20_000)];
     for (header, count) in floods {
@@ -101,7 +101,7 @@ fn long_decoys(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_not_read_to_its_end_is_listed_and_thorough_goes_back_to_it() {
+fn unread_candidates_are_listed_and_thorough_returns_to_them() {
     let image = || {
         let mut planted = Planted { image: long_decoys(20_000), files: Vec::new() };
         planted.image.resize(planted.image.len().next_multiple_of(512), 0);
@@ -136,7 +136,7 @@ fn a_flood_in_one_place_takes_nothing_from_another() {
 proptest! {
     #![proptest_config(fixed_cases(150))]
     #[test]
-    fn whatever_stands_ahead_of_a_file_or_around_it_it_is_found_or_listed(
+    fn a_file_among_any_headers_is_found_or_listed(
         kinds in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
         is_nested in any::<bool>(),
         count_log in 2u32..7,

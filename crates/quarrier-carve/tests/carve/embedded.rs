@@ -32,7 +32,7 @@ fn inside(kind: &str, archive: &[u8], limits: &Limits) -> Vec<(String, String)> 
     found
 }
 
-fn texts(found: &[(String, String)]) -> Vec<(&str, &str)> {
+fn borrowed(found: &[(String, String)]) -> Vec<(&str, &str)> {
     found.iter().map(|(path, what)| (&path[..], &what[..])).collect()
 }
 
@@ -43,7 +43,7 @@ fn files_in_a_zip_are_found_by_what_they_are() {
     archive.add("notes.txt", b"no validator knows this", Way::Deflated);
     archive.add("a/b.dat", &gif::small(), Way::Stored);
     let found = inside("zip", &archive.finish(b""), &Limits::default());
-    assert_eq!(texts(&found), [("zip!word/media/image1.png", "png"), ("zip!a/b.dat", "gif")]);
+    assert_eq!(borrowed(&found), [("zip!word/media/image1.png", "png"), ("zip!a/b.dat", "gif")]);
     assert!(is_archive("docx") && is_archive("gz") && !is_archive("png"));
 }
 
@@ -70,7 +70,7 @@ fn tapes_stream_and_archives_in_them_are_followed() {
         (&long, "gif"),
         ("gz!all.tar!über/x.gif", "gif"),
     ];
-    assert_eq!(texts(&found), expected);
+    assert_eq!(borrowed(&found), expected);
     let found = inside("tar", &tape, &Limits::default());
     assert_eq!(found[0].0, "tar!first.gif");
     assert_eq!(found.len(), 5);
@@ -103,7 +103,7 @@ fn archives_in_archives_are_followed_to_a_depth() {
         ("zip!5!4!3!2", "zip"),
         ("zip!5!4!3!2", "archives nested too deep"),
     ];
-    assert_eq!(texts(&found), expected);
+    assert_eq!(borrowed(&found), expected);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn bombs_end_at_the_limits() {
         Limits { member_bytes_max: 1 << 20, unpacked_bytes_max: 8 << 20, ..Limits::default() };
     let gz = gz::packed("zeros", &zeros);
     let found = inside("gz", &gz, &limits);
-    assert_eq!(texts(&found), [("gz!zeros", "larger than the limit for a member")]);
+    assert_eq!(borrowed(&found), [("gz!zeros", "larger than the limit for a member")]);
     let mut archive = Archive::default();
     (0..20).for_each(|n| archive.add(&format!("{n}"), &zeros[..4 << 20], Way::Deflated));
     let found = inside("zip", &archive.finish(b""), &limits);
@@ -177,7 +177,7 @@ fn every(archive: &[u8], limits: &Limits) -> All {
 }
 
 #[test]
-fn every_member_comes_whole_with_its_place_if_it_lies_there_as_it_is() {
+fn every_member_comes_whole_and_with_its_place_if_stored() {
     let mut inner = Archive::default();
     inner.add("deep.txt", b"stored in a stored zip", Way::Stored);
     inner.add("packed.txt", &b"again and ".repeat(900), Way::Deflated);

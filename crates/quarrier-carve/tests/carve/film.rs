@@ -66,7 +66,7 @@ pub(crate) fn mp4(is_movie_first: bool) -> Vec<u8> {
 }
 
 #[test]
-fn mp4_ends_with_the_last_of_its_boxes_and_kinds_are_told_by_brand() {
+fn mp4_ends_with_its_last_box_and_brands_determine_kinds() {
     check_whole_file(&Mp4, "mp4", &mp4(true));
     check_whole_file(&Mp4, "mp4", &mp4(false));
     for (brand, kind) in [(b"M4A ", "m4a"), (b"qt  ", "mov"), (b"3gp4", "3gp"), (b"crx ", "cr3")] {

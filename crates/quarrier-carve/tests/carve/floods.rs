@@ -103,7 +103,7 @@ fn what_all_candidates_of_a_stride_cost_is_bounded() {
 }
 
 #[test]
-fn pages_with_many_tags_leave_something_for_what_lies_behind_them() {
+fn pages_with_many_tags_leave_fuel_for_later_files() {
     let page = |number: usize| {
         let rows = "<tr><td>a</td><td>b</td></tr>\n".repeat(300 + number);
         format!("<!DOCTYPE html><html><body><table>{rows}</table></body></html>\n").into_bytes()

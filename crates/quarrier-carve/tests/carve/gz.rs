@@ -20,13 +20,13 @@ pub(crate) fn packed(name: &str, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_gz_ends_behind_its_checksum() {
+fn a_gz_ends_after_its_checksum() {
     check_whole_file(&Gz, "gz", &packed("noise", &noise(3, 20_000)));
     check_whole_file(&Gz, "gz", &packed("zeros", &[0; 300_000]));
 }
 
 #[test]
-fn members_one_behind_the_other_are_one_gz() {
+fn consecutive_members_are_one_gz() {
     let (one, two) = (packed("one", &noise(3, 5000)), packed("two", &noise(4, 6000)));
     let both = [&one[..], &two].concat();
     let whole = Verdict::Whole { length: both.len() as u64, kind: quarrier_carve::Kind::new("gz") };

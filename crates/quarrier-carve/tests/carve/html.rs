@@ -10,12 +10,12 @@ const PAGE: &[u8] = b"<!DOCTYPE html>\n<html><head><title>a < b</title>\
     <body><!-- </html> --><div class=\"x>y\">text<p>more<br></div></body></html>";
 
 #[test]
-fn a_page_ends_behind_its_root() {
+fn a_page_ends_after_its_root() {
     check_whole_file(&Html, "html", PAGE);
-    for behind in ["\n", "\r\n", "\n\n", "\n<!-- made by hand -->\n"] {
-        let file = [PAGE, behind.as_bytes()].concat();
+    for after in ["\n", "\r\n", "\n\n", "\n<!-- made by hand -->\n"] {
+        let file = [PAGE, after.as_bytes()].concat();
         match validated(&Html, &file, &[0; 600]) {
-            Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64, "{behind:?}"),
+            Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64, "{after:?}"),
             other => panic!("{other:?}"),
         }
     }

@@ -264,7 +264,7 @@ pub(crate) fn small() -> Vec<u8> {
 }
 
 #[test]
-fn a_jpg_ends_behind_its_last_block() {
+fn a_jpg_ends_after_its_last_block() {
     for progressive in [false, true] {
         for (colour, restart) in [(false, 0), (true, 0), (true, 3)] {
             let made = Made { colour, restart, progressive, ..SMALL };
@@ -402,8 +402,8 @@ fn pair(order: [u8; 2], gap: usize) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Returns the length of the picture at the start of `bytes`, if it is whole.
-fn whole_bytes(bytes: &[u8], behind: &[u8]) -> Option<u64> {
-    match validated(&Jpg, bytes, behind) {
+fn whole_bytes(bytes: &[u8], after: &[u8]) -> Option<u64> {
+    match validated(&Jpg, bytes, after) {
         Verdict::Whole { length, .. } => Some(length),
         _ => None,
     }
@@ -415,8 +415,8 @@ fn pictures_that_an_index_tells_of_are_of_the_file() {
         for gap in [0, 1, 1000] {
             let (first, file) = pair(order, gap);
             let (first_bytes, all_bytes) = (first.len() as u64, file.len() as u64);
-            for behind in [&[][..], &[0; 5000], &[0xFF; 5000], &jpg(SMALL)[..]] {
-                assert_eq!(whole_bytes(&file, behind), Some(all_bytes), "{order:?}, {gap}");
+            for after in [&[][..], &[0; 5000], &[0xFF; 5000], &jpg(SMALL)[..]] {
+                assert_eq!(whole_bytes(&file, after), Some(all_bytes), "{order:?}, {gap}");
             }
             // Without its second picture, or with half of it, the first is whole.
             assert_eq!(whole_bytes(&first, &[]), Some(first_bytes));
@@ -483,7 +483,7 @@ fn pictures_in_each_others_gaps_are_found_again() {
 }
 
 #[test]
-fn a_picture_goes_on_behind_the_file_in_its_gap() {
+fn a_picture_continues_after_the_file_in_its_gap() {
     let file = jpg(Made { width: 640, height: 500, ..SMALL });
     let other = jpg(Made { width: 1200, height: 900, seed: 3, ..SMALL });
     let cut = file.len() / 3 / 512 * 512;
@@ -495,7 +495,7 @@ fn a_picture_goes_on_behind_the_file_in_its_gap() {
 }
 
 #[test]
-fn what_repeats_a_few_codes_is_no_text() {
+fn repeated_codes_are_not_text() {
     // A picture of one colour: every block has the same code, which may consist of letters.
     let scan = |byte: u8| {
         let mut file = small();

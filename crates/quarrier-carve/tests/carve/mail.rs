@@ -8,8 +8,8 @@ use crate::sample::validated;
 const HEAD: &str = "Return-Path: <a@b.org>\r\nFrom: a <a@b.org>\r\nTo: c@d.org\r\n\
     Date: Thu, 1 Jan 1970 00:00:00 +0000\r\nSubject: a\r\n b\r\n";
 
-fn length(mail: &str, behind: &[u8]) -> Option<(u64, &'static str)> {
-    match validated(&Mail, mail.as_bytes(), behind) {
+fn length(mail: &str, after: &[u8]) -> Option<(u64, &'static str)> {
+    match validated(&Mail, mail.as_bytes(), after) {
         Verdict::Whole { length, kind } => Some((length, kind.name)),
         _ => None,
     }
@@ -24,8 +24,8 @@ fn a_mail_ends_where_its_parts_or_its_text_do() {
         "{HEAD}Content-Type: multipart/mixed;\r\n boundary=\"==x\"\r\n\r\n--==x\r\n\r\n\
          a\r\n--==x--\r\n"
     );
-    for behind in [&[0u8; 700][..], &[0xFF; 700], b"text behind"] {
-        assert_eq!(length(&parts, behind), Some((parts.len() as u64, "eml")));
+    for after in [&[0u8; 700][..], &[0xFF; 700], b"text behind"] {
+        assert_eq!(length(&parts, after), Some((parts.len() as u64, "eml")));
     }
     let mailbox = format!("From - Thu Jan  1 00:00:00 1970\r\n{plain}");
     assert_eq!(length(&mailbox, &[0; 700]), Some((mailbox.len() as u64, "mbox")));

@@ -49,7 +49,7 @@ fn report(folder: &Path) -> String {
 }
 
 #[test]
-fn what_is_left_for_a_stride_is_known_to_the_run_that_goes_on_in_it() {
+fn a_resumed_stride_keeps_its_remaining_fuel() {
     let gif = gif::small();
     // Headers that use up all fuel of a stride long before its end.
     let header = *b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46head";

@@ -112,7 +112,7 @@ fn document() -> (Vec<u8>, Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn the_table_beside_a_document_is_meant_not_the_first() {
+fn a_document_uses_the_table_in_its_storage() {
     let (document, table, other) = document();
     let (doc, own, none) = ("WordDocument", "1Table", FREE);
     // The embedded document is the first in the directory, in its own storage.
@@ -199,14 +199,14 @@ pub(crate) fn workbook(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_compound_file_ends_behind_its_last_sector_in_use() {
+fn a_compound_file_ends_after_its_last_sector_in_use() {
     check_whole_file(&Ole, "ole", &file("Anything", &[7; 5000], false));
     check_whole_file(&Ole, "xls", &file("Workbook", &workbook(300), true));
     check_starved(&Ole, &file("Workbook", &workbook(60), false));
 }
 
 #[test]
-fn kinds_are_told_by_the_names_of_streams() {
+fn kinds_are_detected_by_the_names_of_streams() {
     let mut document = vec![0xEC, 0xA5];
     document.resize(5000, 0);
     check_whole_file(&Ole, "doc", &file("WordDocument", &document, false));
@@ -246,7 +246,7 @@ fn sectors_in_circles_come_to_an_end() {
 }
 
 #[test]
-fn the_table_tells_where_a_workbook_goes_on() {
+fn the_table_shows_where_a_workbook_continues() {
     for is_table_first in [false, true] {
         let file = file("Workbook", &workbook(700), is_table_first);
         for split in [4096, 8192, 24576] {

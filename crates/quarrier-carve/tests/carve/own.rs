@@ -88,7 +88,7 @@ fn a_footer_may_be_the_last_or_not_part_of_the_file_and_any_case_will_do() {
 }
 
 #[test]
-fn foremost_and_scalpel_files_are_read_as_they_are() {
+fn foremost_and_scalpel_files_are_read_unchanged() {
     let text = "# comment\n\
         \tgif\ty\t155000\t\\x47\\x49\\x46\\x38?\\x61\t\\x00\\x3b\n\
         NONE n 1000 foRE\\sMOST\n\
@@ -108,7 +108,7 @@ fn foremost_and_scalpel_files_are_read_as_they_are() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn errors_name_the_line() {
     let row = |line: &str| format!("[[signature]]\nname = 'a'\nmax_size = 10\n{line}\n");
     for (text, line, reason) in [
         (row("header = 'AB C'"), 4, "odd number"),

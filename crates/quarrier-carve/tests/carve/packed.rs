@@ -83,14 +83,14 @@ fn an_xz_ends_where_its_index_says() {
 }
 
 #[test]
-fn an_xz_with_a_gap_is_no_whole_file() {
+fn an_xz_with_a_gap_is_not_whole() {
     let whole = xz(&[&noise(1, 20_000)]);
     let gap = [&whole[..8192], &noise(7, 4096), &whole[8192..]].concat();
     assert!(matches!(validated(&Xz, &gap, &[]), Verdict::Broken { sure: 12, .. }));
 }
 
 #[test]
-fn a_bz2_ends_behind_its_last_block() {
+fn a_bz2_ends_after_its_last_block() {
     check_whole_file(&Bz2, "bz2", &bz2(&noise(1, 120_000)));
     check_streams(&Bz2, "bz2", &bz2(&noise(1, 2000)), &bz2(&noise(3, 50_000)));
     let mut broken = bz2(&noise(1, 120_000));
@@ -99,7 +99,7 @@ fn a_bz2_ends_behind_its_last_block() {
 }
 
 #[test]
-fn a_zst_ends_behind_its_last_frame() {
+fn a_zst_ends_after_its_last_frame() {
     check_whole_file(&Zst, "zst", &zst(&noise(1, 300_000)));
     check_whole_file(&Zst, "zst", &zst(&[7; 1_000_000]));
     check_streams(&Zst, "zst", &zst(&noise(1, 2000)), &zst(&noise(3, 5000)));
@@ -109,7 +109,7 @@ fn a_zst_ends_behind_its_last_frame() {
 }
 
 #[test]
-fn a_zst_that_gives_very_much_ends_soon() {
+fn a_zst_with_a_very_large_output_ends_soon() {
     // A million blocks, each of which repeats one byte for 128 KiB.
     let mut bomb = vec![0x28, 0xB5, 0x2F, 0xFD, 0, 0x58];
     (0..1_000_000).for_each(|_| bomb.extend([0x02, 0x00, 0x10, 0]));

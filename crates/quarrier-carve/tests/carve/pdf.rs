@@ -15,13 +15,13 @@ pub(crate) struct Writer {
     bytes: Vec<u8>,
     /// Offsets by number, from 1 on.
     offsets: Vec<usize>,
-    said: usize,
+    table_at: usize,
 }
 
 impl Writer {
     pub(crate) fn new() -> Self {
         let bytes = b"%PDF-1.5\n%\xE2\xE3\xCF\xD3\n".to_vec();
-        Writer { bytes, offsets: Vec::new(), said: 0 }
+        Writer { bytes, offsets: Vec::new(), table_at: 0 }
     }
 
     pub(crate) fn object(&mut self, body: &[u8]) -> &mut Self {
@@ -38,8 +38,9 @@ impl Writer {
 
     /// Writes a table of all objects from `first` on, and the end of the file.
     pub(crate) fn table(&mut self, first: usize) -> &mut Self {
-        let prev = if self.said > 0 { format!("/Prev {}", self.said) } else { String::new() };
-        self.said = self.bytes.len();
+        let prev =
+            if self.table_at > 0 { format!("/Prev {}", self.table_at) } else { String::new() };
+        self.table_at = self.bytes.len();
         let mut text = format!("xref\n0 1\n0000000000 65535 f \n{first} ");
         text += &format!("{}\n", self.offsets.len() + 1 - first);
         for offset in &self.offsets[first - 1..] {
@@ -50,16 +51,16 @@ impl Writer {
     }
 
     fn end(&mut self, text: &str) -> &mut Self {
-        let text = format!("{text}startxref\n{}\n%%EOF\n", self.said);
+        let text = format!("{text}startxref\n{}\n%%EOF\n", self.table_at);
         self.bytes.extend_from_slice(text.as_bytes());
         self
     }
 
     /// As [`table`](Self::table), but as an uncompressed stream.
     pub(crate) fn table_stream(&mut self) -> &mut Self {
-        self.said = self.bytes.len();
+        self.table_at = self.bytes.len();
         let mut rows = vec![0; 6];
-        for offset in self.offsets.iter().chain([&self.said]) {
+        for offset in self.offsets.iter().chain([&self.table_at]) {
             rows.push(1);
             rows.extend_from_slice(&(*offset as u32).to_be_bytes());
             rows.push(0);
@@ -90,7 +91,7 @@ fn small() -> Writer {
 }
 
 #[test]
-fn a_pdf_ends_behind_the_last_line_of_its_trailer() {
+fn a_pdf_ends_after_the_last_line_of_its_trailer() {
     let file = small().table(1).bytes();
     let bare = file.trim_ascii_end();
     check_whole_file(&Pdf, "pdf", bare);
@@ -111,8 +112,8 @@ fn a_table_may_be_a_stream() {
 #[test]
 fn an_update_belongs_to_the_file() {
     let file = small().table(1).object(b"(new)").table(5).object(b"42").table(6).bytes();
-    for behind in [&b""[..], &[0; 2000]] {
-        match validated(&Pdf, &file, behind) {
+    for after in [&b""[..], &[0; 2000]] {
+        match validated(&Pdf, &file, after) {
             Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64),
             other => panic!("{other:?}"),
         }
@@ -137,9 +138,9 @@ fn tables_that_are_off_by_some_bytes_are_believed_and_by_a_block_not() {
 #[test]
 fn tables_that_lead_in_circles_come_to_an_end() {
     let mut writer = small();
-    writer.said = writer.bytes.len();
+    writer.table_at = writer.bytes.len();
     let file = writer.table(1).bytes();
-    let text = format!("/Prev {}", writer.said);
+    let text = format!("/Prev {}", writer.table_at);
     assert!(file.windows(text.len()).any(|window| window == text.as_bytes()), "it does");
     assert!(matches!(validated(&Pdf, &file, &[]), Verdict::Whole { .. }));
 }
@@ -160,7 +161,7 @@ fn a_header_alone_is_no_file() {
 }
 
 #[test]
-fn a_view_without_fuel_is_no_whole_file() {
+fn a_view_without_fuel_is_not_whole() {
     let file = small().table(1).object(b"(new)").table(5).bytes();
     check_starved(&Pdf, &file);
 }
@@ -215,10 +216,10 @@ fn the_sums_of_a_font_tell_where_a_pdf_was_left() {
     let mut writer = with_streams(&[b"a page"]);
     let file = writer.stream("/Length1 100104", &font).table(1).bytes();
     for (left_at, kind) in (1..file.len() / 4096).zip([0, 2, 0, 2].into_iter().cycle()) {
-        let (before, behind) = file.split_at(left_at * 4096);
+        let (before, after) = file.split_at(left_at * 4096);
         // Noise that differs from that of the font.
         let gap: Vec<u8> = filling(kind, 5).iter().map(|byte| byte.rotate_left(3) ^ 0x5A).collect();
-        let image = [&[0xEE; 4096], before, &gap, behind, &[0; 5000]].concat();
+        let image = [&[0xEE; 4096], before, &gap, after, &[0; 5000]].concat();
         let files = carved(&Carver::new().formats(vec![&Pdf]), &image);
         assert!(valid(&files) == [&file[..]], "left at block {left_at}");
     }

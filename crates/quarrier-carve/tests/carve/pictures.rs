@@ -77,7 +77,7 @@ fn the_short_header_of_os2_is_read() {
 }
 
 #[test]
-fn an_icon_ends_behind_its_last_picture() {
+fn an_icon_ends_after_its_last_picture() {
     let mut picture = bitmap_header(16, 32, 8, 0, 0);
     picture.extend([0x11; 1024 + 256 + 64]);
     let mut icon = vec![0, 0, 1, 0, 2, 0];
@@ -118,7 +118,7 @@ fn tif(maker: &str, big_endian: bool) -> Vec<u8> {
 }
 
 #[test]
-fn a_tif_ends_behind_the_furthest_byte_it_refers_to() {
+fn a_tif_ends_after_the_furthest_byte_it_refers_to() {
     for big_endian in [false, true] {
         check_whole_file(&Tif, "tif", &tif("Scanners Ltd", big_endian));
         check_whole_file(&Tif, "nef", &tif("NIKON CORPORATION", big_endian));
@@ -127,7 +127,7 @@ fn a_tif_ends_behind_the_furthest_byte_it_refers_to() {
 }
 
 #[test]
-fn a_strip_of_a_tif_whose_length_is_nonsense_is_as_long_as_its_sides_give() {
+fn a_tif_strip_with_a_nonsensical_length_has_the_length_of_its_sides() {
     let mut file = tif("Scanners Ltd", false);
     // Five rows of 20 pixels of one bit each, from byte 100 on.
     file[66..70].copy_from_slice(&le32(35_711_440));

@@ -56,7 +56,7 @@ fn check_broken_at(format: &dyn Format, file: &[u8], place: u64) {
 }
 
 #[test]
-fn a_picture_is_whole_until_something_else_lies_in_it() {
+fn a_picture_is_whole_without_foreign_data() {
     let file = photograph();
     check_whole_file(&Bmp, "bmp", &file);
     for (from, to) in [(8192, 16384), (4096, file.len()), (40_960, 45_056)] {
@@ -69,7 +69,7 @@ fn a_picture_is_whole_until_something_else_lies_in_it() {
 }
 
 #[test]
-fn pictures_of_nothing_but_noise_or_black_are_whole() {
+fn pictures_of_only_noise_or_black_are_whole() {
     for pixels in [noise(11, 200 * 120 * 3), vec![0; 200 * 120 * 3]] {
         let mut file = photograph();
         file[54..].copy_from_slice(&pixels);

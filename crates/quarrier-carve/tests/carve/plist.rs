@@ -26,7 +26,7 @@ fn list(count: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_list_ends_behind_its_trailer() {
+fn a_list_ends_after_its_trailer() {
     check_whole_file(&Plist, "bplist", &list(40));
 }
 

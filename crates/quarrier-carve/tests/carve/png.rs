@@ -40,7 +40,7 @@ pub(crate) fn picture(pixels: &[u8], idat_bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_png_ends_behind_iend() {
+fn a_png_ends_after_iend() {
     check_whole_file(&Png, "png", &picture(&[7; 256 * 20], 8192));
     check_whole_file(&Png, "png", &picture(&noise(1, 256 * 40), 1000));
 }

@@ -65,13 +65,13 @@ fn version_five(end_flags: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_rar_ends_behind_its_last_block() {
+fn a_rar_ends_after_its_last_block() {
     check_whole_file(&Rar, "rar", &version_four(true));
     check_whole_file(&Rar, "rar", &version_five(0));
 }
 
 #[test]
-fn an_old_rar_ends_behind_its_last_file() {
+fn an_old_rar_ends_after_its_last_file() {
     let rar = version_four(false);
     let verdict = validated(&Rar, &rar, &noise(4, 1000));
     assert!(matches!(verdict, Verdict::Whole { length, .. } if length == rar.len() as u64));

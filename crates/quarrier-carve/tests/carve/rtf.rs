@@ -6,7 +6,7 @@ use quarrier_carve::format::rtf::Rtf;
 use crate::sample::{check_whole_file, validated};
 
 #[test]
-fn a_text_ends_behind_its_last_brace() {
+fn a_text_ends_after_its_last_brace() {
     let file = b"{\\rtf1\\ansi{\\fonttbl\\f0 Swiss;}\\pard a \\{ b \\'e4\\par{\\bin3 }\x00{}}";
     check_whole_file(&Rtf, "rtf", file);
     let with_line = [&file[..], b"\r\n"].concat();

@@ -51,9 +51,9 @@ pub(crate) fn scattered(parts: &[(usize, &[u8])], filling: usize) -> Vec<u8> {
     image
 }
 
-/// Returns the verdict on `bytes`, followed by `behind` as the next bytes of a source.
-pub(crate) fn validated(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Verdict {
-    let all = [bytes, behind].concat();
+/// Returns the verdict on `bytes`, followed by `after` as the next bytes of a source.
+pub(crate) fn validated(format: &dyn Format, bytes: &[u8], after: &[u8]) -> Verdict {
+    let all = [bytes, after].concat();
     let length = all.len() as u64;
     let source = Memory::new("sample", all);
     format.validate(&mut View::of(&source, &[Extent { offset: 0, length }]))
@@ -66,13 +66,13 @@ pub(crate) fn validated(format: &dyn Format, bytes: &[u8], behind: &[u8]) -> Ver
 pub(crate) fn check_whole_file(format: &dyn Format, kind: &str, file: &[u8]) {
     let noise: Vec<u8> =
         (0u32..70_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    for behind in [&[][..], &[0; 5000], &[0xFF; 5000], b"some text follows here\n", &noise] {
-        match validated(format, file, behind) {
+    for after in [&[][..], &[0; 5000], &[0xFF; 5000], b"some text follows here\n", &noise] {
+        match validated(format, file, after) {
             Verdict::Whole { length, kind: found } => {
-                assert_eq!(length, file.len() as u64, "with {} bytes behind", behind.len());
+                assert_eq!(length, file.len() as u64, "with {} bytes after", after.len());
                 assert_eq!(found.name, kind);
             }
-            other => panic!("{other:?} with {} bytes behind", behind.len()),
+            other => panic!("{other:?} with {} bytes after", after.len()),
         }
     }
     for cut in (0..file.len()).step_by((file.len() / 300).max(1)) {

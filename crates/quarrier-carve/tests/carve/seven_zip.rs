@@ -157,7 +157,7 @@ fn a_7z_that_takes_much_memory_is_not_read() {
 }
 
 #[test]
-fn a_7z_whose_start_says_what_cannot_be_is_not_whole() {
+fn a_7z_with_an_impossible_start_is_not_whole() {
     for place in [12, 20] {
         let mut broken = archive(&ways()[2].1, &contents(), true);
         broken[place..place + 8].fill(0xFF);

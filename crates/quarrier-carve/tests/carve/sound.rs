@@ -232,7 +232,7 @@ fn wav_that_falls_silent_at_a_block_is_cut_there() {
 }
 
 #[test]
-fn wav_ends_as_its_length_says_and_holds_nothing_but_sound() {
+fn wav_ends_at_its_stated_length_and_holds_only_sound() {
     let file = wav(30_000);
     check_whole_file(&Wav, "wav", &file);
     let noise = noise(8192, 4);
@@ -300,7 +300,7 @@ pub(crate) fn mp3(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn mp3_ends_where_its_note_says_and_tags_behind_are_part_of_it() {
+fn mp3_ends_at_its_noted_length_and_includes_tags_after_it() {
     check_whole_file(&Mp3, "mp3", &mp3(20));
     let id3 = b"ID3\x03\x00\x00\x00\x00\x02\x00".to_vec();
     let tagged = [id3, vec![0; 256], mp3(20)].concat();
@@ -331,7 +331,7 @@ fn mp3_without_a_note_is_whole_only_if_zeros_fill_its_last_sector() {
 }
 
 #[test]
-fn mp3_whose_last_frame_ends_in_zeros_is_whole_only_if_no_sound_lies_there() {
+fn mp3_whose_last_frame_ends_in_zeros_is_whole_only_without_sound_there() {
     let mut file = frames(20, false);
     let last = 19 * 417;
     // Stereo, without borrowed bytes: 20 bits, then four parts that begin with their lengths.
@@ -376,17 +376,17 @@ fn mp3_that_is_cut_off_ends_with_its_tag() {
     }
 }
 
-fn check_mp3_is(file: &[u8], behind: &[u8]) {
-    match validated(&Mp3, file, behind) {
+fn check_mp3_is(file: &[u8], after: &[u8]) {
+    match validated(&Mp3, file, after) {
         Verdict::Whole { length, .. } => assert_eq!(length, file.len() as u64),
         other => panic!("{other:?}"),
     }
 }
 
-/// Makes a FLAC block with a picture that states a length of `told` bytes.
-fn picture(told: usize, picture_bytes: u32) -> Vec<u8> {
-    let told = (told as u32).to_be_bytes();
-    let mut block = vec![6, told[1], told[2], told[3], 0, 0, 0, 3, 0, 0, 0, 9];
+/// Makes a FLAC block with a picture that states a length of `stated` bytes.
+fn picture(stated: usize, picture_bytes: u32) -> Vec<u8> {
+    let stated = (stated as u32).to_be_bytes();
+    let mut block = vec![6, stated[1], stated[2], stated[3], 0, 0, 0, 3, 0, 0, 0, 9];
     block.extend(b"image/png\0\0\0\x05cover");
     block.extend([0; 16]);
     block.extend(picture_bytes.to_be_bytes());

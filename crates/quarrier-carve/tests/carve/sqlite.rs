@@ -69,7 +69,7 @@ fn database(leaves: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_database_has_as_many_pages_as_its_header_says() {
+fn a_database_has_as_many_pages_as_its_header_states() {
     check_whole_file(&Sqlite, "sqlite", &database(20));
 }
 

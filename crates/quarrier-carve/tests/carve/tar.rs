@@ -38,8 +38,8 @@ fn sample() -> Vec<u8> {
 #[test]
 fn a_tape_ends_with_its_last_record() {
     let tar = sample();
-    for behind in [&[][..], &[1; 5000], &noise(3, 70_000)] {
-        let verdict = validated(&Tar, &tar, behind);
+    for after in [&[][..], &[1; 5000], &noise(3, 70_000)] {
+        let verdict = validated(&Tar, &tar, after);
         assert!(matches!(verdict, Verdict::Whole { length, .. } if length == tar.len() as u64));
     }
 }
@@ -63,7 +63,7 @@ fn a_tape_breaks_at_a_header_whose_checksum_is_wrong() {
 }
 
 #[test]
-fn entries_of_a_tape_are_no_tapes() {
+fn entries_of_a_tape_are_not_tapes() {
     let image = [&noise(5, 4096)[..], &sample(), &noise(6, 4096)].concat();
     let files = carved(&Carver::new().formats(vec![&Tar]), &image);
     assert!(valid(&files) == [&sample()[..]], "{} files", files.len());

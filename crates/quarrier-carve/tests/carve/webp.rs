@@ -231,7 +231,7 @@ fn what_is_no_part_of_a_lossy_picture_is_seen_without_decoding_it() {
     let text = b"what was here before, ".repeat(30);
     for (what, reason) in [(text, "text"), (vec![0; 2048], "zeros")] {
         match with(&what) {
-            Verdict::Broken { at, reason: said, .. } => assert_eq!((at, &*said), (2048, reason)),
+            Verdict::Broken { at, reason: found, .. } => assert_eq!((at, &*found), (2048, reason)),
             other => panic!("{other:?}"),
         }
     }

@@ -35,7 +35,7 @@ fn log(chunks: u16) -> Vec<u8> {
 }
 
 #[test]
-fn a_log_has_as_many_chunks_as_it_says_or_as_are_right() {
+fn a_log_has_its_stated_or_its_valid_chunks() {
     check_whole_file(&Evtx, "evtx", &log(2));
     let mut broken = log(3);
     broken[4096 + 65536 + 600] ^= 1;
@@ -88,7 +88,7 @@ fn a_shortcut_is_as_long_as_its_structures() {
 }
 
 #[test]
-fn a_store_of_mail_is_as_long_as_its_header_says() {
+fn a_mail_store_has_the_length_in_its_header() {
     let length = 0x4400 + 253_952 + 1024;
     let mut file = vec![0x5A; length];
     put(&mut file, 0, b"!BDN");

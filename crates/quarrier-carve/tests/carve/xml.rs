@@ -6,7 +6,7 @@ use quarrier_carve::format::xml::Xml;
 use crate::sample::{check_whole_file, validated};
 
 #[test]
-fn a_document_ends_behind_its_root() {
+fn a_document_ends_after_its_root() {
     let document = b"<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ELEMENT a ANY>]>\n\
         <a b='<'><![CDATA[</a>]]><c/><!-- </a> --><d>text</d></a>";
     check_whole_file(&Xml, "xml", document);

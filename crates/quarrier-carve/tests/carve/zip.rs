@@ -21,7 +21,7 @@ pub(crate) fn mixed(ways: &[Way]) -> Vec<u8> {
 }
 
 #[test]
-fn a_zip_ends_behind_its_end_record() {
+fn a_zip_ends_after_its_end_record() {
     check_whole_file(&Zip, "zip", &mixed(&[Way::Stored, Way::Deflated]));
     check_whole_file(&Zip, "zip", &mixed(&[Way::Streamed, Way::Deflated, Way::StoredStreamed]));
 }
@@ -34,7 +34,7 @@ fn a_comment_is_part_of_the_zip() {
 }
 
 #[test]
-fn kinds_are_told_by_members() {
+fn kinds_are_detected_by_members() {
     let types = "[Content_Types].xml";
     let odt = b"application/vnd.oasis.opendocument.text";
     type Members<'m> = &'m [(&'m str, &'m [u8])];
@@ -78,7 +78,7 @@ fn what_begins_in_the_middle_of_a_zip_is_no_zip() {
 }
 
 #[test]
-fn members_that_overlap_are_no_zip() {
+fn overlapping_members_are_not_a_zip() {
     // All entries of the directory name the first member.
     let mut archive = Archive::default();
     (0..50).for_each(|index| archive.add(&format!("{index}"), &noise(1, 400), Way::Deflated));

@@ -184,8 +184,8 @@ impl Header {
     /// Returns whether the compressed pixels should end about here; some writers do not state their
     /// size.
     fn is_about(&self, pixels_end: u64) -> bool {
-        let told = self.pixels_at + self.pixel_bytes;
-        self.pixel_bytes == 0 || pixels_end.abs_diff(told) <= RUNS_SLACK_BYTES
+        let stated = self.pixels_at + self.pixel_bytes;
+        self.pixel_bytes == 0 || pixels_end.abs_diff(stated) <= RUNS_SLACK_BYTES
     }
 
     /// Returns the size of a row, which is padded to a multiple of four bytes.
@@ -206,6 +206,6 @@ impl Rest for Picture<'_> {
     }
 
     fn fits(&self, view: &mut View<'_>, joint: u64) -> bool {
-        pixels::go_on(view, &self.pixels, joint)
+        pixels::continues(view, &self.pixels, joint)
     }
 }

@@ -36,8 +36,8 @@ impl Format for Evtx {
         while let Some(true) = is_chunk(view, at) {
             at += CHUNK_BYTES;
         }
-        let said = HEADER_BYTES + chunks * CHUNK_BYTES;
-        if at >= said && at > HEADER_BYTES && !view.is_starved() {
+        let stated_end = HEADER_BYTES + chunks * CHUNK_BYTES;
+        if at >= stated_end && at > HEADER_BYTES && !view.is_starved() {
             return Verdict::Whole { length: at, kind: EVTX };
         }
         let sure = if at > HEADER_BYTES { at } else { 128 };

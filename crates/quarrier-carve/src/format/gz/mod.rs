@@ -126,8 +126,8 @@ fn member(
         Err(Failed::At(at)) => return Err((at, "deflated data")),
         Err(Failed::Stopped) => return Err((at, "too long")),
     };
-    let told = (view.u32_le(end), view.u32_le(end + 4));
-    match told {
+    let stated = (view.u32_le(end), view.u32_le(end + 4));
+    match stated {
         (Some(told_crc), Some(told_count)) => {
             let is_right = told_crc == crc.value() && told_count == count as u32;
             if is_right { Ok(end + 8) } else { Err((end, "CRC")) }

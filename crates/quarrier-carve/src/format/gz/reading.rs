@@ -64,9 +64,9 @@ impl GzReading {
     }
 
     fn trailer(&mut self, view: &mut View<'_>) -> Step {
-        let told = (view.u32_le(self.at), view.u32_le(self.at + 4));
+        let stated = (view.u32_le(self.at), view.u32_le(self.at + 4));
         let length = self.at + TRAILER_BYTES;
-        match told == (Some(self.crc.value()), Some(self.count as u32)) {
+        match stated == (Some(self.crc.value()), Some(self.count as u32)) {
             true => Step::Whole { length },
             false => Step::Broken { at: length },
         }

@@ -80,7 +80,7 @@ impl Page {
             if let Some(place) = no_text(view, self.at, next) {
                 return Err((place, "bytes that are not text"));
             }
-            let Some((tag, behind)) = tag(view, next) else {
+            let Some((tag, after)) = tag(view, next) else {
                 if next >= end {
                     return Err((end, "no </html>"));
                 }
@@ -88,12 +88,12 @@ impl Page {
                 self.at = next + 1;
                 continue;
             };
-            if let Some(place) = no_text(view, next, behind) {
+            if let Some(place) = no_text(view, next, after) {
                 return Err((place, "bytes that are not text"));
             }
-            self.at = behind;
-            if behind <= 512 {
-                self.sure = behind;
+            self.at = after;
+            if after <= 512 {
+                self.sure = after;
             }
             if self.take(view, tag, next)? {
                 return Ok(self.end(view));
@@ -146,8 +146,8 @@ impl Page {
         let mut at = after_space(view, self.at);
         while view.is_at(at, b"<!--") {
             match tag(view, at) {
-                Some((_, behind)) if no_text(view, at, behind).is_none() => {
-                    at = after_space(view, behind);
+                Some((_, after)) if no_text(view, at, after).is_none() => {
+                    at = after_space(view, after);
                 }
                 _ => break,
             }

@@ -88,7 +88,7 @@ fn is_picture(view: &mut View<'_>, at: u64, bytes: u64, width: u8, height: u8) -
         && header[15] == 0
         && matches!(bits, 1 | 4 | 8 | 16 | 24 | 32);
     // Colours, then a mask with a bit per pixel. Sides that do not fit in a byte are stated as 0.
-    let is_side = |real: u64, said: u8| real == side(said) || (said == 0 && real > 255);
+    let is_side = |real: u64, stated: u8| real == side(stated) || (stated == 0 && real > 255);
     is_header
         && is_side(w, width)
         && (is_side(h / 2, height) || h == side(height))

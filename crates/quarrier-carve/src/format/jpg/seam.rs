@@ -30,7 +30,7 @@ pub(super) struct Mosaic {
     dc: Vec<[i32; 4]>,
     /// The number of MCUs that come only from bytes of the last fragment; `None` once it is known
     /// whether the rows continue.
-    behind: Option<usize>,
+    from_last: Option<usize>,
     misfit_of_judged: u32,
     /// For each joint: whether the rows continue after it, if that can be decided.
     found: Vec<Option<bool>>,
@@ -56,9 +56,9 @@ impl Mosaic {
         }
         self.dc.push(dc);
         // The first MCU after a joint has bits of both fragments.
-        if let Some(behind) = &mut self.behind {
-            *behind += 1;
-            if *behind > self.across {
+        if let Some(from_last) = &mut self.from_last {
+            *from_last += 1;
+            if *from_last > self.across {
                 self.judge();
             }
         }
@@ -75,25 +75,25 @@ impl Mosaic {
         self.judge();
         self.misfit_of_judged = 0;
         if !self.is_done && !self.dc.is_empty() {
-            self.behind = Some(0);
+            self.from_last = Some(0);
             let row = self.dc.len().saturating_sub(self.across + 1);
             self.dc.drain(..row);
         }
     }
 
     fn judge(&mut self) {
-        if self.behind.is_some() {
+        if self.from_last.is_some() {
             let colours = 1..self.slack.len();
             self.found.push(self.misfit(colours).map(|misfit| misfit == 0));
             self.misfit_of_judged = self.misfit_of_last();
-            self.behind = None;
+            self.from_last = None;
         }
     }
 
     /// Returns by how much the last fragment fails to continue the one before; 0 if it continues
     /// it, or if that cannot be decided.
     pub(super) fn misfit_of_last(&self) -> u32 {
-        match self.behind {
+        match self.from_last {
             Some(_) => self.misfit(0..self.slack.len()).unwrap_or(0),
             None => self.misfit_of_judged,
         }
@@ -103,8 +103,8 @@ impl Mosaic {
     /// tolerance, which depends on the difference of neighbours in the row. `None` if there are too
     /// few steps for a decision.
     fn misfit(&self, components: std::ops::Range<usize>) -> Option<u32> {
-        let behind = self.behind?.saturating_sub(1).min(self.across);
-        let from = (self.dc.len() - behind).max(self.across);
+        let from_last = self.from_last?.saturating_sub(1).min(self.across);
+        let from = (self.dc.len() - from_last).max(self.across);
         let to = self.dc.len();
         if to < from + MCUS_MIN {
             return None;
@@ -142,5 +142,5 @@ pub(super) fn fits(view: &mut View<'_>, joints: &[u64]) -> bool {
     // With several joints, an undecided one is too risky: among thousands of combinations some fit
     // by chance.
     let is_many = joints.len() > 1;
-    mosaic.found.iter().all(|goes_on| goes_on.unwrap_or(!is_many))
+    mosaic.found.iter().all(|continues| continues.unwrap_or(!is_many))
 }

@@ -64,7 +64,7 @@ impl Reading for Frames {
         let to_seen = to.min(length);
         loop {
             if self.count > 0 && self.is_complete() {
-                return match tags::behind(view, self.at) {
+                return match tags::after(view, self.at) {
                     Ok(length) => Step::Whole { length },
                     Err(at) => Step::Broken { at },
                 };

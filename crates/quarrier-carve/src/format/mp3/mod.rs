@@ -62,7 +62,7 @@ impl Format for Mp3 {
         if frames.note.is_some_and(|note| note.bytes.is_some()) {
             return broken(view, frames.last, frames.at, "shorter than its first frame notes");
         }
-        let end = match tags::behind(view, frames.at) {
+        let end = match tags::after(view, frames.at) {
             Ok(end) => end,
             Err(at) => return broken(view, frames.at, at, "tag without an end"),
         };
@@ -98,7 +98,7 @@ fn cut_by_a_tag(view: &mut View<'_>, frames: &Frames) -> Option<u64> {
     if frames.count < 2 || frames.start == 0 || is_noted {
         return None;
     }
-    match tags::behind(view, frames.at) {
+    match tags::after(view, frames.at) {
         Ok(end) if end == frames.at => {
             tags::amid(view, frames.last..frames.at + FRAME_BYTES_MAX as u64)
         }

@@ -35,7 +35,7 @@ fn id3v2_bytes(view: &mut View<'_>, at: u64) -> Option<u64> {
 
 /// Returns the end of the tags after the last frame, which begin at `at`: `at` if there are none.
 /// `Err` with the place at which one of them is invalid.
-pub(super) fn behind(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
+pub(super) fn after(view: &mut View<'_>, mut at: u64) -> Result<u64, u64> {
     for _ in 0..8 {
         let Some(begin) = view.array::<8>(at) else {
             return match view.array::<3>(at) {
@@ -79,13 +79,13 @@ pub(super) fn amid(view: &mut View<'_>, range: std::ops::Range<u64>) -> Option<u
 /// Whether it is a valid tag: its strings are padded with zeros or blanks only, and its year is a
 /// year or empty.
 fn is_id3v1(tag: &[u8]) -> bool {
-    let texts = [3..33, 33..63, 63..93, 97..125].map(|range| &tag[range]);
+    let strings = [3..33, 33..63, 63..93, 97..125].map(|range| &tag[range]);
     let is_text = |text: &[u8]| {
         let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
         text[..end].iter().all(|byte| *byte >= b' ') && text[end..].iter().all(|byte| *byte == 0)
     };
     let is_year = tag[93..97].iter().all(|byte| matches!(byte, b'0'..=b'9' | b' ' | 0));
-    is_year && texts.into_iter().all(is_text) && tag[3..93].iter().any(|byte| *byte > b' ')
+    is_year && strings.into_iter().all(is_text) && tag[3..93].iter().any(|byte| *byte > b' ')
 }
 
 /// Returns the end of an APE tag with a header: items and a footer, whose length the header states.

@@ -147,7 +147,7 @@ impl Pages {
 /// Whether the checksum of the page from `at` to `end` is right.
 fn is_checksum_right(view: &mut View<'_>, header: &[u8; 27], at: u64, end: u64) -> bool {
     let mut header = *header;
-    let said = u32::from_le_bytes([header[22], header[23], header[24], header[25]]);
+    let stated = u32::from_le_bytes([header[22], header[23], header[24], header[25]]);
     header[22..26].fill(0);
     // CRC-32 of `cksum` has the same polynomial, order of bits and initial value 0; only its result
     // is inverted.
@@ -155,5 +155,5 @@ fn is_checksum_right(view: &mut View<'_>, header: &[u8; 27], at: u64, end: u64) 
     digest.update(&header);
     let body = at + HEADER_BYTES;
     view.each(body..end, |bytes| digest.update(bytes)) == end - body
-        && !(digest.finalize() as u32) == said
+        && !(digest.finalize() as u32) == stated
 }

@@ -16,7 +16,7 @@ pub(super) struct Ending {
     /// The place of the word `startxref`.
     pub(super) place: u64,
     /// The stated place of the cross-reference's section.
-    pub(super) said: u64,
+    pub(super) stated: u64,
     /// The end of `%%EOF` and its line break.
     pub(super) end: u64,
 }
@@ -36,12 +36,12 @@ impl Ending {
 
     fn at(view: &mut View<'_>, place: u64) -> Option<Ending> {
         let bytes = some(view, place, 64);
-        let behind_space = |at: usize| {
+        let after_space = |at: usize| {
             let rest = bytes.get(at..)?;
             Some(at + rest.iter().take_while(|byte| is_space(**byte)).count())
         };
-        let (said, end) = number(bytes, behind_space(9)?)?;
-        let mark = behind_space(end)?;
+        let (stated, end) = number(bytes, after_space(9)?)?;
+        let mark = after_space(end)?;
         if !bytes[mark..].starts_with(b"%%EOF") {
             return None;
         }
@@ -53,7 +53,7 @@ impl Ending {
             [b'\n' | b'\r', ..] => 1,
             _ => 0,
         };
-        Some(Ending { place, said, end: end + line })
+        Some(Ending { place, stated, end: end + line })
     }
 }
 
@@ -61,18 +61,18 @@ impl Ending {
 /// section right before `ending`.
 pub(super) fn chain(view: &mut View<'_>, ending: &Ending) -> bool {
     let mut seen: Vec<u64> = Vec::new();
-    let mut next = vec![ending.said];
+    let mut next = vec![ending.stated];
     let mut is_closed = false;
     let (mut right, mut wrong) = (0u64, 0u64);
-    while let Some(said) = next.pop() {
-        if seen.contains(&said) {
+    while let Some(stated) = next.pop() {
+        if seen.contains(&stated) {
             continue;
         }
-        seen.push(said);
-        if said >= ending.place || seen.len() > SECTIONS_MAX {
+        seen.push(stated);
+        if stated >= ending.place || seen.len() > SECTIONS_MAX {
             return false;
         }
-        let Ok(section) = section(view, said) else { return false };
+        let Ok(section) = section(view, stated) else { return false };
         is_closed |= after_comments(view, section.end) == ending.place;
         for entry in &section.entries {
             let is_right = entry.offset < ending.place

@@ -171,21 +171,21 @@ fn shift_of(view: &mut View<'_>, point: &Point, now: u64, most: u64, block: u64)
 fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point>, u64)> {
     let mut points = Vec::new();
     let mut seen = Vec::new();
-    let mut next = vec![ending.said];
+    let mut next = vec![ending.stated];
     let mut last = None;
-    while let Some(said) = next.pop() {
-        if seen.contains(&said) {
+    while let Some(stated) = next.pop() {
+        if seen.contains(&stated) {
             continue;
         }
-        seen.push(said);
+        seen.push(stated);
         if seen.len() > SECTIONS_MAX {
             return None;
         }
-        let (shift, is_last, section) = find_section(view, ending, said, block)?;
+        let (shift, is_last, section) = find_section(view, ending, stated, block)?;
         if is_last {
             last = Some(shift);
         }
-        points.push(Point { offset: said, part: BrokenPart::Shifted(shift) });
+        points.push(Point { offset: stated, part: BrokenPart::Shifted(shift) });
         points.extend(
             section.entries.iter().map(|entry| Point {
                 offset: entry.offset,
@@ -199,18 +199,18 @@ fn points(view: &mut View<'_>, ending: &Ending, block: u64) -> Option<(Vec<Point
     Some((points, last?))
 }
 
-/// Finds the section that is at `said` in the whole file. Returns its shift in the view, and
+/// Finds the section that is at `stated` in the whole file. Returns its shift in the view, and
 /// whether it is the last before the end.
 fn find_section(
     view: &mut View<'_>,
     ending: &Ending,
-    said: u64,
+    stated: u64,
     block: u64,
 ) -> Option<(u64, bool, Section)> {
     let mut best = None;
     let mut shift = 0;
-    while said.saturating_add(shift) < ending.place {
-        if let Ok(section) = section(view, said + shift) {
+    while stated.saturating_add(shift) < ending.place {
+        if let Ok(section) = section(view, stated + shift) {
             if after_comments(view, section.end) == ending.place {
                 return Some((shift, true, section));
             }

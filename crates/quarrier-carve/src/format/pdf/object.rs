@@ -168,16 +168,16 @@ pub(super) fn object_ends(
     body: u64,
     doubt: &mut Option<u64>,
 ) -> (Option<u64>, bool) {
-    let Some((dictionary, behind)) = dictionary(view, body) else {
+    let Some((dictionary, after)) = dictionary(view, body) else {
         let bytes = some(view, body, 4096);
-        let behind = skip_value(bytes, 0).map_or(body, |end| body + end as u64);
-        return end_behind(view, behind);
+        let after = skip_value(bytes, 0).map_or(body, |end| body + end as u64);
+        return end_after(view, after);
     };
-    let Some(data) = stream_at(view, behind) else { return end_behind(view, behind) };
+    let Some(data) = stream_at(view, after) else { return end_after(view, after) };
     let length = syntax::value_of(&dictionary, b"Length").and_then(syntax::integer);
     if let Some(length) = length {
         if let Some(end) = stream_ends(view, data, length) {
-            return end_behind(view, end);
+            return end_after(view, end);
         }
         doubt.get_or_insert(data.saturating_add(length));
     }
@@ -186,7 +186,7 @@ pub(super) fn object_ends(
 }
 
 /// Returns the end of the `endobj` that should be at `at` or is later, and whether it is at `at`.
-fn end_behind(view: &mut View<'_>, at: u64) -> (Option<u64>, bool) {
+fn end_after(view: &mut View<'_>, at: u64) -> (Option<u64>, bool) {
     let end = after_space(view, at);
     match view.is_at(end, b"endobj") {
         true => (Some(end + 6), true),

@@ -15,7 +15,7 @@ use crate::view::{Extent, View};
 /// Maximum number of places to try in a stream.
 const PLACES_MAX: usize = 1024;
 /// Bytes after a stream that a reader may look at to detect its end.
-const BEHIND_BYTES: u64 = 64;
+const AFTER_BYTES: u64 = 64;
 /// The first step of a resumed reader.
 const STRIDE_BYTES: u64 = 1 << 10;
 
@@ -58,7 +58,7 @@ fn certain_end(view: &mut View<'_>, start: u64, end: u64) -> u64 {
     let mut at = start;
     while let Some((_, body)) = object_at(view, at) {
         match object_ends(view, body, &mut None) {
-            (Some(behind), true) if behind <= end => at = behind,
+            (Some(after), true) if after <= end => at = after,
             _ => break,
         }
     }
@@ -73,8 +73,8 @@ struct Stream {
 
 fn stream_in(view: &mut View<'_>, start: u64) -> Option<Stream> {
     let (_, body) = object_at(view, start)?;
-    let (about, behind) = dictionary(view, body)?;
-    let data = stream_at(view, behind)?;
+    let (about, after) = dictionary(view, body)?;
+    let data = stream_at(view, after)?;
     Some(Stream { about, data })
 }
 
@@ -99,7 +99,7 @@ fn in_object(
     for left_at in places {
         view.look_at(&split(extents, left_at, gap.bytes), view.fuel_bytes());
         let ends = object_at(view, start).map(|(_, body)| object_ends(view, body, &mut None));
-        if matches!(ends, Some((Some(behind), true)) if behind <= end && behind > left_at) {
+        if matches!(ends, Some((Some(after), true)) if after <= end && after > left_at) {
             found.push(left_at);
         }
     }
@@ -189,7 +189,7 @@ fn taken_up(
     let data = within.start;
     // The reader does not read past the stream.
     let stream = from(extents, data);
-    let length = within.end - data + BEHIND_BYTES;
+    let length = within.end - data + AFTER_BYTES;
     view.look_at(&stream, view.fuel_bytes());
     let mut reading = start;
     let mut left: Vec<(u64, Box<dyn Reading>)> = Vec::new();

@@ -96,11 +96,11 @@ fn others(trailer: &[u8]) -> Vec<u64> {
 /// Reads the stream with a table that begins at `start`.
 fn stream(view: &mut View<'_>, start: u64) -> Result<Section, Option<u64>> {
     let (_, body) = object_at(view, start).ok_or(None)?;
-    let (about, behind) = dictionary(view, body).ok_or(None)?;
+    let (about, after) = dictionary(view, body).ok_or(None)?;
     if value_of(&about, b"Type") != Some(b"/XRef") {
         return Err(None);
     }
-    let from = stream_at(view, behind).ok_or(Some(behind))?;
+    let from = stream_at(view, after).ok_or(Some(after))?;
     let length = value_of(&about, b"Length").and_then(integer).ok_or(Some(from))?;
     if length > PACKED_BYTES_MAX || from.saturating_add(length) > view.length() {
         return Err(Some(from));

@@ -44,8 +44,8 @@ impl Format for Pe {
         if end > view.length() {
             return Verdict::broken(view, kind, 0, view.length(), "truncated");
         }
-        let told = view.u32_le(headers.optional + 64).unwrap_or(0);
-        match told == 0 || checksum(view, end, headers.optional + 64) == Some(told) {
+        let stated = view.u32_le(headers.optional + 64).unwrap_or(0);
+        match stated == 0 || checksum(view, end, headers.optional + 64) == Some(stated) {
             true => Verdict::Whole { length: end, kind },
             false => Verdict::broken(view, kind, 0, end, "checksum, or something is appended"),
         }
@@ -88,8 +88,8 @@ fn end(view: &mut View<'_>, headers: &Headers) -> Option<u64> {
     }
     let (symbols, count) = headers.symbols;
     if symbols > 0 && count > 0 {
-        let texts = symbols + count * 18;
-        end = end.max(texts + u64::from(view.u32_le(texts)?));
+        let strings = symbols + count * 18;
+        end = end.max(strings + u64::from(view.u32_le(strings)?));
     }
     let folders = headers.optional + if headers.is_64 { 112 } else { 96 };
     if view.u32_le(folders - 4)? > 4 && folders + 40 <= headers.sections {
@@ -117,8 +117,8 @@ fn checksum(view: &mut View<'_>, end: u64, field: u64) -> Option<u32> {
         sum += pairs.iter().map(|pair| u64::from(u16::from_le_bytes(*pair))).sum::<u64>();
         odd = rest.first().copied().or(odd);
     };
-    let behind = field + 4;
-    let read = view.each(0..field, &mut add) + view.each(behind..end, &mut add);
+    let after = field + 4;
+    let read = view.each(0..field, &mut add) + view.each(after..end, &mut add);
     if read + 4 != end {
         return None;
     }

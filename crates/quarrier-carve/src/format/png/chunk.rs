@@ -58,7 +58,7 @@ impl Chunk {
             take(piece);
         });
         match view.u32_be(crc_at) {
-            Some(told) if count == self.data_bytes && told == crc.value() => Ok(()),
+            Some(stated) if count == self.data_bytes && stated == crc.value() => Ok(()),
             Some(_) if count == self.data_bytes => {
                 let name = String::from_utf8_lossy(&self.name);
                 Err(Wrong { at: crc_at, why: format!("CRC of {name}") })

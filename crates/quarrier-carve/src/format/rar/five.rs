@@ -44,7 +44,7 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
 
 impl Block {
     fn read(view: &mut View<'_>, at: u64) -> Option<Block> {
-        let told = view.u32_le(at)?;
+        let stated = view.u32_le(at)?;
         let size_at = at + 4;
         let size_field = view.array::<3>(size_at)?;
         let mut rest = &size_field[..];
@@ -52,7 +52,7 @@ impl Block {
         let header_at = size_at + (3 - rest.len()) as u64;
         let header_end = header_at + size;
         let is_right = (2..=HEADER_BYTES_MAX).contains(&size)
-            && crc32::of_range(view, size_at..header_end) == Some(told);
+            && crc32::of_range(view, size_at..header_end) == Some(stated);
         if !is_right {
             return None;
         }

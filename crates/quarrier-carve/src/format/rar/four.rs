@@ -67,13 +67,13 @@ impl Block {
         }
         let data_at = at + u64::from(size);
         let data = data_at..data_at.checked_add(data_bytes)?;
-        let told = u16::from_le_bytes([crc_0, crc_1]);
+        let stated = u16::from_le_bytes([crc_0, crc_1]);
         let mut crc = Crc32::new();
         crc.update(header.get(2..verified_bytes(kind, flags, &header))?);
         if is_verified_with_data(kind, &header) && data_bytes <= SUB_BYTES_MAX {
             view.each(data.clone(), |piece| crc.update(piece));
         }
-        (crc.value() as u16 == told).then_some(Block { kind, flags, header, data })
+        (crc.value() as u16 == stated).then_some(Block { kind, flags, header, data })
     }
 
     /// Returns whether its data match its checksum. `Err` with the part that was not read.
@@ -93,8 +93,8 @@ impl Block {
         if !is_stored {
             return Err(PACKED);
         }
-        let told = self.header.get(16..20).and_then(|bytes| bytes.try_into().ok());
-        let is_right = crc32::of_range(view, self.data.clone()) == told.map(u32::from_le_bytes);
+        let stated = self.header.get(16..20).and_then(|bytes| bytes.try_into().ok());
+        let is_right = crc32::of_range(view, self.data.clone()) == stated.map(u32::from_le_bytes);
         match self.kind {
             FILE => Ok(is_right),
             // Recovery records have their own checksums.

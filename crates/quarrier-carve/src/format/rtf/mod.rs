@@ -73,7 +73,7 @@ fn last_brace(view: &mut View<'_>) -> Result<u64, (u64, &'static str)> {
             }
         }
         at = match skip {
-            Some(index) => behind_word(view, at + index as u64),
+            Some(index) => after_word(view, at + index as u64),
             None => at + bytes.len() as u64,
         };
     }
@@ -81,7 +81,7 @@ fn last_brace(view: &mut View<'_>) -> Result<u64, (u64, &'static str)> {
 
 /// Returns the end of the control that begins at `at` with a backslash, and of the raw bytes of
 /// `\bin`.
-fn behind_word(view: &mut View<'_>, at: u64) -> u64 {
+fn after_word(view: &mut View<'_>, at: u64) -> u64 {
     if !view.is_at(at, b"\\bin") {
         return at + 2;
     }

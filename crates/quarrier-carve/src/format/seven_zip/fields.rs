@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_as_many_bytes_as_their_first_one_says() {
+    fn numbers_have_as_many_bytes_as_their_first_one_states() {
         let read = |mut fields: &[u8]| number(&mut fields).ok();
         assert_eq!(read(&[0x7F]), Some(0x7F));
         assert_eq!(read(&[0x81, 2]), Some(0x102));

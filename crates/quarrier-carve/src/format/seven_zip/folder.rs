@@ -56,7 +56,7 @@ pub(super) fn verify(
     let mut take = |mut bytes: &[u8]| {
         whole.update(bytes);
         // An empty file ends where it begins.
-        while let Some((_, told)) = file {
+        while let Some((_, stated)) = file {
             let (mine, rest) =
                 bytes.split_at(bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
             crc.update(mine);
@@ -65,7 +65,7 @@ pub(super) fn verify(
             if left > 0 {
                 break;
             }
-            is_right &= told.is_none_or(|told| told == crc.value());
+            is_right &= stated.is_none_or(|stated| stated == crc.value());
             file = files.next();
             (crc, left) = (Crc32::new(), file.map_or(0, |file| file.0));
         }
@@ -73,7 +73,7 @@ pub(super) fn verify(
     read(view, folder, packed, &place, &mut take)?;
     // Empty files may follow the last one with bytes.
     take(&[]);
-    let is_whole = folder.crc.is_none_or(|told| told == whole.value());
+    let is_whole = folder.crc.is_none_or(|stated| stated == whole.value());
     match is_right && is_whole && file.is_none() {
         true => Ok(()),
         false => Err(Failed::Wrong("CRC of a file")),
@@ -113,14 +113,14 @@ pub(super) fn read(
 
 /// Returns the size of the dictionary or model of a coder that yields at most `bytes` bytes.
 fn memory_bytes(coder: &Coder, bytes: u64) -> u64 {
-    let told = match coder.properties[..] {
+    let stated = match coder.properties[..] {
         [_, a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
         _ => 0,
     };
     match &coder.method[..] {
         LZMA2 => lzma2_dictionary(&coder.properties).unwrap_or(0).min(bytes),
-        LZMA => bytes.min(told),
-        PPMD => told,
+        LZMA => bytes.min(stated),
+        PPMD => stated,
         _ => 0,
     }
 }

@@ -134,9 +134,9 @@ impl Streams {
         folder: &Folder,
         ranges: &[Range<u64>],
     ) -> Result<(), Failed> {
-        let told = self.checksums.iter().skip(folder.first_packed);
-        for (range, told) in ranges.iter().zip(told) {
-            if told.is_some() && crc32::of_range(view, range.clone()) != *told {
+        let stated = self.checksums.iter().skip(folder.first_packed);
+        for (range, stated) in ranges.iter().zip(stated) {
+            if stated.is_some() && crc32::of_range(view, range.clone()) != *stated {
                 return Err(Failed::Wrong("CRC of packed data"));
             }
         }

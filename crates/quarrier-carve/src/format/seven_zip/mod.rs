@@ -44,10 +44,10 @@ impl Format for SevenZip {
     }
 
     fn validate(&self, view: &mut View<'_>) -> Verdict {
-        let told = view.u32_le(8);
+        let stated = view.u32_le(8);
         let is_version = view.byte(7).is_some_and(|minor| minor <= MINOR_VERSION_MAX);
-        let is_start = view.is_at(0, &MAGIC) && is_version && told.is_some();
-        if !is_start || crc32::of_range(view, 12..START_BYTES) != told {
+        let is_start = view.is_at(0, &MAGIC) && is_version && stated.is_some();
+        if !is_start || crc32::of_range(view, 12..START_BYTES) != stated {
             return Verdict::Not;
         }
         let numbers = (view.u64_le(12), view.u64_le(20), view.u32_le(28));

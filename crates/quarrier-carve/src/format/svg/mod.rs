@@ -136,9 +136,9 @@ impl Walk {
     /// Reads a tag that opens an element, or is an empty element.
     fn tag(&mut self, view: &mut View<'_>, next: &[u8; 4]) -> Result<(), &'static str> {
         if self.depth == 0 {
-            let behind = view.byte(self.at + 4);
+            let after = view.byte(self.at + 4);
             let is_prefixed = view.is_at(self.at, b"<svg:svg");
-            let is_root = next == b"<svg" && behind.is_some_and(|b| !b.is_ascii_alphanumeric());
+            let is_root = next == b"<svg" && after.is_some_and(|b| !b.is_ascii_alphanumeric());
             if !is_root && !is_prefixed {
                 return Err("another root");
             }

@@ -52,7 +52,7 @@ impl Format for Tar {
             };
             if at == 0 {
                 view.spend(BEFORE_FUEL);
-                if is_behind_an_entry(view) {
+                if is_after_an_entry(view) {
                     return Verdict::Not;
                 }
             }
@@ -85,7 +85,7 @@ fn is_zero(view: &mut View<'_>, range: std::ops::Range<u64>) -> bool {
 }
 
 /// Whether an entry ends right before the candidate, which is then in the middle of a tape.
-fn is_behind_an_entry(view: &View<'_>) -> bool {
+fn is_after_an_entry(view: &View<'_>) -> bool {
     let Some(offset) = view.offset_of(0) else { return false };
     BEFORE_BYTES.into_iter().any(|reach| {
         let count = offset.min(reach) / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
@@ -93,8 +93,8 @@ fn is_behind_an_entry(view: &View<'_>) -> bool {
         let read = read_full_at(view.source(), offset - count, &mut bytes);
         let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
         read.is_ok_and(|read| read as u64 == count)
-            && blocks.iter().rev().enumerate().any(|(behind, block)| {
-                let room = (behind * BLOCK_BYTES) as u64;
+            && blocks.iter().rev().enumerate().any(|(after, block)| {
+                let room = (after * BLOCK_BYTES) as u64;
                 let content = content_bytes(block).and_then(|n| n.checked_next_multiple_of(512));
                 content == Some(room) && is_header(block)
             })

@@ -202,8 +202,8 @@ impl Walk {
         let mut sum = 0u64;
         for index in 0..places.count {
             let place = places.number(view, self.order, index).ok_or(directory.at)?;
-            let told = lengths.number(view, self.order, index).ok_or(directory.at)?;
-            let bytes = strips.map_or(told, |strips| strips.likely_bytes(index, told));
+            let stated = lengths.number(view, self.order, index).ok_or(directory.at)?;
+            let bytes = strips.map_or(stated, |strips| strips.likely_bytes(index, stated));
             sum = sum.saturating_add(bytes);
             if sum > most {
                 return Err(directory.at);

@@ -89,12 +89,12 @@ impl Strips {
         look_into(view, together)
     }
 
-    /// Returns the length of a strip or tile with the stated length `told`. If that is nonsense for
-    /// an uncompressed one, readers use the length computed from its sides.
-    pub(super) fn likely_bytes(&self, index: u64, told: u64) -> u64 {
+    /// Returns the length of a strip or tile whose directory has the length `stated`. If that is
+    /// nonsense for an uncompressed one, readers use the length computed from its sides.
+    pub(super) fn likely_bytes(&self, index: u64, stated: u64) -> u64 {
         let expected = self.expected(index);
-        let is_nonsense = self.compression == 1 && told / NONSENSE_TIMES > expected;
-        if is_nonsense { expected } else { told }
+        let is_nonsense = self.compression == 1 && stated / NONSENSE_TIMES > expected;
+        if is_nonsense { expected } else { stated }
     }
 
     /// Returns the uncompressed size of a strip or tile.

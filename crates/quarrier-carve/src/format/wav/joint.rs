@@ -37,7 +37,7 @@ impl Frames {
     }
 
     /// Whether the sound continues across byte `joint`.
-    pub(super) fn go_on(&self, view: &mut View<'_>, joint: u64) -> bool {
+    pub(super) fn continues(&self, view: &mut View<'_>, joint: u64) -> bool {
         let frame_bytes = self.sample_bytes * self.channels;
         let Some(data) = joint.checked_sub(self.start) else { return false };
         let (joint, block) = (data / frame_bytes, BLOCK_BYTES.div_ceil(frame_bytes));
@@ -49,17 +49,17 @@ impl Frames {
             self.step(view, joint, joint + FIRST_FRAMES),
             self.step(view, joint, joint + KNOWN_FRAMES),
         ];
-        let [Some(earlier), Some(before), Some(right_behind), Some(behind)] = steps else {
+        let [Some(earlier), Some(before), Some(right_after), Some(after)] = steps else {
             return false;
         };
         // The mean step of random bytes is a third of the range.
         let (still, loud) = if self.sample_bytes == 1 { (2, 32) } else { (96, 8192) };
         let is_like = |one, other| one <= KNOWN_TIMES * other + still;
-        before.max(behind) < loud
-            && right_behind <= FIRST_TIMES * before + still
+        before.max(after) < loud
+            && right_after <= FIRST_TIMES * before + still
             && is_like(before, earlier)
-            && is_like(behind, before)
-            && is_like(before, behind)
+            && is_like(after, before)
+            && is_like(before, after)
     }
 
     /// Whether whole blocks in bytes `range` of the file are zero: silence, or a gap.

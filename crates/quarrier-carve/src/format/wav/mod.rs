@@ -137,6 +137,6 @@ impl Rest for Sound<'_> {
     }
 
     fn fits(&self, view: &mut View<'_>, joint: u64) -> bool {
-        self.frames.go_on(view, joint)
+        self.frames.continues(view, joint)
     }
 }

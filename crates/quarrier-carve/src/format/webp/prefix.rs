@@ -231,15 +231,15 @@ impl Code {
 
     #[inline(never)]
     fn long_symbol(&self, bits: &mut Bits<'_, '_>) -> u32 {
-        let (mut code, mut first, mut behind) = (0usize, 0usize, 0usize);
+        let (mut code, mut first, mut skipped) = (0usize, 0usize, 0usize);
         for length in 1..=LENGTH_MAX {
             let count = usize::from(self.counts[length]);
             code |= (bits.value >> (length - 1)) as usize & 1;
             if code - first < count {
                 bits.skip(length as u32);
-                return u32::from(self.symbols[behind + code - first]);
+                return u32::from(self.symbols[skipped + code - first]);
             }
-            behind += count;
+            skipped += count;
             first = (first + count) << 1;
             code <<= 1;
         }

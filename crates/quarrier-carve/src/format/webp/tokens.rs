@@ -21,7 +21,7 @@ const LARGE: [&[u8]; 4] = [
     &[254, 254, 243, 230, 196, 177, 153, 140, 133, 130, 129],
 ];
 
-const LUMA_BEHIND_DC: usize = 0;
+const LUMA_AFTER_DC: usize = 0;
 const DC: usize = 1;
 const CHROMA: usize = 2;
 const LUMA: usize = 3;
@@ -65,7 +65,7 @@ impl Likelihoods {
         } else {
             let some = self.block(bools, DC, 0, top[8] + left[8]);
             (top[8], left[8]) = (some, some);
-            LUMA_BEHIND_DC
+            LUMA_AFTER_DC
         };
         let first = usize::from(!is_split);
         let planes = [(luma, first, 0..4), (CHROMA, 0, 4..6), (CHROMA, 0, 6..8)];

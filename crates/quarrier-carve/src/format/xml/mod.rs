@@ -61,11 +61,11 @@ fn read(
     loop {
         let end = at.saturating_add(TEXT_BYTES_MAX).min(view.length());
         let next = view.find(at..end, b"<").ok_or((end, "elements without an end"))?;
-        let (tag, behind) = tag(view, next).ok_or((next, "no tag"))?;
-        if let Some(place) = no_text(view, at, behind) {
+        let (tag, after) = tag(view, next).ok_or((next, "no tag"))?;
+        if let Some(place) = no_text(view, at, after) {
             return Err((place, "bytes that are not text"));
         }
-        at = behind;
+        at = after;
         match tag {
             Tag::Open(name, is_closed) => {
                 if kind.is_none() {
@@ -81,7 +81,7 @@ fn read(
                     starts.push(names.len() as u32);
                     names.extend_from_slice(&name);
                 } else if starts.is_empty() {
-                    return Ok(behind_root(view, at));
+                    return Ok(after_root(view, at));
                 }
             }
             Tag::Close(name) => {
@@ -91,7 +91,7 @@ fn read(
                 }
                 names.truncate(start as usize);
                 if starts.is_empty() {
-                    return Ok(behind_root(view, at));
+                    return Ok(after_root(view, at));
                 }
             }
             Tag::Declaration(_) if kind.is_some() => return Err((next, "a declaration")),
@@ -110,12 +110,12 @@ fn kind_of(root: &[u8]) -> Option<Kind> {
 }
 
 /// Returns the end of the file, whose root ends at `at`: white space and comments may follow.
-fn behind_root(view: &mut View<'_>, at: u64) -> u64 {
+fn after_root(view: &mut View<'_>, at: u64) -> u64 {
     let mut at = after_space(view, at);
     while view.is_at(at, b"<!--") || (view.is_at(at, b"<?") && !view.is_at(at, b"<?xml ")) {
         match tag(view, at) {
-            Some((_, behind)) if no_text(view, at, behind).is_none() => {
-                at = after_space(view, behind);
+            Some((_, after)) if no_text(view, at, after).is_none() => {
+                at = after_space(view, after);
             }
             _ => break,
         }

@@ -70,8 +70,8 @@ fn ending(view: &mut View<'_>, at: u64, running: Check, check: u8) -> Result<(),
     if zeros.is_none_or(|zeros| zeros.iter().any(|byte| *byte != 0)) {
         return Err(Failed::Wrong("the padding of a block"));
     }
-    let told = view.take(at + filling, Check::bytes(check) as usize);
-    match told.and_then(|told| running.ends(told)) {
+    let stated = view.take(at + filling, Check::bytes(check) as usize);
+    match stated.and_then(|stated| running.ends(stated)) {
         Some(true) => Ok(()),
         Some(false) => Err(Failed::Wrong("check of a block")),
         None => Err(Failed::NotRead(UNKNOWN_CHECK)),

@@ -49,13 +49,13 @@ impl Check {
     }
 
     /// Compares it with the check after a block; `None` if its type is unknown.
-    pub(super) fn ends(self, told: &[u8]) -> Option<bool> {
+    pub(super) fn ends(self, stated: &[u8]) -> Option<bool> {
         match self {
             Check::None => Some(true),
             Check::Unknown => None,
-            Check::Crc32(crc) => Some(told == crc.value().to_le_bytes()),
-            Check::Crc64(crc) => Some(told == crc.finalize().to_le_bytes()),
-            Check::Sha256(hash) => Some(told == &hash.finalize()[..]),
+            Check::Crc32(crc) => Some(stated == crc.value().to_le_bytes()),
+            Check::Crc64(crc) => Some(stated == crc.finalize().to_le_bytes()),
+            Check::Sha256(hash) => Some(stated == &hash.finalize()[..]),
         }
     }
 }

@@ -19,9 +19,9 @@ pub(super) struct Record {
 /// bytes at `place` ends it: the blocks are where its index lists them.
 pub(super) fn read(view: &mut View<'_>, start: u64, place: u64) -> Option<Vec<Record>> {
     let footer = place.checked_sub(8)?;
-    let told = view.u32_le(footer)?;
+    let stated = view.u32_le(footer)?;
     let index_bytes = (u64::from(view.u32_le(footer + 4)?) + 1) * 4;
-    if crc32::of_range(view, footer + 4..place + 2)? != told {
+    if crc32::of_range(view, footer + 4..place + 2)? != stated {
         return None;
     }
     let index = footer.checked_sub(index_bytes).filter(|at| *at >= start + HEADER_BYTES)?;
@@ -54,7 +54,7 @@ pub(super) fn read(view: &mut View<'_>, start: u64, place: u64) -> Option<Vec<Re
 fn is_block(view: &mut View<'_>, at: u64) -> bool {
     let Some(size) = view.byte(at).filter(|size| *size > 0) else { return false };
     let end = at + u64::from(size) * 4;
-    view.u32_le(end).is_some_and(|told| crc32::of_range(view, at..end) == Some(told))
+    view.u32_le(end).is_some_and(|stated| crc32::of_range(view, at..end) == Some(stated))
 }
 
 /// Reads the number at `at`: seven bits per byte, the lowest first.

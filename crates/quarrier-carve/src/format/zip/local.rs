@@ -5,7 +5,7 @@ use crate::view::View;
 /// Flags of a member.
 pub(super) const ENCRYPTED: u16 = 1;
 /// Sizes and checksum follow the member's data.
-pub(super) const DESCRIBED_BEHIND: u16 = 8;
+pub(super) const DESCRIBED_AFTER: u16 = 8;
 
 pub(super) const STORED: u16 = 0;
 pub(super) const DEFLATED: u16 = 8;
@@ -68,7 +68,7 @@ impl Local {
 
     /// Whether only the descriptor after the member states its length.
     pub(super) fn is_open(&self) -> bool {
-        self.flags & DESCRIBED_BEHIND != 0 && self.packed == 0
+        self.flags & DESCRIBED_AFTER != 0 && self.packed == 0
     }
 
     /// Whether its bytes can be read and verified.

@@ -1,6 +1,6 @@
 //! Reads members to their end and verifies them.
 
-use super::local::{DEFLATED, DESCRIBED_BEHIND, ENCRYPTED, Local, STORED};
+use super::local::{DEFLATED, DESCRIBED_AFTER, ENCRYPTED, Local, STORED};
 use crate::crc32::Crc32;
 use crate::inflate::{Failed, Inflater};
 use crate::unpack::{ENCRYPTED as NOT_DECRYPTED, UNKNOWN};
@@ -71,7 +71,7 @@ pub(super) fn read(
         STORED if local.is_open() => searched(view, local, unread)?,
         _ => stored(view, declared, unread)?,
     };
-    let described = local.flags & DESCRIBED_BEHIND != 0;
+    let described = local.flags & DESCRIBED_AFTER != 0;
     let has_sizes = !described || local.crc != 0 || local.packed != 0;
     if has_sizes
         && read.not_read.is_none()
@@ -80,7 +80,7 @@ pub(super) fn read(
         return wrong(read.end, "CRC of a member");
     }
     match described {
-        true => behind_descriptor(view, read),
+        true => after_descriptor(view, read),
         false => Ok(read),
     }
 }
@@ -180,7 +180,7 @@ fn searched(view: &mut View<'_>, local: &Local, member: Member) -> Result<Member
 }
 
 /// Reads the descriptor after a member: with or without a signature, with sizes of 4 or 8 bytes.
-fn behind_descriptor(view: &mut View<'_>, member: Member) -> Result<Member, Wrong> {
+fn after_descriptor(view: &mut View<'_>, member: Member) -> Result<Member, Wrong> {
     let at = member.end;
     let signed = view.is_at(at, b"PK\x07\x08");
     for skip in if signed { [4, 0] } else { [0, 0] } {

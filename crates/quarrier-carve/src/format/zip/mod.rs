@@ -50,7 +50,7 @@ impl Format for Zip {
             return Verdict::Not;
         }
         view.spend(BEFORE_FUEL);
-        if is_behind_a_member(view) {
+        if is_after_a_member(view) {
             return Verdict::Not;
         }
         let walk = Walk::through(view);
@@ -137,7 +137,7 @@ impl Walk {
 
     /// Reads the directory after the members, and compares it with them.
     fn directory(&self, view: &mut View<'_>) -> Result<End, DirectoryFault> {
-        let start = behind_signing_block(view, self.at).unwrap_or(self.at);
+        let start = after_signing_block(view, self.at).unwrap_or(self.at);
         let mut at = start;
         if view.is_at(at, b"PK\x06\x08") {
             at = at.saturating_add(8 + u64::from(view.u32_le(at + 4).unwrap_or(0)));
@@ -173,14 +173,14 @@ impl Walk {
 }
 
 /// Returns the end of the signing block that Android packages have before their directory.
-fn behind_signing_block(view: &mut View<'_>, at: u64) -> Option<u64> {
+fn after_signing_block(view: &mut View<'_>, at: u64) -> Option<u64> {
     let bytes = view.u64_le(at)?;
     let end = at.checked_add(8)?.checked_add(bytes)?;
     view.is_at(end.checked_sub(16)?, b"APK Sig Block 42").then_some(end)
 }
 
 /// Whether a member ends right before the candidate, which is then in the middle of an archive.
-fn is_behind_a_member(view: &View<'_>) -> bool {
+fn is_after_a_member(view: &View<'_>) -> bool {
     let Some(offset) = view.offset_of(0) else { return false };
     let from = offset.saturating_sub(BEFORE_BYTES);
     let mut bytes = vec![0; (offset - from) as usize];

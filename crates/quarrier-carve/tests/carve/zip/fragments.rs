@@ -76,7 +76,7 @@ fn in_three(
 
 /// Not all archives are mended: nothing locates a fragment that holds only a part of the directory.
 #[test]
-fn most_archives_in_three_fragments_are_put_together() {
+fn most_archives_in_three_fragments_are_mended() {
     let mut whole = 0;
     for case in 0..40u32 {
         let draw: Vec<usize> = noise(case, 6).into_iter().map(usize::from).collect();
@@ -90,18 +90,18 @@ fn most_archives_in_three_fragments_are_put_together() {
 }
 
 #[test]
-fn an_archive_whose_end_lies_before_its_beginning_is_put_together() {
+fn an_archive_whose_end_is_before_its_beginning_is_mended() {
     let zip = archive(5, 8, &[Way::Deflated, Way::Stored]);
     for cut in (1..zip.len() / 4096).map(|block| block * 4096) {
         let image = scattered(&[(4096, &zip[cut..]), (8192, &zip[..cut])], 0);
         let files = carved(&Carver::new().formats(vec![&Zip]), &image);
-        let told: Vec<_> = files.iter().map(|(carved, _)| carved).collect();
-        assert!(valid(&files) == [&zip[..]], "cut at {cut}: {told:?}");
+        let found: Vec<_> = files.iter().map(|(carved, _)| carved).collect();
+        assert!(valid(&files) == [&zip[..]], "cut at {cut}: {found:?}");
     }
 }
 
 #[test]
-fn an_archive_without_its_end_is_no_whole_file() {
+fn an_archive_without_its_end_is_not_whole() {
     let zip = archive(6, 8, &[Way::Deflated]);
     let other = archive(7, 3, &[Way::Deflated]);
     let image = scattered(&[(4096, &zip[..zip.len() / 2]), (4096, &other)], 0);

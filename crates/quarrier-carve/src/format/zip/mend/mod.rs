@@ -88,10 +88,10 @@ fn mend_in_blocks(
     let first = Local::read(&mut sight.raw, origin)?;
     let gap = context.effort.gap_bytes_max;
     let reach = origin.saturating_add(gap.saturating_mul(REACH_GAPS)).min(source.length());
-    let behind = origin.checked_add(broken.sure)?..reach;
+    let after = origin.checked_add(broken.sure)?..reach;
     let before = origin.saturating_sub(gap)..origin;
     let mut ends = 0;
-    for range in [behind, before] {
+    for range in [after, before] {
         let mut at = range.start;
         while at < range.end {
             for place in context.archive_ends.next(&mut sight.raw, &mut at, range.end) {

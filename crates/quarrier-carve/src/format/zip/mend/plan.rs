@@ -167,10 +167,10 @@ impl Plan {
                 if data.end > next || !border::is_right(sight, &data, from) {
                     return None;
                 }
-                let behind = borders(data.end, next, sight.block_bytes).into_iter().next();
+                let after = borders(data.end, next, sight.block_bytes).into_iter().next();
                 let is_next_there =
                     self.members.get(index + 1).is_none_or(|next| is_header(sight, next, to));
-                if let Some(at) = behind.filter(|_| is_next_there) {
+                if let Some(at) = after.filter(|_| is_next_there) {
                     return Some(vec![Hop { at, shift: to }]);
                 }
             } else {

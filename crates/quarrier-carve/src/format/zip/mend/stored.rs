@@ -22,10 +22,10 @@ pub(super) fn find(
 ) -> Option<Vec<Hop>> {
     let borders = borders(data.at, data.end, sight.block_bytes);
     let before = before(sight, data, &borders, from);
-    let behind = behind(sight, data, &borders, to);
+    let after = after(sight, data, &borders, to);
     let appended: Vec<_> = borders.iter().map(|at| Appended::new(data.end - at)).collect();
     let is_right = |crc: Option<u32>, index: usize| {
-        let (Some(crc), Some(rest)) = (crc, behind[index]) else { return false };
+        let (Some(crc), Some(rest)) = (crc, after[index]) else { return false };
         appended[index].joined(crc, rest) == data.crc
     };
     if let Some(index) = (0..borders.len()).find(|index| is_right(before[*index], *index)) {
@@ -69,7 +69,7 @@ fn before(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -
 
 /// Returns the checksum of all bytes after each border, in the fragment with this shift; `None` if
 /// the source has no such bytes.
-fn behind(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -> Vec<Option<u32>> {
+fn after(sight: &mut Sight<'_, '_>, data: &Data, borders: &[u64], shift: i64) -> Vec<Option<u32>> {
     let (mut crc, mut end) = (Some(0), data.end);
     let mut all = vec![None; borders.len()];
     for (at, slot) in borders.iter().zip(&mut all).rev() {
