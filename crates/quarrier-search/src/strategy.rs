@@ -163,21 +163,21 @@ pub(crate) fn choose(
         })
     };
     Ok(match requested {
-        EngineName::Naive => (Literals::Naive, explain("naive", "asked for".to_string())),
+        EngineName::Naive => (Literals::Naive, explain("naive", "requested".to_string())),
         EngineName::Memmem => {
             let finder = memmem(needles).ok_or_else(|| {
                 Error::Engine("the engine 'memmem' serves one literal without wildcards".into())
             })?;
-            (finder, explain("memmem", "asked for".to_string()))
+            (finder, explain("memmem", "requested".to_string()))
         }
         EngineName::Gram => {
             let engine = GramEngine::new(needles, sample, wanted)?;
             let reason = format!("requested; {}", engine.describe());
             (Literals::Gram(engine), explain("gram", reason))
         }
-        EngineName::PackedAvx2 => by_packed(packed(Isa::Avx2)?, "asked for", needles),
-        EngineName::PackedAvx512 => by_packed(packed(Isa::Avx512)?, "asked for", needles),
-        EngineName::PackedNeon => by_packed(packed(Isa::Neon)?, "asked for", needles),
+        EngineName::PackedAvx2 => by_packed(packed(Isa::Avx2)?, "requested", needles),
+        EngineName::PackedAvx512 => by_packed(packed(Isa::Avx512)?, "requested", needles),
+        EngineName::PackedNeon => by_packed(packed(Isa::Neon)?, "requested", needles),
         EngineName::Auto => auto(needles, sample, wanted)?,
     })
 }

@@ -179,7 +179,7 @@ fn the_explanation_names_an_engine_for_every_kind_of_pattern_and_the_plan() {
     };
     let auto = explained(&["abc"]);
     assert!(["packed", "gram", "memmem"].iter().any(|engine| auto.contains(engine)), "{auto}");
-    assert!(explained(&["abc", "--engine", "gram"]).contains("gram: asked for"));
+    assert!(explained(&["abc", "--engine", "gram"]).contains("gram: requested"));
     let both = explained(&["-e", "abc", "-E", "zz[0-9]"]);
     assert!(both.contains("regex") && both.lines().count() == 4, "{both}");
     assert!(both.contains("zz[0-9]: gated by z{2}[0-9], 0 bytes from the start"), "{both}");
