@@ -160,11 +160,11 @@ pub struct RegexGate {
 }
 
 /// The part of the work on a chunk that remains for the CPU.
-pub(crate) enum Left<'l> {
+pub(crate) enum CpuPart<'l> {
     /// All of it.
     Everything,
     /// Regexes and these needles; a device has found the others.
-    Beside(Option<&'l Rest>),
+    Remainder(Option<&'l Rest>),
 }
 
 /// The findings of a chunk: in order, and complete up to a position.
@@ -278,26 +278,28 @@ impl Searcher {
     }
 
     /// Returns the greatest distance from a finding's start that an engine examines.
-    fn reach(&self, left: &Left<'_>) -> usize {
+    fn reach(&self, left: &CpuPart<'_>) -> usize {
         let gate = self.gate.as_ref().map_or(0, |gate| gate.reach);
         gate.max(match left {
-            Left::Everything => self.literals.reach(),
-            Left::Beside(rest) => rest.map_or(0, |rest| rest.engine.anchor_offset_max()),
+            CpuPart::Everything => self.literals.reach(),
+            CpuPart::Remainder(rest) => rest.map_or(0, |rest| rest.engine.anchor_offset_max()),
         })
     }
 
     /// Adds the literals with an anchor in `positions`.
     fn scan_literals(
         &self,
-        left: &Left<'_>,
+        left: &CpuPart<'_>,
         hay: &Haystack<'_>,
         positions: std::ops::Range<usize>,
         found: &mut Vec<Finding>,
     ) {
         match left {
-            Left::Everything => self.literals.scan(&self.needles, hay, positions, found),
-            Left::Beside(Some(rest)) => rest.engine.scan(&rest.needles, hay, positions, found),
-            Left::Beside(None) => {}
+            CpuPart::Everything => self.literals.scan(&self.needles, hay, positions, found),
+            CpuPart::Remainder(Some(rest)) => {
+                rest.engine.scan(&rest.needles, hay, positions, found)
+            }
+            CpuPart::Remainder(None) => {}
         }
     }
 
@@ -401,7 +403,7 @@ impl Kernel for Searcher {
     }
 
     fn work(&self, chunk: &Chunk<'_>, emit: &mut Emitter<'_, ChunkFindings>) {
-        self.work_on(chunk, emit, &Left::Everything, std::iter::empty());
+        self.work_on(chunk, emit, &CpuPart::Everything, std::iter::empty());
     }
 }
 
@@ -411,7 +413,7 @@ impl Searcher {
         &self,
         chunk: &Chunk<'_>,
         emit: &mut Emitter<'_, ChunkFindings>,
-        left: &Left<'_>,
+        left: &CpuPart<'_>,
         given: impl Iterator<Item = Finding>,
     ) {
         let hay = Haystack { text: chunk.data, own: chunk.own.clone(), offset: chunk.offset };
@@ -424,7 +426,7 @@ impl Searcher {
         let mut found = std::mem::take(emit.output());
         found.findings.extend(given);
         self.confirm(&hay, 0, &mut found.findings);
-        if matches!(left, Left::Beside(None)) && self.regexes.is_empty() {
+        if matches!(left, CpuPart::Remainder(None)) && self.regexes.is_empty() {
             at = end;
         }
         while at < end {

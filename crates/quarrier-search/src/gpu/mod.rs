@@ -25,7 +25,7 @@ use quarrier_gpu::{Device, Kind};
 
 use crate::error::{Error, Result};
 use crate::sample::Sample;
-use crate::searcher::{ChunkFindings, Left, Searcher};
+use crate::searcher::{ChunkFindings, CpuPart, Searcher};
 use crate::wanted::Wanted;
 use lane::{Lane, Searched, Site};
 use tables::Tables;
@@ -201,7 +201,12 @@ impl GpuSearcher {
             }
         });
         let collected = Instant::now();
-        self.searcher.work_on(chunk, emit, &Left::Beside(self.tables.rest.as_ref()), findings);
+        self.searcher.work_on(
+            chunk,
+            emit,
+            &CpuPart::Remainder(self.tables.rest.as_ref()),
+            findings,
+        );
         note(emit, &searched, collected, chunk.own.len() as u64);
         Some(())
     }

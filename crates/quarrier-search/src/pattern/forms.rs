@@ -16,7 +16,7 @@ pub(crate) enum Unit {
 
 /// A form of a literal.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Formed {
+pub(crate) struct LiteralForm {
     pub(crate) program: Program,
     /// `None` if the characters around it cannot be determined.
     pub(crate) unit: Option<Unit>,
@@ -24,19 +24,19 @@ pub(crate) struct Formed {
 
 /// The properties of a literal that determine its forms.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given<'g> {
+pub(crate) struct LiteralSpec<'g> {
     pub(crate) bytes: &'g [u8],
     pub(crate) form: Form,
 }
 
 /// Returns all forms of a literal without duplicates, beginning with its own bytes.
-pub(crate) fn forms(given: Given<'_>, options: Options) -> Vec<Formed> {
+pub(crate) fn forms(given: LiteralSpec<'_>, options: Options) -> Vec<LiteralForm> {
     let (bytes, fold) = (given.bytes, options.ignore_case);
     let text = std::str::from_utf8(bytes).ok();
-    let mut all: Vec<Formed> = Vec::new();
+    let mut all: Vec<LiteralForm> = Vec::new();
     let mut add = |steps: Option<Vec<Step>>, unit| {
         if let Some(steps) = steps {
-            let formed = Formed { program: Program { steps }, unit };
+            let formed = LiteralForm { program: Program { steps }, unit };
             if !all.contains(&formed) {
                 all.push(formed);
             }

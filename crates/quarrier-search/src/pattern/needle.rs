@@ -2,7 +2,7 @@
 //! form.
 
 use super::expand::prefixes;
-use super::forms::{Formed, Given, Unit, forms, is_in_word};
+use super::forms::{LiteralForm, LiteralSpec, Unit, forms, is_in_word};
 use super::program::Program;
 use super::{Form, Kind, Options, Pattern};
 use crate::error::{Error, Result};
@@ -92,7 +92,7 @@ impl Needles {
                 Kind::Masked { value, mask } => needles.push(index, value, mask)?,
                 Kind::Program(program) => needles.push_hex(index, pattern, program, options)?,
                 Kind::Literal { bytes, form, is_word } => {
-                    let given = Given { bytes, form: *form };
+                    let given = LiteralSpec { bytes, form: *form };
                     let is_ascii = !options.ignore_case || bytes.is_ascii();
                     let is_plain = *form == Form::Plain && !is_word && !options.has_more_forms();
                     if is_plain && is_ascii {
@@ -126,12 +126,12 @@ impl Needles {
     fn push_forms(
         &mut self,
         pattern: u32,
-        given: Given<'_>,
+        given: LiteralSpec<'_>,
         is_word: bool,
         options: Options,
     ) -> Result<()> {
         let first = self.spans.len();
-        for Formed { program, unit } in forms(given, options) {
+        for LiteralForm { program, unit } in forms(given, options) {
             if is_word && unit.is_none() {
                 continue;
             }

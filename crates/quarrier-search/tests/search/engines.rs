@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::oracle::{Meant, all, check, engines, searcher};
+use super::oracle::{OraclePattern, all, check, engines, searcher};
 
 /// Bytes from a small alphabet, so that patterns occur in the text, overlap and repeat.
 fn byte() -> impl Strategy<Value = u8> {
@@ -17,12 +17,14 @@ fn byte() -> impl Strategy<Value = u8> {
     ]
 }
 
-pub(crate) fn meant(length: std::ops::Range<usize>) -> impl Strategy<Value = Meant> {
+pub(crate) fn meant(length: std::ops::Range<usize>) -> impl Strategy<Value = OraclePattern> {
     let mask =
         prop_oneof![12 => Just(0xFFu8), 1 => Just(0xF0u8), 1 => Just(0x0Fu8), 1 => Just(0u8)];
     prop::collection::vec((byte(), mask), length)
         .prop_filter("wildcards only", |bytes| bytes.iter().any(|&(_, m)| m != 0))
-        .prop_map(|bytes| Meant { bytes: bytes.into_iter().map(|(v, m)| (v & m, m)).collect() })
+        .prop_map(|bytes| OraclePattern {
+            bytes: bytes.into_iter().map(|(v, m)| (v & m, m)).collect(),
+        })
 }
 
 proptest! {
@@ -64,7 +66,7 @@ proptest! {
         let mut text: Vec<u8> = (0..length + skip).map(|i| (i * 37) as u8).collect();
         text.extend_from_slice(&pattern);
         text.splice(skip..skip, pattern.iter().copied());
-        let pattern = [Meant::literal(&pattern)];
+        let pattern = [OraclePattern::literal(&pattern)];
         let text = &text[skip..];
         let expected = all(&pattern, text);
         prop_assert!(expected.iter().any(|f| f.offset == 0));
@@ -88,7 +90,8 @@ pub(crate) fn noise(seed: u64) -> impl Iterator<Item = u8> {
 /// Checks many patterns, half of them planted; the oracle is a map from start to planted pattern,
 /// checked against plain search for a few.
 fn check_many(count: usize, make: impl Fn(usize) -> Vec<u8>, background: u8) {
-    let patterns: Vec<Meant> = (0..count).map(|i| Meant::literal(&make(i))).collect();
+    let patterns: Vec<OraclePattern> =
+        (0..count).map(|i| OraclePattern::literal(&make(i))).collect();
     let mut text = vec![background; 64];
     for i in (0..count).step_by(2) {
         text.extend(make(i));
@@ -149,9 +152,10 @@ fn many_patterns_with_a_common_prefix_are_distinguished() {
 
 #[test]
 fn short_patterns_are_found_in_a_set_with_long_ones() {
-    let mut patterns: Vec<Meant> = (0..=255u8).map(|b| Meant::literal(&[b, b ^ 1])).collect();
-    patterns.push(Meant::literal(b"x"));
-    patterns.push(Meant::literal(b"a much longer pattern than those"));
+    let mut patterns: Vec<OraclePattern> =
+        (0..=255u8).map(|b| OraclePattern::literal(&[b, b ^ 1])).collect();
+    patterns.push(OraclePattern::literal(b"x"));
+    patterns.push(OraclePattern::literal(b"a much longer pattern than those"));
     let mut text: Vec<u8> = noise(5).take(3_000).collect();
     text.extend_from_slice(b"xx a much longer pattern than those");
     check(&patterns, &text);
@@ -159,14 +163,14 @@ fn short_patterns_are_found_in_a_set_with_long_ones() {
 
 #[test]
 fn a_finding_at_every_offset_is_reported_at_every_offset() {
-    check(&[Meant::literal(b"aa"), Meant::literal(b"aaa")], &[b'a'; 300]);
-    check(&[Meant::literal(&[0; 5])], &[0; 300]);
+    check(&[OraclePattern::literal(b"aa"), OraclePattern::literal(b"aaa")], &[b'a'; 300]);
+    check(&[OraclePattern::literal(&[0; 5])], &[0; 300]);
 }
 
 /// If most positions are candidates, a few short needles are compared with whole words.
 #[test]
 fn needles_in_data_dense_with_candidates_are_distinguished() {
-    let half = |text: &str| Meant {
+    let half = |text: &str| OraclePattern {
         bytes: text.bytes().map(|b| if b == b'?' { (0, 0) } else { (b, 0xFF) }).collect(),
     };
     let needles = ["aaa", "a?a", "aaaaab", "baaaaaaa"];
@@ -175,7 +179,7 @@ fn needles_in_data_dense_with_candidates_are_distinguished() {
         (0..6).for_each(|i| text[37 + shift + 101 * i] = b'b');
         text[300..333].fill(0);
         for count in 1..=needles.len() {
-            let patterns: Vec<Meant> = needles[..count].iter().map(|n| half(n)).collect();
+            let patterns: Vec<OraclePattern> = needles[..count].iter().map(|n| half(n)).collect();
             check(&patterns, &text);
             check(&patterns, &text[..64 + shift]);
         }
@@ -184,5 +188,8 @@ fn needles_in_data_dense_with_candidates_are_distinguished() {
 
 #[test]
 fn the_same_pattern_twice_is_found_twice() {
-    check(&[Meant::literal(b"twin"), Meant::literal(b"twin")], b"a twin and a twin");
+    check(
+        &[OraclePattern::literal(b"twin"), OraclePattern::literal(b"twin")],
+        b"a twin and a twin",
+    );
 }

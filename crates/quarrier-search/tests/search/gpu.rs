@@ -16,7 +16,7 @@ use quarrier_gpu::{
 use quarrier_search::{Builder, Finding, GpuSearcher, Options, Pattern, Sample, Searcher};
 
 use super::engines::{meant, noise};
-use super::oracle::{Meant, all};
+use super::oracle::{OraclePattern, all};
 
 /// Returns the first device of this machine; `None` only if no driver is installed.
 pub(crate) fn device() -> Option<&'static Device> {
@@ -77,15 +77,15 @@ pub(crate) fn found_by(
     found
 }
 
-pub(crate) fn searcher(patterns: &[Meant]) -> Arc<Searcher> {
-    built(Searcher::builder(), patterns.iter().map(Meant::pattern).collect())
+pub(crate) fn searcher(patterns: &[OraclePattern]) -> Arc<Searcher> {
+    built(Searcher::builder(), patterns.iter().map(OraclePattern::pattern).collect())
 }
 
 fn built(builder: Builder<'_>, patterns: Vec<Pattern>) -> Arc<Searcher> {
     Arc::new(builder.build(patterns).unwrap())
 }
 
-fn check(patterns: &[Meant], text: &[u8]) {
+fn check(patterns: &[OraclePattern], text: &[u8]) {
     let Some(device) = device() else { return };
     let (searcher, expected) = (searcher(patterns), all(patterns, text));
     for buffer_bytes in [1, 7, 64, 4096] {
@@ -174,14 +174,16 @@ fn patterns_with_a_common_prefix_are_distinguished() {
 
 #[test]
 fn short_runs_of_fixed_bytes_have_classes_of_their_own() {
-    let mut patterns: Vec<Meant> =
-        [&b"ab"[..], b"abc", b"abcd", b"\0\0", b"x"].iter().map(|p| Meant::literal(p)).collect();
+    let mut patterns: Vec<OraclePattern> = [&b"ab"[..], b"abc", b"abcd", b"\0\0", b"x"]
+        .iter()
+        .map(|p| OraclePattern::literal(p))
+        .collect();
     // Two fixed bytes, three, one, and half bytes.
     for text in ["a??b", "ab?c", "a?b?c?ab", "a?abc?b", "??abcd"] {
         let bytes = text.bytes().map(|b| if b == b'?' { (0, 0) } else { (b, 0xFF) }).collect();
-        patterns.push(Meant { bytes });
+        patterns.push(OraclePattern { bytes });
     }
-    patterns.push(Meant { bytes: vec![(0x60, 0xF0), (b'b', 0xFF), (b'c', 0xFF)] });
+    patterns.push(OraclePattern { bytes: vec![(0x60, 0xF0), (b'b', 0xFF), (b'c', 0xFF)] });
     let mut text: Vec<u8> = b"abcd ab abcabc a?b?c?ab xabcdx aabcab".repeat(20);
     text.extend_from_slice(&[0; 70]);
     check(&patterns, &text);
@@ -229,7 +231,7 @@ fn regexes_in_a_set_with_literals_are_found_on_the_cpu() {
 #[test]
 fn the_timeline_shows_what_slots_did() {
     let Some(device) = device() else { return };
-    let searcher = searcher(&[Meant::literal(b"needle")]);
+    let searcher = searcher(&[OraclePattern::literal(b"needle")]);
     let on = searcher
         .on_devices(std::slice::from_ref(device), 2, &Sample::default(), &false.into())
         .unwrap();
@@ -340,7 +342,7 @@ fn check_failing(inner: Option<Box<dyn Driver>>, jobs: i64) {
         |inner| inner.facts().clone(),
     );
     let device = Device::by(Box::new(Failing { inner, facts, jobs_left: AtomicI64::new(jobs) }));
-    let patterns = [Meant::literal(b"lost"), Meant::literal(b"found")];
+    let patterns = [OraclePattern::literal(b"lost"), OraclePattern::literal(b"found")];
     let searcher = searcher(&patterns);
     let text = b"lost and found, ".repeat(2000);
     let on = searcher.on_devices(&[device], 3, &Sample::default(), &false.into()).unwrap();

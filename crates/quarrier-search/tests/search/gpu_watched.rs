@@ -11,7 +11,7 @@ use quarrier_gpu::{Job, Parameter, Program, Signature};
 
 use super::engines::noise;
 use super::gpu::{Cut, READ, device, found_by, searcher};
-use super::oracle::{Meant, all};
+use super::oracle::{OraclePattern, all};
 
 const SIMULATOR: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 
@@ -20,8 +20,9 @@ const SIMULATOR: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 fn a_small_corpus_on_one_slot() {
     let Some(device) = device() else { return };
     let literals: [&[u8]; 6] = [b"needle", b"abc", b"ab", b"\0\0\0\0", b"needles and pins", b"x"];
-    let mut patterns: Vec<Meant> = literals.into_iter().map(Meant::literal).collect();
-    patterns.push(Meant { bytes: vec![(b'a', 0xDF), (0, 0), (b'b', 0xFF), (b'c', 0xFF)] });
+    let mut patterns: Vec<OraclePattern> =
+        literals.into_iter().map(OraclePattern::literal).collect();
+    patterns.push(OraclePattern { bytes: vec![(b'a', 0xDF), (0, 0), (b'b', 0xFF), (b'c', 0xFF)] });
     let mut text: Vec<u8> = noise(17).take(3_001).collect();
     for (at, pattern) in (100..).step_by(233).zip(&literals) {
         text[at..at + pattern.len()].copy_from_slice(pattern);

@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 
 /// A pattern in the form of the oracle: a value and a mask for each byte.
 #[derive(Debug, Clone)]
-pub(crate) struct Meant {
+pub(crate) struct OraclePattern {
     pub(crate) bytes: Vec<(u8, u8)>,
 }
 
-impl Meant {
+impl OraclePattern {
     pub(crate) fn literal(bytes: &[u8]) -> Self {
-        Meant { bytes: bytes.iter().map(|&b| (b, 0xFF)).collect() }
+        OraclePattern { bytes: bytes.iter().map(|&b| (b, 0xFF)).collect() }
     }
 
     /// Returns the same pattern in the form that the searcher takes.
@@ -33,7 +33,7 @@ impl Meant {
 }
 
 /// Returns every occurrence, position by position, byte by byte.
-pub(crate) fn all(patterns: &[Meant], text: &[u8]) -> Vec<Finding> {
+pub(crate) fn all(patterns: &[OraclePattern], text: &[u8]) -> Vec<Finding> {
     let mut found = Vec::new();
     for offset in 0..text.len() {
         for (index, pattern) in patterns.iter().enumerate() {
@@ -56,7 +56,7 @@ pub(crate) fn all(patterns: &[Meant], text: &[u8]) -> Vec<Finding> {
 }
 
 /// Returns the engines that can serve these patterns on this machine.
-pub(crate) fn engines(patterns: &[Meant]) -> Vec<EngineName> {
+pub(crate) fn engines(patterns: &[OraclePattern]) -> Vec<EngineName> {
     let is_one_literal = patterns.len() == 1 && patterns[0].bytes.iter().all(|&(_, m)| m == 0xFF);
     EngineName::ALL
         .into_iter()
@@ -65,8 +65,8 @@ pub(crate) fn engines(patterns: &[Meant]) -> Vec<EngineName> {
         .collect()
 }
 
-pub(crate) fn searcher(patterns: &[Meant], engine: EngineName) -> Searcher {
-    let patterns = patterns.iter().map(Meant::pattern).collect();
+pub(crate) fn searcher(patterns: &[OraclePattern], engine: EngineName) -> Searcher {
+    let patterns = patterns.iter().map(OraclePattern::pattern).collect();
     Searcher::builder().engine(engine).build(patterns).unwrap()
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn run(searcher: &Searcher, source: &dyn Source, cut: Cut) -> Vec<Fin
 }
 
 /// Searches `text` with every engine, whole and in chunks, and compares with the oracle.
-pub(crate) fn check(patterns: &[Meant], text: &[u8]) {
+pub(crate) fn check(patterns: &[OraclePattern], text: &[u8]) {
     let expected = all(patterns, text);
     for engine in engines(patterns) {
         let searcher = searcher(patterns, engine);

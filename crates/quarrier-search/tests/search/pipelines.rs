@@ -8,12 +8,12 @@ use quarrier_core::pipeline::{Access, Pipeline};
 use quarrier_core::source::{FileSource, Memory, Source, SplitSource};
 use quarrier_search::{EngineName, Finding, Options, Pattern};
 
-use super::oracle::{Cut, Meant, all, engines, run, searcher, searcher_with};
+use super::oracle::{Cut, OraclePattern, all, engines, run, searcher, searcher_with};
 
-fn patterns() -> Vec<Meant> {
+fn patterns() -> Vec<OraclePattern> {
     [&b"abab"[..], b"b", b"\0\0\0\0", b"\0a", b"aaaaaaaaab", b"ab\0ab"]
         .iter()
-        .map(|p| Meant::literal(p))
+        .map(|p| OraclePattern::literal(p))
         .collect()
 }
 
@@ -98,7 +98,7 @@ proptest! {
         let length = text.len() as u64;
         let borders: Vec<u64> = borders.into_iter().map(|at| at.min(length)).collect();
         let ranges: Vec<Range<u64>> = borders.chunks_exact(2).map(|two| two[0]..two[1]).collect();
-        let mut patterns: Vec<Pattern> = patterns().iter().map(Meant::pattern).collect();
+        let mut patterns: Vec<Pattern> = patterns().iter().map(OraclePattern::pattern).collect();
         for regex in ["^a", "b$", "a[ab]*b", r"\bab"] {
             patterns.push(Pattern::regex(regex).unwrap());
         }
@@ -193,9 +193,9 @@ fn zeros_in_holes_are_found_and_other_patterns_at_their_edges() {
     text[700_000..700_004].copy_from_slice(b"abab");
     let source = FileSource::open(&path).unwrap();
     for patterns in [
-        vec![Meant::literal(b"abab")],
-        vec![Meant::literal(b"\0\0\0a"), Meant::literal(b"b\0\0\0\0\0")],
-        vec![Meant::literal(&[0; 9]), Meant::literal(b"\0abab\0")],
+        vec![OraclePattern::literal(b"abab")],
+        vec![OraclePattern::literal(b"\0\0\0a"), OraclePattern::literal(b"b\0\0\0\0\0")],
+        vec![OraclePattern::literal(&[0; 9]), OraclePattern::literal(b"\0abab\0")],
     ] {
         let expected = all(&patterns, &text);
         let searcher = searcher(&patterns, EngineName::Auto);
@@ -210,7 +210,7 @@ fn zeros_in_holes_are_found_and_other_patterns_at_their_edges() {
 fn more_findings_than_are_held_are_in_order_and_complete() {
     // Two million findings in one chunk, flushed in parts, with overlap between the parts.
     let text = vec![b'z'; 1_200_000];
-    let patterns = [Meant::literal(b"zz"), Meant::literal(b"zzzzzzzzzzzzz")];
+    let patterns = [OraclePattern::literal(b"zz"), OraclePattern::literal(b"zzzzzzzzzzzzz")];
     let searcher = searcher(&patterns, EngineName::Auto);
     let source = Memory::new("memory", &text[..]);
     let cut = Cut { access: Access::Window, workers: 2, buffers: 3, buffer_bytes: 1 << 20 };
