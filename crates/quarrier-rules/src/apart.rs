@@ -15,7 +15,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum Unfinished {
     /// The work took too long.
     Late,
     /// `stop` became true.
@@ -35,26 +35,27 @@ pub(crate) fn apart<T: Send + 'static>(
     within: Duration,
     stop: &AtomicBool,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Left> {
+) -> Result<T, Unfinished> {
     let (sender, receiver) = sync_channel(1);
     let started = Instant::now();
     let run = move || {
         // The caller may have stopped waiting.
         let _ = sender.send(caught(work));
     };
-    alone_on_stack("rules", stack_bytes, run).map_err(|error| Left::Thread(error.to_string()))?;
+    alone_on_stack("rules", stack_bytes, run)
+        .map_err(|error| Unfinished::Thread(error.to_string()))?;
     loop {
         match receiver.recv_timeout(GLANCE) {
-            Ok(result) => return result.map_err(Left::Panicked),
+            Ok(result) => return result.map_err(Unfinished::Panicked),
             // Unreachable: the thread always sends a result.
-            Err(RecvTimeoutError::Disconnected) => return Err(Left::Late),
+            Err(RecvTimeoutError::Disconnected) => return Err(Unfinished::Late),
             Err(RecvTimeoutError::Timeout) => {}
         }
         if stop.load(Ordering::Relaxed) {
-            return Err(Left::Stopped);
+            return Err(Unfinished::Stopped);
         }
         if started.elapsed() >= within {
-            return Err(Left::Late);
+            return Err(Unfinished::Late);
         }
     }
 }
@@ -75,7 +76,7 @@ mod tests {
         let panicked =
             apart(STACK_BYTES, LONG, &go, || -> u8 { panic!("as work does that fails") });
         std::panic::set_hook(hook);
-        assert!(matches!(panicked, Err(Left::Panicked(_))));
+        assert!(matches!(panicked, Err(Unfinished::Panicked(_))));
     }
 
     #[test]
@@ -85,10 +86,12 @@ mod tests {
                 std::thread::sleep(LONG);
             }
         }
-        let stopped: Result<(), Left> = apart(STACK_BYTES, LONG, &AtomicBool::new(true), endless);
-        assert_eq!(stopped, Err(Left::Stopped));
+        let stopped: Result<(), Unfinished> =
+            apart(STACK_BYTES, LONG, &AtomicBool::new(true), endless);
+        assert_eq!(stopped, Err(Unfinished::Stopped));
         let soon = Duration::from_millis(1);
-        let late: Result<(), Left> = apart(STACK_BYTES, soon, &AtomicBool::new(false), endless);
-        assert_eq!(late, Err(Left::Late));
+        let late: Result<(), Unfinished> =
+            apart(STACK_BYTES, soon, &AtomicBool::new(false), endless);
+        assert_eq!(late, Err(Unfinished::Late));
     }
 }

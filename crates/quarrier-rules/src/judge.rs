@@ -9,7 +9,7 @@ use boreal::Scanner;
 use boreal::scanner::{CallbackEvents, ScanCallbackResult, ScanError, ScanEvent, ScanParams};
 use quarrier_core::sync::lock;
 
-use crate::apart::{Left, apart};
+use crate::apart::{Unfinished, apart};
 use crate::compile::compile;
 use crate::set::{Declared, Rules};
 
@@ -169,10 +169,10 @@ impl Judge {
         let within = self.limit.saturating_add(PATIENCE);
         match apart(STACK_BYTES, within, stop, scan) {
             Ok(judged) => judged,
-            Err(Left::Late) => Err(Unjudged::Late),
-            Err(Left::Stopped) => Err(Unjudged::Stopped),
-            Err(Left::Thread(reason)) => Err(Unjudged::Failed(reason)),
-            Err(Left::Panicked(panicked)) => Err(Unjudged::Failed(panicked.to_string())),
+            Err(Unfinished::Late) => Err(Unjudged::Late),
+            Err(Unfinished::Stopped) => Err(Unjudged::Stopped),
+            Err(Unfinished::Thread(reason)) => Err(Unjudged::Failed(reason)),
+            Err(Unfinished::Panicked(panicked)) => Err(Unjudged::Failed(panicked.to_string())),
         }
     }
 

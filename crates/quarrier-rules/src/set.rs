@@ -11,7 +11,7 @@ use boreal_parser::rule::VariableDeclaration;
 use quarrier_core::threads::in_scope_on_stack;
 use quarrier_search::{Options, Pattern};
 
-use crate::apart::{Left, apart};
+use crate::apart::{Unfinished, apart};
 use crate::compile::compile;
 use crate::condition::{Facts, Logic, Names};
 use crate::error::{Error, Result};
@@ -157,9 +157,9 @@ impl Rules {
         let compiled = apart(STACK_BYTES, Duration::MAX, stop, move || Inner::of(parsed));
         compiled
             .map_err(|left| match left {
-                Left::Panicked(panicked) => Error::Internal(panicked),
-                Left::Thread(reason) => Error::Thread(reason),
-                Left::Late | Left::Stopped => Error::Stopped,
+                Unfinished::Panicked(panicked) => Error::Internal(panicked),
+                Unfinished::Thread(reason) => Error::Thread(reason),
+                Unfinished::Late | Unfinished::Stopped => Error::Stopped,
             })?
             .map(|inner| Rules { inner: Arc::new(inner) })
     }
