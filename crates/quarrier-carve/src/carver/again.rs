@@ -24,14 +24,14 @@ const GAIN_MIN: u64 = 2;
 
 /// A candidate that could not be read to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Waiting {
+pub(super) struct StarvedCandidate {
     pub(super) candidate: Candidate,
     /// The fuel of its most expensive attempt, in bytes.
     pub(super) fuel_bytes: u64,
 }
 
 /// Candidates of one format in one place, in order.
-type Group = Vec<Waiting>;
+type Group = Vec<StarvedCandidate>;
 
 impl Judge<'_> {
     /// Looks again at the waiting candidates, with `fuel_bytes` for all of them. Returns those that
@@ -39,7 +39,7 @@ impl Judge<'_> {
     pub(super) fn look_again(
         &self,
         view: &mut View<'_>,
-        waiting: Vec<Waiting>,
+        waiting: Vec<StarvedCandidate>,
         mut fuel_bytes: u64,
         judgement: &mut Judgement,
         claims: &mut Claims,
@@ -84,7 +84,7 @@ impl Judge<'_> {
         claims: &mut Claims,
     ) {
         if !claims.holds(candidate.offset) {
-            let one = Waiting { candidate, fuel_bytes: 0 };
+            let one = StarvedCandidate { candidate, fuel_bytes: 0 };
             self.once_more(view, one, u64::MAX, judgement, claims);
         }
     }
@@ -94,11 +94,11 @@ impl Judge<'_> {
     fn once_more(
         &self,
         view: &mut View<'_>,
-        mut one: Waiting,
+        mut one: StarvedCandidate,
         fuel_bytes: u64,
         judgement: &mut Judgement,
         claims: &mut Claims,
-    ) -> Option<Waiting> {
+    ) -> Option<StarvedCandidate> {
         if one.fuel_bytes > fuel_bytes / GAIN_MIN || self.is_stopped() {
             return Some(one);
         }
@@ -112,8 +112,11 @@ impl Judge<'_> {
     }
 }
 
-fn grouped(mut waiting: Vec<Waiting>) -> Vec<Group> {
-    let key = |one: &Waiting| (one.candidate.offset / PLACE_BYTES, one.candidate.format);
+fn grouped(mut waiting: Vec<StarvedCandidate>) -> Vec<Group> {
+    let key = |one: &StarvedCandidate| (one.candidate.offset / PLACE_BYTES, one.candidate.format);
     waiting.sort_unstable_by_key(|one| (key(one), one.candidate.offset));
-    waiting.chunk_by(|one, other| key(one) == key(other)).map(<[Waiting]>::to_vec).collect()
+    waiting
+        .chunk_by(|one, other| key(one) == key(other))
+        .map(<[StarvedCandidate]>::to_vec)
+        .collect()
 }

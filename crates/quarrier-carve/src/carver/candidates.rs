@@ -33,7 +33,7 @@ pub(super) struct Signatures {
 }
 
 /// The result of a search for candidates.
-pub(super) struct Looked {
+pub(super) struct CandidateSearch {
     /// In order, without duplicates.
     pub(super) candidates: Vec<Candidate>,
     /// The search covered everything before this offset.
@@ -75,7 +75,7 @@ impl Signatures {
         range: Range<u64>,
         carver: &Carver<'_>,
         workers: usize,
-    ) -> Result<Looked> {
+    ) -> Result<CandidateSearch> {
         let mut candidates = Vec::new();
         let mut until = range.end;
         let mut sink = self.searcher.sink(|_, findings: &[Finding]| {
@@ -110,7 +110,7 @@ impl Signatures {
         let run = pipeline.run(&self.searcher, &mut sink)?;
         candidates.sort_unstable();
         candidates.dedup();
-        Ok(Looked { candidates, until, run })
+        Ok(CandidateSearch { candidates, until, run })
     }
 }
 

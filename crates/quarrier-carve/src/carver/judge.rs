@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::again::Waiting;
+use super::again::StarvedCandidate;
 use super::allowance::{Allowance, FUEL_BYTES};
 use super::candidates::Candidate;
 use crate::claims::Claims;
@@ -102,7 +102,7 @@ impl Judge<'_> {
         left: &mut Allowance,
         judgement: &mut Judgement,
         claims: &mut Claims,
-    ) -> Vec<Waiting> {
+    ) -> Vec<StarvedCandidate> {
         let mut waiting = Vec::new();
         for there in candidates.chunk_by(|one, next| one.offset == next.offset) {
             if self.is_stopped() {
@@ -173,11 +173,11 @@ impl Judge<'_> {
         candidate: Candidate,
         left: &mut Allowance,
         cost_bytes: &mut u64,
-    ) -> Result<Judged, Waiting> {
+    ) -> Result<Judged, StarvedCandidate> {
         if let Some(judged) = self.in_pieces(view, candidate) {
             return Ok(judged);
         }
-        let mut waiting = Waiting { candidate, fuel_bytes: 0 };
+        let mut waiting = StarvedCandidate { candidate, fuel_bytes: 0 };
         for attempt in 0..FUEL_BYTES.len() {
             let fuel = left.of(attempt);
             if fuel == 0 {

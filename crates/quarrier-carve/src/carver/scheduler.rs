@@ -24,7 +24,7 @@ use quarrier_core::threads;
 use super::STRIDE_BYTES;
 use super::account::{BrokenFile, Stride, add_since};
 use super::allowance::{Allowance, again_bytes};
-use super::candidates::{Candidate, Looked, Signatures};
+use super::candidates::{Candidate, CandidateSearch, Signatures};
 use super::judge::{Judge, Judgement};
 use super::resume::Midway;
 use super::run::{CarveRun, RunState};
@@ -87,7 +87,7 @@ struct JudgedPart {
     range: Range<u64>,
     /// The state of its stride, if it is not the last part.
     midway: Option<Midway>,
-    looked: Looked,
+    looked: CandidateSearch,
     judgement: Judgement,
 }
 
@@ -282,7 +282,7 @@ impl<'a, 'c> Scheduler<'a, 'c> {
 
     /// Searches `range`. If the source is in memory, the calling worker searches alone; otherwise
     /// the workers of a pipeline search one range at a time.
-    fn look(&self, range: Range<u64>) -> Result<Looked> {
+    fn look(&self, range: Range<u64>) -> Result<CandidateSearch> {
         let CarveRun { carver, source, .. } = *self.run;
         if source.is_resident() {
             return self.signatures.look(source, range, carver, 1);

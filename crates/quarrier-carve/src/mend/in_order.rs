@@ -90,7 +90,7 @@ struct Lead {
     /// A reader at `sure`, or before.
     before: Box<dyn Reading>,
     /// The places at which it may be interrupted, the last first; see [`Search::left`].
-    left: Option<Vec<Left>>,
+    left: Option<Vec<Interruption>>,
     /// The range tried so far: blocks back, longest gap.
     tried: (u64, u64),
     /// The pairs that got furthest, to extend with fewer steps each.
@@ -98,7 +98,7 @@ struct Lead {
 }
 
 /// A place at which a file may be interrupted.
-struct Left {
+struct Interruption {
     at: u64,
     /// The offset in the source after the previous byte.
     offset: u64,
@@ -213,7 +213,7 @@ impl Search<'_, '_, '_> {
     fn pairs(
         &mut self,
         lead: &mut Lead,
-        left: &[Left],
+        left: &[Interruption],
         (back, gap): (u64, u64),
     ) -> Option<Vec<Extent>> {
         let block = self.context.block_bytes;
@@ -262,7 +262,7 @@ impl Search<'_, '_, '_> {
     fn weigh(
         &mut self,
         lead: &mut Lead,
-        left: &Left,
+        left: &Interruption,
         place: u64,
         extents: Vec<Extent>,
         step: Step,
@@ -284,7 +284,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Returns the places at which the file may be interrupted, the last first.
-    fn left(&mut self, lead: &Lead) -> Vec<Left> {
+    fn left(&mut self, lead: &Lead) -> Vec<Interruption> {
         let block = self.context.block_bytes;
         let back = self.context.effort.back_bytes_max;
         let first = lead.sure.div_ceil(block).max(1) * block;
@@ -295,7 +295,7 @@ impl Search<'_, '_, '_> {
         self.view.look_at(&lead.extents, self.fuel);
         while at <= lead.broke_at && reading.read_to(self.view, at) == Step::Going {
             let Some(last) = self.view.offset_of(at - 1) else { break };
-            left.push(Left { at, offset: last + 1, reading: reading.copy() });
+            left.push(Interruption { at, offset: last + 1, reading: reading.copy() });
             at += block;
         }
         self.fuel = self.view.fuel_bytes();
@@ -305,7 +305,7 @@ impl Search<'_, '_, '_> {
 
     /// Continues after the interruption up to `limit`, in growing steps, so that wrong data cost
     /// little. Also returns the misfit there.
-    fn read_on(&mut self, extents: &[Extent], left: &Left, limit: u64) -> (Step, u32) {
+    fn read_on(&mut self, extents: &[Extent], left: &Interruption, limit: u64) -> (Step, u32) {
         self.view.look_at(extents, self.fuel);
         let mut reading = left.reading.copy();
         reading.join();

@@ -34,7 +34,7 @@ struct Lead {
 }
 
 /// A place at which a file may be interrupted, with a reader at that place.
-struct Left {
+struct Interruption {
     at: u64,
     /// The offset in the source after the previous byte.
     offset: u64,
@@ -107,7 +107,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Returns the last `most` places at which the file may be interrupted, the last first.
-    fn left(&mut self, lead: &Lead, most: usize) -> Vec<Left> {
+    fn left(&mut self, lead: &Lead, most: usize) -> Vec<Interruption> {
         let block = self.context.block_bytes;
         let last = lead.broke_at / block;
         let first = lead.sure.div_ceil(block).max(1).max((last + 1).saturating_sub(most as u64));
@@ -119,7 +119,7 @@ impl Search<'_, '_, '_> {
                 break;
             }
             let Some(last) = self.view.offset_of(at - 1) else { break };
-            left.push(Left { at, offset: last + 1, reading: reading.copy() });
+            left.push(Interruption { at, offset: last + 1, reading: reading.copy() });
         }
         left.reverse();
         left
@@ -129,7 +129,7 @@ impl Search<'_, '_, '_> {
     fn forward(
         &mut self,
         lead: &Lead,
-        left: &Left,
+        left: &Interruption,
         gaps: std::ops::Range<u64>,
         mut leads: Option<&mut Vec<Lead>>,
     ) -> Option<Vec<Extent>> {
@@ -160,7 +160,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Tries places before the beginning of the file.
-    fn backward(&mut self, lead: &Lead, left: &Left, origin: u64) -> Option<Vec<Extent>> {
+    fn backward(&mut self, lead: &Lead, left: &Interruption, origin: u64) -> Option<Vec<Extent>> {
         let block = self.context.block_bytes;
         for count in 1..=BACKWARD.1 {
             let place = origin.checked_sub(count * block)?;
@@ -179,7 +179,7 @@ impl Search<'_, '_, '_> {
     }
 
     /// Continues at `place`, in growing steps.
-    fn try_at(&mut self, lead: &Lead, left: &Left, place: u64) -> (Step, Vec<Extent>) {
+    fn try_at(&mut self, lead: &Lead, left: &Interruption, place: u64) -> (Step, Vec<Extent>) {
         let extents = self.context.continued(&lead.extents, left.at, place);
         self.view.look_at(&extents, self.fuel);
         let mut reading = left.reading.copy();

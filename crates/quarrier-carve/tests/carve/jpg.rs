@@ -93,7 +93,7 @@ fn segment(marker: u8, body: &[u8]) -> Vec<u8> {
 
 /// The parameters of a test picture.
 #[derive(Debug, Clone, Copy)]
-struct Made {
+struct PictureParams {
     width: u16,
     height: u16,
     colour: bool,
@@ -102,8 +102,8 @@ struct Made {
     seed: u64,
 }
 
-const SMALL: Made =
-    Made { width: 70, height: 50, colour: true, restart: 0, progressive: false, seed: 3 };
+const SMALL: PictureParams =
+    PictureParams { width: 70, height: 50, colour: true, restart: 0, progressive: false, seed: 3 };
 
 fn dc_codes() -> Codes {
     Codes((0..10).collect())
@@ -119,7 +119,7 @@ fn ac_codes() -> Codes {
 
 /// Makes a picture: its headers, and the blocks of its components, which are runs of zeros and
 /// values.
-fn jpg(made: Made) -> Vec<u8> {
+fn jpg(made: PictureParams) -> Vec<u8> {
     let mut dice = Dice::new(made.seed);
     let mut file = vec![0xFF, 0xD8];
     file.extend(segment(0xE0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0"));
@@ -209,7 +209,7 @@ fn block(bits: &mut Bits, dice: &mut Dice) {
 
 /// Writes two scans of a component of a progressive picture: one with all AC coefficients without
 /// their last bit, and runs of empty blocks; one with that bit.
-fn refined(file: &mut Vec<u8>, dice: &mut Dice, made: Made, id: u8) {
+fn refined(file: &mut Vec<u8>, dice: &mut Dice, made: PictureParams, id: u8) {
     let halved = made.colour && id > 1;
     let blocks = |pixels: u16| u32::from(pixels).div_ceil(if halved { 2 } else { 1 }).div_ceil(8);
     let count = blocks(made.width) * blocks(made.height);
@@ -267,7 +267,7 @@ pub(crate) fn small() -> Vec<u8> {
 fn a_jpg_ends_after_its_last_block() {
     for progressive in [false, true] {
         for (colour, restart) in [(false, 0), (true, 0), (true, 3)] {
-            let made = Made { colour, restart, progressive, ..SMALL };
+            let made = PictureParams { colour, restart, progressive, ..SMALL };
             check_whole_file(&Jpg, "jpg", &jpg(made));
         }
     }
@@ -286,7 +286,8 @@ fn a_picture_with_a_block_too_few_or_too_many_is_broken() {
 #[test]
 fn a_thumbnail_does_not_end_the_picture_around_it() {
     let mut file = small();
-    let thumbnail = segment(0xE1, &[b"Exif\0\0", &jpg(Made { seed: 9, ..SMALL })[..]].concat());
+    let thumbnail =
+        segment(0xE1, &[b"Exif\0\0", &jpg(PictureParams { seed: 9, ..SMALL })[..]].concat());
     file.splice(2..2, thumbnail);
     check_whole_file(&Jpg, "jpg", &file);
     let files = carved(&Carver::new(), &[&[0x55; 512][..], &file, &[0x55; 512]].concat());
@@ -295,7 +296,7 @@ fn a_thumbnail_does_not_end_the_picture_around_it() {
 
 #[test]
 fn zeros_and_text_amid_a_picture_show_at_once() {
-    let file = jpg(Made { width: 800, height: 600, ..SMALL });
+    let file = jpg(PictureParams { width: 800, height: 600, ..SMALL });
     let half = file.len() / 2;
     let text = b"and so on, until it is known that this is no picture. ".repeat(100);
     for gap in [&[0; 4096][..], &text] {
@@ -347,7 +348,7 @@ fn in_three(
     kind: u32,
     progressive: bool,
 ) -> (Vec<u8>, Vec<u8>) {
-    let file = jpg(Made { width: 640, height: 500, seed, progressive, ..SMALL });
+    let file = jpg(PictureParams { width: 640, height: 500, seed, progressive, ..SMALL });
     let mut dice = Dice::new(!seed);
     let mut gap = |blocks: usize| -> Vec<u8> {
         let byte = |_| match kind {
@@ -397,7 +398,7 @@ fn pair(order: [u8; 2], gap: usize) -> (Vec<u8>, Vec<u8>) {
     // Offsets count from after SOI, the segment's four bytes and its name.
     let second = (first_bytes + gap - 10) as u32;
     let first = [&plain[..2], &index(second), &plain[2..]].concat();
-    let file = [&first[..], &vec![0; gap], &jpg(Made { seed: 5, ..SMALL })].concat();
+    let file = [&first[..], &vec![0; gap], &jpg(PictureParams { seed: 5, ..SMALL })].concat();
     (first, file)
 }
 
@@ -460,7 +461,7 @@ fn a_second_picture_far_away_is_not_of_the_file() {
 /// Makes pictures A and B, and an image in which A continues after the first part of B, and B after
 /// the rest of A, with fragments at multiples of 512 bytes.
 fn interleaved(seed: u64, progressive: bool) -> ([Vec<u8>; 2], Vec<u8>) {
-    let made = |seed| jpg(Made { width: 640, height: 500, seed, progressive, ..SMALL });
+    let made = |seed| jpg(PictureParams { width: 640, height: 500, seed, progressive, ..SMALL });
     let [a, b] = [made(seed), made(seed + 1)];
     let cut = |file: &[u8]| file.len() / 2 / 512 * 512 + 512;
     let (in_a, in_b) = (cut(&a), cut(&b) + 1024);
@@ -484,8 +485,8 @@ fn pictures_in_each_others_gaps_are_found_again() {
 
 #[test]
 fn a_picture_continues_after_the_file_in_its_gap() {
-    let file = jpg(Made { width: 640, height: 500, ..SMALL });
-    let other = jpg(Made { width: 1200, height: 900, seed: 3, ..SMALL });
+    let file = jpg(PictureParams { width: 640, height: 500, ..SMALL });
+    let other = jpg(PictureParams { width: 1200, height: 900, seed: 3, ..SMALL });
     let cut = file.len() / 3 / 512 * 512;
     let parts = [(512, &file[..cut]), (0, &other[..]), (0, &file[cut..])];
     for filling in 0..3 {

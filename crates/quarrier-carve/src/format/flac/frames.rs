@@ -31,7 +31,7 @@ pub(super) struct Frames {
 }
 
 /// The result of reading a block or frame.
-enum Got {
+enum FrameOutcome {
     /// It ends at this byte.
     End(u64),
     /// It is the last frame, and ends at this byte.
@@ -66,33 +66,35 @@ impl Frames {
     }
 
     /// Reads a metadata block. Only its length can be checked.
-    fn block(&mut self, view: &mut View<'_>, to: u64) -> Got {
+    fn block(&mut self, view: &mut View<'_>, to: u64) -> FrameOutcome {
         if self.at + 4 > to {
-            return Got::Beyond;
+            return FrameOutcome::Beyond;
         }
-        let Some([kind, length @ ..]) = view.array::<4>(self.at) else { return Got::Beyond };
+        let Some([kind, length @ ..]) = view.array::<4>(self.at) else {
+            return FrameOutcome::Beyond;
+        };
         let [a, b, c] = length;
         // STREAMINFO occurs only once, as the first block.
         if !(1..=6).contains(&(kind & 0x7F)) {
-            return Got::Wrong(self.at + 1);
+            return FrameOutcome::Wrong(self.at + 1);
         }
         self.is_past_blocks = kind & 0x80 != 0;
         let mut bytes = u64::from(u32::from_be_bytes([0, a, b, c]));
         if kind & 0x7F == PICTURE {
             bytes = bytes.max(picture_bytes(view, self.at + 4, to).unwrap_or(0));
         }
-        Got::End(self.at + 4 + bytes)
+        FrameOutcome::End(self.at + 4 + bytes)
     }
 
     /// Reads the frame that begins here, without reading after `to`.
-    fn frame(&mut self, view: &mut View<'_>, to: u64) -> Got {
+    fn frame(&mut self, view: &mut View<'_>, to: u64) -> FrameOutcome {
         let most = to.saturating_sub(self.at).min(FRAME_HEADER_BYTES_MAX as u64) as usize;
         let stream = self.stream;
         let header = view.take(self.at, most).and_then(|bytes| Frame::parse(bytes, &stream));
         let frame = match header {
             Some(frame) if self.is_next(&frame) => frame,
-            None if most < FRAME_HEADER_BYTES_MAX => return Got::Beyond,
-            _ => return Got::Wrong(self.at + 2),
+            None if most < FRAME_HEADER_BYTES_MAX => return FrameOutcome::Beyond,
+            _ => return FrameOutcome::Wrong(self.at + 2),
         };
         let end = self.at + frame.bytes_max();
         // Most frames are about as long as the previous one, so that few need a search up to the
@@ -100,7 +102,7 @@ impl Frames {
         let near = self.at + self.frame_bytes * 5 / 4 + 64;
         for until in [near.min(end), end] {
             let Some(got) = self.frame_before(view, &frame, until.min(to)) else { continue };
-            if let Got::End(end) = got {
+            if let FrameOutcome::End(end) = got {
                 self.frame_bytes = end - self.at;
                 self.samples += u64::from(frame.samples);
                 self.is_variable = frame.is_variable;
@@ -108,16 +110,16 @@ impl Frames {
             self.count += 1;
             return got;
         }
-        if to < end { Got::Beyond } else { Got::Wrong(end) }
+        if to < end { FrameOutcome::Beyond } else { FrameOutcome::Wrong(end) }
     }
 
     /// Returns the end of the frame that begins here with the header `frame`, if it is valid. It
     /// reads nothing after `until` except the header of the next one.
-    fn frame_before(&self, view: &mut View<'_>, frame: &Frame, until: u64) -> Option<Got> {
+    fn frame_before(&self, view: &mut View<'_>, frame: &Frame, until: u64) -> Option<FrameOutcome> {
         let mut bytes = Vec::new();
         view.each(self.at..until, |run| bytes.extend_from_slice(run));
-        let next = || self.followed(&bytes, frame).map(|bytes| Got::End(self.at + bytes));
-        let last = || last(&bytes, frame).map(|bytes| Got::Last(self.at + bytes));
+        let next = || self.followed(&bytes, frame).map(|bytes| FrameOutcome::End(self.at + bytes));
+        let last = || last(&bytes, frame).map(|bytes| FrameOutcome::Last(self.at + bytes));
         match self.stream.samples {
             0 => next().or_else(last),
             all if self.samples + u64::from(frame.samples) < all => next(),
@@ -188,11 +190,13 @@ impl Reading for Frames {
                 false => self.block(view, to_seen),
             };
             match got {
-                Got::End(end) => self.at = end,
-                Got::Last(length) => return Step::Whole { length },
-                Got::Beyond if to_seen < length && !view.is_starved() => return Step::Going,
-                Got::Beyond => return Step::Broken { at: length },
-                Got::Wrong(at) => return Step::Broken { at: at.min(length) },
+                FrameOutcome::End(end) => self.at = end,
+                FrameOutcome::Last(length) => return Step::Whole { length },
+                FrameOutcome::Beyond if to_seen < length && !view.is_starved() => {
+                    return Step::Going;
+                }
+                FrameOutcome::Beyond => return Step::Broken { at: length },
+                FrameOutcome::Wrong(at) => return Step::Broken { at: at.min(length) },
             }
         }
         Step::Going

@@ -38,7 +38,7 @@ impl Data {
 
 /// The state of reading a member.
 #[derive(Clone)]
-struct Going {
+struct DataReader {
     inflater: Copyable,
     crc: Crc32,
     at: u64,
@@ -47,19 +47,19 @@ struct Going {
 /// The result of reading a part of a member.
 enum ReadOutcome {
     /// The requested byte was reached.
-    There,
+    Reached,
     /// The member ended with the right checksum.
     Whole,
     /// Some bytes do not belong to the member.
-    Astray,
+    Foreign,
 }
 
-impl Going {
+impl DataReader {
     fn start(data: &Data) -> Self {
-        Going { inflater: Copyable::new(), crc: Crc32::new(), at: data.at }
+        DataReader { inflater: Copyable::new(), crc: Crc32::new(), at: data.at }
     }
 
-    fn copy_from(&mut self, other: &Going) {
+    fn copy_from(&mut self, other: &DataReader) {
         self.inflater.copy_from(&other.inflater);
         self.crc.clone_from(&other.crc);
         self.at = other.at;
@@ -70,31 +70,31 @@ impl Going {
         let mut stride = FIRST_BYTES;
         while self.at < to {
             let most = stride.min(to - self.at) as usize;
-            let Some(place) = sight.place(self.at, shift) else { return ReadOutcome::Astray };
+            let Some(place) = sight.place(self.at, shift) else { return ReadOutcome::Foreign };
             let bytes = sight.raw.run(place, most);
             if bytes.is_empty() {
-                return ReadOutcome::Astray;
+                return ReadOutcome::Foreign;
             }
             let crc = &mut self.crc;
             match self.inflater.more(bytes, &mut |output| crc.update(output)) {
                 InflateStep::On => self.at += bytes.len() as u64,
-                InflateStep::Wrong(_) => return ReadOutcome::Astray,
+                InflateStep::Wrong(_) => return ReadOutcome::Foreign,
                 InflateStep::Ended(used) => {
                     self.at += used as u64;
                     let is_whole = self.at == data.end && self.crc.value() == data.crc;
-                    return if is_whole { ReadOutcome::Whole } else { ReadOutcome::Astray };
+                    return if is_whole { ReadOutcome::Whole } else { ReadOutcome::Foreign };
                 }
             }
             stride = (stride * 2).min(MOST_BYTES);
         }
-        if self.at == data.end { ReadOutcome::Astray } else { ReadOutcome::There }
+        if self.at == data.end { ReadOutcome::Foreign } else { ReadOutcome::Reached }
     }
 }
 
 /// Whether all of the data are valid in the fragment with this shift.
 pub(super) fn is_right(sight: &mut Sight<'_, '_>, data: &Data, shift: i64) -> bool {
     if data.is_deflated {
-        let outcome = Going::start(data).on(sight, data, shift, data.end);
+        let outcome = DataReader::start(data).on(sight, data, shift, data.end);
         return matches!(outcome, ReadOutcome::Whole);
     }
     sight.crc(data.at..data.end, shift) == Some(data.crc)
@@ -117,8 +117,8 @@ pub(super) fn find(
     if !data.is_deflated {
         return stored::find(sight, data, (from, to), hops_max);
     }
-    let mut spare = Going::start(data);
-    let start = Going::start(data);
+    let mut spare = DataReader::start(data);
+    let start = DataReader::start(data);
     one_hop(sight, data, &start, &mut spare, (from, to)).or_else(|| {
         let two = hops_max > 1;
         two.then(|| two_hops(sight, data, &start, &mut spare, (from, to)))?
@@ -129,13 +129,13 @@ pub(super) fn find(
 fn one_hop(
     sight: &mut Sight<'_, '_>,
     data: &Data,
-    start: &Going,
-    spare: &mut Going,
+    start: &DataReader,
+    spare: &mut DataReader,
     (from, to): (i64, i64),
 ) -> Option<Vec<Hop>> {
     let mut going = start.clone();
     for at in borders(going.at + 1, data.end, sight.block_bytes) {
-        if let ReadOutcome::Astray = going.on(sight, data, from, at) {
+        if let ReadOutcome::Foreign = going.on(sight, data, from, at) {
             return None;
         }
         spare.copy_from(&going);
@@ -153,21 +153,21 @@ fn one_hop(
 fn two_hops(
     sight: &mut Sight<'_, '_>,
     data: &Data,
-    start: &Going,
-    spare: &mut Going,
+    start: &DataReader,
+    spare: &mut DataReader,
     (from, to): (i64, i64),
 ) -> Option<Vec<Hop>> {
     let mut going = start.clone();
     let mut middle = start.clone();
     for at in borders(going.at + 1, data.end, sight.block_bytes) {
-        if let ReadOutcome::Astray = going.on(sight, data, from, at) {
+        if let ReadOutcome::Foreign = going.on(sight, data, from, at) {
             return None;
         }
         for shift in between(from, to, sight.block_bytes) {
             middle.copy_from(&going);
             // A whole block must be valid before the search for another border.
             let next = (at + sight.block_bytes).min(data.end);
-            if let ReadOutcome::There = middle.on(sight, data, shift, next) {
+            if let ReadOutcome::Reached = middle.on(sight, data, shift, next) {
                 middle.copy_from(&going);
                 if let Some(mut hops) = one_hop(sight, data, &middle, spare, (shift, to)) {
                     hops.insert(0, Hop { at, shift });
