@@ -90,7 +90,7 @@ impl<'s> Builder<'s> {
         self
     }
 
-    /// Sets the number of bytes around findings that the sink wants to see.
+    /// Sets the number of bytes around findings that the sink needs.
     #[must_use]
     pub fn context(mut self, bytes: usize) -> Self {
         self.context_bytes = bytes;

@@ -1,4 +1,4 @@
-//! Chooses which engine searches for which patterns, and says why.
+//! Chooses the engine for each group of patterns, with a reason.
 
 use std::fmt;
 use std::ops::Range;

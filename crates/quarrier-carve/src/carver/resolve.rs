@@ -65,7 +65,7 @@ const BYTES_PER_BROKEN: u64 = 16 << 10;
 /// many overlap, most are planted headers.
 const CROWD_MIN: usize = 16;
 
-/// Pictures of a broken film may lie after a gap, at odd places.
+/// Maximum size in bytes of a gap in a broken film, after which its pictures may be at odd offsets.
 const FILM_GAP_BYTES: u64 = 256 << 10;
 /// Maximum number of bytes between two parts of another file.
 const BETWEEN_BYTES: u64 = 400;
@@ -180,7 +180,7 @@ impl<'r> Resolver<'r> {
                 }
             }
         }
-        // Drop broken files that turned out to lie in a whole one.
+        // Drop broken files that turned out to be inside a whole one.
         broken.retain(|one| !self.is_covered(one.offset));
         broken.sort_by_key(|one| one.offset);
         whole.sort_by_key(Carved::offset);

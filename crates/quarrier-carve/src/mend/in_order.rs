@@ -1,4 +1,4 @@
-//! Finds fragments that lie in the order of the file, with gaps between them.
+//! Finds fragments in the order of the file, with gaps between them.
 //!
 //! The search resumes copies of the reader: from each of the last places at which the file may be
 //! interrupted, at each of the next places at which it may continue. Wrong places show within a few

@@ -28,7 +28,8 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Verifier {
     tables: Vec<Table>,
-    /// A mask for text and needles before hashing, so that letters of either case hash alike.
+    /// A mask for text and needles before hashing, so that letters of either case have the same
+    /// hash.
     fold: u32,
 }
 

@@ -260,7 +260,7 @@ fn check_length(text: &str, bytes: usize) -> Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Ignore case: in literals by Unicode's simple case folding, where ASCII letters match each
-    /// other only; in regexes as they say (`(?u)`).
+    /// other only; in regexes by their own flags (`(?u)`).
     pub ignore_case: bool,
     /// Also search for literals in UTF-16LE.
     pub utf16: bool,

@@ -293,8 +293,8 @@ impl Watch {
         self.keep_what_matters();
     }
 
-    /// Skips ahead over bytes at which no attempt begins, while at most one is open and its step is known.
-    /// Returns how far.
+    /// Skips bytes at which no attempt begins, while at most one is open and its step is known.
+    /// Returns the offset where it stopped.
     fn glide(&mut self, view: View<'_>, at: u64, starts_end: u64, to: u64) -> u64 {
         let (mut state, end) = match self.fresh[..] {
             [] => (DEAD, starts_end),

@@ -115,7 +115,7 @@ fn end(view: &mut View<'_>, info: &HeaderInfo) -> Result<u64, Fault> {
     }
 }
 
-/// Checks that packets begin alike.
+/// Checks that all packets begin with the same byte.
 fn packets(view: &mut View<'_>, from: u64, end: u64, bytes: u64) -> Result<(), Fault> {
     let first = view.byte(from).unwrap_or(0);
     if bytes == 0 || first & 0x90 != 0x80 {

@@ -10,7 +10,7 @@ use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
 /// BMP of Windows and OS/2. It has no checksum: the validator checks that the header is consistent,
-/// that runs fill the picture, and that no foreign bytes lie among the pixels.
+/// that runs fill the picture, and that no foreign bytes are among the pixels.
 pub struct Bmp;
 
 const BMP: Kind = Kind::new("bmp");

@@ -154,7 +154,7 @@ impl Frames {
 }
 
 /// Returns the size of the picture block whose body begins at `at`, by the lengths inside: for
-/// pictures of more than 16 MiB, the block's three-byte length overflows. `None` if a length lies
+/// pictures of more than 16 MiB, the block's three-byte length overflows. `None` if a length is
 /// after `to`.
 fn picture_bytes(view: &mut View<'_>, at: u64, to: u64) -> Option<u64> {
     let mut length_at = |at: u64| if at + 4 <= to { view.u32_be(at) } else { None };

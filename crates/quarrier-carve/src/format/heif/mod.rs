@@ -6,7 +6,7 @@ use super::{Format, Kind, Signature, Verdict};
 use crate::view::View;
 
 /// HEIF pictures. They have no checksum: the validator checks the chain of boxes, and that items
-/// lie inside it.
+/// are inside it.
 pub struct Heif;
 
 const HEIF: Kind = Kind::new("heif");

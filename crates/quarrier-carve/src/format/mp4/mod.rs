@@ -16,7 +16,7 @@ use crate::view::{Extent, TAKE_BYTES_MAX, View};
 use boxes::Atom;
 
 /// Films and sound in boxes. They have no checksums: the validator checks the chain of boxes, that
-/// all samples in the movie box lie in boxes of data, and that samples of H.264 and H.265 consist
+/// all samples of the movie box are in boxes of data, and that samples of H.264 and H.265 consist
 /// of units.
 pub struct Mp4;
 

@@ -19,7 +19,7 @@ impl Fault {
     }
 }
 
-/// Checks all tracks of the movie in `body`: their samples lie in `data`, in the order of the file,
+/// Checks all tracks of the movie in `body`: their samples are in `data`, in the order of the file,
 /// and are valid for their codec.
 pub(super) fn check(
     view: &mut View<'_>,

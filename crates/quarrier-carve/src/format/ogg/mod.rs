@@ -24,7 +24,7 @@ impl Format for Ogg {
     }
 
     fn signatures(&self) -> &[Signature] {
-        // A page that begins a stream; others lie inside a file.
+        // A page that begins a stream; other pages are inside a file.
         &[Signature { hex: "4F 67 67 53 00 02", at: 0 }]
     }
 

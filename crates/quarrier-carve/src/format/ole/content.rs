@@ -24,7 +24,7 @@ pub(super) fn check(view: &mut View<'_>, streams: &[Stream]) -> Result<(), Troub
     Ok(())
 }
 
-/// Whether a presentation needs a password: its user stream says so, and all its records are
+/// Whether a presentation needs a password: its user stream states that, and all its records are
 /// encrypted ([MS-PPT] 2.3.2, `headerToken`).
 fn is_presentation_encrypted(view: &mut View<'_>, stream: &Stream, streams: &[Stream]) -> bool {
     let user = stream.sibling(view, streams, "Current User");

@@ -34,7 +34,7 @@ pub(super) struct Header {
     tables: u32,
     /// The first sector of the directory.
     directory: u32,
-    /// Shorter streams lie in the stream of the root.
+    /// Shorter streams are inside the stream of the root.
     small_bytes: u64,
     small_table: u32,
     small_tables: u32,

@@ -86,7 +86,7 @@ fn contents(view: &mut View<'_>, at: u64, bytes: u64) -> Result<(), Failed> {
     Err(Failed::Wrong("a packed header"))
 }
 
-/// Decompresses the header that `fields` describe; all packed data lie before `end`.
+/// Decompresses the header that `fields` describe; all packed data are before `end`.
 fn unpacked(view: &mut View<'_>, mut fields: &[u8], end: u64) -> Result<Vec<u8>, Failed> {
     let streams = Streams::read(&mut fields)?;
     let [folder] = &streams.folders[..] else { return Err(Failed::Wrong("a packed header")) };

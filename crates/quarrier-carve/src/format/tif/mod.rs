@@ -14,8 +14,8 @@ use crate::mend::{Alien, Broken, MendContext, Rest, without_gaps};
 use crate::view::{Extent, View};
 
 /// TIFF, BigTIFF, and CR2, NEF, ARW, DNG. They have no checksum: the validator checks that
-/// directories and pictures lie in the file, that compressed strips have the picture's size, and
-/// that no foreign bytes lie among uncompressed pixels.
+/// directories and pictures are inside the file, that compressed strips have the picture's size,
+/// and that no foreign bytes are among uncompressed pixels.
 pub struct Tif;
 
 const TIF: Kind = Kind::new("tif");

@@ -15,7 +15,7 @@ use foreign::Samples;
 use joint::Frames;
 
 /// Samples in RIFF. They have no checksum: the validator checks the chain of chunks, and that no
-/// foreign bytes lie between samples.
+/// foreign bytes are between samples.
 pub struct Wav;
 
 const WAV: Kind = Kind::new("wav");

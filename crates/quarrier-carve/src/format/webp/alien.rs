@@ -9,7 +9,7 @@ use crate::view::View;
 /// Maximum run of zeros in bytes that occurs by chance, or because an encoder pads.
 const ZEROS_BYTES: u64 = 2 * SECTOR_BYTES;
 /// An empty macroblock takes 25 almost certain symbols of 1/177 bit each, so that 56 macroblocks
-/// take a byte. One zero byte can thus stand for this many of them.
+/// take a byte. One zero byte can thus represent this many of them.
 const MACROBLOCKS_PER_ZERO: u64 = 56;
 /// Bytes per step.
 const PIECE_BYTES: u64 = 64 << 10;

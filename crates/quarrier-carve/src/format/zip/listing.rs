@@ -25,7 +25,7 @@ pub(crate) enum Packing {
     Deflated,
     /// A method that is not supported here, or encrypted.
     Other,
-    /// Its bytes are not where the directory says.
+    /// Its bytes are not at the offset in the directory.
     Lost,
 }
 
