@@ -307,7 +307,7 @@ impl Searcher {
     /// stitching, since one that does not count may still block another.
     fn settle(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
         if self.regexes.is_empty() {
-            self.keep_what_counts(findings, unreadable);
+            self.keep_reported(findings, unreadable);
         }
         sort_nearly_sorted(findings);
         if self.needles.has_twins() {
@@ -330,7 +330,7 @@ impl Searcher {
         findings.truncate(kept);
     }
 
-    fn keep_what_counts(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
+    fn keep_reported(&self, findings: &mut Vec<Finding>, unreadable: &[std::ops::Range<u64>]) {
         if self.aligned_bytes > 1 {
             findings.retain(|f| f.offset.is_multiple_of(self.aligned_bytes));
         }
@@ -611,7 +611,7 @@ impl<F> FindingSink<'_, F> {
         if is_changed {
             found.findings.sort_unstable();
         }
-        self.searcher.keep_what_counts(&mut found.findings, chunk.unreadable);
+        self.searcher.keep_reported(&mut found.findings, chunk.unreadable);
         if let Some((counts_until, index)) = ending {
             found.findings.retain(|f| f.offset < counts_until);
             self.ending = Some(index);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_in_utf16_are_decoded_whatever_their_case() {
+    fn matches_in_utf16_are_decoded_in_either_case() {
         for text in ["Straße", "да", "a"] {
             let literal = Pattern::literal(text).unwrap();
             assert_eq!(shown(&literal, text.as_bytes()), text);

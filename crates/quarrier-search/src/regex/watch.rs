@@ -164,7 +164,7 @@ impl Watch {
                     self.prove(start, end);
                 }
             }
-            self.keep_what_matters();
+            self.drop_redundant_attempts();
         }
     }
 
@@ -194,14 +194,14 @@ impl Watch {
             for index in 0..self.open.len() {
                 self.follow_one(view, index, range.clone());
             }
-            self.keep_what_matters();
+            self.drop_redundant_attempts();
         }
         self.at = to;
     }
 
     /// Drops attempts that are dead, that an earlier one in the same state represents, or that begin too
     /// late.
-    fn keep_what_matters(&mut self) {
+    fn drop_redundant_attempts(&mut self) {
         let before = self.proof.map_or(NO_START, |proof| proof.start);
         self.open.retain(|attempt| attempt.start < before);
         let mut open = std::mem::take(&mut self.open);
@@ -290,7 +290,7 @@ impl Watch {
             }
         }
         self.open.append(&mut self.fresh);
-        self.keep_what_matters();
+        self.drop_redundant_attempts();
     }
 
     /// Skips bytes at which no attempt begins, while at most one is open and its step is known.

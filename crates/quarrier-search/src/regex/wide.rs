@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_at_single_bytes_is_refused() {
+    fn assertions_on_single_bytes_are_refused() {
         for text in [r"\bword\b", r"a\B", "(?m)^a", "(?m)a$"] {
             let hir = regex_syntax::parse(text).unwrap();
             assert!(in_utf16(&hir).is_err(), "{text}");

@@ -229,7 +229,7 @@ fn regexes_in_a_set_with_literals_are_found_on_the_cpu() {
 }
 
 #[test]
-fn the_timeline_shows_what_slots_did() {
+fn the_timeline_shows_the_work_of_slots() {
     let Some(device) = device() else { return };
     let searcher = searcher(&[OraclePattern::literal(b"needle")]);
     let on = searcher

@@ -428,7 +428,7 @@ fn places(line: &str, options: Options, text: &[u8]) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn jumps_alternatives_and_negation_mean_what_they_say() {
+fn jumps_alternatives_and_negation_match_by_definition() {
     let found = |line: &str, text: &[u8]| places(line, Options::default(), text);
     assert_eq!(found("hex:FF [2-3] D8", b"\xFF..\xD8\xFF...\xD8\xFF....\xD8"), [(0, 4), (4, 5)]);
     assert_eq!(found("hex:41 [1-] 42", b"AB AAB B"), [(0, 6), (3, 3), (4, 4)]);

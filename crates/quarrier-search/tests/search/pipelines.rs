@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_gives_what_memory_gives(text in text(20_000), piece in 1usize..5000, buffer_bytes in 1usize..9000) {
+    fn a_stream_has_the_findings_of_memory(text in text(20_000), piece in 1usize..5000, buffer_bytes in 1usize..9000) {
         let patterns = patterns();
         let buffer_bytes = buffer_bytes.max(text.len() / 300 + 1);
         let searcher = searcher(&patterns, EngineName::Auto);

@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn drawn_sets_find_what_each_regex_finds_alone(
+    fn random_sets_find_what_each_regex_finds_alone(
         regexes in prop::collection::vec(regex(), 1..9),
         pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..160),
         buffer_bytes in 1usize..300,

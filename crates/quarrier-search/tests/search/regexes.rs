@@ -200,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn what_counts_within_the_bound_does_not_depend_on_chunks(
+    fn findings_within_the_bound_do_not_depend_on_chunks(
         text in prop::collection::vec(
             prop_oneof![5 => Just(b'a'), 3 => Just(b'b'), 1 => Just(b'c'), 1 => Just(b'd'), 1 => Just(b'\n'), 1 => Just(b' ')],
             0..600,

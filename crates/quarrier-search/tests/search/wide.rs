@@ -79,7 +79,7 @@ fn matches_are_those_of_the_same_text_in_utf8() {
 }
 
 #[test]
-fn pattern_files_have_them_and_refuse_what_utf16_has_not() {
+fn pattern_files_take_them_and_refuse_unsupported_assertions() {
     let patterns = parse_file(b"mail = re16:[a-z]+@[a-z.]+\n").unwrap();
     assert!(patterns[0].is_regex());
     let searcher = Searcher::builder().build(patterns.clone()).unwrap();
