@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_hold_without_its_strings() {
+    fn conditions_that_need_strings_cannot_hold_without_them() {
         for condition in [
             "$a",
             "$a at 0",
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_hold_without_strings() {
+    fn conditions_that_can_hold_without_strings() {
         for condition in [
             "not $a",
             "none of them",

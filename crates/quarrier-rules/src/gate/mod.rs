@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn regexes_by_what_every_match_has() {
+    fn regexes_have_factors_of_every_match() {
         check("/abcd[0-9]+/", &["61626364"]);
         check("/ab.d/", &["6162??64"]);
         check("/a+bcd?/i", &[]);
