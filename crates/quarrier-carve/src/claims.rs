@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn claims_are_what_a_list_of_bytes_says(
+        fn claims_agree_with_a_list_of_bytes(
             extents in prop::collection::vec((0u64..200, 0u64..40), 0..30),
         ) {
             let mut claims = Claims::default();

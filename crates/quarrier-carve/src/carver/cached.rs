@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_again_is_not_asked_for_again() {
+    fn cached_blocks_are_not_read_again() {
         let bytes: Vec<u8> = (0..(5u32 << 20) + 77).map(|at| (at / 3) as u8).collect();
         let memory = Memory::new("m", &bytes[..]);
         let (read, asked) = Default::default();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bad_is_read_around_and_not_asked_for_again() {
+    fn unreadable_sectors_are_skipped_and_not_read_again() {
         let bytes: Vec<u8> = (0..(3u32 << 20) + 77).map(|at| (at / 3) as u8).collect();
         let bad = (2 << 20) + 5000;
         let sector = bad / 512 * 512..bad / 512 * 512 + 512;

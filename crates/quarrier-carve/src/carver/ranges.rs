@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_leaves_out_what_is_not_carved() {
+    fn a_file_skips_bytes_that_are_not_carved() {
         let ranges = CarvedRanges::new(vec![100..200, 0..10, 150..300, 400..500], None, 230);
         let extent = |offset, length| Extent { offset, length };
         assert_eq!(ranges.extents_from(180), [extent(180, 120), extent(400, 100)]);

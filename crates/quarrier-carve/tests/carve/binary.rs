@@ -40,7 +40,7 @@ pub(crate) fn elf() -> Vec<u8> {
 }
 
 #[test]
-fn elf_ends_with_what_its_tables_name() {
+fn elf_ends_with_the_last_byte_of_its_tables() {
     check_whole_file(&Elf, "elf", &elf());
     for (place, bytes) in [(40, [0xFF; 8]), (32, [0xFF; 8]), (408, [0xFF; 8])] {
         let mut file = elf();

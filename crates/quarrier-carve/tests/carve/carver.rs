@@ -64,7 +64,7 @@ fn files_off_the_sectors_that_follow_one_another_are_parts_of_another() {
 }
 
 #[test]
-fn strides_that_many_workers_take_give_what_one_gives() {
+fn many_workers_give_the_results_of_one() {
     let gif = gif::small();
     let mut image = vec![0xAA; (33 << 20) + 77];
     let places = (0..300).map(|index| index * 115_333).chain([(16 << 20) - 20, (32 << 20) - 1]);

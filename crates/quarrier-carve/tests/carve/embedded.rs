@@ -37,7 +37,7 @@ fn borrowed(found: &[(String, String)]) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn files_in_a_zip_are_found_by_what_they_are() {
+fn files_in_a_zip_are_recognised_by_content() {
     let mut archive = Archive::default();
     archive.add("word/media/image1.png", &png::picture(&noise(1, 2560), 500), Way::Deflated);
     archive.add("notes.txt", b"no validator knows this", Way::Deflated);

@@ -93,7 +93,7 @@ fn run(image: Vec<u8>) -> (Summary, usize) {
 }
 
 #[test]
-fn what_all_candidates_of_a_stride_cost_is_bounded() {
+fn the_cost_of_a_strides_candidates_is_bounded() {
     for flood in floods() {
         let (summary, files) = run(image(&flood, IMAGE_BYTES));
         let cost = summary.cost_bytes;

@@ -22,7 +22,7 @@ fn a_page_ends_after_its_root() {
 }
 
 #[test]
-fn what_is_no_text_or_not_nested_is_no_page() {
+fn binary_or_misnested_data_is_not_a_page() {
     let with = |what: &[u8]| [&PAGE[..PAGE.len() - 14], what, b"</body></html>"].concat();
     for what in [&[0][..], b"</div>", b"<div>", b"<html>", b"<!DOCTYPE html>", &[1, 2, 3]] {
         let verdict = validated(&Html, &with(what), &[]);

@@ -134,7 +134,7 @@ fn a_document_uses_the_table_in_its_storage() {
 }
 
 #[test]
-fn what_is_embedded_does_not_say_what_a_file_is() {
+fn embedded_streams_do_not_determine_the_type() {
     let (document, table, _) = document();
     let sheets = workbook(30);
     let file = file_of_many(

@@ -136,7 +136,7 @@ fn a_tif_strip_with_a_nonsensical_length_has_the_length_of_its_sides() {
 }
 
 #[test]
-fn directories_that_go_round_in_circles_end() {
+fn cyclic_directories_end() {
     let mut file = tif("Scanners Ltd", false);
     file[70..74].copy_from_slice(&le32(8));
     match validated(&Tif, &file, &[0; 100]) {

@@ -78,7 +78,7 @@ fn pictures_of_only_noise_or_black_are_whole() {
 }
 
 #[test]
-fn rows_that_are_filled_with_zeros_go_on_so() {
+fn rows_padded_with_zeros_stay_padded() {
     let row: Vec<u8> = [noise(2, 3 * 63), vec![0; 3]].concat();
     let mut file = photograph();
     file[2..6].copy_from_slice(&le32(54 + 192 * 120));

@@ -64,7 +64,7 @@ pub(crate) fn ogg(begin: &[u8], serial: u32, pages: u32) -> Vec<u8> {
 }
 
 #[test]
-fn ogg_ends_where_its_streams_do_and_knows_what_is_in_it() {
+fn ogg_ends_with_its_streams_and_detects_their_codec() {
     check_whole_file(&Ogg, "ogg", &ogg(b"\x01vorbis and more", 5, 4));
     check_whole_file(&Ogg, "opus", &ogg(b"OpusHead", 5, 2));
     let mut two = page(2, 1, 0, b"\x80theora");

@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_search_did_not_look_at_is_not_paid_for() {
+fn a_search_pays_only_for_examined_bytes() {
     let source = Memory::new("image", b"<a>".repeat(40_000));
     let mut view = View::new(&source);
     view.look_at(&[Extent { offset: 0, length: 120_000 }], 2 << 20);

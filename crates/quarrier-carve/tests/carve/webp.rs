@@ -220,7 +220,7 @@ fn a_large_picture_of_few_bytes_costs_fuel() {
 }
 
 #[test]
-fn what_is_no_part_of_a_lossy_picture_is_seen_without_decoding_it() {
+fn foreign_bytes_in_a_lossy_picture_are_detected_without_decoding() {
     let mut frame = bytes_of(LOSSY)[8..].to_vec();
     frame.extend(noise(3, 9000));
     let with = |what: &[u8]| {

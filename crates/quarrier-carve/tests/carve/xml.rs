@@ -15,7 +15,7 @@ fn a_document_ends_after_its_root() {
 }
 
 #[test]
-fn pictures_and_what_is_not_closed_in_order_are_no_documents() {
+fn pictures_and_misnested_elements_are_not_documents() {
     let document = |text: &str| format!("<?xml version=\"1.0\"?>{text}").into_bytes();
     for text in ["<a><b></a></b>", "<a>\u{1}</a>", "<a><b></b>", "<a></a"] {
         let verdict = validated(&Xml, &document(text), &[]);

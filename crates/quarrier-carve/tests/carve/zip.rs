@@ -70,7 +70,7 @@ fn a_zip_breaks_at_the_member_whose_checksum_is_wrong() {
 }
 
 #[test]
-fn what_begins_in_the_middle_of_a_zip_is_no_zip() {
+fn the_middle_of_a_zip_is_not_a_zip() {
     let zip = mixed(&[Way::Deflated, Way::Streamed, Way::Stored]);
     for place in memchr::memmem::find_iter(&zip, b"PK\x03\x04").skip(1) {
         assert_eq!(validated(&Zip, &zip[place..], &[]), Verdict::Not, "at {place}");
