@@ -64,7 +64,7 @@ mod tests {
         let ranges = RANGES_MAX as u64;
         assert!((0..ranges).all(|at| bad.add(2 * at..2 * at + 1)));
         assert!(!bad.add(2 * ranges..2 * ranges + 1));
-        assert!(bad.add(2 * ranges - 1..2 * ranges), "what goes on is no other range");
+        assert!(bad.add(2 * ranges - 1..2 * ranges), "an adjacent range is not another one");
         assert_eq!(bad.within(0..u64::MAX), Some(0..1));
     }
 }

@@ -282,7 +282,7 @@ mod tests {
                 assert!(look(0..2 << 20).is_ok());
             }
             let asked = source.asked.load(Ordering::Relaxed);
-            assert!(asked <= 3, "{asked}: once with what is around it, once with its sector");
+            assert!(asked <= 3, "{asked}: once with its block, once with its sector");
         }
     }
 
@@ -291,7 +291,7 @@ mod tests {
         let mut blocks = Blocks::default();
         for number in 0..100 {
             blocks.add(number, Arc::from([0]), 3);
-            assert!(blocks.get(0).is_some(), "what is used stays");
+            assert!(blocks.get(0).is_some(), "a used block stays");
         }
         assert_eq!(blocks.held.len(), 3);
         assert!(blocks.get(99).is_some() && blocks.get(50).is_none());

@@ -121,7 +121,7 @@ impl Journal {
     pub(super) fn row(&self, line: Line) -> io::Result<Row> {
         let text = String::from_utf8(self.text(line)?).ok();
         text.and_then(|text| Row::from_json(&text))
-            .ok_or_else(|| io::Error::other("the journal was changed by somebody else"))
+            .ok_or_else(|| io::Error::other("another program changed the journal"))
     }
 
     fn append(&mut self, text: String) -> io::Result<()> {

@@ -15,8 +15,8 @@ use crate::sample::{
 pub(crate) fn packed(name: &str, content: &[u8]) -> Vec<u8> {
     let builder = GzBuilder::new().filename(name).mtime(1_700_000_000);
     let mut gz = builder.write(Vec::new(), Compression::default());
-    gz.write_all(content).expect("memory takes it");
-    gz.finish().expect("memory takes it")
+    gz.write_all(content).expect("writing to memory succeeds");
+    gz.finish().expect("writing to memory succeeds")
 }
 
 #[test]

@@ -7,12 +7,12 @@ use crate::sample::{carved, valid, validated};
 use crate::sound::noise;
 
 fn read(name: &str, text: &str) -> Vec<Box<dyn Format>> {
-    own::read(name, text.as_bytes()).expect("signatures that are right")
+    own::read(name, text.as_bytes()).expect("valid signatures")
 }
 
 fn wrong(name: &str, text: &str) -> String {
     match own::read(name, text.as_bytes()) {
-        Ok(_) => panic!("{text} is wrong, and nobody says so"),
+        Ok(_) => panic!("{text} is invalid, but accepted"),
         Err(error) => error.to_string(),
     }
 }

@@ -55,15 +55,15 @@ fn xz(contents: &[&[u8]]) -> Vec<u8> {
 
 fn bz2(content: &[u8]) -> Vec<u8> {
     let mut encoder = BzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(content).expect("memory takes it");
-    encoder.finish().expect("memory takes it")
+    encoder.write_all(content).expect("writing to memory succeeds");
+    encoder.finish().expect("writing to memory succeeds")
 }
 
 fn zst(content: &[u8]) -> Vec<u8> {
-    let mut encoder = zstd::Encoder::new(Vec::new(), 3).expect("a level that there is");
-    encoder.include_checksum(true).expect("a parameter that there is");
-    encoder.write_all(content).expect("memory takes it");
-    encoder.finish().expect("memory takes it")
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).expect("a valid level");
+    encoder.include_checksum(true).expect("a valid parameter");
+    encoder.write_all(content).expect("writing to memory succeeds");
+    encoder.finish().expect("writing to memory succeeds")
 }
 
 /// Checks that consecutive streams form one file, and that broken data after the first do not
@@ -121,10 +121,10 @@ fn a_zst_with_a_very_large_output_ends_soon() {
 
 #[test]
 fn a_zst_that_needs_much_memory_is_not_read() {
-    let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("a level that there is");
-    encoder.window_log(24).expect("a window that there is");
-    encoder.write_all(&noise(1, 30_000)).expect("memory takes it");
-    let file = encoder.finish().expect("memory takes it");
+    let mut encoder = zstd::Encoder::new(Vec::new(), 1).expect("a valid level");
+    encoder.window_log(24).expect("a valid window size");
+    encoder.write_all(&noise(1, 30_000)).expect("writing to memory succeeds");
+    let file = encoder.finish().expect("writing to memory succeeds");
     match validated(&Zst, &file, &[0; 100]) {
         Verdict::Unread { length, reason, .. } => {
             assert_eq!(length, file.len() as u64);

@@ -23,8 +23,8 @@ pub(crate) fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
 pub(crate) fn picture(pixels: &[u8], idat_bytes: usize) -> Vec<u8> {
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
     for row in pixels.chunks_exact(256) {
-        zlib.write_all(&[0]).expect("memory takes it");
-        zlib.write_all(row).expect("memory takes it");
+        zlib.write_all(&[0]).expect("writing to memory succeeds");
+        zlib.write_all(row).expect("writing to memory succeeds");
     }
     let mut header = [0, 0, 1, 0].to_vec();
     header.extend_from_slice(&((pixels.len() / 256) as u32).to_be_bytes());
@@ -32,7 +32,7 @@ pub(crate) fn picture(pixels: &[u8], idat_bytes: usize) -> Vec<u8> {
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     png.extend(chunk(b"IHDR", &header));
     png.extend(chunk(b"tEXt", b"Comment\0made by a test"));
-    for data in zlib.finish().expect("memory takes it").chunks(idat_bytes) {
+    for data in zlib.finish().expect("writing to memory succeeds").chunks(idat_bytes) {
         png.extend(chunk(b"IDAT", data));
     }
     png.extend(chunk(b"IEND", b""));

@@ -97,7 +97,7 @@ pub(crate) fn check_whole_file(format: &dyn Format, kind: &str, file: &[u8]) {
             })
         })
     };
-    assert!(format.signatures().iter().any(stands), "no signature stands in it");
+    assert!(format.signatures().iter().any(stands), "it contains no signature");
 }
 
 /// Checks that with any less fuel than it needs, a view reports that the fuel has run out.

@@ -21,20 +21,21 @@ fn contents() -> Vec<Vec<u8>> {
 
 /// Makes an archive of these files, compressed separately or all together.
 fn archive(methods: &[EncoderConfiguration], contents: &[Vec<u8>], is_solid: bool) -> Vec<u8> {
-    let mut writer = ArchiveWriter::new(Cursor::new(Vec::new())).expect("memory takes it");
+    let mut writer =
+        ArchiveWriter::new(Cursor::new(Vec::new())).expect("writing to memory succeeds");
     writer.set_content_methods(methods.to_vec());
     let entry = |index: usize| ArchiveEntry::new_file(&format!("folder/{index}.txt"));
     if is_solid {
         let entries = (0..contents.len()).map(entry).collect();
         let readers = contents.iter().map(|content| SourceReader::from(&content[..])).collect();
-        writer.push_archive_entries(entries, readers).expect("memory takes it");
+        writer.push_archive_entries(entries, readers).expect("writing to memory succeeds");
     } else {
         for (index, content) in contents.iter().enumerate() {
             let pushed = writer.push_archive_entry(entry(index), Some(&content[..]));
-            pushed.expect("memory takes it");
+            pushed.expect("writing to memory succeeds");
         }
     }
-    writer.finish().expect("memory takes it").into_inner()
+    writer.finish().expect("writing to memory succeeds").into_inner()
 }
 
 /// Returns methods of compression by name.

@@ -33,9 +33,9 @@ fn xz(content: &[u8], check: CheckType, filters: &[FilterType], blocks: bool) ->
     for filter in filters {
         options.prepend_pre_filter(*filter, if *filter == FilterType::Delta { 4 } else { 0 });
     }
-    let mut writer = XzWriter::new(Vec::new(), options).expect("options that there are");
-    writer.write_all(content).expect("memory takes it");
-    writer.finish().expect("memory takes it")
+    let mut writer = XzWriter::new(Vec::new(), options).expect("valid options");
+    writer.write_all(content).expect("writing to memory succeeds");
+    writer.finish().expect("writing to memory succeeds")
 }
 
 /// Makes text with x86 calls in it.
@@ -107,7 +107,7 @@ fn an_xz_that_cannot_be_read_here_says_so() {
     // A filter and a check of types that are not assigned yet.
     let mut filter = known.clone();
     let header = 12..12 + usize::from(known[12]) * 4;
-    assert_eq!(filter[14], 4, "the filter stands there");
+    assert_eq!(filter[14], 4, "the filter is at this byte");
     filter[14] = 0x3F;
     let crc = crc32(&filter[header.clone()]);
     filter[header.end..header.end + 4].copy_from_slice(&crc);

@@ -86,7 +86,7 @@ mod tests {
         let regex = Pattern::regex("a.*").unwrap();
         assert_eq!(shown(&regex, "aé\n".as_bytes()), "aé\n");
         assert_eq!(shown(&regex, b"a\xFFb\xC3"), "a\\xffb\\xc3");
-        assert_eq!(shown(&regex, b"a\0b\0"), "a\0b\0", "a regex is no text in UTF-16");
+        assert_eq!(shown(&regex, b"a\0b\0"), "a\0b\0", "a regex is not text in UTF-16");
         let wide = Pattern::regex_utf16("a.*").unwrap();
         assert_eq!(shown(&wide, b"a\0\xE9\0"), "aé");
         assert_eq!(shown(&wide, b"a\0b"), "a\0b", "cut off");

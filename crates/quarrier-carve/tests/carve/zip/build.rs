@@ -31,8 +31,8 @@ impl Archive {
         let data = match is_deflated {
             true => {
                 let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-                encoder.write_all(content).expect("memory takes it");
-                encoder.finish().expect("memory takes it")
+                encoder.write_all(content).expect("writing to memory succeeds");
+                encoder.finish().expect("writing to memory succeeds")
             }
             false => content.to_vec(),
         };
