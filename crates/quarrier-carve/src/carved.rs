@@ -2,7 +2,7 @@
 
 use crate::view::Extent;
 
-/// How whole a carved file is.
+/// Whether a carved file is valid, partial, or a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Valid to its end by its format, with correct checksums if it has any.
@@ -32,28 +32,28 @@ impl Status {
 /// A carved file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carved {
-    /// Its type, as named by `--types` and folders.
+    /// The type of the file, as named by `--types` and folders.
     pub kind: String,
-    /// The ending of its name, without a dot.
+    /// The extension of the file's name, without a dot.
     pub extension: String,
-    /// The places of its bytes in the source, in the order of the file. Never empty.
+    /// The places of the file's bytes in the source, in the order of the file. Never empty.
     pub extents: Vec<Extent>,
-    /// How whole it is.
+    /// Whether the file is valid, partial, or a header.
     pub status: Status,
-    /// Why it is not `valid`; empty if it is.
+    /// Why the file is not `valid`; empty if it is.
     pub reason: String,
-    /// Whether its end is known. If such a file is not valid, a part of it was not read, but none
-    /// of its bytes are missing.
+    /// Whether the end of the file is known. If such a file is not valid, a part of it was not
+    /// read, but none of its bytes are missing.
     pub is_ended: bool,
 }
 
 impl Carved {
-    /// The offset of its first byte in the source.
+    /// Returns the offset of the file's first byte in the source.
     pub fn offset(&self) -> u64 {
         self.extents.first().map_or(0, |extent| extent.offset)
     }
 
-    /// Its length in bytes.
+    /// Returns the length of the file in bytes.
     pub fn length(&self) -> u64 {
         self.extents.iter().map(|extent| extent.length).sum()
     }

@@ -28,13 +28,13 @@ const MATCHES_MAX: usize = 8 << 20;
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name.
+    /// The name of the rule.
     pub name: String,
-    /// Its tags.
+    /// The tags of the rule, in order.
     pub tags: Vec<String>,
-    /// Whether only other rules refer to it, and results omit it.
+    /// Whether the rule is only for other rules to refer to; results omit it.
     pub is_private: bool,
-    /// Whether it must hold for any rule to hold.
+    /// Whether this rule must hold for any other rule to hold.
     pub is_global: bool,
     /// The number of strings with patterns, and the number of all strings.
     pub strings: (usize, usize),

@@ -23,9 +23,9 @@ const INCLUDE_DEPTH_MAX: usize = 16;
 /// A file of rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFile {
-    /// Its name in errors. A reader of includes resolves relative paths by it.
+    /// The name of the file in errors. A reader of includes resolves relative paths by it.
     pub name: String,
-    /// Its bytes, which must be UTF-8.
+    /// The bytes of the file, which must be UTF-8.
     pub bytes: Vec<u8>,
 }
 

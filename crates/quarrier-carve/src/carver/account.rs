@@ -60,19 +60,20 @@ pub struct Stride<'a> {
 /// continues there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenFile {
-    /// Its offset in the source.
+    /// The offset of the file in the source.
     pub offset: u64,
-    /// The first type of its format, which identifies the format.
+    /// The first type of the file's format, which identifies the format.
     pub format: &'static str,
-    /// Its apparent type.
+    /// The apparent type of the file.
     pub kind: Kind,
-    /// See [`Verdict::Broken`](crate::Verdict::Broken).
+    /// The number of bytes that certainly belong to the file; see
+    /// [`Verdict::Broken`](crate::Verdict::Broken).
     pub sure: u64,
-    /// See [`Verdict::Broken`](crate::Verdict::Broken).
+    /// The byte of the file where it breaks; see [`Verdict::Broken`](crate::Verdict::Broken).
     pub at: u64,
-    /// Whether its end is known, but it may be a part of another file.
+    /// Whether the end of the file is known, but it may be a part of another file.
     pub is_whole: bool,
-    /// Why it breaks. If its end is known, the part of it that was not read, or empty.
+    /// Why the file breaks. If its end is known, the part that was not read, or empty.
     pub reason: String,
 }
 

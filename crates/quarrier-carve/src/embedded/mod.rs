@@ -65,7 +65,7 @@ pub struct Inside<'i> {
     /// Control characters and bytes that are not text are escaped. Never use it as a path of a file
     /// system.
     pub path: &'i str,
-    /// Its contents.
+    /// The contents of the member.
     pub content: Content<'i>,
 }
 
@@ -74,9 +74,9 @@ pub struct Inside<'i> {
 pub enum Content<'i> {
     /// A file with a known end.
     File {
-        /// Its type and extension.
+        /// The type and extension of the file.
         kind: Kind,
-        /// All of its bytes.
+        /// All bytes of the file.
         bytes: &'i [u8],
         /// The part that its validator did not read, or empty.
         not_read: &'i str,

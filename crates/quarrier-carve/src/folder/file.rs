@@ -90,7 +90,7 @@ fn lost_of(carved: &Carved, range: &std::ops::Range<u64>) -> u64 {
 /// Makes the row that a file would have if it were written.
 ///
 /// # Errors
-/// It currently cannot fail; the errors are those of [`Folder::write`](super::Folder::write).
+/// Currently none; the errors are those of [`Folder::write`](super::Folder::write).
 pub fn described(source_name: &str, carved: &Carved, view: &mut View<'_>) -> io::Result<Row> {
     described_with(source_name, carved, view, None)
 }

@@ -10,27 +10,28 @@ use crate::view::Extent;
 pub struct Row {
     /// The name of the source.
     pub source: String,
-    /// Its type.
+    /// The type of the file.
     pub kind: String,
-    /// The offset of its first byte in the source; inside an archive, that of the archive.
+    /// The offset in the source of the file's first byte; inside an archive, that of the archive.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The length of the file in bytes.
     pub length: u64,
-    /// The places of its bytes in the source; empty inside an archive.
+    /// The places of the file's bytes in the source; empty inside an archive.
     pub extents: Vec<Extent>,
-    /// How whole it is.
+    /// Whether the file is valid, partial, or a header.
     pub status: Status,
-    /// Why it is not valid; empty if it is.
+    /// Why the file is not valid; empty if it is.
     pub reason: String,
     /// The SHA-256 of the bytes written, in hexadecimal.
     pub sha256: String,
     /// The path of the written file, relative to the folder.
     pub path: String,
-    /// Its path from the outermost archive, if it was in one: `"zip@0x1234!word/media/image1.png"`.
+    /// The path of the file from the outermost archive, if it was in one:
+    /// `"zip@0x1234!word/media/image1.png"`.
     pub container: Option<String>,
-    /// The file system entry of its first byte, if file systems were examined.
+    /// The file system entry of the file's first byte, if file systems were examined.
     pub place: Option<RowPlace>,
-    /// Whether its hash is known, if known hashes were given.
+    /// Whether the file's hash is known, if known hashes were given.
     pub known: Option<bool>,
     /// Other hashes of the bytes written, if requested.
     pub hashes: RowHashes,
@@ -69,7 +70,7 @@ pub struct RowPlace {
 }
 
 impl Row {
-    /// Returns its number inside an archive, as in its name; 0 outside of archives.
+    /// Returns the number of the file inside an archive, as in its name; 0 outside of archives.
     pub fn number(&self) -> u32 {
         let number = || self.path.rsplit_once('-')?.1.split_once('.')?.0.parse().ok();
         self.container.as_ref().and_then(|_| number()).unwrap_or(0)

@@ -104,7 +104,7 @@ pub struct Signature {
     /// Hexadecimal, `??` for any byte, `?A` and `A?` for half a byte. It needs at least two whole
     /// bytes, which should be rare, since each occurrence is validated.
     pub hex: &'static str,
-    /// Its offset in the file, in bytes.
+    /// The offset of the signature in the file, in bytes.
     pub at: u64,
 }
 

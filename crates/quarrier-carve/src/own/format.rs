@@ -34,9 +34,9 @@ pub struct Rules {
 /// A length in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Length {
-    /// Its offset in the file, in bytes.
+    /// The offset of the length in the file, in bytes.
     pub at: u64,
-    /// Its own size, 1 to 8 bytes.
+    /// The size of the length itself, 1 to 8 bytes.
     pub bytes: u8,
     /// Whether the most significant byte comes first.
     pub is_big: bool,
