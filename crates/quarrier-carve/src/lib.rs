@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!  Source ──→ signatures ──→ candidates ──→ validators ──→ resolve ──→ mend ──→ Carved
-//!             (one search)   (offset,       (in parallel,  (who holds  (broken ones:
-//!                             format)        in place)      which       where does it
-//!                                                           bytes)      go on?)
+//!             (one search)   (offset,       (in parallel,  (overlaps:  (find the rest
+//!                             format)        in place)      which file  of broken
+//!                                                           owns which  files)
+//!                                                           bytes)
 //! ```
 //!
 //! A [`Format`] parses a candidate through a [`View`], as programs for the format do, and returns
