@@ -298,6 +298,25 @@ fn psql_describes_tables() {
 }
 
 #[test]
+fn quote_ident_gives_names_that_sql_reads_back() {
+    let (_folder, served) = served();
+    for (name, quoted) in [
+        ("side", "side"),
+        ("_a1", "_a1"),
+        ("1a", r#""1a""#),
+        ("", r#""""#),
+        ("Side", r#""Side""#),
+        ("two words", r#""two words""#),
+        (r#"a"b"#, r#""a""b""#),
+        ("ü", r#""ü""#),
+        ("select", r#""select""#),
+    ] {
+        let statement = format!("SELECT quote_ident('{name}')");
+        assert_eq!(served.ask(&statement).trim_end(), quoted, "{name}");
+    }
+}
+
+#[test]
 fn statements_time_out_and_the_server_continues() {
     let folder = Folder::new();
     folder.file("orders.ndjson", &orders());

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 use quarrier_wire::{kind, said};
 
 /// The answer of a function.
@@ -181,12 +182,22 @@ impl ScalarUDFImpl for CatalogFunction {
             }
             Setting => mapped(&arguments, 0, rows, |name| Some(setting(name).to_string())),
             Second => mapped(&arguments, 1, rows, |value| Some(value.to_string())),
-            Quoted => mapped(&arguments, 0, rows, |name| {
-                let is_plain = name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-                Some(if is_plain { name.to_string() } else { format!("\"{name}\"") })
-            }),
+            Quoted => mapped(&arguments, 0, rows, |name| Some(quoted(name))),
         }
     }
+}
+
+/// Writes a name as an identifier, in quotes where SQL would read it otherwise.
+fn quoted(name: &str) -> String {
+    let is_start = |b: u8| b.is_ascii_lowercase() || b == b'_';
+    let is_plain = name.bytes().next().is_some_and(is_start)
+        && name.bytes().all(|b| is_start(b) || b.is_ascii_digit());
+    // PostgreSQL quotes reserved words only. Quotes around the others are harmless.
+    let is_keyword = ALL_KEYWORDS.binary_search(&name.to_ascii_uppercase().as_str()).is_ok();
+    if is_plain && !is_keyword {
+        return name.to_string();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn argument(
