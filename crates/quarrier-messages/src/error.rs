@@ -42,7 +42,7 @@ pub enum Error {
     Log(crate::log::Error),
     /// A data folder lacks what was requested, or cannot store it.
     Kept {
-        /// The folder, or a file of it.
+        /// The folder, or a file in it.
         place: String,
         /// Why, and what to try.
         reason: String,

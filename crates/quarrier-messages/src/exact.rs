@@ -57,7 +57,7 @@ pub(crate) fn as_float(mantissa: i128, scale: u8) -> f64 {
     format!("{mantissa}e-{scale}").parse().unwrap_or(f64::NAN)
 }
 
-/// Numbers with mantissas up to this are further apart than floats, so each has its own float, and
+/// Numbers with mantissas up to this are farther apart than floats, so each has its own float, and
 /// is that float's shortest decimal form.
 const SURE_MAX: u128 = 1 << 52;
 
@@ -71,15 +71,16 @@ pub(crate) fn is_rounded(mantissa: i128, scale: u8) -> bool {
     }
 }
 
-/// Does the same for digits with a decimal point, perhaps with redundant zeros; without an
-/// exponent.
+/// Like [`is_rounded`], for a decimal number as a string, perhaps with redundant zeros but without
+/// an exponent.
 pub(crate) fn is_text_rounded(text: &str) -> bool {
     let text =
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
     text.parse().is_ok_and(|float| !says(float, text))
 }
 
-/// Whether a float has the value of `text`, a number without redundant zeros.
+/// Whether `text`, a number without redundant zeros, equals the float: in its shortest form or in
+/// full.
 pub(crate) fn says(float: f64, text: &str) -> bool {
     *text == format!("{float}") || {
         let exactly = format!("{float:.40}");

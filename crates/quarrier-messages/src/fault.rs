@@ -1,4 +1,4 @@
-//! The reasons why messages are rejected.
+//! Reasons for rejecting messages.
 
 use std::fmt;
 

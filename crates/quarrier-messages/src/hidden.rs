@@ -1,5 +1,5 @@
-//! Hidden columns: the place of each message in its source, and its bytes. Statements find them by name,
-//! and `*` leaves them out.
+//! Hidden columns: each message's position in its source, and its bytes. Statements refer to them
+//! by name, and `*` leaves them out.
 
 use std::ops::BitOr;
 
@@ -33,7 +33,8 @@ pub struct HiddenColumns {
 }
 
 impl HiddenColumns {
-    /// Returns the hidden column of this name, in any ASCII case; none if there is none.
+    /// Returns the hidden column with this name, ignoring ASCII case; an empty selection for other
+    /// names.
     pub fn of_name(name: &str) -> Self {
         HiddenColumns {
             line: name.eq_ignore_ascii_case(LINE_COLUMN),
@@ -42,19 +43,20 @@ impl HiddenColumns {
         }
     }
 
-    /// Returns the hidden columns whose names are words of a text: all that a statement can name, and
-    /// perhaps others, since a word may stand in a string. Takes time proportional to the text.
+    /// Returns the hidden columns whose names occur as words in a statement. It may include columns
+    /// that the statement does not use, since a word may be part of a string literal. Takes linear
+    /// time.
     pub fn named_in(text: &str) -> Self {
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
         words.map(Self::of_name).fold(Self::default(), Self::bitor)
     }
 
-    /// Whether it selects none.
+    /// Whether no column is selected.
     pub fn is_none(self) -> bool {
         self == Self::default()
     }
 
-    /// Whether it selects all that `other` selects.
+    /// Whether the selection includes every column of `other`.
     pub fn contains(self, other: Self) -> bool {
         self | other == self
     }
@@ -80,12 +82,12 @@ impl HiddenColumns {
         selected.map(|(_, name, kind)| Field { name: name.into(), kind })
     }
 
-    /// Whether it selects a column of exactly this name.
+    /// Whether the selection includes a column with exactly this name.
     pub fn has(self, name: &str) -> bool {
         self.fields().any(|field| &*field.name == name)
     }
 
-    /// Gives the schema the selected columns; fields of messages with such names give way.
+    /// Appends the selected columns to a schema, in place of message fields with the same names.
     pub fn add_to(self, schema: &mut Schema) {
         schema.fields.retain(|field| !self.has(&field.name));
         schema.fields.extend(self.fields());

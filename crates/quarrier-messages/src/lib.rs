@@ -1,12 +1,12 @@
-//! Messages of a log (JSON lines, FIX, CSV …) as columns for queries.
+//! Loads messages of a log (JSON lines, FIX, CSV …) into columns for queries.
 //!
 //! ```text
 //!  bytes ─→ frame ─→ format/<name> ─→ column::raw ─→ column (packed segments) ─→ Table
-//!           records   fields, typed    as they came    narrow, with min and max
+//!           records   fields, typed    as parsed       narrow, with min and max
 //! ```
 //!
-//! Messages that do not parse are listed with their line, their offset and the reason, and stop
-//! nothing.
+//! A message that does not parse is listed with its line, offset and reason, and does not stop the
+//! load.
 
 mod exact;
 pub use exact::{DIGITS_MAX, Wide};

@@ -13,7 +13,8 @@ pub struct Packing {
     pub claim_bytes: u64,
     /// The size of distinct strings at which a worker's column gives up its dictionary.
     pub dictionary_bytes: usize,
-    /// This many bytes of strings may always replace codes; with 0, they never do.
+    /// Plain strings may replace codes if they take at most this much more than twice the bytes of
+    /// the dictionaries and plain strings now; 0: never.
     pub spelled_bytes: usize,
 }
 

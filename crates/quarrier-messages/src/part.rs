@@ -1,8 +1,8 @@
-//! The messages of one worker.
+//! The messages that one worker loaded.
 
 use crate::column::{SegmentColumn, Texts};
 
-/// The result of one worker: its fields, and packed segments.
+/// The fields and packed segments that one worker loaded.
 /// [`Table::assemble`](crate::Table::assemble) combines parts.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
@@ -26,8 +26,8 @@ pub struct PartField {
 /// Consecutive messages of the source.
 #[derive(Debug, Clone)]
 pub struct PartSegment {
-    /// The position: the segments of all parts are sorted by it. Different for each segment; the
-    /// offset of the first message, for example.
+    /// Determines the position: the segments of all parts are sorted by it. Different for each
+    /// segment; the offset of the first message, for example.
     pub place: u64,
     /// The number of rows, 1 to [`SEGMENT_ROWS`](crate::column::raw::SEGMENT_ROWS).
     pub rows: u32,

@@ -1,4 +1,4 @@
-//! One value, outside columns: of a condition's text, or of a row to display.
+//! One value outside a column: in a condition, or in a row to display.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub enum Value<T = Box<str>> {
     Time(i64),
     /// Nanoseconds from 1970-01-01 00:00:00 UTC.
     Timestamp(i64),
-    /// An interval: months and nanoseconds, one of which is 0 in SQL-92.
+    /// An interval: months and nanoseconds, at least one of which is 0 in SQL-92.
     Interval {
         /// Months; a year counts 12.
         months: i64,

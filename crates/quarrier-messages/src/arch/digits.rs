@@ -1,4 +1,4 @@
-//! Converts up to sixteen decimal digits at once; for all sets that include AVX2.
+//! Converts up to sixteen decimal digits at once, for all instruction sets that include AVX2.
 
 use std::arch::x86_64::{
     __m128i, _mm_add_epi8, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_cvtsi128_si64, _mm_loadu_si128,
@@ -6,9 +6,9 @@ use std::arch::x86_64::{
     _mm_set1_epi8, _mm_set1_epi16, _mm_set1_epi32, _mm_setr_epi8, _mm_shuffle_epi8, _mm_sub_epi8,
 };
 
-/// Returns the number of `digits` digits at `p`, `whole` of which precede a byte to skip. Moves the
-/// digits to the right end of a vector, with zeros before them, then adds them up in pairs, fours
-/// and eights.
+/// Returns the number that `digits` digits at `p` form, `whole` of which precede a byte to skip.
+/// Moves the digits to the right end of a vector, with zeros before them, then adds them up in
+/// pairs, fours and eights.
 ///
 /// # Safety
 /// AVX2 is available, and 16 bytes are readable at `p`.
@@ -18,7 +18,7 @@ pub(super) unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
     // bytes that the unaligned load reads.
     unsafe {
         let from = from(digits);
-        // True is -1: from the skipped byte on, take the byte one place further.
+        // True is -1: from the skipped byte on, take the byte one place later.
         let is_behind = _mm_cmpgt_epi8(from, _mm_set1_epi8(whole as i8 - 1));
         let from = _mm_sub_epi8(from, is_behind);
         let values = _mm_sub_epi8(_mm_loadu_si128(p.cast()), _mm_set1_epi8(b'0' as i8));
@@ -58,7 +58,7 @@ unsafe fn from(digits: usize) -> __m128i {
     }
 }
 
-/// Returns the number of sixteen digits, the last in the last byte.
+/// Returns the number that sixteen digits form, the last digit in the last byte.
 ///
 /// # Safety
 /// AVX2 is available.

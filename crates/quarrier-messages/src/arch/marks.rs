@@ -35,7 +35,7 @@ impl Ends {
     }
 
     /// Appends the positions of a block's separators, given as a mask; the block starts at `base`.
-    /// Writes eight at a time, since messages differ in their number; later calls overwrite the
+    /// Writes eight positions at a time to avoid a branch per separator; later calls overwrite the
     /// extra entries.
     #[inline(always)]
     fn add(&mut self, base: usize, separators: u64) {
@@ -52,8 +52,7 @@ impl Ends {
         }
     }
 
-    /// Does the same, but compresses half a block's positions at a time instead of taking them one
-    /// by one.
+    /// Like [`add`](Self::add), but compresses half a block's positions at a time.
     ///
     /// # Safety
     /// AVX-512 with VBMI2 is available. The positions, including the block's, are at most
@@ -90,7 +89,7 @@ impl Ends {
     }
 }
 
-/// The bytes of a block, each equal to its index.
+/// Bytes equal to their indexes in a block.
 #[cfg(target_arch = "x86_64")]
 static PLACES: [u8; AHEAD_BYTES] = {
     let mut places = [0; AHEAD_BYTES];
@@ -116,7 +115,7 @@ const SEPARATOR: u8 = 1;
 /// The pass of one instruction set.
 ///
 /// # Safety
-/// For every function: the instruction set is available, and [`AHEAD_BYTES`] are readable at `p`.
+/// For every function, the instruction set is available, and [`AHEAD_BYTES`] are readable at `p`.
 pub(crate) trait Marks: Lanes {
     /// Bit i is set if byte i of the next 64 is SOH.
     unsafe fn separators(p: *const u8) -> u64;
@@ -277,7 +276,7 @@ unsafe fn equal(bytes: std::arch::x86_64::__m256i, byte: u8) -> u64 {
     }
 }
 
-/// Masks of a block's own bytes: that of a block with `n` bytes starts at index `64 - n`.
+/// Masks of a block's own bytes: the mask for `n` bytes starts at index `64 - n`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static OWN_BYTES: [u8; 2 * AHEAD_BYTES] = {
     let mut bytes = [0; 2 * AHEAD_BYTES];

@@ -1,4 +1,4 @@
-//! Tests of the bytes ahead for parsers, many at once: written once over [`Lanes`], compiled for each
+//! SIMD tests of a parser's upcoming bytes: written once over [`Lanes`], compiled for each
 //! instruction set, chosen at run time.
 
 #[cfg(target_arch = "x86_64")]
@@ -21,10 +21,10 @@ pub(crate) use marks::{Ends, MARKED_BYTES_MAX, Marked, Marks};
 pub(crate) use neon::Neon;
 pub(crate) use portable::Portable;
 
-/// Number of bytes examined together.
+/// Number of upcoming bytes to examine together.
 pub(crate) const AHEAD_BYTES: usize = 64;
 
-/// A short string to compare with the bytes ahead: up to 64 bytes.
+/// A short string to compare with the upcoming bytes: at most 64 bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Short {
@@ -55,21 +55,21 @@ pub(crate) struct Text {
     pub(crate) wide: u64,
 }
 
-/// The operations of one instruction set on the bytes ahead.
+/// One instruction set's operations on the upcoming bytes.
 ///
 /// # Safety
-/// For every function: the instruction set is available. The pointer given to [`look`](Lanes::look) points to
-/// [`AHEAD_BYTES`], and to twice as many if [`text`](Lanes::text) skips some; the bytes stay valid as long as
-/// its result is used. [`value`](Lanes::value) gets a pointer to 17 bytes. `skip` is less than
-/// [`AHEAD_BYTES`].
+/// For every function, the instruction set is available. The pointer given to [`look`](Lanes::look)
+/// points to [`AHEAD_BYTES`], and to twice as many if [`text`](Lanes::text) skips some; the bytes
+/// stay valid as long as its result is used. [`value`](Lanes::value) gets a pointer to 17 bytes.
+/// `skip` is less than [`AHEAD_BYTES`].
 pub(crate) trait Lanes: Copy {
-    /// The bytes ahead, loaded once for several tests.
+    /// The upcoming bytes, loaded once for several tests.
     type Ahead: Copy;
 
     /// Bytes that [`text`](Lanes::text) examines if none is skipped.
     const TEXT_BYTES: usize;
 
-    /// Loads the bytes ahead.
+    /// Loads the upcoming bytes.
     unsafe fn look(p: *const u8) -> Self::Ahead;
 
     /// Returns whether they start with `text`.
@@ -94,11 +94,12 @@ pub(crate) trait Lanes: Copy {
     /// Whether [`digits`](Lanes::digits) and [`value`](Lanes::value) are faster than a loop.
     const HAS_DIGITS: bool;
 
-    /// Bit i is set if byte `skip` + i of [`AHEAD_BYTES`] is a decimal digit; not beyond.
+    /// Bit i is set if byte `skip` + i of [`AHEAD_BYTES`] is a decimal digit; bits past the end are
+    /// 0.
     unsafe fn digits(ahead: Self::Ahead, skip: usize) -> u64;
 
-    /// Returns the number with `digits` digits at `p`, of which `whole` precede a byte to skip (a point). At
-    /// most 16 bytes in all.
+    /// Returns the number that `digits` digits at `p` form, of which `whole` precede a byte to skip
+    /// (a point). The digits and that byte are at most 16 bytes.
     unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64;
 
     /// Parses the first `len` bytes at `p`, at most 16, as a number; `None` if one of them is not a decimal

@@ -94,8 +94,8 @@ unsafe fn from(digits: usize) -> uint8x16_t {
     unsafe { vaddq_u8(vld1q_u8(PLACES.as_ptr()), vdupq_n_u8((digits as u8).wrapping_sub(16))) }
 }
 
-/// Returns the number of sixteen digits, the last in the last byte: adds them up in pairs, fours
-/// and eights.
+/// Returns the number that sixteen digits form, the last digit in the last byte: adds them up in
+/// pairs, fours and eights.
 ///
 /// # Safety
 /// NEON is available.
@@ -159,7 +159,7 @@ impl Lanes for Neon {
         // 16.
         unsafe {
             let from = from(digits);
-            // True is -1: from the skipped byte on, take the byte one place further.
+            // True is -1: from the skipped byte on, take the byte one place later.
             let is_behind = vcgeq_s8(vreinterpretq_s8_u8(from), vdupq_n_s8(whole as i8));
             let from = vsubq_u8(from, is_behind);
             let values = vsubq_u8(vld1q_u8(p), vdupq_n_u8(b'0'));

@@ -1,4 +1,4 @@
-//! Any machine: loops that compilers vectorise.
+//! Any machine: loops that compilers vectorize.
 
 use super::{AHEAD_BYTES, Lanes, Short, Text};
 

@@ -1,4 +1,4 @@
-//! One value on its way into a column, and its string form.
+//! One value on its way into a column, and its form as a string.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ pub enum Cell<'a> {
         /// The number of decimals.
         scale: u8,
     },
-    /// The same, for numbers that exceed 64 bits or 18 decimals but fit 38 digits.
+    /// Like `Decimal`, for numbers that exceed 64 bits or 18 decimals but fit 38 digits.
     Wide {
         /// The digits.
         mantissa: Wide,
@@ -43,7 +43,7 @@ pub enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// The type of column that holds it.
+    /// Returns the narrowest type of column that holds it.
     pub fn kind(self) -> Kind {
         match self {
             Cell::Null => Kind::Null,
@@ -101,8 +101,8 @@ impl Cell<'_> {
         }
     }
 
-    /// Appends this value as a column of strings stores it: numbers as short as possible, TRUE and
-    /// FALSE as `true` and `false`, dates and timestamps as ISO 8601.
+    /// Appends the value as a column of strings stores it: numbers as short as possible, booleans
+    /// as `true` and `false`, dates and timestamps as ISO 8601.
     pub fn write(self, out: &mut String) {
         let done = match self {
             Cell::Null => Ok(()),

@@ -13,9 +13,10 @@ use crate::{Packing, PartField};
 pub(super) struct ColumnBuilder {
     pub(super) name: Box<str>,
     pub(super) values: Values,
-    /// Rows of the segment without a value, ascending. They hold 0 in `values`.
+    /// Rows of the segment without a value, ascending. They have 0 in `values`.
     nulls: Vec<u32>,
-    /// The last row before which missing rows were filled with NULL, and the number of rows before.
+    /// The last row before which missing rows were filled with NULL, and the number of rows before
+    /// the fill.
     filled: (usize, usize),
     /// The shapes in which the segment's dates and timestamps were written.
     shapes: Shapes,
@@ -26,7 +27,7 @@ pub(super) struct ColumnBuilder {
     /// Whether a message had the field.
     is_used: bool,
     packing: Packing,
-    /// The number of values so far that lost digits by becoming floats.
+    /// Number of values so far that lost digits by becoming floats.
     rounded: u64,
     /// The row at which that number last changed, and its value before.
     rounded_before: (usize, u64),
@@ -117,7 +118,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Does the same for a string that begins the readable bytes `ahead`.
+    /// Like [`text`](Self::text), for a string that is a prefix of the readable bytes `ahead`.
     #[inline(always)]
     pub(super) fn text_ahead(&mut self, row: usize, value: &str, ahead: &[u8; 32]) -> usize {
         match &mut self.values {
@@ -126,7 +127,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Fills the missing rows before a string, as happens whenever messages lack the field.
+    /// Fills missing rows with NULL before a string, after messages that lack the field.
     #[inline(never)]
     fn text_behind_gap(&mut self, row: usize, value: &str) -> usize {
         match &mut self.values {
@@ -142,7 +143,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Sets the row to the value of the row before; returns false if that value is not at hand.
+    /// Sets the row to the value of the row before; returns false if that value is not available.
     #[inline(always)]
     pub(super) fn text_again(&mut self, row: usize) -> bool {
         match &mut self.values {
@@ -219,7 +220,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Counts values that become floats with fewer digits.
+    /// Counts values that lose digits by becoming floats.
     fn lose_digits(&mut self, row: usize, values: u64) {
         if self.rounded_before.0 != row {
             self.rounded_before = (row, self.rounded);
@@ -231,12 +232,12 @@ impl ColumnBuilder {
         self.rounded
     }
 
-    /// Returns the shapes of the segment's dates and timestamps, if it has any.
+    /// Returns the shapes of the segment's dates and timestamps, and clears them.
     pub(super) fn take_shapes(&mut self) -> Shapes {
         std::mem::take(&mut self.shapes)
     }
 
-    /// Makes this a column of strings for all values from now on.
+    /// Makes this a column of strings from now on.
     pub(super) fn make_text(&mut self) {
         if !matches!(self.values, Values::Text(_)) {
             self.values = Values::Text(Box::new(TextBuilder::new(self.packing)));
@@ -272,7 +273,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Lends the segment's column of `rows` rows to `take`, if a message had the field, and begins
+    /// Lends the segment's column of `rows` rows to `take` if a message had the field, and begins
     /// the next segment.
     pub(super) fn finish(&mut self, rows: usize, take: impl FnOnce(&RawColumn)) {
         self.filled = NEVER;
@@ -313,7 +314,7 @@ impl ColumnBuilder {
         self.values.rows()
     }
 
-    /// Fills up with NULL to `row` rows, or removes the row if it is set twice.
+    /// Fills missing rows with NULL up to `row`, or removes the row if it is set twice.
     #[cold]
     fn make_room(&mut self, row: usize) {
         self.truncate(row);
@@ -342,7 +343,7 @@ impl ColumnBuilder {
 
     fn take_data(&mut self, rows: usize) -> RawData {
         if self.nulls.len() == rows {
-            // The type is that of another segment: this one has only NULL.
+            // The type comes from an earlier segment: this one has only NULL.
             self.values.clear();
             return RawData::Null(rows);
         }
@@ -370,7 +371,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Takes the memory of a segment's data back for the next one.
+    /// Takes back the memory of a segment's data for the next one.
     fn reuse(&mut self, data: RawData) {
         match (&mut self.values, data) {
             (Values::Integer(to), RawData::Integer(from))

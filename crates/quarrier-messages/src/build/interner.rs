@@ -9,7 +9,7 @@ use std::ops::Range;
 use foldhash::fast::RandomState;
 use quarrier_core::region::prefer_large_pages;
 
-/// A growing dictionary: string → code, without a limit of its own.
+/// A growing dictionary from strings to codes. The caller limits its size.
 #[derive(Debug)]
 pub(super) struct Interner {
     /// The hash table: a power of two slots, at most half of them in use.
@@ -23,7 +23,7 @@ pub(super) struct Interner {
     seeds: [u64; 4],
 }
 
-/// A slot of the hash table. It has the string's position, so that a lookup touches two cache
+/// A slot of the hash table. It includes the string's position, so that a lookup touches two cache
 /// lines: the slot's and the string's.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
@@ -39,7 +39,7 @@ const FREE: Slot = Slot { tag: 0, code: NO_CODE, start: 0, bytes: 0 };
 /// The code of a row without a value.
 pub(super) const NO_CODE: u32 = u32::MAX;
 const SLOTS_MIN: usize = 64;
-/// Number of strings that move to a larger table together.
+/// Number of strings to move to a larger table together.
 const MOVED_AT_ONCE: usize = 64;
 
 /// The length of a short string, and the number of zeros that must follow strings to look up.
@@ -51,13 +51,13 @@ pub(super) struct Waiting {
     pub(super) rows: Vec<u32>,
     /// The end of each string in `bytes`.
     pub(super) ends: Vec<u32>,
-    /// The strings; after [`fetch`](Interner::fetch), followed by [`SHORT_BYTES`] zeros.
+    /// The strings; after [`fetch`](Interner::fetch), [`SHORT_BYTES`] zeros follow them.
     pub(super) bytes: Vec<u8>,
     hashes: Vec<u64>,
 }
 
 impl Waiting {
-    /// Yields start and length of each string.
+    /// Yields the start and length of each string.
     pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut start = 0;
         self.ends.iter().map(move |&end| {
@@ -66,7 +66,7 @@ impl Waiting {
         })
     }
 
-    /// Removes the string of a row if it is the last; returns whether it was.
+    /// Removes the last string if it belongs to this row; returns whether it did.
     pub(super) fn pop_if(&mut self, row: usize) -> bool {
         let is_last = self.rows.pop_if(|last| *last as usize == row).is_some();
         if is_last {
@@ -105,7 +105,7 @@ impl Interner {
         self.bytes.len() - SHORT_BYTES
     }
 
-    /// Returns the end of each string, and the bytes of all.
+    /// Returns the end of each string, and the bytes of all strings.
     pub(super) fn texts(&self) -> (&[u32], &[u8]) {
         (&self.ends, &self.bytes[..self.bytes()])
     }
@@ -127,8 +127,8 @@ impl Interner {
         (start as usize, (self.ends[code] - start) as usize)
     }
 
-    /// Hashes strings and prefetches their slots, then the strings there: all cache misses overlap,
-    /// with each other and with the work until [`codes`](Self::codes) is called.
+    /// Hashes strings and prefetches their slots, then the strings that these refer to: all cache
+    /// misses overlap with each other, and with the work until [`codes`](Self::codes) is called.
     pub(super) fn fetch(&self, texts: &mut Waiting) {
         texts.bytes.extend_from_slice(&[0; SHORT_BYTES]);
         let mut hashes = std::mem::take(&mut texts.hashes);
@@ -143,7 +143,7 @@ impl Interner {
         texts.hashes = hashes;
     }
 
-    /// Sets, at its row in `codes`, the code of each fetched string.
+    /// Writes the code of each fetched string to its row in `codes`.
     pub(super) fn codes(&mut self, texts: &Waiting, codes: &mut [u32]) {
         for (((start, len), &hash), &row) in texts.places().zip(&texts.hashes).zip(&texts.rows) {
             codes[row as usize] = self.code(hash, &texts.bytes, start, len);
@@ -170,8 +170,8 @@ impl Interner {
     }
 
     /// Prefetches the string of the slot with this hash, if there is one. With half of the slots in
-    /// use, every fourth string is not in its first slot, and would be a cache miss that nothing
-    /// overlaps.
+    /// use, every fourth string is not in its first slot; its cache miss would not overlap with
+    /// others.
     #[inline(always)]
     fn fetch_text(&self, hash: u64) {
         let mask = self.slots.len().wrapping_sub(1);
@@ -254,7 +254,7 @@ impl Interner {
         }
     }
 
-    /// Moves strings into the new table, so few that all their cache misses overlap.
+    /// Moves a few strings into the new table together, so that their cache misses overlap.
     fn move_in(&mut self, codes: Range<usize>) {
         let mut hashes = [0; MOVED_AT_ONCE];
         for (hash, code) in hashes.iter_mut().zip(codes.clone()) {
@@ -320,7 +320,7 @@ fn fetch(at: *const u8) {
     let _ = at;
 }
 
-/// Folds both halves of the product.
+/// Multiplies, and combines both halves of the product.
 #[inline(always)]
 fn folded(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

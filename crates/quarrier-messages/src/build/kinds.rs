@@ -1,4 +1,4 @@
-//! Finds the type of a column from its values one by one.
+//! Infers the type of a column from its values.
 
 use quarrier_core::civil::midnight;
 
@@ -6,14 +6,14 @@ use super::Cell;
 use super::time::timed;
 use crate::{Kind, exact};
 
-/// Finds the type that a load gives a column of these values, whatever their order and their
+/// Infers the type that a load gives a column of these values, whatever their order and their
 /// distribution among workers.
 #[derive(Debug, Clone)]
 pub struct KindFinder {
     kind: Kind,
-    /// The least and the greatest mantissa of exact numbers, by the number of decimals.
+    /// The least and greatest mantissa of exact numbers, by the number of decimals.
     exact: Vec<(u8, i128, i128)>,
-    /// Whether some day has a midnight outside the range of timestamps.
+    /// Whether the midnight of some day is outside the range of timestamps.
     has_far_day: bool,
 }
 
@@ -39,14 +39,14 @@ impl KindFinder {
         }
     }
 
-    /// Adds the values that another finder has seen.
+    /// Adds the values of another finder.
     pub fn join(&mut self, other: &KindFinder) {
         self.kind = self.kind.widened(other.kind);
         self.has_far_day |= other.has_far_day;
         other.exact.iter().for_each(|&exact| self.add_exact(exact));
     }
 
-    /// Returns the type of a column of all values.
+    /// Returns the type of a column with all added values.
     pub fn kind(&self) -> Kind {
         let fits = |to: u8| {
             let fits = |&(scale, least, greatest): &(u8, i128, i128)| {

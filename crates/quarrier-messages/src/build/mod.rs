@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  parser ─→ RowBuilder ─→ one ColumnBuilder a field ─→ RawColumn
-//!            commit row     kind found, widened when     handed on when
-//!            or roll back   a value asks for it          the segment is full
+//!            commit row     type inferred,           passed on when
+//!            or roll back   widened if necessary     the segment is full
 //! ```
 //!
 //! Every format writes through [`RowBuilder`]. A worker keeps its own over all its segments, with
@@ -49,10 +49,10 @@ impl FieldId {
 /// Receives the values of one message after another. If a message sets a field twice, the later
 /// value counts.
 pub trait Row {
-    /// Returns the field with this name, known or new; `None` if its values are not wanted.
+    /// Returns the field with this name, known or new; `None` if nobody requested it.
     fn field(&mut self, name: &str) -> Option<FieldId>;
 
-    /// Receives a value without a field, because its name exceeds the limits.
+    /// Counts a value without a field, because its name exceeds the limits.
     fn refuse(&mut self) {}
 
     /// Sets a field to TRUE or FALSE.
@@ -61,7 +61,7 @@ pub trait Row {
     fn integer(&mut self, field: FieldId, value: i64);
     /// Sets a field to `mantissa` divided by 10^`scale`, `scale` at most 18.
     fn decimal(&mut self, field: FieldId, mantissa: i64, scale: u8);
-    /// Sets a field to a number without its own method: [`Cell::Wide`] or [`Cell::Rounded`].
+    /// Sets a field to a number that no other method takes: [`Cell::Wide`] or [`Cell::Rounded`].
     fn number(&mut self, field: FieldId, number: Cell<'static>);
     /// Sets a field to a float.
     fn float(&mut self, field: FieldId, value: f64);
@@ -71,17 +71,17 @@ pub trait Row {
     fn timestamp(&mut self, field: FieldId, nanoseconds: i64);
     /// Sets a field to a string of at most 1 GiB.
     fn text(&mut self, field: FieldId, value: &str);
-    /// Sets a field to a string that begins `ahead`, whatever follows it there: short strings are
-    /// copied without a branch on their length.
+    /// Sets a field to a string that is a prefix of `ahead`, whatever follows it there: short
+    /// strings are copied without a branch on their length.
     fn text_ahead(&mut self, field: FieldId, value: &str, ahead: &[u8; 32]) {
         let _ = ahead;
         self.text(field, value);
     }
-    /// Sets a field to the string that it had in the row before.
+    /// Sets a field to `value`, which is also its string in the row before.
     fn text_again(&mut self, field: FieldId, value: &str) {
         self.text(field, value);
     }
-    /// Sets a field to NULL, which is also the default.
+    /// Sets a field to NULL, the default.
     fn null(&mut self, field: FieldId);
 }
 
@@ -107,12 +107,12 @@ pub struct RowBuilder {
     packing: Packing,
 }
 
-/// Fields that were refused because there are too many columns.
+/// Fields that were refused because the table has too many columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refused {
     /// The names of the first hundred.
     pub names: Vec<Box<str>>,
-    /// The number of refused new names; a repeated name may count again.
+    /// Number of refused new names; a repeated name may count again.
     pub count: u64,
 }
 
@@ -147,7 +147,7 @@ impl RowBuilder {
     }
 
     /// Makes columns of dates or timestamps if all strings of a column are such in ISO 8601
-    /// ([`Cell::of_time`]), for formats that have no types for them.
+    /// ([`Cell::of_time`]), for formats without types for them.
     #[must_use]
     pub fn finding_times(mut self) -> Self {
         self.finds_times = true;
@@ -155,7 +155,7 @@ impl RowBuilder {
         self
     }
 
-    /// Sets the packing of all fields; call it before the first field.
+    /// Sets the packing of all fields; must come before the first field.
     #[must_use]
     pub(crate) fn packing(mut self, packing: Packing) -> Self {
         self.packing = packing;
@@ -163,7 +163,7 @@ impl RowBuilder {
         self
     }
 
-    /// Makes a builder of the fields of `schema` and no others.
+    /// Makes a builder with the fields of `schema` and no others.
     pub fn with_fields(schema: &Schema) -> Self {
         Self::with_fields_packed(schema, Packing::default())
     }
@@ -212,7 +212,7 @@ impl RowBuilder {
     }
 
     /// Passes every column of the segment to `take`, field by field, and begins the next segment. A
-    /// field that no message of the segment has is left out: it is NULL there.
+    /// field that no message of the segment has is left out, and is NULL there.
     pub fn finish_segment(&mut self, mut take: impl FnMut(FieldId, &RawColumn)) {
         for (index, column) in self.columns.iter_mut().enumerate() {
             column.finish(self.row, |raw| take(FieldId::new(index), raw));
@@ -221,19 +221,19 @@ impl RowBuilder {
         self.rows_max = self.rows_allowed();
     }
 
-    /// Returns the dictionary of a field's codes, in order: the end of each string, and all bytes.
-    /// Empty if the field has no codes.
+    /// Returns the dictionary of a field's codes, in order of code: the end of each string, and the
+    /// bytes of all. Empty if the field has no codes.
     pub fn dictionary(&self, field: FieldId) -> (&[u32], &[u8]) {
         self.columns[field.index()].dictionary()
     }
 
-    /// Returns how many of a field's values so far lost digits by becoming floats.
+    /// Returns the number of a field's values so far that lost digits by becoming floats.
     pub fn rounded(&self, field: FieldId) -> u64 {
         self.columns[field.index()].rounded()
     }
 
     /// Returns the shapes of a field's dates and timestamps in this segment, before it is finished;
-    /// empty if it has none.
+    /// empty without any.
     pub(crate) fn take_shapes(&mut self, field: FieldId) -> Shapes {
         self.columns[field.index()].take_shapes()
     }

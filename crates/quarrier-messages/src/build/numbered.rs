@@ -1,10 +1,10 @@
-//! Codes of strings that differ only in a number at their end.
+//! Codes of strings that differ only in a number at the end.
 //!
-//! Accounts, customers, orders often have such names: `ACC082752`. If the numbers are dense, a
-//! table indexed by number gives the code at once: no hash, no copy that waits for its lookup, and
-//! four bytes of cache per string instead of thirty. A form is derived from a string that occurred:
-//! its length, its prefix, and the number of digits after it. It distinguishes its own strings from
-//! all others.
+//! Accounts, customers and orders often have such names: `ACC082752`. If the numbers are dense, a
+//! table indexed by number yields the code at once: no hash, no copy that waits for its lookup, and
+//! four bytes of cache per string instead of thirty. A form is derived from an actual string: its
+//! length, its prefix, and the number of digits after the prefix. No two strings of one form have
+//! the same number.
 
 use super::interner::{NO_CODE, SHORT_BYTES};
 
@@ -13,13 +13,14 @@ const BYTES_MAX: usize = 16;
 
 /// Maximum number of digits; earlier digits belong to the prefix.
 const DIGITS_MAX: usize = 7;
-/// With fewer digits there are so few strings that the hash table is as fast.
+/// With fewer digits the strings are so few that the hash table is as fast.
 const DIGITS_MIN: usize = 2;
 
 /// Maximum number of table entries per string of the dictionary.
 const PLACES_A_TEXT: usize = 4;
 
-/// After this many lookups of strings of other forms, if few had this one, another form is tried.
+/// Number of lookups of strings of other forms after which another form is tried, if few had this
+/// one.
 const OTHERS_MAX: u32 = 1_024;
 const TRIES: u32 = 8;
 
@@ -29,7 +30,7 @@ pub(super) struct Numbered {
     form: Form,
     /// Codes by number; [`NO_CODE`] for unknown ones.
     codes: Vec<u32>,
-    /// Strings of the form, learned or too far apart, and strings of other forms.
+    /// Counts of strings of the form, learned or too sparse, and of strings of other forms.
     own: u32,
     others: u32,
     tries: u32,
@@ -42,7 +43,7 @@ struct Form {
     /// The bytes before the digits, to compare under `mask`.
     first: u128,
     mask: u128,
-    /// A mask of those of the last eight bytes that are digits.
+    /// A mask of the digits among the last eight bytes.
     digits: u64,
 }
 
@@ -105,7 +106,7 @@ impl Numbered {
         self.known(self.form.number(ahead)?)
     }
 
-    /// Does the same for a string after which no bytes may be read.
+    /// Like [`code_ahead`](Self::code_ahead), for a string after which no bytes may be read.
     #[inline]
     pub(super) fn code(&self, text: &[u8]) -> Option<u32> {
         if text.len() != self.form.len {
@@ -119,7 +120,7 @@ impl Numbered {
         self.codes.get(number).copied().filter(|&code| code != NO_CODE)
     }
 
-    /// Learns a string of the dictionary, which has `texts` strings, if it has the form. If there
+    /// Learns a string of the dictionary, which has `texts` strings, if it is of the form. If there
     /// is no form yet, or few strings have it, the form of this string replaces it.
     #[inline]
     pub(super) fn learn(&mut self, text: &[u8], code: u32, texts: usize) {
@@ -143,7 +144,7 @@ impl Numbered {
         }
     }
 
-    /// Counts a string of another form, no longer than a form may be.
+    /// Counts a string of another form that is short enough to have one.
     fn another(&mut self, text: &[u8]) {
         self.others = self.others.saturating_add(1);
         let is_given_up = self.others >= OTHERS_MAX && self.own < self.others / 4;

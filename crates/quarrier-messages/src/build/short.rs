@@ -1,8 +1,8 @@
 //! A cache of the codes of recent strings of up to eight bytes.
 //!
 //! Many columns have a few short strings: sides, states, currencies, symbols. Such a string is a
-//! word with a single slot in the table; if it is there, its code is known at once, and no copy
-//! waits for its lookup. A slot holds the most recent of its strings.
+//! word with one possible slot in the table; a hit yields its code at once, and no copy waits for
+//! its lookup. A slot holds the most recent of its strings.
 
 /// A string of up to [`WORD_BYTES`] bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +46,10 @@ const NONE: RecentString = RecentString { word: Word { bytes: 0, len: u32::MAX }
 
 /// Minimum number of slots; there are twice as many slots as strings.
 const PLACES_MIN: usize = 16;
-/// A larger table would take cache from the bytes and columns: 16,384 slots take 256 KiB, enough
-/// for a column of five thousand strings. Tried and dropped: two strings per slot (a mispredicted
-/// branch), and strings of up to 16 bytes in up to 2^18 slots (for a hundred thousand strings,
-/// lookups that wait for their cache misses together are faster).
+/// A larger table would displace bytes and columns from the cache: 16,384 slots take 256 KiB,
+/// enough for a column of five thousand strings. Tried and dropped: two strings per slot (a
+/// mispredicted branch), and strings of up to 16 bytes in up to 2^18 slots (for a hundred thousand
+/// strings, lookups that wait for their cache misses together are faster).
 const PLACES_MAX: usize = 1 << 14;
 
 /// The cache: a direct-mapped table of words.
@@ -73,7 +73,7 @@ impl Words {
         (known.word == word).then_some(known.code)
     }
 
-    /// Caches a string in its slot, in place of another.
+    /// Caches a string in its slot; replaces the previous one.
     #[inline]
     pub(super) fn learn(&mut self, word: Word, code: u32) {
         let at = self.place(word);
@@ -82,7 +82,7 @@ impl Words {
         }
     }
 
-    /// Makes room for `texts` strings, unless they are too many.
+    /// Makes room for `texts` strings, up to the maximum number of slots.
     pub(super) fn make_room(&mut self, texts: usize) {
         let count = (2 * texts).clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
         if count > self.places.len() {
@@ -93,8 +93,8 @@ impl Words {
         }
     }
 
-    /// Returns the slot of a word: the high half of the product depends on all bytes, so crafted
-    /// strings can do no worse than evict each other.
+    /// Returns the slot of a word: the high half of a product depends on all bytes, so crafted
+    /// strings can at worst evict each other.
     #[inline(always)]
     fn place(&self, word: Word) -> usize {
         let product = (word.bytes ^ u64::from(word.len) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);

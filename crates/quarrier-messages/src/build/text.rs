@@ -10,11 +10,11 @@ use crate::column::raw::RawData;
 const BATCH: usize = 128;
 const BATCH_BYTES: usize = 64 << 10;
 
-/// A dictionary pays if strings repeat: after this many rows with distinct strings, it must save
-/// half of the rows.
+/// A dictionary pays off if strings repeat: after this many rows with distinct strings, it must
+/// save half of the rows.
 const DISTINCT_TRIED: u64 = 1 << 20;
-/// This many strings without a repetition are taken to be unique, such as order numbers: for random
-/// strings that means billions of possible ones.
+/// If this many strings contain no repetition, they count as unique, like order numbers: random
+/// strings without one would have billions of possible values.
 const UNIQUE_TRIED: u64 = 1 << 17;
 
 /// The builder of a column of strings.
@@ -26,8 +26,8 @@ pub(super) struct TextBuilder {
     /// The last rows, whose strings wait for a lookup; without a dictionary, the strings of all
     /// rows.
     waiting: Waiting,
-    /// The rows before those, whose strings were prefetched: they come into the cache while others
-    /// are written.
+    /// The rows before those, whose strings were prefetched: they arrive in the cache while later
+    /// rows are written.
     fetched: Waiting,
     words: Words,
     numbered: Numbered,
@@ -74,7 +74,7 @@ impl TextBuilder {
         self.pushed()
     }
 
-    /// Does the same for a string that begins the readable bytes `ahead`.
+    /// Like [`push`](Self::push), for a string that is a prefix of the readable bytes `ahead`.
     #[inline(always)]
     pub(super) fn push_ahead(&mut self, text: &str, ahead: &[u8; SHORT_BYTES]) -> usize {
         if text.len() <= WORD_BYTES
@@ -116,7 +116,7 @@ impl TextBuilder {
         0
     }
 
-    /// Finishes a row whose string is the last of `bytes`.
+    /// Finishes a row whose string is the last one in `bytes`.
     #[inline(always)]
     fn pushed(&mut self) -> usize {
         self.waiting.ends.push(self.waiting.bytes.len() as u32);
@@ -142,7 +142,6 @@ impl TextBuilder {
         self.rows += 1;
     }
 
-    /// Removes the last row.
     pub(super) fn pop(&mut self) {
         self.rows -= 1;
         if self.is_plain {

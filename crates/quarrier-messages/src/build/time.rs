@@ -1,7 +1,7 @@
 //! Dates and timestamps in ISO 8601, with the shape in which they were written.
 //!
-//! A column whose strings are all dates or timestamps becomes a column of that type. If another
-//! string comes later, the earlier ones must be restored exactly, so their shapes are kept.
+//! A column whose strings are all dates or timestamps gets that type. If another string comes
+//! later, the earlier ones must be restored exactly, so the column records their shapes.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::Cell;
 /// The shape of a date or timestamp: everything in its string except the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
-    /// The form in which [`Cell::write`] writes it; not from a string.
+    /// The form in which [`Cell::write`] writes it; for values that were not strings.
     Plain,
     /// `2024-05-31`.
     Day,
@@ -36,7 +36,7 @@ pub(crate) enum Zone {
     Ahead(i16),
 }
 
-/// The shapes of a column's rows: each applies from its row on, ascending; empty if all are plain.
+/// The shapes of a column's rows, ascending: each applies from its row on. Empty if all are plain.
 pub(crate) type Shapes = Vec<(u32, Shape)>;
 
 impl<'a> Cell<'a> {

@@ -14,7 +14,7 @@ pub(super) type Written<'w> = (&'w [u32], &'w [(u32, Shape)], Packing);
 /// The rows in a wider type.
 pub(super) struct Wider {
     pub(super) values: Values,
-    /// How many of them lost digits.
+    /// The number of rows that lost digits.
     pub(super) rounded: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Integers as differences from the least value, in lanes as narrow as these need.
+//! Integers as differences from the least value, in lanes as narrow as these allow.
 
 /// Integers, one per row: row `r` is `base + lane r`. Rows without a value, and the rows that pad
-/// the last word of 64, have lane 0 (in runs: the value of the run).
+/// the last word of 64, have lane 0 (in runs, the value of the run).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     pub(super) base: i64,
@@ -23,7 +23,7 @@ pub enum Lanes {
     U16(Vec<u16>),
     /// Up to 2³² - 1.
     U32(Vec<u32>),
-    /// All 64 bits; `base + lane` wraps.
+    /// Up to 64 bits; `base + lane` wraps.
     U64(Vec<u64>),
     /// Runs of equal rows: run `i` has `values[i]`, up to but excluding row `ends[i]`.
     Runs {

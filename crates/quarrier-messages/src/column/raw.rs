@@ -1,4 +1,4 @@
-//! Columns as parsers write them: a segment of rows that is not packed yet.
+//! Columns as parsers write them: rows of a segment, not packed yet.
 
 use crate::Kind;
 
@@ -53,8 +53,8 @@ pub enum RawData {
     Date(Vec<i32>),
     /// Nanoseconds from 1970-01-01 00:00:00 UTC.
     Timestamp(Vec<i64>),
-    /// Strings by their code in a dictionary that the writer keeps over many segments, in the order
-    /// of first appearance.
+    /// Strings by their codes in a dictionary that the writer keeps over many segments, in the
+    /// order of first appearance.
     Codes(Vec<u32>),
     /// Plain strings, if there are too many distinct ones for a dictionary: row `r` is
     /// `bytes[ends[r - 1]..ends[r]]`.
@@ -67,7 +67,7 @@ pub enum RawData {
 }
 
 impl RawData {
-    /// Makes data of integers: of a type that they represent, otherwise of integers.
+    /// Makes the data for integers: of a type that they represent, or else of integers.
     pub(crate) fn of_numbers(kind: Kind, numbers: Vec<i64>) -> RawData {
         match kind {
             Kind::Boolean => {

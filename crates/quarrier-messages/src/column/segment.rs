@@ -1,4 +1,4 @@
-//! One packed column of a segment (row group).
+//! A packed column of one segment (row group).
 
 use super::packed::{Lanes, Packed};
 use super::raw::{BLOCK_ROWS, RawColumn};
@@ -6,7 +6,7 @@ use super::texts::Texts;
 use super::zone::Zone;
 use crate::{Kind, Value};
 
-/// One column of at most [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS) rows. It never changes.
+/// One column of at most [`SEGMENT_ROWS`](super::raw::SEGMENT_ROWS) rows. Immutable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SegmentColumn {
     pub(super) kind: Kind,
@@ -24,20 +24,20 @@ pub enum Data {
     Null,
     /// Booleans (0 and 1), integers, mantissas, days and nanoseconds.
     Whole(Packed),
-    /// Strings by their code in the dictionary of the table's column, or of the part before it is
-    /// assembled.
+    /// Strings by their codes in the dictionary of the table's column or, before assembly, of the
+    /// part's field.
     Codes(Packed),
-    /// Floats that are an integer divided by 10^`exponent`: each is exactly the result of that
-    /// division of two floats. No NaN, no infinity, no -0. The integers have the order of the
-    /// floats, and different integers are different floats.
+    /// Floats that are an integer divided by 10^`exponent`: each is exactly the result of dividing
+    /// these two as floats. No NaN, no infinity, no -0. The integers have the order of the floats,
+    /// and different integers are different floats.
     Scaled {
         /// At most 18.
         exponent: u8,
         /// Less than 2^51 in magnitude.
         packed: Packed,
     },
-    /// Mantissas that do not all fit 64 bits, but whose differences do: each is the sum of `shift`
-    /// and its packed number.
+    /// Mantissas that do not all fit 64 bits, but whose differences do: each is `shift` plus its
+    /// packed number.
     Shifted {
         /// The addend; the least packed number is `i64::MIN`.
         shift: i128,
@@ -79,7 +79,7 @@ impl SegmentColumn {
         }
     }
 
-    /// Returns the type of the values. In a table, the type of the table's column.
+    /// Returns the type of the values; in a table, the type of the table's column.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -163,8 +163,8 @@ impl SegmentColumn {
         self.is_valid(row).then_some(number)
     }
 
-    /// Returns every number of such a column, arbitrary ones for rows without a value; empty for
-    /// other types.
+    /// Returns the number of every row, in a column of the types that [`number`](Self::number) has;
+    /// arbitrary ones for rows without a value. Empty for other types.
     pub fn to_numbers(&self) -> Vec<i128> {
         match &self.data {
             Data::Whole(packed) => packed.to_vec().into_iter().map(i128::from).collect(),
@@ -226,8 +226,8 @@ impl SegmentColumn {
         }
     }
 
-    /// Returns every float of a segment of floats, arbitrary ones for rows without a value; empty
-    /// for other types.
+    /// Returns the float of every row, arbitrary ones for rows without a value; empty for columns
+    /// of other types.
     pub fn to_floats(&self) -> Vec<f64> {
         match &self.data {
             Data::Float(values) => values[..self.rows()].to_vec(),
@@ -256,7 +256,7 @@ impl SegmentColumn {
         }
     }
 
-    /// Returns the bytes of memory, without a dictionary.
+    /// Returns the bytes of memory, excluding a dictionary.
     pub fn nbytes(&self) -> usize {
         let data = match &self.data {
             Data::Null => 0,

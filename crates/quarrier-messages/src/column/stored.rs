@@ -1,7 +1,8 @@
-//! Segments and strings as bytes of a file, and back, bit for bit.
+//! Stores segments and strings as bytes of a file, and reads them back bit for bit.
 //!
-//! Numbers are little-endian, and each list follows its length. The input may be hostile: a segment
-//! that a scan could not process is refused, and memory is allocated only for bytes that exist.
+//! Numbers are little-endian, and each list follows its length. The input may be hostile: the
+//! reader refuses segments that a scan could not process, and allocates memory only for bytes that
+//! exist.
 
 use std::io::{self, Read, Write};
 
@@ -33,7 +34,7 @@ pub(crate) struct Input<'r> {
 pub(crate) trait Number: Copy {
     const BYTES: usize;
     fn put(self, out: &mut Vec<u8>);
-    /// Converts exactly this many bytes.
+    /// Converts exactly [`BYTES`](Self::BYTES) bytes.
     fn of(bytes: &[u8]) -> Self;
 }
 
@@ -57,7 +58,7 @@ macro_rules! number {
 
 number!(u8, u16, u32, u64, i64, i128, f64);
 
-/// Makes the error for bytes that [`Output`] did not write.
+/// Makes the error for bytes that [`Output`] cannot have written.
 pub(crate) fn wrong(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
@@ -320,7 +321,7 @@ impl<'r> Input<'r> {
     }
 }
 
-/// Makes lanes, and returns whether their number is right.
+/// Makes lanes, and returns whether there are `count` of them.
 fn of<T>(lanes: impl Fn(Vec<T>) -> Lanes, list: Vec<T>, count: usize) -> (Lanes, bool) {
     let is_right = list.len() == count;
     (lanes(list), is_right)

@@ -25,20 +25,21 @@ impl Texts {
     ///
     /// # Panics
     ///
-    /// If `ends` decreases or does not end with `bytes`, if a string is not UTF-8, and beyond
-    /// [`TEXTS_BYTES_MAX`]: a parser passes on only valid strings.
+    /// If `ends` decreases or does not end with `bytes`, if a string is not UTF-8, or if the
+    /// strings exceed [`TEXTS_BYTES_MAX`]. Parsers pass only valid strings.
     pub fn from_parts(ends: Vec<u32>, bytes: Vec<u8>) -> Self {
         let wrong = wrong(&ends, &bytes);
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
         Texts { ends, bytes }
     }
 
-    /// Does the same for untrusted parts; `None` if they are invalid.
+    /// Like [`from_parts`](Self::from_parts), for untrusted parts; `None` if they are invalid.
     pub(crate) fn checked(ends: Vec<u32>, bytes: Vec<u8>) -> Option<Self> {
         wrong(&ends, &bytes).is_none().then_some(Texts { ends, bytes })
     }
 
-    /// Appends a string and returns its number; `None`, without a change, if it exceeds the limit.
+    /// Appends a string and returns its number; `None`, without a change, if the
+    /// strings would exceed [`TEXTS_BYTES_MAX`].
     pub fn push(&mut self, text: &str) -> Option<u32> {
         let end = self.bytes.len() + text.len();
         if end > TEXTS_BYTES_MAX || self.ends.len() >= u32::MAX as usize {
@@ -112,7 +113,7 @@ impl Texts {
     }
 }
 
-/// Returns why these parts are invalid.
+/// Returns the reason if these parts are invalid.
 fn wrong(ends: &[u32], bytes: &[u8]) -> Option<String> {
     if bytes.len() > TEXTS_BYTES_MAX {
         return Some(format!("texts of {} bytes are too long", bytes.len()));
@@ -136,7 +137,7 @@ fn wrong(ends: &[u32], bytes: &[u8]) -> Option<String> {
 impl<'t> FromIterator<&'t str> for Texts {
     /// # Panics
     ///
-    /// Beyond [`TEXTS_BYTES_MAX`].
+    /// If the strings exceed [`TEXTS_BYTES_MAX`].
     fn from_iter<I: IntoIterator<Item = &'t str>>(all: I) -> Self {
         let mut texts = Texts::new();
         for text in all {
@@ -162,13 +163,14 @@ impl Dictionary {
         sorted.unwrap_or_default()
     }
 
-    /// Does the same for untrusted strings; `None` if they are not in strictly ascending order.
+    /// Like [`from_sorted`](Self::from_sorted), for untrusted strings; `None` if they are not in
+    /// strictly ascending order.
     pub(crate) fn checked(texts: Texts) -> Option<Self> {
         let is_rising = (1..texts.len()).all(|at| texts.get(at - 1) < texts.get(at));
         is_rising.then_some(Dictionary { texts })
     }
 
-    /// Returns the code of `text`, or else (`Err`) that of the first greater string. A binary
+    /// Returns the code of `text`, or the code of the first greater string as `Err`. A binary
     /// search.
     ///
     /// # Errors

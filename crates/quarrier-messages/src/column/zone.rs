@@ -1,8 +1,8 @@
-//! Zone maps: the least and greatest value of a segment or block, by which scans skip it.
+//! Zone maps: the least and greatest value of a segment or block, by which scans skip rows.
 
 /// The zone map of a segment or a block. Numbers, timestamps, days, booleans and dictionary codes
-/// are their own keys (decimals by their mantissa), the key of a float is its [`float_key`], that
-/// of a plain string its [`text_key`].
+/// are their own keys (for decimals, the mantissa). The key of a float is its [`float_key`], and
+/// the key of a plain string its [`text_key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zone {
     /// The least value; `i128::MAX` if there is none.
@@ -14,7 +14,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone map without rows.
+    /// The zone map of no rows.
     pub const EMPTY: Zone = Zone { min: i128::MAX, max: i128::MIN, nulls: 0 };
 
     /// Whether no row has a value.
@@ -32,8 +32,8 @@ impl Zone {
         }
     }
 
-    /// Returns the least and the greatest value, if there are values and both fit 64 bits, as they
-    /// do in a column without wide numbers.
+    /// Returns the least and the greatest value, if there are values and both fit 64 bits; they
+    /// always do in a column without wide numbers.
     pub fn narrow(self) -> Option<(i64, i64)> {
         let ends = (i64::try_from(self.min).ok()?, i64::try_from(self.max).ok()?);
         (!self.is_without_values()).then_some(ends)
@@ -48,7 +48,7 @@ impl Zone {
     }
 }
 
-/// Returns an integer with the order of the floats; any NaN is `i64::MAX`, after infinity, and both
+/// Returns an integer that has the order of the floats; NaN is `i64::MAX`, after infinity, and both
 /// zeros are 0.
 #[inline]
 pub fn float_key(value: f64) -> i64 {
@@ -67,7 +67,7 @@ pub fn text_key(text: &str) -> i64 {
     bytes_key(text.as_bytes())
 }
 
-/// Does what [`text_key`] does, for a part of a string.
+/// Like [`text_key`], for a part of a string.
 #[inline]
 pub(crate) fn bytes_key(bytes: &[u8]) -> i64 {
     let mut first = [0; 8];

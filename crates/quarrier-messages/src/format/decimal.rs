@@ -8,7 +8,7 @@ const DIGITS_MAX: usize = 19;
 const SCALE_MAX: usize = 18;
 
 /// Returns the value of an untyped field: a number as in JSON, or else a string. Numbers that a
-/// numeric column would not restore unchanged (`007`, `+1`, `.5`, `1.`) are strings.
+/// column of numbers could not restore unchanged (`007`, `+1`, `.5`, `1.`) are strings.
 pub(in crate::format) fn found(text: &str) -> Cell<'_> {
     let bytes = text.as_bytes();
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);

@@ -27,16 +27,16 @@ pub(in crate::format) struct Paths {
 #[derive(Debug, Default)]
 struct Node {
     name: String,
-    /// `None` before the lookup; inside `None` if its values are not wanted.
+    /// `None` before the lookup; `Some(None)` if nobody requested its values.
     field: Option<Option<FieldId>>,
     keys: HashMap<Box<str>, PathId, RandomState>,
     elements: Vec<PathId>,
 }
 
-/// Maximum length of a path; longer ones are not kept.
+/// Maximum length of a path; longer paths are refused.
 const NAME_BYTES_MAX: usize = 1_024;
 
-/// The field of a message that is a scalar.
+/// The name of the field in a message that is a scalar.
 const ROOT_NAME: &str = "value";
 
 impl Paths {
@@ -79,7 +79,7 @@ impl Paths {
         path
     }
 
-    /// Returns the field at a path; `None` if its values are not wanted.
+    /// Returns the field at a path; `None` if nobody requested its values.
     #[inline]
     pub(in crate::format) fn field(&mut self, path: PathId, row: &mut impl Row) -> Option<FieldId> {
         match self.nodes.get(path.0 as usize) {

@@ -1,7 +1,7 @@
 //! Framing: finds where messages start and end in the bytes of a source.
 //!
 //! A source may be cut anywhere. A message belongs to the chunk in which it starts, and the reader
-//! of that chunk sees as many later bytes as the message needs.
+//! of that chunk gets as many later bytes as the message needs.
 
 mod lines;
 pub use lines::{LineFormat, Lines};
@@ -42,11 +42,11 @@ pub(crate) fn byte_order_mark(bytes: &[u8]) -> usize {
 pub enum Step {
     /// All messages of the chunk were taken.
     Done,
-    /// The message at `at` does not end in the bytes: show more of them.
+    /// The message at `at` does not end in the bytes: the reader needs more of them.
     More,
 }
 
-/// Receives one message after another.
+/// Receives messages one at a time.
 pub trait Taker {
     /// The receiver of the fields.
     type Row: Row;
@@ -55,7 +55,7 @@ pub trait Taker {
     fn row(&mut self) -> &mut Self::Row;
 
     /// Accepts the message, which is complete and has these bytes. It starts at `at` in the chunk's
-    /// bytes, and `line` lines of the chunk started before its own.
+    /// bytes, after `line` earlier lines of the chunk.
     fn commit(&mut self, message: &[u8], at: usize, line: u64);
 
     /// Rejects the message, and removes the fields set so far.

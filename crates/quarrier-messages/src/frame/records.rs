@@ -6,18 +6,18 @@ use super::{Chunk, Reader, Rejected, Step, Taker, byte_order_mark};
 use crate::Fault;
 use crate::build::Row;
 
-/// A format whose messages may span lines, or share one.
+/// A format whose messages may span lines or share one.
 pub trait RecordFormat: Send {
     /// Whether [`start`](Self::start) finds messages from any offset.
     fn is_found_anywhere(&self) -> bool;
 
-    /// Examines the first bytes of a source, before any other call for it; see [`Reader::open`].
+    /// Examines the first bytes of a source before any other call for it; see [`Reader::open`].
     fn open(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         let _ = is_end;
         Some(byte_order_mark(bytes))
     }
 
-    /// Begins a chunk, whose messages go to `row`.
+    /// Begins a chunk; its messages go to `row`.
     fn begin(&mut self, row: &mut impl Row) {
         let _ = row;
     }
@@ -35,7 +35,7 @@ pub trait RecordFormat: Send {
     /// if more bytes are needed; with `is_last` there are none.
     fn extent(&self, bytes: &[u8], is_last: bool) -> Option<usize>;
 
-    /// Whether the bytes between messages are ignorable, neither a message nor a reject.
+    /// Whether bytes between messages are ignorable: neither a message nor a reject.
     fn is_nothing(&self, record: &[u8]) -> bool {
         let _ = record;
         false
@@ -54,7 +54,7 @@ pub trait RecordFormat: Send {
     fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault>;
 }
 
-/// Reads messages of a format. Line ends between messages are not part of them.
+/// Reads messages of a format. Skips line ends between them.
 #[derive(Debug)]
 pub struct Records<F> {
     format: F,

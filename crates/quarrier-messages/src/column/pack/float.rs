@@ -35,7 +35,7 @@ fn as_numbers(values: &[f64], valid: &[u64]) -> Option<(u8, Vec<i64>)> {
     let mut exponent = 0;
     let mut row = 0;
     // A value that does not fit increases the exponent. Earlier values still fit, or the next pass
-    // finds that they do not: at most 18 steps, mostly within the first rows.
+    // finds out: at most 18 steps, mostly within the first rows.
     let mut checked = 0;
     while checked < values.len() {
         if has_value(row) {

@@ -55,7 +55,7 @@ pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
 }
 
 impl SegmentColumn {
-    /// Makes a segment of matching parts; without data if no row has a value.
+    /// Makes a segment from matching parts; drops the data if no row has a value.
     pub(crate) fn of(
         kind: Kind,
         rows: usize,
@@ -81,8 +81,8 @@ fn whole(kind: Kind, (packed, zones): (Packed, Zones)) -> (Kind, Data, Zones) {
     (kind, Data::Whole(packed), zones)
 }
 
-/// Returns the validity in the form of segments: empty if every row has a value; bits after the
-/// last row are 0.
+/// Returns the validity bitmap in the form of segments: empty if every row has a value; bits after
+/// the last row are 0.
 fn validity(valid: &[u64], rows: usize) -> Vec<u64> {
     assert!((1..=SEGMENT_ROWS).contains(&rows), "a segment of {rows} rows");
     if valid.is_empty() {

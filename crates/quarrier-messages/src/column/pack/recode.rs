@@ -1,12 +1,13 @@
-//! Replaces the codes of one dictionary by those of another.
+//! Replaces the codes of one dictionary with those of another.
 
 use super::whole::pack_whole_again;
 use crate::column::packed::{Lanes, Packed};
 use crate::column::segment::{Data, SegmentColumn};
 
 impl SegmentColumn {
-    /// Returns the segment with the new code of each old one, if it has codes. Reuses the memory of
-    /// the old codes if the new ones need as much; `codes` is scratch memory. About 2 ns per row.
+    /// Returns the segment with the new code for each old one; without a change if it has no codes.
+    /// Reuses the memory of the old codes if the new ones need as much; `codes` is scratch memory.
+    /// About 2 ns per row.
     ///
     /// # Panics
     /// If a code has no new one.
@@ -22,7 +23,7 @@ impl SegmentColumn {
     }
 }
 
-/// Appends the new codes from `new`. Rows without a value have the code of another row.
+/// Appends the new codes, given by `new`. Rows without a value have the code of another row.
 fn look_up(packed: &Packed, new: &[u32], out: &mut Vec<u32>) {
     let rows = packed.rows();
     let new = usize::try_from(packed.base()).ok().and_then(|base| new.get(base..));

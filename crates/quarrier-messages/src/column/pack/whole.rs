@@ -13,8 +13,8 @@ pub(crate) fn pack_whole<T: Copy + Into<i64>>(values: &[T], valid: &[u64]) -> (P
     pack_whole_by(Isa::best(), values, valid, Lanes::Constant)
 }
 
-/// Does the same in the memory of `old`, if that has lanes of the same width and number: the system
-/// provides new memory page by page.
+/// Like [`pack_whole`], but reuses the memory of `old` if that has as many lanes of the same width:
+/// the system provides new memory page by page.
 pub(super) fn pack_whole_again<T: Copy + Into<i64>>(
     values: &[T],
     valid: &[u64],
@@ -173,8 +173,8 @@ fn runs<T: Copy + Into<i64>>(values: &[T], valid: &[u64], base: i64, range: u64)
     Some(Lanes::Runs { ends, values: lanes })
 }
 
-/// Samples adjacent values for too many runs. If rows without a value separate the runs, that
-/// counts as too many as well, and lanes are used.
+/// Samples adjacent values, and returns false if there are too many runs. Rows without a value that
+/// separate runs count as well.
 fn may_be_runs<T: Copy + Into<i64>>(values: &[T], runs_max: usize) -> bool {
     const PAIRS: usize = 64;
     if runs_max < 2 {

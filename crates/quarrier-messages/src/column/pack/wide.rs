@@ -1,4 +1,4 @@
-//! Packs numbers of up to 38 digits, if possible as differences from the least value.
+//! Packs numbers of up to 38 digits, as differences from the least value if possible.
 
 use super::whole::pack_whole;
 use super::zones::{Zones, wide_zones};
@@ -18,7 +18,7 @@ pub(super) fn pack_wide(values: &[i128], valid: &[u64]) -> (Data, Zones) {
     assert!(-MANTISSA_MAX <= min && max <= MANTISSA_MAX, "numbers of more than 38 digits");
     let is_narrow = zones.all.narrow().is_some();
     if is_narrow || u64::try_from(max.abs_diff(min)).is_ok() {
-        // The least value becomes the least of 64 bits. Numbers of rows without a value may wrap.
+        // The least value becomes `i64::MIN`. Numbers of rows without a value may wrap.
         let shift = if is_narrow { 0 } else { min - LEAST };
         let numbers: Vec<i64> =
             values.iter().map(|value| value.wrapping_sub(shift) as i64).collect();

@@ -78,12 +78,13 @@ pub(crate) fn wide_zones(values: &[i128], valid: &[u64]) -> Zones {
     zones
 }
 
-/// Returns the zone maps of values by their keys.
+/// Returns the zone maps of values, given their keys.
 #[inline(always)]
 pub(crate) fn zones_of<T: Copy>(values: &[T], valid: &[u64], key: impl Fn(T) -> i64) -> Zones {
     let mut zones = Zones::new(values.len());
     let mut words = valid.chunks(BLOCK_ROWS / 64);
-    // Loops rather than closures: the instruction set of a loop is that of the function around it.
+    // Loops rather than closures: a loop is compiled for the instruction set of the function around
+    // it.
     for block in values.chunks(BLOCK_ROWS) {
         let Some(words) = words.next() else {
             zones.push(full_zone(block, &key).zone());

@@ -5,13 +5,13 @@
 //!  bytes ─→ record: its end, outside quotes ─→ fields ─→ Row
 //! ```
 //!
-//! Values that can be written back unchanged as numbers are numbers (`007` is a string), `true` and
-//! `false` are booleans, the rest are strings. An empty field is NULL, in quotes it is the empty
-//! string. A repeated column becomes `name[1]`, one without a name `column3`.
+//! Values that a column of numbers can restore unchanged are numbers (`007` is a string), `true`
+//! and `false` are booleans, and all others are strings. An empty field is NULL, or the empty
+//! string if quoted. A repeated column becomes `name[1]`, and one without a name `column3`.
 //!
-//! A record with more or fewer fields than the header is rejected. A quote that is not closed
-//! within the maximum length of a message counts as an error of its line: that line is rejected,
-//! and reading continues after it. If a field starts without a quote, quotes in it are literal.
+//! A record with more or fewer fields than the header is rejected. If a quote is not closed within
+//! the maximum length of a message, its line is rejected, and reading continues after that line.
+//! Quotes in a field that starts without one are literal.
 
 mod record;
 mod sniff;
@@ -34,10 +34,10 @@ use sniff::Header;
 /// Options of CSV.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Csv {
-    /// The delimiter between fields; `None` to choose the one of `,` `;` tab and `|` that fits the
-    /// first records best.
+    /// The delimiter between fields; `None` to choose the one of `,` `;` tab and `|` that best fits
+    /// the first records.
     pub delimiter: Option<u8>,
-    /// Whether the first record has the names; if not, they are `column1`, `column2` …
+    /// Whether the first record has the names; if not, columns are named `column1`, `column2` …
     pub has_header: bool,
 }
 
@@ -69,7 +69,7 @@ impl CsvOpening {
         self.get().map_or_else(Vec::new, |header| header.names.clone())
     }
 
-    /// Returns the header as a record, with every name in quotes.
+    /// Returns the header as a record with every name in quotes.
     pub(crate) fn record(&self) -> Option<Vec<u8>> {
         let header = self.get()?;
         let names = header.names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
@@ -99,7 +99,7 @@ pub(crate) struct CsvParser {
     reader: Reader,
     /// A record's fields without their quotes.
     plain: Vec<u8>,
-    /// The end of each field in it, and whether the field was quoted.
+    /// The end of each field in `plain`, and whether the field was quoted.
     ends: Vec<(usize, bool)>,
     message_bytes_max: usize,
     columns_max: usize,
@@ -136,7 +136,7 @@ impl CsvParser {
         Ok(())
     }
 
-    /// Checks the number of fields before any is set, since a rejected record must set none.
+    /// Checks the number of fields before setting any, since a rejected record must set none.
     fn check_count(&self, count: usize, text: &str) -> Result<(), Fault> {
         match count.cmp(&self.fields.len()) {
             std::cmp::Ordering::Less => {

@@ -6,11 +6,11 @@ use memchr::{memchr, memchr2, memchr3};
 /// The end of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// At the end of its line, here.
+    /// The record ends with its line, here.
     Line(usize),
-    /// The bytes end, or end with a quote that may or may not close.
+    /// The bytes end outside quotes, or with a quote that may or may not be the closing one.
     Bytes,
-    /// The bytes end within quotes that were opened here.
+    /// The bytes end within quotes, which open here.
     Open(usize),
 }
 
@@ -25,7 +25,7 @@ pub(super) fn ending(bytes: &[u8], delimiter: u8) -> Ending {
         if stop > 0 && bytes[stop - 1] != delimiter {
             continue;
         }
-        // A doubled quote is a literal one; any other closes.
+        // A doubled quote is a literal quote; any other closes.
         loop {
             match memchr(b'"', &bytes[at..]) {
                 None => return Ending::Open(stop),
@@ -41,7 +41,7 @@ pub(super) fn ending(bytes: &[u8], delimiter: u8) -> Ending {
 }
 
 /// See [`RecordFormat::extent`](crate::frame::RecordFormat::extent). A record with an unclosed
-/// quote is only its first line.
+/// quote ends with its first line.
 pub(super) fn extent(
     bytes: &[u8],
     delimiter: u8,
@@ -68,7 +68,7 @@ pub(super) fn fields_count(record: &[u8], delimiter: u8) -> usize {
     loop {
         if record.get(at) == Some(&b'"') {
             at += 1;
-            // A doubled quote is a literal one; any other closes.
+            // A doubled quote is a literal quote; any other closes.
             loop {
                 match memchr(b'"', &record[at..]) {
                     None => return count,
@@ -90,7 +90,7 @@ pub(super) fn fields_count(record: &[u8], delimiter: u8) -> usize {
 /// Makes a reader of single records.
 pub(super) fn reader(delimiter: u8) -> Reader {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
-    // Only at its very start does it look for a byte order mark.
+    // The reader looks for a byte order mark only at its very start.
     let _ = reader.read_field(b"-\n", &mut [0; 2]);
     reader
 }

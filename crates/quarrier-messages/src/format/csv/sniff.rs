@@ -51,18 +51,18 @@ pub(super) fn header(
     Some((header, if csv.has_header { end } else { start }))
 }
 
-/// Number of records that must look right after a probable start.
+/// Number of records that must look right from a probable start on.
 const RECORDS_ALIKE: usize = 2;
 
-/// Maximum distance of the starts of lines to try, in bytes.
+/// Maximum distance in bytes of the line starts to try.
 const GUESSED_BYTES: usize = 256 << 10;
 
-/// Maximum length of records to look for: an unclosed quote would be read to the end of the bytes
-/// again from every line.
+/// Maximum number of bytes in which to look for records: an unclosed quote would extend to the end
+/// of the bytes from every line again.
 const SEEN_BYTES: usize = 2 * GUESSED_BYTES;
 
-/// Returns a probable start of a record: after the first line feed that precedes records with as
-/// many fields as the header. It may still be within quotes.
+/// Returns a probable start of a record: after the first line feed before records with as many
+/// fields as the header. It may still be within quotes.
 pub(super) fn likely_start(header: &Header, bytes: &[u8]) -> Option<usize> {
     let Header { delimiter, names } = header;
     let bytes = &bytes[..bytes.len().min(SEEN_BYTES)];

@@ -52,7 +52,7 @@ const LENGTH_DIGITS_MAX: usize = 9;
 const HEAD_BYTES_MAX: usize = 128;
 
 impl Keys {
-    /// Whether `message` has no envelope, and need not have one.
+    /// Whether `message` has no envelope and need not have one.
     pub(super) fn is_open(&self, message: &[u8]) -> bool {
         self.are_optional && {
             let at = find_separator(message, 0) + 1;
@@ -117,9 +117,9 @@ impl Keys {
         Ok((end + 1, length))
     }
 
-    /// Returns the start of the first message after `from`: at the start of a line, or after a
-    /// separator, at a field like BeginString. A claim that starts within a data field with a
-    /// message in it mistakes that for one.
+    /// Returns the start of the first message after `from`: at the start of a line or after a
+    /// separator, at a field like BeginString. If `from` is inside a data field that contains a
+    /// message, it mistakes that for one.
     pub(super) fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
         for at in memchr2_iter(b'\n', SEPARATOR, bytes.get(from..)?) {
             let behind = from + at + 1;
@@ -152,8 +152,8 @@ impl Keys {
         if is_short && !is_last { None } else { self.broken_extent(bytes, is_last) }
     }
 
-    /// Does the same for a fragment without a valid envelope: it ends after its CheckSum, at the
-    /// end of its line, or before another message.
+    /// Returns the end of a fragment without a valid envelope: after its CheckSum, at the end of
+    /// its line, or before another message.
     fn broken_extent(&self, bytes: &[u8], is_last: bool) -> Option<usize> {
         let (begin, is_open) = (self.begin, self.is_open(bytes));
         for at in memchr3_iter(b'\n', SEPARATOR, begin[0], bytes) {

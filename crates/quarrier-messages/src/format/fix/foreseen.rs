@@ -1,15 +1,16 @@
-//! Template parsing: predicts each message from the ones before. One pass verifies the message and
-//! finds the ends of its fields; then the parser takes the fields in the predicted order. The first
-//! unexpected field, or one that needs more than a check of its type, ends the prediction, and the
-//! general parser reads the rest.
+//! Template parsing: predicts each message from earlier ones. One pass verifies the message and
+//! finds the ends of its fields; then the parser takes the fields in the predicted order. The
+//! prediction ends at the first unexpected field, or one that needs more than a check of its type,
+//! and the general parser reads the rest.
 //!
-//! Half of the time of a load is spent here, a fifth on the lookup of strings that are not short, a
+//! A load spends half of its time here, a fifth on the lookup of strings that are not short, and a
 //! tenth on reading and packing. Throughput per core, in the order tried (messages of 176 bytes and
 //! 17 fields): 0.46 to 0.49 GB/s at first; 0.50 to 0.53 with the opening fields compared at once
 //! and segments packed by AVX-512; 0.54 to 0.56 with the positions of separators compressed by
 //! VBMI2 and digits checked while they are added up. Not tried: strings of up to 16 bytes in a
-//! larger table of words (see there). Mapping the file instead of reading it is ruled out: others
-//! may write to it, so its strings would have to be checked again, and reads take 4 %.
+//! larger table of words (see `build/short.rs`). Mapping the file instead of reading it is ruled
+//! out: other processes may write to it, so its strings would have to be checked again, and reads
+//! take only 4 %.
 
 use quarrier_core::isa::Isa;
 
@@ -29,8 +30,9 @@ use crate::arch::{Marks, Portable};
 use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, Taker, pass_line_ends};
 
-/// In each round of this many messages whose opening was mispredicted, the first few teach a new opening: the
-/// longest one that the first of them allows, shortened to what the next ones share.
+/// After this many messages whose opening was mispredicted, a new round begins: its first few
+/// messages teach a new opening, the longest one that the first of them allows, shortened to the
+/// part that the next ones share.
 const OPENINGS_ROUND: u32 = 1_024;
 const OPENINGS_TRIED: u32 = 16;
 
@@ -166,7 +168,7 @@ impl FixParser {
         Some((seen.end, seen.line_feeds))
     }
 
-    /// Learns the opening of a message that was predicted to its end but opened unlike the last
+    /// Learns from a message that was predicted to its end but has another opening than the last
     /// one.
     ///
     /// # Safety
@@ -203,8 +205,8 @@ impl FixParser {
         self.opened = (self.number, kind);
     }
 
-    /// Takes fields while they are as predicted, from field and offset `from` on; returns the
-    /// position of the first one that differs.
+    /// Takes fields as predicted, starting at the given field and offset; returns the position of
+    /// the first one that differs.
     ///
     /// # Safety
     /// The instruction set of `L` is available, `text` starts `bytes`, AHEAD_BYTES follow it
@@ -257,7 +259,7 @@ impl FixParser {
         Reached { at, step, length: length.1.filter(|_| length.0 == at) }
     }
 
-    /// Records, for the general parser, that the message has the fields before `at`.
+    /// Records, for the general parser, which fields before `until` the message has.
     #[inline(never)]
     fn remember(&mut self, bytes: &[u8], kind: usize, until: usize) {
         let (mut at, mut step) = (0, 0);
@@ -274,8 +276,7 @@ impl FixParser {
     }
 }
 
-/// Returns the step for the field at `at`, if that is `step` or one soon after, to which `step`
-/// moves.
+/// Returns the step for the field at `at`, if that is `step` or one soon after; `step` moves there.
 #[inline(always)]
 pub(super) fn follow<'s>(
     steps: &'s [Step],
@@ -298,7 +299,7 @@ pub(super) fn follow<'s>(
     follow_far(steps, bytes, at, step)
 }
 
-/// Does the same for later steps, if the message lacks the ones before, and for long keys.
+/// Does the same for later steps, if the message lacks several fields, and for long keys.
 #[inline(never)]
 fn follow_far<'s>(
     steps: &'s [Step],
@@ -341,7 +342,7 @@ impl Act {
     }
 }
 
-/// Sets a field as [`value::set`] does. `p` points to the value, in the bytes that it is a part of.
+/// Sets a field as [`value::set`] does. `p` points to the value, within the message's bytes.
 ///
 /// # Safety
 /// The instruction set of `L` is available. `p` may read the value and 64 bytes after it, the first of

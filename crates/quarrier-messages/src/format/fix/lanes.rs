@@ -1,4 +1,4 @@
-//! Parses numbers, many digits at once. If it returns `None`, the general parser takes over.
+//! Parses numbers, many digits at once. Where it returns `None`, the general parser takes over.
 
 use crate::arch::Lanes;
 use crate::build::Cell;
@@ -8,8 +8,8 @@ const LANE_DIGITS: usize = 16;
 /// Maximum number of digits of a 64-bit integer.
 const DIGITS_MAX: usize = 19;
 
-/// Parses the integer of `len` digits at `p`, as [`digits`](super::bytes::digits) does. No digit
-/// follows.
+/// Parses the integer of `len` digits at `p`, as [`digits`](super::bytes::digits) does. The next
+/// byte is not a digit.
 ///
 /// # Safety
 /// The instruction set of `L` is available, and [`AHEAD_BYTES`](crate::arch::AHEAD_BYTES) are
@@ -32,7 +32,7 @@ pub(super) unsafe fn whole<L: Lanes>(p: *const u8, len: usize) -> Option<i64> {
 }
 
 /// Parses the exact number of `len` bytes at `p`, as [`number`](crate::format::decimal::number)
-/// does. No digit follows.
+/// does. The next byte is not a digit.
 ///
 /// # Safety
 /// The contract of [`whole`].

@@ -1,4 +1,4 @@
-//! Keys of fields: the numbers of tags, and a number for each name.
+//! Keys of fields: the numbers of tags, and numbers assigned to names.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub(super) enum Names {
 const OWN: u32 = 1 << 31;
 /// Maximum number of digits of a tag.
 const TAG_DIGITS_MAX: usize = 9;
-/// Maximum length of a name; longer ones are not kept.
+/// Maximum length of a name; longer names are refused.
 const NAME_BYTES_MAX: usize = 1_024;
 
 impl Names {
@@ -38,7 +38,7 @@ impl Names {
     }
 
     /// Returns the number of a key, which is at `at` in the message; `None` if there are too many
-    /// different ones.
+    /// distinct keys.
     pub(super) fn number(&mut self, key: &str, at: usize) -> Result<Option<u32>, Fault> {
         match self {
             Names::Tags(_) => {

@@ -1,5 +1,5 @@
-//! The opening that consecutive messages of a type share, value for value: sender, receiver, and the
-//! like.
+//! The opening that consecutive messages of a type share, value for value: sender, receiver and
+//! similar fields.
 //!
 //! ```text
 //!  8=FIX.4.4|9=57|35=D|49=GEN|56=BENCH|34=…
@@ -19,9 +19,9 @@ pub(super) struct Opening {
     body: Short,
     /// The number of fields, including BodyLength.
     pub(super) fields: usize,
-    /// The field of BodyLength, if it is wanted.
+    /// The field of BodyLength, if requested.
     length: Option<FieldId>,
-    /// The wanted fields, with their values: BeginString, and those after BodyLength.
+    /// The requested fields with their values: BeginString, and those after BodyLength.
     begin_value: Option<(FieldId, Box<str>)>,
     values: Vec<(FieldId, Box<str>)>,
 }
@@ -30,9 +30,8 @@ pub(super) struct Opening {
 const HEAD_FIELDS: usize = 2;
 
 impl Opening {
-    /// Returns the longest opening of a message whose fields end at `ends` and are all the first of
-    /// `steps`: string fields, within the first `fields_max` of the message. `None` if there is
-    /// none.
+    /// Returns the longest opening of a message whose fields end at `ends`: string fields among the
+    /// first `fields_max` that match the first of `steps`. `None` if there is none.
     pub(super) fn of(
         steps: &[Step],
         text: &str,
@@ -70,7 +69,7 @@ impl Opening {
         Some(Opening { begin: begin?, body: whole?, fields, length, begin_value, values })
     }
 
-    /// Returns how many fields it has in common with another opening, from the first.
+    /// Returns the number of leading fields that it has in common with another opening.
     pub(super) fn in_common(&self, other: &Opening, ends: &[u16], body: usize) -> usize {
         if self.begin.text() != other.begin.text() {
             return 0;
@@ -80,7 +79,7 @@ impl Opening {
         ends.iter().filter(|&&end| usize::from(end) < same).count().min(self.fields)
     }
 
-    /// Returns the offset after it, in a message whose body starts at `body`.
+    /// Returns the offset after the opening in a message whose body starts at `body`.
     pub(super) fn end(&self, body: usize) -> usize {
         body + self.body.len
     }
@@ -96,8 +95,8 @@ impl Opening {
         unsafe { L::is_at(p.add(body), &self.body) && L::is_at(p, &self.begin) }
     }
 
-    /// Sets the fields to the values of the row before, and BodyLength to this message's, in the
-    /// order of the message, which displayed rows keep.
+    /// Sets the fields to the values of the row before, and BodyLength to that of this message.
+    /// Follows the order of the message, since displayed rows keep it.
     #[inline(always)]
     pub(super) fn again(&self, seen: &Verified, row: &mut impl Row) {
         if let Some((field, value)) = &self.begin_value {

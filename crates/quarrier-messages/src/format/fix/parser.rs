@@ -21,7 +21,7 @@ use crate::build::{FieldId, Row};
 use crate::frame::{Chunk, RecordFormat, Taker};
 use crate::{Fault, Limits};
 
-/// A worker's parser, which learns the template of the next message from the last ones.
+/// A worker's parser. It learns the template of the next message from earlier ones.
 #[derive(Debug)]
 pub struct FixParser {
     pub(super) isa: Isa,
@@ -35,7 +35,7 @@ pub struct FixParser {
     pub(super) types: Vec<MessageType>,
     type_ids: HashMap<Box<[u8]>, usize, RandomState>,
     pub(super) last_type: usize,
-    /// The last message that had the opening of its type, and that type.
+    /// The last message with the opening of its type, and that type.
     pub(super) opened: (u64, usize),
     /// The groups whose entries are being read, outermost first.
     pub(super) open: Vec<Open>,
@@ -53,20 +53,20 @@ pub(super) struct MessageType {
     pub(super) opening: Option<Opening>,
     pub(super) unopened: u32,
     members: Option<GroupId>,
-    /// The keys in order of arrival, including those that some messages lack.
+    /// The keys in order of arrival, including those that only some messages have.
     pub(super) steps: Vec<Step>,
 }
 
 /// A field outside of groups.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// The key and its `=`, if they are bytes of `mask`; longer ones match no bytes.
+    /// The key and its `=`, if they fit the bytes of `mask`; longer ones match no bytes.
     pub(super) head: u64,
     pub(super) mask: u64,
     /// The key and its `=`.
     pub(super) key: Box<[u8]>,
     pub(super) known: KnownField,
-    /// The field from the slot, if it is requested, and the action for its values.
+    /// The slot's field, if requested, and the action for its values.
     pub(super) field: Option<FieldId>,
     pub(super) act: Act,
 }
@@ -96,7 +96,7 @@ pub(super) struct Open {
     group: GroupId,
     of: Place,
     counter: u32,
-    /// The key that starts an entry: that of the first entry's first field.
+    /// The key that starts each entry: that of the first field in the first entry.
     first: Option<u32>,
     index: u32,
     entry: Place,
@@ -105,7 +105,7 @@ pub(super) struct Open {
 /// Maximum number of steps to keep for one type, and of consecutive ones that a message may lack.
 const STEPS_MAX: usize = 512;
 pub(super) const STEPS_AHEAD: usize = 8;
-/// Maximum number of message types that are learned separately.
+/// Maximum number of message types to learn separately.
 const TYPES_MAX: usize = 1_024;
 
 impl FixParser {
@@ -114,7 +114,8 @@ impl FixParser {
         FixParser::new(Isa::best(), envelope::TAGS, Names::Tags(dictionary), limits)
     }
 
-    /// Makes a parser of NVFIX that has seen no message yet. The dictionary knows types and groups.
+    /// Makes a parser of NVFIX that has seen no message yet. The dictionary defines types and
+    /// groups.
     pub fn nvfix(dictionary: Arc<Dictionary>, limits: &Limits) -> Self {
         let names = Names::Names {
             dictionary,
@@ -158,7 +159,7 @@ impl FixParser {
         self.fields(text, kind, Reached::default(), row)
     }
 
-    /// Returns the index of the message's type, which is the value of the body's first field.
+    /// Returns the index of the message's type, determined by the value of the body's first field.
     pub(super) fn message_type(&mut self, message: &[u8], body: usize) -> usize {
         let key = self.keys.type_of;
         let value = match message[body..].starts_with(key) {
@@ -238,7 +239,7 @@ impl FixParser {
         Ok(())
     }
 
-    /// Finds the field at `at` if it was not predicted there. Returns where its value starts.
+    /// Finds the field at `at` if it was mispredicted; returns the start of its value.
     #[inline(never)]
     fn unforeseen(
         &mut self,
@@ -283,7 +284,7 @@ impl FixParser {
         Ok((known, value))
     }
 
-    /// Returns the place of a field that follows those before; groups that it does not belong to end.
+    /// Returns the place of a field after those before it; ends groups that it does not belong to.
     fn place(&mut self, number: u32) -> Place {
         while let Some(open) = self.open.last_mut() {
             let is_member = self.names.dictionary().member(open.group, number).is_some();
@@ -301,7 +302,7 @@ impl FixParser {
         Place::TOP
     }
 
-    /// Enters a group after its counter at `at`: its entries follow.
+    /// Enters a group after its counter at `at`; its entries follow.
     fn enter(&mut self, group: GroupId, counter: u32, value: &str, at: usize) -> Result<(), Fault> {
         if digits(value.as_bytes()).is_none_or(|count| count == 0) {
             return Ok(());
@@ -341,7 +342,8 @@ impl RecordFormat for FixParser {
 }
 
 impl MessageType {
-    /// Finds the field at `at`, if it is the next step or one soon after. Returns where its value starts.
+    /// Finds the field at `at`, if it is the next step or one soon after; returns the start of its
+    /// value.
     #[inline(always)]
     fn step(&self, bytes: &[u8], at: usize, step: &mut usize) -> Option<(KnownField, usize)> {
         let found = foreseen::follow(&self.steps, bytes, at, step)?;
@@ -349,8 +351,8 @@ impl MessageType {
         Some((found.known, at + found.key.len()))
     }
 
-    /// Inserts an unpredicted step before the predicted one. Of steps with the same slot, the first is for
-    /// the tag's first value, and all others stop the prediction.
+    /// Inserts an unpredicted step before the predicted one. Of steps with the same slot, the first
+    /// is for the tag's first value, and all others stop the prediction.
     fn learn(&mut self, mut new: Step, step: &mut usize) {
         if self.steps.len() >= STEPS_MAX {
             return;

@@ -1,4 +1,4 @@
-//! Maps values to fields by their place: at the top, or in an entry of a group.
+//! Maps values to fields by their place: the top level, or an entry of a group.
 
 use std::collections::HashMap;
 
@@ -28,16 +28,16 @@ impl SlotId {
 
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// `None` if its values are not wanted.
+    /// `None` if nobody requested its values.
     pub(super) field: Option<FieldId>,
     pub(super) kind: FixType,
-    /// Whether some value had a fraction.
+    /// Whether any value had a fraction.
     pub(super) has_fractions: bool,
     place: Place,
     tag: u32,
     /// The last message that had the field.
     seen: u64,
-    /// How often that message had the field.
+    /// The number of times that message had the field.
     times: u32,
 }
 
@@ -47,14 +47,15 @@ pub(super) struct Slots {
     slots: Vec<Slot>,
     /// Slots by place, tag, and the number of earlier occurrences of the tag there.
     ids: HashMap<(Place, u32, u32), SlotId, RandomState>,
-    /// For each place, the prefix of the names of its fields.
+    /// The prefix of the names of fields, by place.
     prefixes: Vec<String>,
-    /// Places by the place around them, the tag that counts a group's entries, and the entry.
+    /// Places by the place around them, the tag that counts a group's entries, and the entry's
+    /// index.
     places: HashMap<(Place, u32, u32), Place, RandomState>,
     max: usize,
 }
 
-/// Maximum length of a name; longer ones are not kept.
+/// Maximum length of a name; longer names are refused.
 const NAME_BYTES_MAX: usize = 1_024;
 
 impl Slots {
@@ -74,7 +75,7 @@ impl Slots {
         self.slots.get_mut(id.0 as usize)
     }
 
-    /// Records that a message has a field, once so far. Messages are numbered from 1.
+    /// Records the first occurrence of a field in a message. Messages are numbered from 1.
     pub(super) fn remember(&mut self, id: SlotId, message: u64) {
         if let Some(slot) = self.get_mut(id) {
             (slot.seen, slot.times) = (message, 1);
@@ -86,7 +87,7 @@ impl Slots {
         self.ids.get(&(place, tag, 0)).copied()
     }
 
-    /// Adds a slot; `name` is without the prefix of its place.
+    /// Adds a slot; `name` excludes the prefix of its place.
     pub(super) fn add(
         &mut self,
         (place, tag, times): (Place, u32, u32),
@@ -119,7 +120,7 @@ impl Slots {
         id
     }
 
-    /// Returns the slot for a value of `id` in this message. A repeated tag has its own slots,
+    /// Returns the slot for a value of `id` in this message. Repeated tags have their own slots,
     /// named by `name`. Messages are numbered from 1.
     #[inline(always)]
     pub(super) fn visit<'n>(

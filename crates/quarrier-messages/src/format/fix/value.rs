@@ -8,7 +8,7 @@ use crate::build::{Cell, FieldId, Row};
 use crate::format::decimal::{found, number};
 use crate::format::set_cell;
 
-/// Sets the field of a slot. A value that is not of the slot's type is read as an untyped one.
+/// Sets the field of a slot. A value that does not fit the slot's type is read as an untyped one.
 #[inline(always)]
 pub(super) fn set(slot: &mut Slot, text: &str, row: &mut impl Row) {
     let Some(field) = slot.field else { return };

@@ -1,5 +1,5 @@
-//! Checksum templates: verifies the envelope of a message in one pass. [`Keys`] examines again what this pass
-//! refuses.
+//! Checksum templates: verifies the envelope of a message in one pass. If this pass cannot,
+//! [`Keys`] examines the message again.
 
 use super::SEPARATOR;
 use super::envelope::Keys;
@@ -28,8 +28,8 @@ pub(super) struct Verified {
     pub(super) line_feeds: u32,
 }
 
-/// BeginString, BodyLength and its separator must end within these bytes; longer ones are rare, and
-/// the general parser verifies them.
+/// Maximum bytes of BeginString, BodyLength and its separator; longer ones are rare, and the
+/// general parser verifies them.
 const HEAD_BYTES: usize = AHEAD_BYTES;
 const LENGTH_DIGITS_MAX: usize = 9;
 
@@ -45,8 +45,8 @@ impl ChecksumTemplates {
     }
 
     /// Verifies the message at the start of `bytes`, and finds the ends of its fields. `None` if it
-    /// is invalid, too long for one pass, or so near to the end of the bytes that vectors cannot
-    /// read it. If it returns a message, AHEAD_BYTES of `bytes` follow that message.
+    /// is invalid, too long for one pass, or so near the end of the bytes that vectors cannot read
+    /// it. If it returns a message, AHEAD_BYTES of `bytes` follow that message.
     ///
     /// # Safety
     /// The instruction set of `L` is available.

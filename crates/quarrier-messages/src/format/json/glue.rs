@@ -1,10 +1,11 @@
 //! Template parsing: predicts a line from the line before it.
 //!
-//! The bytes between the scalars of a message (brackets, keys, colons, blanks) are its *glue*, its template.
-//! By JSON's grammar, a message with valid scalars and the same glue as a valid message is valid too, and has the
-//! same fields. So the parser compares the expected keys with the bytes ahead instead of looking them up. It
-//! keeps the glues that it has seen as a tree, because messages differ in the fields they leave out. The line
-//! feed belongs to the last glue and to no other, so that lines are found on the way.
+//! The bytes between the scalars of a message (brackets, keys, colons, blanks) are its *glue*, its
+//! template. By JSON's grammar, a message with valid scalars and the same glue as a valid message
+//! is valid too, and has the same fields. So the parser compares the expected keys with the
+//! upcoming bytes instead of looking them up. It stores the glues that it has seen in a tree,
+//! because messages differ in the fields they lack. Only the last glue includes the line feed, so
+//! the parser finds the ends of lines on the way.
 
 use quarrier_core::isa::Isa;
 
@@ -37,14 +38,14 @@ struct Step {
     field: Option<FieldId>,
     /// The glue last seen after the scalar; 0 for none.
     next: u32,
-    /// Another glue at the same place, seen less recently; 0 for none.
+    /// Another glue at the same position, seen less recently; 0 for none.
     other: u32,
 }
 
-/// Maximum number of glues to keep; beyond it, all are forgotten: messages that differ each time
-/// must not fill the memory.
+/// Maximum number of glues to store; beyond it, the parser forgets all of them, so that messages
+/// that differ each time do not fill the memory.
 const STEPS_MAX: usize = 16_384;
-/// Maximum number of glues to try at one place.
+/// Maximum number of glues to try at one position.
 const OTHERS_MAX: usize = 16;
 
 impl Glue {
@@ -66,7 +67,7 @@ impl Glue {
         let mut from = 0;
         let mut at = 0;
         for scalar in scalars {
-            // The 64 bytes must include the first one of the scalar.
+            // The 64 bytes must include the first byte of the scalar.
             let glue = Short::new(&line[from..scalar.start]).filter(|g| g.len < AHEAD_BYTES);
             let Some(glue) = glue else { return };
             at = self.step(at, glue, scalar.field, false);
@@ -172,11 +173,11 @@ impl Glue {
         true
     }
 
-    /// Parses the line that starts at `at` by the template: returns the start of the next line, or
+    /// Parses the line that starts at `at` by the template; returns the start of the next line, or
     /// `None` if the line differs.
     ///
-    /// The bytes loaded to compare the glue also contain the end of the scalar after it, so that
-    /// each scalar waits for one load only.
+    /// The bytes loaded to compare the glue also include the end of the scalar after it, so that
+    /// each scalar waits for only one load.
     ///
     /// # Safety
     /// The instruction set of `L` is available.
@@ -242,7 +243,7 @@ impl Glue {
         }
     }
 
-    /// Finds the glue among those seen less recently; the next line tries the one found first.
+    /// Finds the glue among those seen less recently; the next line tries it first.
     #[inline(never)]
     fn turn(&mut self, ahead: &[u8], from: u32) -> Option<u32> {
         let first = self.steps[from as usize].next;
@@ -264,7 +265,7 @@ impl Glue {
         None
     }
 
-    /// Parses the number that starts at `at`, given the mask of its `digits`: returns its end, or
+    /// Parses the number that starts at `at`, given the mask of its `digits`; returns its end, or
     /// `None` if it is invalid.
     ///
     /// # Safety

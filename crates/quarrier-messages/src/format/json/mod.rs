@@ -1,16 +1,16 @@
-//! JSON (RFC 8259): a message is a value; its scalars are fields, named by their paths.
+//! JSON (RFC 8259): a line is a message; its scalars are fields, named by their paths.
 //!
 //! ```text
-//!  line ─→ glue: like the messages before? ─ yes ─→ scalars ─→ Row
-//!             └── no ─→ walk: exact, with the reason if it is invalid
-//!                         └─→ learnt for the next messages
+//!  line ─→ glue: same template as an earlier line? ─ yes ─→ scalars ─→ Row
+//!             └── no ─→ walk: parses exactly, and finds the reason if it is invalid
+//!                         └─→ the template, for the next lines
 //! ```
 //!
-//! Paths are written `order.leg[0].qty`; a key that would be ambiguous (one with `.`, `[`, `]` or
-//! `"`, or an empty one) is quoted: `"a.b".c`. A message that is a single scalar is the field
-//! `value`. If a key is repeated, the later value counts. Integers of 64 bits are Integer, other
-//! numbers without an exponent Decimal if 38 digits hold them, all others Float; one beyond the
-//! range of a float is rejected.
+//! Paths are written `order.leg[0].qty`; an ambiguous key (empty, or with `.`, `[`, `]` or `"`) is
+//! quoted: `"a.b".c`. A message that is a single scalar is the field `value`. If a key is repeated,
+//! the later value counts. Integers of 64 bits are Integer; other numbers without an exponent are
+//! Decimal if they fit 38 digits; all others are Float, and a number beyond the range of floats is
+//! rejected.
 
 mod glue;
 mod number;
@@ -25,7 +25,7 @@ use crate::{Fault, Limits};
 use glue::Glue;
 use walk::Walker;
 
-/// A worker's parser, which learns the template of the next message from the last ones.
+/// A worker's parser. It learns the template of the next message from earlier ones.
 #[derive(Debug)]
 pub struct JsonParser {
     walker: Walker,
@@ -48,7 +48,7 @@ impl JsonParser {
         JsonParser { walker: Walker::new(limits), glue: Glue::new(isa) }
     }
 
-    /// Parses one whole message and sets the fields of `row`.
+    /// Parses one whole message, and sets the fields of `row`.
     ///
     /// # Errors
     /// Why the message is rejected; some fields of the row may have been set.

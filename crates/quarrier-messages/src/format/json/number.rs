@@ -22,7 +22,7 @@ pub(super) enum Number {
 const DIGITS_MAX: usize = 19;
 const SCALE_MAX: usize = 18;
 
-/// Parses the number at `at`; returns it and its end, after the last byte that could belong to it.
+/// Parses the number at `at`; returns it and its end, after the last byte that could be part of it.
 #[inline]
 pub(super) fn number(bytes: &[u8], at: usize) -> Result<(Number, usize), Fault> {
     let is_negative = bytes.get(at) == Some(&b'-');
@@ -71,8 +71,8 @@ pub(super) struct Written {
 
 impl Written {
     /// Finds the number at `at`, if it has at most 15 digits, or up to 19 without a fraction.
-    /// `digits` is the mask of the digits from there on, `seen` bytes of which were examined; these
-    /// and one more are readable. `None` if the number is longer, invalid, or extends beyond them.
+    /// `digits` is the mask of the digits from there on, of which `seen` bytes were examined; these
+    /// and one more are readable. `None` if the number is longer, invalid, or extends past them.
     #[inline(always)]
     pub(super) fn find(bytes: &[u8], at: usize, digits: u64, seen: usize) -> Option<Self> {
         let is_negative = usize::from(bytes[at] == b'-');
@@ -140,7 +140,7 @@ fn signed(magnitude: u64, is_negative: bool) -> Option<i64> {
     if is_negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// Continues `value` with the digits at `at`; wraps if there are too many.
+/// Continues `value` with the digits at `at`; wraps if they are too many.
 #[inline]
 fn digits(bytes: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
     while let Some(digit) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|&d| d < 10) {

@@ -2,9 +2,9 @@
 
 use crate::Fault;
 
-/// Finds the end of the string whose contents start at `at`, after its opening quote: returns the
-/// offset of the closing one. If the string has escapes, replaces them in a copy in `plain`, and
-/// returns true.
+/// Finds the end of the string whose contents start at `at`, after its opening quote; returns the
+/// offset of the closing quote, and whether the string has escapes. If so, writes a copy without
+/// them to `plain`.
 pub(super) fn end(bytes: &[u8], at: usize, plain: &mut Vec<u8>) -> Result<(usize, bool), Fault> {
     let mut from = at;
     let mut has_escapes = false;

@@ -15,7 +15,7 @@ pub(super) struct Scalar {
     pub(super) field: Option<FieldId>,
 }
 
-/// The exact parser. It keeps its own stack, of at most `depth_max` containers.
+/// The exact parser. It has its own stack, of at most `depth_max` containers.
 #[derive(Debug)]
 pub(super) struct Walker {
     paths: Paths,
@@ -26,7 +26,8 @@ pub(super) struct Walker {
     plain: Vec<u8>,
 }
 
-/// Maximum number of scalars of a message to record; longer messages are not learned from.
+/// Maximum number of scalars of a message to record; the template parser does not learn longer
+/// messages.
 pub(super) const SCALARS_MAX: usize = 1_024;
 
 /// A container that has not ended.
@@ -77,7 +78,7 @@ impl Walker {
         Ok(())
     }
 
-    /// Enters a container, whose opening bracket is at `at`; returns the path of its first value,
+    /// Enters the container whose opening bracket is at `at`; returns the path of its first value,
     /// or of the value after it if it is empty.
     fn enter(
         &mut self,
@@ -103,7 +104,7 @@ impl Walker {
         }
     }
 
-    /// Returns the path of the value after one that has ended, if there is one.
+    /// Returns the path of the next value after one that has ended, if there is one.
     fn next(&mut self, text: &str, at: &mut usize) -> Result<Option<PathId>, Fault> {
         while let Some(container) = self.open.last_mut() {
             *at = blank(text.as_bytes(), *at);
@@ -148,7 +149,7 @@ impl Walker {
         Ok(path)
     }
 
-    /// Returns the end of a string and its contents; `None` if these are in `plain`, because of
+    /// Returns the end of a string and its contents; `None` if `plain` has the contents, because of
     /// escapes.
     fn string<'t>(&mut self, text: &'t str, at: usize) -> Result<(usize, Option<&'t str>), Fault> {
         let (end, has_escapes) = string::end(text.as_bytes(), at, &mut self.plain)?;

@@ -5,8 +5,8 @@ use memchr::{memchr, memchr3, memmem};
 use super::XmlPlace;
 
 /// Returns the end of the item at the start of `bytes`: an element with its contents, a comment, an
-/// instruction, a declaration, an end tag, or text up to the next of these. `None` if that is not
-/// within `bytes`.
+/// instruction, a declaration, an end tag, or text up to the next of these. `None` if `bytes` does
+/// not include that end.
 pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
     if bytes.first() != Some(&b'<') {
         return memchr(b'<', bytes);
@@ -88,7 +88,7 @@ fn declaration(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a piece is not an element: blanks, a comment, an instruction or a declaration.
+/// Whether an item is not an element: blanks, a comment, an instruction or a declaration.
 pub(super) fn is_nothing(piece: &[u8]) -> bool {
     match piece {
         [b'<', b'?', ..] => true,
@@ -97,8 +97,8 @@ pub(super) fn is_nothing(piece: &[u8]) -> bool {
     }
 }
 
-/// Returns where messages are in the document, and the start of the first one or of the ignorable
-/// bytes before it. `None` if more bytes are needed, unless `is_all`.
+/// Returns the place of messages in the document, and the start of the first message or of
+/// ignorable bytes before it. `None` if it needs more bytes, unless `is_all`.
 pub(super) fn place(
     told: Option<XmlPlace>,
     bytes: &[u8],
@@ -123,13 +123,13 @@ pub(super) fn place(
     match element(bytes, end) {
         Some(_) => outermost,
         None if !is_all => None,
-        // The only outermost element: a list, if it contains elements.
+        // The only outermost element: a list if it contains elements.
         None if element(&bytes[..end], start).is_some_and(|at| bytes[at + 1] != b'/') => within,
         None => outermost,
     }
 }
 
-/// An outermost element longer than this counts as the list of messages.
+/// An outermost element longer than this counts as a list of messages.
 const LOOKED_AT_BYTES: usize = 1 << 20;
 
 /// Returns the first start tag or end tag at or after `at`.

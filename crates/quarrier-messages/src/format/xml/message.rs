@@ -26,7 +26,7 @@ struct Node<'m> {
     name: &'m str,
     /// The index of the element that contains it.
     parent: usize,
-    /// How many siblings with its name precede it.
+    /// The number of earlier siblings with its name.
     index: usize,
     /// Its text, or the attribute's value.
     text: String,
@@ -37,7 +37,7 @@ struct Node<'m> {
 #[derive(Debug, Default)]
 struct Tree<'m> {
     nodes: Vec<Node<'m>>,
-    /// How many children of a name an element has.
+    /// Number of an element's children by name.
     counts: HashMap<(usize, &'m str), usize, RandomState>,
     open: Vec<usize>,
 }

@@ -7,16 +7,16 @@
 //!  </orders>
 //! ```
 //!
-//! Messages are the elements in the document's root element, or the outermost ones if there are
-//! several, such as one per line. A name that is repeated in an element gets an index, from 0; one
-//! that occurs once has none, unless [`Xml::lists`] contains it. Text is taken without the blanks
-//! around it, and typed as in [CSV](super::csv); an empty element is NULL.
+//! Messages are the children of the document's root element, or the outermost elements if there are
+//! several, such as one per line. A name that is repeated in an element gets an index, from 0; a
+//! name that occurs once has none, unless [`Xml::lists`] contains it. Blanks around text are
+//! removed, and text is typed as in [CSV](super::csv); an empty element is NULL.
 //!
-//! The parser knows XML's own entities and character references. It ignores entities that a
-//! document defines or refers to, internal or external, and rejects messages that use them. An
+//! The parser supports XML's predefined entities and character references. It ignores entities that
+//! a document defines or refers to, internal or external, and rejects messages that use them. An
 //! element without an end tag includes everything after it, up to the maximum length of a message.
-//! The beginning of a longer element is rejected, and elements in its rest are read as if they stood
-//! alone.
+//! The start of a longer element is rejected, and the elements in the rest of it are read like
+//! others.
 
 mod extent;
 mod message;

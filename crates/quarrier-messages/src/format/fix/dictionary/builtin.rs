@@ -1,4 +1,4 @@
-//! The commonest fields of FIX 4.2 to 5.0.
+//! The most common fields of FIX 4.2 to 5.0.
 
 use super::{Dictionary, FixType};
 use FixType::{Boolean, Data, Date, Int, Length, Number, Text, Timestamp};
@@ -94,7 +94,7 @@ const FIELDS: [(u32, &str, FixType); 86] = [
 
 /// The parties of an order: PartyID, PartyIDSource, PartyRole.
 const PARTIES: [u32; 3] = [448, 447, 452];
-/// An entry of market data: action, type, price, size and the like.
+/// An entry of market data: action, type, price, size and others.
 const ENTRIES: [u32; 18] =
     [269, 270, 15, 271, 272, 273, 274, 276, 278, 279, 280, 285, 290, 346, 37, 48, 55, 58];
 

@@ -7,7 +7,7 @@ pub use xml::DictionaryError;
 
 use std::collections::HashMap;
 
-/// The type of a field. A value of another type is read as an untyped one, so that nothing is lost.
+/// The type of a field. A value of another type is read as an untyped one, so none is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FixType {
     /// Unknown: numbers are numbers, other values are strings.
@@ -30,13 +30,13 @@ pub enum FixType {
     Data,
 }
 
-/// A message, or one entry of a group: the group counters among its tags.
+/// A message, or one entry of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::format) struct GroupId(u32);
 
 #[derive(Debug, Clone, Default)]
 struct Group {
-    /// Every tag of an entry, ascending, with the group that it counts.
+    /// Every tag of an entry, ascending, with the group whose entries it counts.
     members: Box<[(u32, Option<GroupId>)]>,
 }
 
@@ -70,7 +70,7 @@ impl Dictionary {
     /// Parses a QuickFIX dictionary in XML, at most 64 MiB.
     ///
     /// # Errors
-    /// If the XML is invalid, refers to missing parts, or is larger than any dictionary.
+    /// If the XML is invalid, refers to missing parts, or exceeds the limits.
     pub fn from_xml(xml: &[u8]) -> Result<Self, DictionaryError> {
         xml::dictionary(xml)
     }
@@ -102,8 +102,8 @@ impl Dictionary {
         self.messages.get(kind).copied().or(self.other)
     }
 
-    /// Returns `Some` if a tag belongs to a group or message; inside is the group that it counts,
-    /// if any.
+    /// Returns `Some` if a tag belongs to a group or message; the inner value is the group that it
+    /// counts, if any.
     pub(in crate::format) fn member(&self, of: GroupId, tag: u32) -> Option<Option<GroupId>> {
         let members = &self.groups.get(of.0 as usize)?.members;
         let at = members.binary_search_by_key(&tag, |member| member.0).ok()?;
@@ -126,7 +126,7 @@ impl Dictionary {
         self.fields.insert(tag, (name.into(), kind));
     }
 
-    /// Adds missing tags and names: FIX 5.0 has its header in another dictionary.
+    /// Adds tags and names that are missing here: FIX 5.0 has its header in another dictionary.
     fn add_missing(&mut self, other: &Dictionary) {
         for (&tag, (name, kind)) in &other.fields {
             if !self.fields.contains_key(&tag) && !self.tags.contains_key(name) {

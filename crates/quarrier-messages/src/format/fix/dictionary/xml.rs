@@ -14,7 +14,7 @@ use quick_xml::events::{BytesStart, Event};
 
 use super::{Dictionary, FixType, GroupId};
 
-/// Why a dictionary could not be read.
+/// The reasons why a dictionary could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DictionaryError {
@@ -27,7 +27,7 @@ pub enum DictionaryError {
     },
     /// A field, group or component that the dictionary does not define.
     Unknown(String),
-    /// The dictionary is larger than those of FIX, or its components nest without end.
+    /// The dictionary is larger than any of FIX, or its components contain each other.
     TooLarge,
 }
 

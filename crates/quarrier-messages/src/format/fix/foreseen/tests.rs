@@ -32,7 +32,7 @@ impl RecordFormat for Careful {
 }
 
 /// Records every message as text, with the last values of its fields, in the order in which the
-/// fields were set first, which displayed rows keep.
+/// fields were first set; displayed rows keep that order.
 #[derive(Debug, Default, PartialEq)]
 struct Log {
     names: Vec<String>,
@@ -76,7 +76,7 @@ impl Row for Log {
         if at == self.names.len() {
             self.names.push(name.into());
         }
-        // One of the fields is not wanted.
+        // One of the fields is not requested.
         (name != "Side").then(|| FieldId::new(at))
     }
 
@@ -178,7 +178,7 @@ const TAGS: [(u32, &str); 18] = [
     (9002, "x"),
 ];
 
-/// Draws messages of two types whose fields are mostly in one order, some missing and some
+/// Generates messages of two types whose fields are mostly in one order, with some missing and some
 /// repeated.
 fn log(names: bool) -> impl Strategy<Value = Vec<Vec<u8>>> {
     let field = (0usize..TAGS.len(), value(), 0u32..12);
@@ -238,7 +238,7 @@ fn check(bytes: &[u8], until: usize, names: bool) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Adds enough bytes that the vectors can read the last message.
+/// Pads the bytes so that the vectors can read the last message.
 fn with_room(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.extend([b'\n'; 256]);
     bytes
