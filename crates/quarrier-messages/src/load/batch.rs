@@ -1,4 +1,4 @@
-//! The messages that one worker has parsed.
+//! Messages that one worker has parsed.
 
 use std::collections::HashSet;
 
@@ -26,12 +26,12 @@ pub(super) struct Batch {
     /// Bytes of memory of the segments, without dictionaries.
     packed_bytes: usize,
     times: Times,
-    /// The messages' places and original bytes, if any of these are kept.
+    /// The messages' positions and original bytes, if requested.
     kept: Option<MessageColumns>,
 }
 
-/// Claim and segment of the claim are combined in a number that orders them; this is the segment's
-/// part.
+/// Claim and segment are combined in a number that orders segments; these are the bits of the
+/// segment's number in its claim.
 const SEGMENT_BITS: u32 = 20;
 
 impl Batch {
@@ -65,12 +65,12 @@ impl Batch {
         self.number = 0;
     }
 
-    /// Sets the offset in the source of the chunk's bytes.
+    /// Sets the offset of the chunk's bytes in the source.
     pub(super) fn at(&mut self, offset: u64) {
         self.offset = offset;
     }
 
-    /// Ends the claim: later messages do not follow it in the source.
+    /// Ends the claim: later messages do not continue it.
     pub(super) fn end(&mut self) {
         self.pack();
     }
@@ -80,7 +80,7 @@ impl Batch {
         self.messages + self.rows.rows() as u64
     }
 
-    /// Returns the bytes of memory of the packed messages, including roughly the columns kept beside.
+    /// Returns the bytes of memory of the packed messages, with an estimate for hidden columns.
     pub(super) fn nbytes(&self) -> usize {
         let dictionaries = (0..self.rows.fields()).map(|at| {
             let (ends, texts) = self.rows.dictionary(FieldId::new(at));
@@ -93,7 +93,7 @@ impl Batch {
         TimeFields::new(&self.rows, &self.segments, &self.times)
     }
 
-    /// Restores the strings of these fields, because not all of their strings are times.
+    /// Restores the strings of these fields, in which not all strings are times.
     pub(super) fn write_again(&mut self, names: &HashSet<Box<str>>) {
         let times = std::mem::take(&mut self.times);
         times.write_again(names, &mut self.rows, &mut self.segments);

@@ -1,4 +1,5 @@
-//! Reads the bytes of a claim a few at a time, so that they are parsed while in the cache.
+//! Reads the bytes of a claim in small steps, so that they are still in the cache when they are
+//! parsed.
 
 use std::ops::Range;
 
@@ -6,18 +7,18 @@ use quarrier_core::Error;
 use quarrier_core::region::{AlignedBuffer, PAGE_BYTES};
 use quarrier_core::source::{Source, read_full_at};
 
-/// Bytes per read: few enough that the dictionaries keep most of the cache.
+/// Bytes per read: few enough that dictionaries keep most of the cache.
 const STEP_BYTES: usize = 128 << 10;
-/// Bytes of the first read after the claim, for its last message.
+/// Bytes of the first read past the claim, for its last message.
 const AHEAD_BYTES: usize = 4 << 10;
 
 /// Consecutive bytes of a source. Each is in the buffer at its offset modulo the page size, because
-/// reads are several times slower otherwise.
+/// other reads are several times slower.
 #[derive(Debug)]
 pub(super) struct Bytes {
     buffer: AlignedBuffer,
     held: Range<usize>,
-    /// The offset of the first byte held.
+    /// The offset of the first byte in the buffer.
     offset: u64,
 }
 
@@ -48,8 +49,8 @@ impl Bytes {
         self.offset + self.held.len() as u64
     }
 
-    /// Drops the first `count` bytes and reads more: a step, but not much beyond `end`, where the
-    /// claim ends; after that, as many as are in the buffer.
+    /// Drops the first `count` bytes and reads more: one step, ending not much after `end`, where
+    /// the claim ends; after that, as many bytes as are in the buffer.
     pub(super) fn more(
         &mut self,
         source: &dyn Source,
@@ -94,7 +95,7 @@ impl Bytes {
             buffer[self.held.clone()].copy_from_slice(&self.buffer[self.held.clone()]);
             self.buffer = buffer;
         } else if self.buffer.len() > 16 * STEP_BYTES && needed < 2 * STEP_BYTES {
-            // Do not keep the memory of one long message.
+            // Release the memory of a long message.
             let mut buffer = AlignedBuffer::new(2 * STEP_BYTES);
             buffer[self.held.clone()].copy_from_slice(&self.buffer[self.held.clone()]);
             self.buffer = buffer;

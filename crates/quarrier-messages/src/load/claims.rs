@@ -40,7 +40,7 @@ impl Claims {
         }
     }
 
-    /// Whether all of the source was handed out.
+    /// Whether the whole source was handed out.
     pub(super) fn are_over(&self) -> bool {
         lock(&self.next).0 >= self.length
     }

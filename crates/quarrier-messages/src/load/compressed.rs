@@ -1,4 +1,4 @@
-//! Compressed sources, detected by their first bytes.
+//! Compressed sources, detected by their magic numbers.
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,11 +28,12 @@ pub fn reader(source: &dyn Source) -> Result<Option<Box<dyn Read + Send + '_>>> 
     }
 }
 
-/// Returns a stream, decompressed if necessary. A reader that returns [`io::ErrorKind::WouldBlock`]
-/// is retried until its first bytes have arrived, or `stop` is true; later the error is passed on.
+/// Returns the stream, decompressed if necessary. While a reader returns
+/// [`io::ErrorKind::WouldBlock`], retries until its first bytes have arrived or `stop` is true;
+/// later, passes that error on.
 ///
 /// # Errors
-/// If its first bytes cannot be read.
+/// If the first bytes cannot be read.
 pub fn stream<'r>(
     name: &str,
     mut reader: Box<dyn Read + Send + 'r>,
@@ -102,12 +103,11 @@ impl Compression {
     }
 }
 
-/// Returns a source as a stream.
 pub(super) fn in_order(source: &dyn Source) -> impl Read + Send + '_ {
     InOrder { source, at: 0 }
 }
 
-/// Reads a source from its start to its end.
+/// Reads a source from start to end.
 struct InOrder<'s> {
     source: &'s dyn Source,
     at: u64,

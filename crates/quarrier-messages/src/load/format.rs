@@ -30,7 +30,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether it is read by columns, not message by message.
+    /// Whether the format consists of columns instead of messages.
     pub(super) fn is_columnar(&self) -> bool {
         matches!(self, Format::Arrow | Format::Parquet)
     }
@@ -50,9 +50,8 @@ impl Opening {
         names.map(String::into_boxed_str).collect()
     }
 
-    /// Returns the header of CSV as a record that any reader understands: each name in quotes, with
-    /// the delimiter of the source between them. `None` if the source is not CSV, or was not
-    /// opened.
+    /// Returns the header of CSV as a record that any reader parses: each name in quotes, with the
+    /// source's delimiter between them. `None` if the source is not CSV, or was not opened.
     pub(crate) fn csv_header(&self) -> Option<Vec<u8>> {
         self.csv.record()
     }
@@ -99,7 +98,7 @@ impl FormatReader {
     }
 }
 
-/// Evaluates an expression with the reader of any format.
+/// Evaluates an expression with the reader of each format.
 macro_rules! each {
     ($self:ident, $reader:ident => $work:expr) => {
         match $self {

@@ -1,14 +1,14 @@
-//! The places and original bytes of messages as columns.
+//! The positions and original bytes of messages as columns.
 
 use crate::column::SegmentColumn;
 use crate::column::raw::{RawColumn, RawData};
 use crate::{HiddenColumns, Part, PartField, Schema};
 
-/// A segment is packed after this many bytes, so that long messages need no more memory.
+/// A segment is packed after this many bytes, to limit the memory for long messages.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
-/// The places and bytes of a worker's messages: those of the rows being written, and columns for each
-/// packed segment.
+/// The positions and bytes of a worker's messages: of the rows being written, and as columns of
+/// each packed segment.
 #[derive(Debug, Default)]
 pub(super) struct MessageColumns {
     selected: HiddenColumns,
@@ -22,8 +22,8 @@ pub(super) struct MessageColumns {
 /// The columns of one segment.
 #[derive(Debug, Default)]
 struct Segment {
-    /// For each row, the lines of its claim before its own: only at the end is it known how many lines
-    /// precede the claim.
+    /// For each row, the number of lines of its claim before its own: the number of lines before
+    /// the claim is known only at the end.
     lines: Vec<u64>,
     offsets: Option<SegmentColumn>,
     messages: Option<SegmentColumn>,
@@ -34,8 +34,8 @@ impl MessageColumns {
         MessageColumns { selected, ..MessageColumns::default() }
     }
 
-    /// Adds a complete row: the message's bytes, its offset in the source, and the number of lines of
-    /// the claim before its own. Returns the bytes of memory that it takes.
+    /// Adds a complete row: the message's bytes, its offset in the source, and the number of lines
+    /// of the claim before its own. Returns the bytes of memory that it takes.
     pub(super) fn add(&mut self, message: &[u8], offset: u64, line: u64) -> usize {
         let mut taken = 0;
         if self.selected.line {
@@ -49,7 +49,7 @@ impl MessageColumns {
         if self.selected.message {
             match std::str::from_utf8(message) {
                 Ok(text) => self.bytes.extend_from_slice(text.as_bytes()),
-                // No format accepts a message that is not UTF-8.
+                // Formats accept only messages in UTF-8.
                 Err(_) => {
                     self.bytes.extend_from_slice(String::from_utf8_lossy(message).as_bytes());
                 }
@@ -83,9 +83,9 @@ impl MessageColumns {
         self.segments.push(segment);
     }
 
-    /// Adds the columns to the part, after its fields; `lines_before` returns how many lines of its
-    /// source precede a segment's claim, by the segment's place. Returns the names of fields that the
-    /// columns replace.
+    /// Adds the columns to the part, after its fields; `lines_before` returns the number of lines
+    /// of the source before a segment's claim, given the segment's place. Returns the names of the
+    /// fields that the columns replace.
     pub(super) fn join(self, part: &mut Part, lines_before: impl Fn(u64) -> u64) -> Vec<Box<str>> {
         let selected = self.selected;
         let is_replaced = |field: &PartField| selected.has(&field.name);
@@ -117,7 +117,7 @@ fn whole_numbers(values: Vec<i64>) -> SegmentColumn {
     SegmentColumn::pack(&RawColumn { valid: Vec::new(), data: RawData::Integer(values) })
 }
 
-/// Returns the wanted columns, including the selected hidden ones.
+/// Returns the requested columns, including the selected hidden ones.
 pub(super) fn with_columns(schema: &Schema, selected: HiddenColumns) -> Schema {
     let mut schema = schema.clone();
     selected.add_to(&mut schema);

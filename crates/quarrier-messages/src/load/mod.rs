@@ -73,11 +73,11 @@ pub struct Loaded {
     pub table: Table,
     /// Rejected messages, in order, at most [`Limits::rejects_max`].
     pub rejects: Vec<Reject>,
-    /// The number of rejected messages.
+    /// Number of rejected messages.
     pub rejected: u64,
-    /// Fields without a column, because there are too many.
+    /// Fields without a column, because the table has too many.
     pub refused: Refused,
-    /// The number of parsed bytes, after decompression.
+    /// Number of parsed bytes, after decompression.
     pub bytes: u64,
 }
 
@@ -106,14 +106,14 @@ impl<'c> Load<'c> {
         self
     }
 
-    /// Sets other limits for messages.
+    /// Sets limits for messages.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets other limits for the packing of the table.
+    /// Sets limits for the packing of the table.
     #[doc(hidden)]
     #[must_use]
     pub fn packing(mut self, packing: Packing) -> Self {
@@ -121,33 +121,34 @@ impl<'c> Load<'c> {
         self
     }
 
-    /// Loads only the columns of `schema`, with its types or, if a value requires it, wider ones.
+    /// Loads only the columns of `schema`, with its types, or wider ones where values require them.
     #[must_use]
     pub fn schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// Keeps each message's original bytes, as in the source without the end of the line, in a
-    /// column of strings named [`MESSAGE_COLUMN`](crate::MESSAGE_COLUMN) after the columns of the messages. They are
-    /// UTF-8, as all messages that parse. Takes their length and 4 bytes per message, and replaces
-    /// a field of the same name. Has no effect on Arrow and Parquet, which have no such bytes.
+    /// Keeps each message's original bytes, excluding the end of the line, in a column of strings
+    /// named [`MESSAGE_COLUMN`](crate::MESSAGE_COLUMN) after the columns of the messages. They are
+    /// UTF-8, like all messages that parse. Takes their length and 4 bytes per message, and
+    /// replaces a field with the same name. Has no effect on Arrow and Parquet, which have no such
+    /// bytes.
     #[must_use]
     pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
         self.keeps_bytes = keeps_bytes;
         self
     }
 
-    /// Adds hidden columns, which [`Table::hidden`] returns: the places of messages and their bytes,
-    /// so that statements can name them. They take up to 8 bytes for each number, and the length of
-    /// each message; a field of the same name gives way. Has no effect on Arrow and Parquet.
+    /// Adds hidden columns, which [`Table::hidden`] returns: the positions of messages and their
+    /// bytes, for statements that name them. They take up to 8 bytes per number, and the length of
+    /// each message, and replace fields with the same names. Has no effect on Arrow and Parquet.
     #[must_use]
     pub fn hidden(mut self, hidden: HiddenColumns) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// Returns the columns beside the messages' fields.
+    /// Returns the columns to add to the messages' fields.
     fn kept(&self) -> HiddenColumns {
         self.hidden | HiddenColumns { message: self.keeps_bytes, ..HiddenColumns::default() }
     }
@@ -159,15 +160,15 @@ impl<'c> Load<'c> {
         self
     }
 
-    /// Reads Parquet, which is refused otherwise, with `reader`: that of the crate
-    /// `quarrier-parquet`.
+    /// Reads Parquet with `reader`, such as that of the crate `quarrier-parquet`. Without a reader,
+    /// Parquet is refused.
     #[must_use]
     pub fn parquet(mut self, reader: &'c dyn ColumnReader) -> Self {
         self.parquet = Some(reader);
         self
     }
 
-    /// Loads sources one after another into one table. Decompresses sources in gzip or Zstandard
+    /// Loads sources into one table, in their order. Decompresses sources in gzip or Zstandard
     /// format.
     ///
     /// # Errors
@@ -179,10 +180,10 @@ impl<'c> Load<'c> {
         self.pieces(sources, usize::MAX, &mut |_| Ok(()))
     }
 
-    /// Loads like [`run`](Self::run), but whenever the loaded messages take more than about
-    /// `bytes_max` of memory, passes them to `take` and continues without them; returns the rest,
-    /// and the number of all bytes. In each piece, a column has the type that the piece's own
-    /// messages need.
+    /// Like [`run`](Self::run), but whenever the loaded messages take more than about `bytes_max`
+    /// of memory, passes them to `take` and continues without them. Returns the rest, and the
+    /// number of all bytes. In each piece, a column has the type that the piece's own messages
+    /// need.
     ///
     /// # Errors
     /// The errors of `run`, and the errors of `take`.
@@ -218,7 +219,7 @@ impl<'c> Load<'c> {
         crew.done()
     }
 
-    /// Returns the same options with dictionaries small enough for a limit on memory.
+    /// Returns the same options, with dictionaries small enough for a limit on memory.
     fn within(&self, bytes_max: usize) -> Self {
         let mut load = self.clone();
         load.packing.dictionary_bytes = load.packing.dictionary_bytes.min(bytes_max / 8);
@@ -238,8 +239,8 @@ impl<'c> Load<'c> {
         self.stream_pieces(name, stream, usize::MAX, &mut |_| Ok(()))
     }
 
-    /// Loads like [`run_stream`](Self::run_stream), in pieces as
-    /// [`run_in_pieces`](Self::run_in_pieces) does.
+    /// Like [`run_stream`](Self::run_stream), in pieces as with
+    /// [`run_in_pieces`](Self::run_in_pieces).
     ///
     /// # Errors
     /// The errors of `run_stream`, and the errors of `take`.
@@ -324,8 +325,8 @@ impl<'c> Load<'c> {
         }
     }
 
-    /// Returns the fields in which some strings are times and others not, or whose requested type
-    /// differs.
+    /// Returns the fields in which some strings are times and others are not, or whose requested
+    /// type is another.
     fn untimed(&self, batches: &[Batch]) -> HashSet<Box<str>> {
         let known: Vec<_> = batches.iter().map(Batch::times).collect();
         let is_other = |name: &str| {

@@ -8,21 +8,21 @@ use crate::{Fault, Limits};
 /// A message that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reject {
-    /// The source's name.
+    /// The name of the source.
     pub source: Box<str>,
-    /// The number of its line, from 1.
+    /// The line number, from 1.
     pub line: u64,
-    /// Its offset in the source, after decompression.
+    /// The offset in the source, after decompression.
     pub offset: u64,
-    /// Why it was rejected.
+    /// The reason.
     pub fault: Fault,
-    /// Its bytes, or the first [`Limits::reject_bytes_max`] of them.
+    /// The message's bytes, or the first [`Limits::reject_bytes_max`] of them.
     pub bytes: Box<[u8]>,
     source_number: usize,
 }
 
 impl Reject {
-    /// Makes a reject of a message of `source` at this line and offset.
+    /// Makes a reject of a message at this line and offset of `source`.
     pub(crate) fn new(
         source: &str,
         (line, offset): (u64, u64),

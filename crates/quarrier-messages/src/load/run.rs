@@ -1,4 +1,4 @@
-//! The workers of a load, which process source after source.
+//! The workers of a load, and the loop over sources.
 
 use std::io::Read;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use super::{Load, Loaded};
 use crate::Result;
 use crate::frame::{Chunk, Reader, Step, byte_order_mark};
 
-/// Receives loaded messages before more follow.
+/// Receives a piece of the messages before more are loaded.
 pub(super) type Take<'t> = dyn FnMut(Loaded) -> Result<()> + 't;
 
-/// Bytes of memory that all workers' messages take, and the limit.
+/// The bytes of memory that all workers' messages take, and the limit.
 struct Held {
     bytes: AtomicUsize,
     bytes_max: usize,
@@ -54,7 +54,7 @@ impl Lines {
         self.before[origin.claim]
     }
 
-    /// The same for a claim by its index among those of all sources.
+    /// Like [`before`](Self::before), for a claim by its index among those of all sources.
     pub(super) fn before_claim(&self, claim: usize) -> u64 {
         self.before.get(claim).copied().unwrap_or(0)
     }
@@ -72,7 +72,7 @@ impl Lines {
     }
 }
 
-/// The claims of a worker, with the numbers of lines that start in them.
+/// The claims of a worker, with the number of lines that start in each.
 type Account = Vec<(usize, u64)>;
 
 impl<'l> Crew<'l> {
@@ -165,7 +165,7 @@ impl<'l> Crew<'l> {
                 Ok(account)
             })?;
             lines = self.lines.add(accounts, lines);
-            // If nothing follows, the last piece is empty.
+            // The last piece may be empty.
             if !self.held.is_full() {
                 break;
             }
@@ -175,7 +175,7 @@ impl<'l> Crew<'l> {
         Ok(())
     }
 
-    /// Limits the bytes to read at once, so that messages do not exceed the memory by much.
+    /// Limits the bytes to read at once, so that messages exceed the memory limit only a little.
     fn claim_bytes_max(&self) -> u64 {
         (self.held.bytes_max / 2 / self.workers.len().max(1)).max(CLAIM_BYTES_MIN) as u64
     }
@@ -186,7 +186,7 @@ impl<'l> Crew<'l> {
         self.held.bytes = AtomicUsize::new(0);
         let opening = &self.opening;
         let batch = |worker: &mut Worker| {
-            // The old reader refers to fields of the earlier rows by number.
+            // The old reader has the numbers of fields in the earlier rows.
             worker.reader = FormatReader::new(&load.format, &load.limits, opening);
             std::mem::replace(&mut worker.batch, load.batch())
         };
@@ -200,7 +200,7 @@ impl<'l> Crew<'l> {
         Origin { source: self.names.len() - 1, claim: self.lines.before.len() }
     }
 
-    /// Returns the remaining messages at the end.
+    /// Returns the remaining messages.
     pub(super) fn done(mut self) -> Result<Loaded> {
         let loaded = self.piece()?;
         Ok(Loaded { bytes: self.bytes, ..loaded })
@@ -210,7 +210,7 @@ impl<'l> Crew<'l> {
 /// Smaller claims cost more than they gain.
 const CLAIM_BYTES_MIN: usize = 1 << 20;
 
-/// Lets every worker run on its own thread; returns the results of all, or the first error.
+/// Runs every worker on its own thread; returns all results, or the first error.
 fn each(
     workers: &mut [Worker],
     work: impl Fn(&mut Worker) -> Result<Account> + Sync,
@@ -230,12 +230,12 @@ struct Worker {
 }
 
 impl Worker {
-    /// Returns the messages and bytes of memory so far.
+    /// Returns the number of messages and the bytes of memory so far.
     fn before(&self) -> (u64, usize) {
         (self.batch.messages(), self.batch.nbytes())
     }
 
-    /// Counts the messages since `before`; returns their number.
+    /// Records the messages since `before`; returns their number.
     fn learn(&self, (messages, bytes): (u64, usize), held: &Held) -> u64 {
         let more = self.batch.nbytes().saturating_sub(bytes);
         held.bytes.fetch_add(more, Ordering::Relaxed);
@@ -275,7 +275,7 @@ impl Worker {
     }
 }
 
-/// Returns the offset in the bytes of the claim's first message; `None` if there is none.
+/// Returns the offset in the bytes of the claim's first message; `None` if it has none.
 fn first(
     reader: &FormatReader,
     bytes: &mut Bytes,
@@ -291,7 +291,7 @@ fn first(
         if let Some(at) = reader.start(bytes.held(), 0) {
             return Ok((bytes.offset() + (at as u64) < own.end).then_some(at));
         }
-        // The bytes that mark the start of a message may cross the boundary.
+        // The bytes that mark the start of a message may span two reads.
         let seen = bytes.held().len().saturating_sub(SEEN_AGAIN_BYTES);
         if bytes.offset() + seen as u64 >= own.end || bytes.is_at_end(source) {
             return Ok(None);

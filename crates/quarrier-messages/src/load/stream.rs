@@ -10,19 +10,19 @@ use super::claims::Claims;
 use crate::frame::{Chunk, Reader};
 use crate::{Error, Packing, Result};
 
-/// A stream from which workers take blocks of whole messages. The worker that takes one reads it: while it
-/// decompresses, the others parse.
+/// A stream from which workers take blocks of whole messages. A worker reads the block that it
+/// takes: while it decompresses, the others parse.
 pub(crate) struct Stream<'r> {
     name: &'r str,
     state: Mutex<State<'r>>,
     message_bytes_max: usize,
-    /// Decides how long a block should be.
+    /// Determines the length of blocks.
     claims: Claims,
 }
 
 struct State<'r> {
     reader: &'r mut (dyn Read + Send),
-    /// The bytes of the next block that were read already.
+    /// Bytes of the next block that were already read.
     rest: Vec<u8>,
     offset: u64,
     number: usize,
@@ -44,8 +44,8 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Makes the first block of a stream, whose first message is at `at`, or a block that has whole messages
-    /// from its start on.
+    /// Makes the first block of a stream, whose first message is at `at`, or a block that consists
+    /// of whole messages.
     pub(crate) fn whole(offset: u64, at: usize) -> Self {
         Block { offset, number: 0, at, is_inside: false, is_end: true }
     }
@@ -55,7 +55,7 @@ impl Block {
         self.at
     }
 
-    /// Returns the block in the form that readers take.
+    /// Returns the block in the form that readers process.
     pub(crate) fn chunk<'b>(&self, bytes: &'b [u8]) -> Chunk<'b> {
         let Block { at, is_inside, is_end, .. } = *self;
         let lines = memchr_iter(b'\n', &bytes[..at]).count() as u64;
@@ -83,8 +83,8 @@ impl<'r> Stream<'r> {
         Stream { name, state: Mutex::new(state), message_bytes_max, claims }
     }
 
-    /// Returns the stream with a reader that begins at `offset`, where a message starts. The format was
-    /// opened before.
+    /// Returns the stream for a reader that begins at `offset`, where a message starts. The format
+    /// was opened before.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
         lock(&self.state).offset = offset;
         self
@@ -134,7 +134,8 @@ impl<'r> Stream<'r> {
         }
     }
 
-    /// Hands out the bytes up to `end`, or all of them if they belong to one message that is too long.
+    /// Hands out the bytes up to `end`, or all of them if they belong to one message that is too
+    /// long.
     fn cut(&self, state: &mut State<'_>, bytes: &mut Vec<u8>, end: usize) -> Block {
         let block = Block {
             offset: state.offset,

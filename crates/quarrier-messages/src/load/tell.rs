@@ -15,12 +15,12 @@ use crate::{Error, Result};
 const HEAD_BYTES: u64 = 4 << 10;
 
 impl Format {
-    /// The names of all formats, as [`Format::named`] takes and [`Format::name`] returns them.
+    /// The names of all formats, as [`Format::named`] accepts and [`Format::name`] returns them.
     pub const NAMES: [&'static str; 7] = ["json", "fix", "nvfix", "csv", "xml", "arrow", "parquet"];
 
-    /// Returns the format with a name: one of [`Format::NAMES`], or a file extension of it
-    /// (`ndjson`, `jsonl`, `tsv`, `feather`), in any case. FIX gets the built-in dictionary. `None`
-    /// for `auto`, which leaves it to each source: see [`Format::of`].
+    /// Returns the format with a name: one of [`Format::NAMES`] or of their file extensions
+    /// (`ndjson`, `jsonl`, `tsv`, `feather`), ignoring case. FIX gets the built-in dictionary.
+    /// `None` for `auto`, which means to detect each source's format: see [`Format::of`].
     ///
     /// ```
     /// use quarrier_messages::Format;
@@ -55,8 +55,8 @@ impl Format {
         }
     }
 
-    /// Detects the format of a source: by its first bytes, after decompression, else by the
-    /// extension of its name, else by a guess. FIX gets the built-in dictionary.
+    /// Detects the format of a source: by its first bytes, after decompression, or else by the
+    /// extension of its name, or else by a guess. FIX gets the built-in dictionary.
     ///
     /// # Errors
     /// If the source cannot be read.
@@ -76,7 +76,7 @@ impl Format {
         Ok(Format::told_by(source.name(), &head).unwrap_or_else(|| Format::guessed(&head)))
     }
 
-    /// Returns the format that a name or the first bytes indicate; `None` if neither does.
+    /// Returns the format that the name or the first bytes indicate; `None` if neither does.
     pub fn told_by(name: &str, head: &[u8]) -> Option<Format> {
         let text = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start();
         let starts = |with: &[u8]| text.starts_with(with);
@@ -99,8 +99,8 @@ impl Format {
         })
     }
 
-    /// Guesses the format of bytes that no format marks: CSV if the first line looks like a header,
-    /// with a delimiter and without brackets; else JSON.
+    /// Guesses the format of bytes without any mark of a format: CSV if the first line looks like a
+    /// header, with a delimiter and without brackets; else JSON.
     pub fn guessed(head: &[u8]) -> Format {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let has = |bytes: &[u8]| line.iter().any(|byte| bytes.contains(byte));

@@ -1,8 +1,7 @@
-//! Strings that are dates or timestamps: a column gets that type only if all of its strings are
-//! such.
+//! Strings that are dates or timestamps: a column gets that type only if all of its strings are.
 //!
-//! A worker treats such strings as times until another string comes. Whether any worker met one is
-//! known only when all are done; then segments packed before are rewritten, with their strings
+//! A worker treats such strings as times until another string comes. Only when all workers are done
+//! is it known whether one of them met another string; then the strings of earlier segments are
 //! restored.
 
 use std::collections::{HashMap, HashSet};
@@ -14,7 +13,7 @@ use crate::{Kind, PartSegment, Value};
 /// The shapes of the times of a worker's segments.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// By segment and field; without fields that were not strings.
+    /// By segment and field; without fields that had no strings.
     shapes: HashMap<(usize, usize), Shapes>,
 }
 

@@ -36,17 +36,17 @@ pub(super) fn open(source: &dyn Source) -> Result<(SchemaRef, Batches<'_>), Arro
 pub struct ArrowFile<'s> {
     /// Its columns.
     pub schema: SchemaRef,
-    /// The texts in its footer, by their keys.
+    /// The strings in its footer, by their keys.
     pub metadata: HashMap<String, String>,
-    /// Its batches, in order. An error is the last.
+    /// Its batches, in order. Ends after the first error.
     pub batches: Batches<'s>,
 }
 
-/// Opens an Arrow IPC file. Damaged and hostile bytes are errors, and reserve no memory for lengths that the
-/// file does not have.
+/// Opens an Arrow IPC file. Damaged or hostile bytes are errors, and reserve no memory for lengths
+/// that exceed the file.
 ///
 /// # Errors
-/// If the source cannot be read or is no such file.
+/// If the source cannot be read or is not an Arrow IPC file.
 pub fn open_arrow_file(source: &dyn Source) -> Result<ArrowFile<'_>, ArrowError> {
     let input = BufReader::with_capacity(BUFFER_BYTES, Input::new(source));
     guarded(|| lengths::check_file(source))?;
@@ -56,7 +56,7 @@ pub fn open_arrow_file(source: &dyn Source) -> Result<ArrowFile<'_>, ArrowError>
     Ok(ArrowFile { schema, metadata, batches: Box::new(until_error(batches)) })
 }
 
-/// The batches up to the first error, which is the last.
+/// Yields the batches up to and including the first error.
 fn until_error<T>(
     batches: impl Iterator<Item = Result<T, ArrowError>>,
 ) -> impl Iterator<Item = Result<T, ArrowError>> {

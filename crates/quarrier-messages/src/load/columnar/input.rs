@@ -1,4 +1,4 @@
-//! A source in the form that libraries read.
+//! A source as a [`Read`] and [`Seek`], for libraries.
 
 use std::io::{self, Read, Seek, SeekFrom};
 

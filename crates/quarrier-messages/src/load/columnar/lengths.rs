@@ -1,5 +1,5 @@
-//! Checks the lengths that Arrow IPC states against the source's, before the library allocates for
-//! them.
+//! Checks the lengths stated in Arrow IPC against the length of the source, before the library
+//! allocates as much.
 
 use arrow_ipc::{Block, Message, root_as_footer, root_as_message};
 use arrow_schema::ArrowError;
@@ -39,7 +39,7 @@ pub(super) fn check_stream(source: &dyn Source) -> Result<(), ArrowError> {
     Ok(())
 }
 
-/// Checks the footer of a file and the places of its batches.
+/// Checks the footer of a file and the positions of its batches.
 pub(super) fn check_file(source: &dyn Source) -> Result<(), ArrowError> {
     let tail = source.length().checked_sub(TAIL_BYTES).ok_or_else(|| beyond("a footer"))?;
     let length = u64::from(u32::from_le_bytes(bytes(source, tail)?));
@@ -102,16 +102,16 @@ fn check_compressed(
     Ok(())
 }
 
-/// Bytes before a compressed buffer that state its decompressed length.
+/// Length in bytes of the decompressed length before a compressed buffer.
 const PLAIN_LENGTH_BYTES: u64 = 8;
 
-/// States that the buffer is not compressed.
+/// In place of a length: the buffer is not compressed.
 const NOT_COMPRESSED: u64 = u64::MAX;
 
-/// Maximum expansion by Zstandard: four bytes for a block of 128 KiB; LZ4 expands less.
+/// Maximum expansion factor of Zstandard: four bytes for a block of 128 KiB; LZ4 expands less.
 const EXPANSION_MAX: u64 = 1 << 16;
 
-/// Whether `length` bytes can decompress to `plain` bytes, and these fit into memory.
+/// Whether `length` bytes can decompress to `plain` bytes that fit into memory.
 fn may_be(plain: u64, length: u64) -> bool {
     let Ok(bytes) = usize::try_from(plain) else { return false };
     plain <= length.saturating_mul(EXPANSION_MAX)

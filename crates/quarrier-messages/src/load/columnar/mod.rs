@@ -1,8 +1,8 @@
-//! Columnar formats: Arrow IPC, and Parquet if there is a reader for it.
+//! Columnar formats: Arrow IPC, and Parquet if a reader is available.
 //!
 //! ```text
 //!  Parquet ─→ ColumnReader: row groups decoded in parallel ┐
-//!  Arrow   ─→ batches, one after another                   ├─→ in order ─→ Table::from_batches
+//!  Arrow   ─→ batches in sequence                          ├─→ in order ─→ Table::from_batches
 //! ```
 
 mod arrow;
@@ -29,10 +29,10 @@ use crate::{Error, Limits, Result, Table};
 type Batch = std::result::Result<RecordBatch, ArrowError>;
 type Batches<'b> = Box<dyn Iterator<Item = Batch> + 'b>;
 
-/// The columns of a source, and its rows in order, in batches of these columns.
+/// The columns of a source, and batches of its rows in order.
 pub type Columns<'b> = (SchemaRef, Batches<'b>);
 
-/// Reads a columnar format, with a library that most programs do not need.
+/// Reads a columnar format with a library that most programs do not need.
 pub trait ColumnReader: fmt::Debug + Sync {
     /// Opens a source; up to `workers` threads of `scope` decode its batches. Damaged bytes must
     /// not panic: see [`guarded`].
@@ -86,7 +86,7 @@ impl Load<'_> {
         Ok(Loaded { table, refused, bytes, ..Loaded::default() })
     }
 
-    /// Makes a table of the wanted columns, up to the maximum number.
+    /// Makes a table of the requested columns, up to the maximum number.
     fn selected(
         &self,
         schema: &SchemaRef,
@@ -114,7 +114,7 @@ impl Load<'_> {
         }
         let kept_fields: Vec<_> = kept.iter().map(|&at| Arc::clone(&fields[at])).collect();
         let kept_schema = Arc::new(ArrowSchema::new(kept_fields));
-        // The name of the source whose batch failed.
+        // The source whose batch failed.
         let last = Cell::new("");
         let batches = opened.into_iter().flat_map(|(name, batches)| {
             last.set(name);
@@ -146,7 +146,7 @@ impl Load<'_> {
     }
 }
 
-/// Returns the bytes of a batch's values, without the unused parts of their buffers.
+/// Returns the bytes of a batch's values, excluding unused parts of their buffers.
 fn nbytes(batch: &RecordBatch) -> usize {
     let of_column = |column: &ArrayRef| {
         let data = column.to_data();
@@ -166,7 +166,7 @@ fn damaged(source_name: &str, error: &ArrowError) -> Error {
     Error::Columns { source_name: source_name.into(), reason }
 }
 
-/// Reads a whole stream into memory, since reading Parquet begins at its end.
+/// Reads a whole stream into memory, since Parquet has its metadata at the end.
 pub(super) fn whole(
     name: &str,
     stream: &mut (dyn Read + Send),
@@ -190,8 +190,8 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in library code whose panics become errors: a program's panic hook should
-/// stay silent then. The libraries for Arrow and Parquet panic on some damaged files.
+/// Whether this thread runs library code whose panics become errors; a program's panic hook should
+/// then stay silent. The libraries for Arrow and Parquet panic on some damaged files.
 ///
 /// ```
 /// let told = std::panic::take_hook();
@@ -205,8 +205,8 @@ pub fn is_panic_caught() -> bool {
     IS_GUARDED.get()
 }
 
-/// Runs `work` and turns a panic into an error, since libraries panic on damaged bytes. While it
-/// runs, [`is_panic_caught`] is true.
+/// Runs `work` and turns a panic into an error, since libraries panic on damaged bytes. Meanwhile,
+/// [`is_panic_caught`] is true.
 ///
 /// # Errors
 /// The errors of `work`, and a [`ParseError`](ArrowError::ParseError) if it panics.
