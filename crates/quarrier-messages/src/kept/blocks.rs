@@ -12,12 +12,12 @@ use crate::{Format, FormatReader, Limits, Opening};
 /// The contents of a block.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Its messages as they go into the log; empty if there are none.
+    /// The messages as they go into the log; empty if the block has none.
     pub(super) payload: Vec<u8>,
     pub(super) messages: u32,
-    /// Lines that start in it.
+    /// Number of lines that start in the block.
     pub(super) lines: u64,
-    /// Rejected messages, as many as are kept.
+    /// Rejected messages, up to [`Limits::rejects_max`](crate::Limits::rejects_max).
     pub(super) rejects: Vec<LeftOut>,
     pub(super) rejected: u64,
 }
@@ -34,8 +34,8 @@ pub(super) struct LeftOut {
 }
 
 /// Parses the messages of a block and rejects those to which a checker objects. If the whole block consists
-/// of messages, its bytes are the payload; otherwise the messages are extracted, one a line. `header` goes
-/// before them.
+/// of messages, its bytes are the payload; otherwise the messages are extracted, one per line. `header`
+/// precedes them.
 pub(super) fn checked_by(
     checker: Option<&mut Checker<'_>>,
     reader: &mut FormatReader,
@@ -49,7 +49,7 @@ pub(super) fn checked_by(
     }
 }
 
-/// As `checked_by`, with every message that parses accepted.
+/// Like `checked_by`, but accepts every message that parses.
 pub(super) fn checked(
     reader: &mut FormatReader,
     block: (&Block, Vec<u8>),
@@ -59,7 +59,7 @@ pub(super) fn checked(
     judged(&mut Nothing, reader, block, how, limits)
 }
 
-/// Extracts the messages of a batch selected by their number in it: one a line, after its header.
+/// Extracts the messages of a batch that are selected by their numbers in it, one per line after the header.
 pub(super) fn picked(
     (format, header): (&Format, &[u8]),
     bytes: &[u8],
@@ -96,7 +96,7 @@ fn judged<J: Judge>(
         bytes
     };
     if payload.last().is_some_and(|last| *last != b'\n') {
-        // The next batch in the log begins a line.
+        // Ensure that the next batch in the log begins a line.
         payload.push(b'\n');
     }
     Checked { payload, messages, lines, rejects, rejected }
@@ -173,7 +173,7 @@ impl<J: Judge> Taker for Counter<'_, J> {
     }
 }
 
-/// Concatenates messages, one a line.
+/// Concatenates messages, one per line.
 struct Joiner<'j, J> {
     judge: &'j mut J,
     payload: Vec<u8>,

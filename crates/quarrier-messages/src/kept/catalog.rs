@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  0  8  "QUARRCAT"      16  4  tables
-//!  8  4  version, 1      20     of each: its number, 4 bytes; bytes of its name, 4; the name
-//! 12  4  bytes of it all        CRC-64/NVME of everything before, 8 bytes
+//!   8  4  version, 1      20     for each: its number, 4 bytes; bytes of its name, 4; the name
+//!  12  4  bytes in all           CRC-64/NVME of everything before, 8 bytes
 //! ```
 //!
 //! The file holds two copies, each aligned to 4,096 bytes, so that one damaged block loses no name. It is
@@ -20,7 +20,7 @@ use crate::log::{Error, Result};
 
 /// The file with the names of the tables.
 pub(super) const NAME: &str = "catalog";
-/// The file with the declarations of the tables, in the same form: declarations in place of names.
+/// The file with the declarations of the tables: a catalog with declarations in place of names.
 pub(super) const DEFINITIONS: &str = "definitions";
 const MAGIC: &[u8; 8] = b"QUARRCAT";
 const VERSION: u32 = 1;
@@ -45,7 +45,7 @@ impl Catalog {
         self.tables.iter().find(|(_, known)| known == name).map(|(number, _)| *number)
     }
 
-    /// Returns the name of the table with this number, or a name made of the number if there is none.
+    /// Returns the name of the table with this number; if it has none, a name made from the number.
     pub(super) fn name(&self, number: u32) -> String {
         let known = self.tables.iter().find(|(known, _)| *known == number);
         known.map_or_else(|| format!("table{number}"), |(_, name)| name.clone())
@@ -56,7 +56,7 @@ impl Catalog {
         self.tables.iter().map(|(number, _)| *number)
     }
 
-    /// Returns the catalog with another table, whose number is above all others and above `used`.
+    /// Returns the catalog with another table, whose number is greater than all others and `used`.
     pub(super) fn with(&self, name: &str, used: u32) -> Option<(Catalog, u32)> {
         let last = self.numbers().max().unwrap_or(0).max(used);
         let number = last.checked_add(1).filter(|_| self.tables.len() < TABLES_MAX)?;
@@ -65,12 +65,12 @@ impl Catalog {
         Some((Catalog { tables, is_damaged: false }, number))
     }
 
-    /// Returns the text of the table with this number.
+    /// Returns the string (name or declaration) of the table with this number.
     pub(super) fn text(&self, number: u32) -> Option<&str> {
         self.tables.iter().find(|(known, _)| *known == number).map(|(_, text)| text.as_str())
     }
 
-    /// Returns the catalog with another text for a table, or with none. None if the catalog would be too
+    /// Returns the catalog with another string for a table, or without one; None if the catalog would be too
     /// long.
     pub(super) fn saying(&self, number: u32, text: Option<String>) -> Option<Catalog> {
         let mut tables = self.tables.clone();
@@ -80,7 +80,7 @@ impl Catalog {
         (bytes < BYTES_MAX / 2).then_some(Catalog { tables, is_damaged: false })
     }
 
-    /// Reads the catalog of a folder; an empty one if there is none.
+    /// Reads the catalog of a folder; empty if it has none.
     ///
     /// # Errors
     /// [`Error::Io`] if the file exists and cannot be opened.
@@ -88,7 +88,7 @@ impl Catalog {
         Catalog::read_from(disk, NAME)
     }
 
-    /// As [`read`](Self::read), from a file of this name.
+    /// Like [`read`](Self::read), from a file with this name.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -102,7 +102,7 @@ impl Catalog {
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(BYTES_MAX).min(2 * BYTES_MAX)];
         let mut filled = 0;
         while filled < bytes.len() {
-            // Unreadable bytes are damage.
+            // Unreadable bytes count as damaged.
             match file.read_at(filled as u64, &mut bytes[filled..]) {
                 Ok(0) | Err(_) => break,
                 Ok(count) => filled += count,
@@ -112,7 +112,7 @@ impl Catalog {
         Ok(Catalog::of(&bytes))
     }
 
-    /// Decodes both copies, or the intact one.
+    /// Decodes the first intact copy.
     fn of(bytes: &[u8]) -> Catalog {
         let mut whole = None;
         let mut copies = 0;
@@ -131,7 +131,7 @@ impl Catalog {
         self.write_to(disk, NAME)
     }
 
-    /// As `write`, to a file of this name.
+    /// Like [`write`](Self::write), to a file with this name.
     pub(super) fn write_to(&self, disk: &dyn Disk, name: &str) -> Result<()> {
         let (path, new) = (disk.path(name), format!("{name}.new"));
         let fail = |what: &str, error: io::Error| match crate::log::is_full(&error) {

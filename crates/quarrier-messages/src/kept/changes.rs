@@ -7,7 +7,8 @@ use super::index::Extent;
 use super::keyed::mark_of;
 use crate::Table;
 
-/// Messages of a table, each with its mark. For a table with a key, also the rows that are gone.
+/// Messages of a table, each with its mark. For a table with a key, also the rows that these messages
+/// replaced or removed.
 #[derive(Debug, Clone)]
 pub struct Changes {
     table: Arc<Table>,
@@ -20,15 +21,15 @@ pub struct Changes {
 enum Places {
     /// Messages: the first row of each batch, and the batch's marks.
     Batches(Vec<(u64, Range<u64>)>),
-    /// The rows of this table, which has their marks as its last column.
+    /// Rows of this table, whose last column has their marks.
     Marked(Arc<Table>),
     /// For each row its mark, and whether that message replaced or removed it.
     Listed(Vec<(u64, bool)>),
 }
 
 impl Changes {
-    /// Makes the changes from a table of these batches, complete up to `mark`; None if the table has other
-    /// rows than they have.
+    /// Makes the changes from a table of these batches, complete up to `mark`; None if the table has another
+    /// number of rows than the batches.
     pub(super) fn new(table: Arc<Table>, extents: &[Extent], mark: u64) -> Option<Self> {
         let mut rows = 0;
         let mut batch = |extent: &Extent| {
@@ -45,14 +46,13 @@ impl Changes {
         Changes { table, places: Places::Marked(marked), mark }
     }
 
-    /// Makes the changes from rows that were added and rows that are gone: each with the mark of the message
-    /// that caused it.
+    /// Makes the changes from added and gone rows, each with the mark of the message that caused the change.
     pub(super) fn listed(table: Table, rows: Vec<(u64, bool)>, mark: u64) -> Self {
         Changes { table: Arc::new(table), places: Places::Listed(rows), mark }
     }
 
-    /// Returns the messages in the order of their marks. In a table with a key, a row that is gone precedes
-    /// the one that replaced it.
+    /// Returns the messages in the order of their marks. In a table with a key, a gone row precedes the row
+    /// that replaced it.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -62,8 +62,8 @@ impl Changes {
         self.mark
     }
 
-    /// Returns the mark of the message in this row of the table. For a row that is gone, that is the mark of
-    /// the message which replaced or removed it.
+    /// Returns the mark of the message in this row of the table. For a gone row, that is the mark of the
+    /// message that replaced or removed it.
     pub fn mark_of(&self, row: u64) -> u64 {
         match &self.places {
             Places::Batches(batches) => {
@@ -76,7 +76,8 @@ impl Changes {
         }
     }
 
-    /// Returns whether this row of the table is gone: the message with its mark replaced or removed it.
+    /// Returns whether this row of the table is gone, because the message with its mark replaced or removed
+    /// it.
     pub fn is_gone(&self, row: u64) -> bool {
         self.listed_at(row).is_some_and(|(_, is_gone)| is_gone)
     }

@@ -1,17 +1,17 @@
-//! Checkpoints of tables: their columns in files of the data folder, so that a table need not be parsed
-//! again.
+//! Checkpoints of tables: their columns in files of the data folder, so that opening a table need not parse
+//! all messages again.
 //!
 //! ```text
-//!    0  8  "QUARRCOL"                       40  8  their messages' bytes
+//!    0  8  "QUARRCOL"                       40  8  bytes of these batches' messages
 //!   12  4  table                            48  8  rows
-//!   16  8  the first batches of the table        the rest of the head: `whole`
-//!          that it has                    4096    the columns: `table/stored`
+//!   16  8  number of the table's first        the rest of the head: `whole`
+//!          batches that it covers          4096    the columns: `table/stored`
 //!   24  8  the mark after them
-//!   32  8  their places, CRC-64/NVME
+//!   32  8  CRC-64/NVME of their places
 //! ```
 //!
-//! The log has all of this data, so a file with any fault is not used, and a notice says so. It belongs to
-//! this log if its batches are the first ones of the table there, by their places, marks and checksums.
+//! The log has all of this data, so a damaged file is ignored with a notice. A file belongs to this log if
+//! its batches are the table's first ones there, by their places, marks and checksums.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -27,15 +27,15 @@ use crate::log::Result;
 use crate::log::disk::Disk;
 
 const MAGIC: &[u8; 8] = b"QUARRCOL";
-/// If there are fewer bytes of messages, parsing them is preferred to reading such a file.
+/// With fewer bytes of messages, parsing is preferred to reading such a file.
 pub(super) const BYTES_MIN: u64 = 1 << 20;
-/// A file is rewritten when the new messages reach this fraction of its contents: one part in so many.
+/// A file is rewritten when the bytes of new messages reach this fraction (1/4) of its contents.
 const SHARE: u64 = 4;
 
 /// The files of a data folder.
 pub(super) struct ColumnFiles {
     disk: Arc<dyn Disk>,
-    /// For each table, the bytes of messages whose columns its file has.
+    /// Bytes of messages that the file covers, by table.
     stored: Mutex<HashMap<u32, u64>>,
     notices: Mutex<Vec<String>>,
 }
@@ -63,7 +63,7 @@ impl ColumnFiles {
         }
     }
 
-    /// Reads the table of the first of these batches from its file. `is_whole`: these batches are all that
+    /// Reads the table of the first of these batches from its file. `is_whole` means that no other batches
     /// exist.
     pub(super) fn read(&self, table: u32, extents: &[Extent], is_whole: bool) -> Option<Snapshot> {
         let is_wanted = |head: &Head| is_of(head, (table, extents), is_whole);
@@ -86,8 +86,8 @@ impl ColumnFiles {
         }
     }
 
-    /// Returns whether the columns of these batches should be written: `every` bytes of new messages have
-    /// arrived, and a share of all; with None, whether any have.
+    /// Returns whether the columns of these batches should be written: if at least `every` bytes of messages
+    /// are new, and a share of all; or any, with None.
     pub(super) fn is_due(&self, table: u32, extents: &[Extent], every: Option<u64>) -> bool {
         let all: u64 = extents.iter().map(Extent::message_bytes).sum();
         let stored = lock(&self.stored).get(&table).copied().unwrap_or(0);
@@ -95,14 +95,14 @@ impl ColumnFiles {
         more > 0 && every.is_none_or(|every| more >= every.max(stored / SHARE))
     }
 
-    /// Replaces the columns on the disk by those of these batches, all of which are durable.
+    /// Replaces the columns on the disk with those of these batches, all of which are durable.
     ///
     /// # Errors
-    /// [`Error::Full`](crate::log::Error::Full), [`Error::Io`](crate::log::Error::Io): then the old ones are
-    /// still there.
+    /// [`Error::Full`](crate::log::Error::Full), [`Error::Io`](crate::log::Error::Io); the old columns then
+    /// remain.
     pub(super) fn write(&self, number: u32, snapshot: &Snapshot, extents: &[Extent]) -> Result<()> {
         let Some(extents) = extents.get(..snapshot.batches) else { return Ok(()) };
-        // Take turns: concurrent writers would write to the same file.
+        // Serialize writers: they write to the same file.
         let mut stored = lock(&self.stored);
         let message_bytes = extents.iter().map(Extent::message_bytes).sum();
         let end_mark = extents.last().map_or(0, |last| last.marks.end);
@@ -118,7 +118,7 @@ impl ColumnFiles {
     }
 }
 
-/// Checks that a file has the first of these batches.
+/// Checks that a file covers the first of these batches.
 fn is_of(
     head: &Head,
     (table, extents): (u32, &[Extent]),
@@ -127,7 +127,7 @@ fn is_of(
     let [batches, end_mark, places_sum, ..] = head.numbers;
     let batches = usize::try_from(batches).unwrap_or(usize::MAX);
     let Some(first) = extents.get(..batches) else {
-        // A reader beside a writer may have seen fewer batches.
+        // A reader may have seen fewer batches than a concurrent writer.
         return Err(match is_whole {
             true => Unused::For("has messages that the log has not".to_string()),
             false => Unused::Silently,
@@ -139,7 +139,7 @@ fn is_of(
     if is_of_these { Ok(()) } else { Err(Unused::For("is of another log".to_string())) }
 }
 
-/// Digests the places and contents of batches into a number.
+/// Hashes the places and contents of batches.
 fn places(extents: &[Extent]) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     for extent in extents {

@@ -1,7 +1,7 @@
-//! The declared columns of a table, and the check that a message fits them.
+//! The declared columns of a table, and the check that a message conforms to them.
 //!
-//! A table without a definition infers its columns from its messages. With one, messages that do not fit are
-//! rejected before they reach the log, so its columns never change.
+//! A table without a definition infers its columns from its messages. With one, messages that do not conform
+//! are rejected before they reach the log, so the columns never change.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -22,17 +22,17 @@ const KEY_WORDS: &str = "key replace";
 /// A declared column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinedColumn {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Its type; with [`Kind::Null`], it takes any value.
+    /// The type; with [`Kind::Null`], the column takes any value.
     pub kind: Kind,
     /// Maximum digits of an exact number, including those after the point; at most 38.
     pub digits: u8,
-    /// Whether every message must have a value.
+    /// Whether every message must have a value for the column.
     pub is_required: bool,
 }
 
-/// The columns of a declared table, and its key if it has one.
+/// The columns of a declared table, and its key, if any.
 ///
 /// ```
 /// use quarrier_messages::Kind;
@@ -62,7 +62,7 @@ fn wrong(reason: String) -> Error {
     Error::Kept { place: "columns".to_string(), reason }
 }
 
-/// The reason why a message does not fit the columns of its table.
+/// The reason why a message does not conform to the definition of its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misfit {
     /// The type of a value differs from that of its column.
@@ -78,7 +78,7 @@ pub enum Misfit {
 impl Misfit {
     const ALL: [Misfit; 4] = [Misfit::Kind, Misfit::Digits, Misfit::Missing, Misfit::Unknown];
 
-    /// Returns the words of a [`Fault`](crate::Fault).
+    /// Returns the reason for a [`Fault`](crate::Fault).
     pub fn words(self) -> &'static str {
         match self {
             Misfit::Kind => "a value is of another kind than its column",
@@ -88,7 +88,7 @@ impl Misfit {
         }
     }
 
-    /// Returns the misfit with these words.
+    /// Returns the misfit with this reason.
     pub fn of(words: &str) -> Option<Misfit> {
         Misfit::ALL.into_iter().find(|misfit| misfit.words() == words)
     }
@@ -98,7 +98,7 @@ impl Definition {
     /// Makes a definition of columns, whose names must differ in more than ASCII case.
     ///
     /// # Errors
-    /// [`Error::Kept`] if there are too many columns, or if the name of one is not allowed.
+    /// [`Error::Kept`] if the columns are too many, or the name of one is not allowed.
     pub fn new(columns: Vec<DefinedColumn>) -> Result<Self> {
         if columns.len() > COLUMNS_MAX {
             return Err(wrong(format!("a table has at most {COLUMNS_MAX}")));
@@ -120,12 +120,12 @@ impl Definition {
         Ok(Definition { columns, key: Vec::new() })
     }
 
-    /// Adds a primary key with upsert semantics: of the rows with the same values in these columns, the table
-    /// keeps the latest. Every message must have values for these columns.
+    /// Adds a primary key with upsert semantics: among rows with the same values in these columns, the table
+    /// keeps only the latest. Every message must have values for them.
     ///
     /// # Errors
-    /// [`Error::Kept`] if a column does not exist, occurs twice, or has a type that a table with a key may
-    /// not have: floating numbers in the key, and columns of any type in the key or beside it.
+    /// [`Error::Kept`] if the key has no columns or too many, if a column does not exist or occurs twice, if
+    /// a column of the key has floats, or if any column of the table takes values of any type.
     pub fn with_key(mut self, names: &[&str]) -> Result<Self> {
         let mut key = Vec::with_capacity(names.len());
         for name in names {
@@ -160,7 +160,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Returns the positions of the key's columns, in its order; empty if the table has no key.
+    /// Returns the positions of the key's columns, in the order of the key; empty if the table has no key.
     pub fn key(&self) -> &[usize] {
         &self.key
     }
@@ -170,14 +170,14 @@ impl Definition {
         &self.columns
     }
 
-    /// Returns their names and types.
+    /// Returns the names and types of the columns.
     pub fn schema(&self) -> Schema {
         let field = |it: &DefinedColumn| Field { name: it.name.clone(), kind: it.kind };
         Schema { fields: self.columns.iter().map(field).collect() }
     }
 
-    /// Formats a line for each column: its type, whether it is required, its name. If there is a key, a line
-    /// with the positions of its columns precedes them.
+    /// Formats one line per column: its type, whether it is required, and its name. If there is a key, a line
+    /// with the positions of its columns comes first.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         if !self.key.is_empty() {
@@ -199,7 +199,7 @@ impl Definition {
         text
     }
 
-    /// Parses the output of [`to_text`](Self::to_text); None if it is something else.
+    /// Parses the output of [`to_text`](Self::to_text); None for anything else.
     pub(super) fn of_text(text: &str) -> Option<Self> {
         let column = |line: &str| {
             let mut parts = line.splitn(3, ' ');
@@ -257,23 +257,23 @@ fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// Takes the fields of messages, and reports what is wrong with a message.
+/// Receives the fields of messages, and checks each message.
 pub(super) trait Judge: Row {
-    /// Returns the fault of the message whose fields arrived, and begins the next one.
+    /// Returns the fault of the message whose fields arrived, if any, and begins the next message.
     fn verdict(&mut self) -> Option<&'static str>;
 }
 
-/// Checks whether messages fit a definition.
+/// Checks whether messages conform to a definition.
 pub(super) struct Checker<'d> {
     columns: &'d [DefinedColumn],
     names: HashMap<&'d str, FieldId>,
     misfit: Option<Misfit>,
-    /// For each column, the number of the last message that had a value.
+    /// The number of the last message that had a value, by column.
     seen: Vec<u64>,
     message: u64,
     has_required: bool,
-    /// Whether to reject strings made of floating or very long numbers: how many of their digits survive
-    /// depends on the messages around them, so the rows would differ when they are read again.
+    /// Whether to reject strings made from floats or very long numbers: how many of their digits survive
+    /// depends on the messages around them, so reading them again could yield other rows.
     has_key: bool,
 }
 

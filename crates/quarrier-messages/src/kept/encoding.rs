@@ -13,7 +13,7 @@ use crate::{Format, Result};
 /// Returns the log's encoding of a format.
 ///
 /// # Errors
-/// [`Error::Kept`](crate::Error::Kept) for formats that are read by columns.
+/// [`Error::Kept`](crate::Error::Kept) for columnar formats.
 pub(super) fn encoding_of(format: &Format, name: &str) -> Result<Encoding> {
     Ok(match format {
         Format::Json => Encoding::Json,
@@ -31,7 +31,7 @@ pub(super) fn encoding_of(format: &Format, name: &str) -> Result<Encoding> {
     })
 }
 
-/// Returns the format that reads messages of the log. CSV messages have this header before them.
+/// Returns the format that reads messages of the log. For CSV, `header` precedes the messages.
 pub(super) fn format_of(encoding: Encoding, header: &[u8]) -> Option<Format> {
     let dictionary = || Arc::new(Dictionary::builtin());
     Some(match encoding {
@@ -47,7 +47,7 @@ pub(super) fn format_of(encoding: Encoding, header: &[u8]) -> Option<Format> {
     })
 }
 
-/// Returns the users' name for the format of an encoding.
+/// Returns the name for users of an encoding's format.
 pub(super) fn name_of(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Json => "json",
@@ -59,13 +59,13 @@ pub(super) fn name_of(encoding: Encoding) -> &'static str {
     }
 }
 
-/// Returns whether messages must be extracted from what surrounds them: an element around all of them is not
-/// a message.
+/// Returns whether messages must be extracted from their surroundings, since an element around all of them is
+/// not a message.
 pub(super) fn is_apart(encoding: Encoding) -> bool {
     encoding == Encoding::Xml
 }
 
-/// Returns the length of the header that `bytes` begin with, and its delimiter; None unless the header is in
+/// Returns the length of the header at the start of `bytes`, and its delimiter; None unless the header has
 /// the form that the log writes: names in quotes.
 pub(super) fn header_of(bytes: &[u8]) -> Option<(usize, u8)> {
     let (mut at, mut delimiter) = (0, b',');

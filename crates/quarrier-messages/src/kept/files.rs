@@ -12,11 +12,11 @@ use crate::log::disk::{Access, Disk, DiskFile};
 use crate::log::{Place, payload_sum, segment, unpacked};
 
 /// Batches up to this length are read together with their neighbours: a single inserted row takes a few
-/// hundred bytes, and one read of the disk takes as long for a thousand of them.
+/// hundred bytes, and one disk read takes as long for a thousand of them.
 const SMALL_BYTES_MAX: u64 = 32 << 10;
 /// Bytes of a segment to read at once for small batches.
 const STRETCH_BYTES: u64 = 512 << 10;
-/// Maximum number of stretches to keep: about one a worker.
+/// Maximum number of stretches to keep: about one per worker.
 const STRETCHES_MAX: usize = 8;
 
 /// Maximum number of segments to keep open.
@@ -27,7 +27,7 @@ const IDLE_MAX: usize = 64;
 const IDLE_BYTES_MAX: usize = 4 << 20;
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// Reads messages from the segments of a log by their places.
+/// Reads messages from the segments of a log, given their places.
 pub(super) struct Files {
     disk: Arc<dyn Disk>,
     open: Mutex<HashMap<u64, Arc<dyn DiskFile>>>,
@@ -43,7 +43,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Returns the bytes of a range of the segment, if the stretch has them.
+    /// Returns the bytes in a range of the segment, if the stretch includes them.
     fn part(&self, range: &Range<u64>) -> Option<&[u8]> {
         let from = usize::try_from(range.start.checked_sub(self.first)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(self.first)?).ok()?;
@@ -89,8 +89,8 @@ impl Files {
         Ok(file)
     }
 
-    /// Reads the messages of a batch and decompresses them, with direct I/O (past the page cache) if the file
-    /// system allows it, into recycled memory.
+    /// Reads the messages of a batch, with direct I/O (past the page cache) if the file system allows it, and
+    /// decompresses them, reusing memory of earlier batches.
     ///
     /// # Errors
     /// The operating system's error; [`io::ErrorKind::InvalidData`] if the bytes differ from those written.
@@ -133,8 +133,8 @@ impl Files {
         Ok(Messages::Unpacked(bytes))
     }
 
-    /// Returns the messages of a small batch, which occupies the range of its segment; None if it must be
-    /// read by itself.
+    /// Returns the messages of a small batch, which occupies `range` of its segment; None if it must be read
+    /// individually.
     fn small(&self, place: &Place, range: &Range<u64>) -> Option<Vec<u8>> {
         if place.is_compressed {
             return None;
@@ -154,11 +154,11 @@ impl Files {
         if let Some(found) = held.as_deref().and_then(messages) {
             return Some(found);
         }
-        // The batch is intact even if bytes after it cannot be read.
+        // The batch may be intact even if bytes after it cannot be read.
         let stretch = self.stretch(place.segment, range.start).ok()?;
         let found = messages(&stretch);
         let mut stretches = lock(&self.stretches);
-        // A stretch that was read too early is useless now.
+        // Drop a stretch that was read too early.
         stretches.retain(|it| held.as_ref().is_none_or(|held| !Arc::ptr_eq(held, it)));
         if stretches.len() >= STRETCHES_MAX {
             stretches.pop_front();
@@ -185,7 +185,7 @@ impl Files {
         Ok(Stretch { segment, first, bytes })
     }
 
-    /// Recycles the memory of messages that nobody reads any more.
+    /// Recycles the memory of messages that nobody reads any longer.
     pub(super) fn let_go(&self, messages: Messages) {
         if let Messages::Stored { buffer, .. } = messages {
             self.give_back(buffer);

@@ -1,9 +1,10 @@
-//! Records which rows of a table with a key died, and when, for subscribers.
+//! Records which rows of a table with a key were replaced or removed, and when, for subscribers.
 
-/// At this many deaths, the older half is forgotten: 16 MiB. A request for those reads the log again.
+/// Maximum number of deaths; beyond it, the older half is forgotten. 16 MiB. A request for forgotten ones
+/// reads the log again.
 const DEATHS_MAX: usize = 1 << 20;
 
-/// The deaths of rows, in order: the mark of the message that caused it, and the mark of the row.
+/// The deaths of rows in order: the mark of the message that caused each, and the mark of the row.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     /// The history is complete for messages from this mark on.

@@ -17,17 +17,17 @@ pub(super) struct Extent {
     pub(super) time_us: i64,
     pub(super) encoding: Encoding,
     pub(super) publication: Option<Publication>,
-    /// For CSV, the header that its messages begin with.
+    /// For CSV, the header before its messages.
     pub(super) header: Arc<[u8]>,
 }
 
 impl Extent {
-    /// Returns whether both are read in the same way.
+    /// Returns whether one reader can read both batches.
     pub(super) fn goes_with(&self, next: &Extent) -> bool {
         self.encoding == next.encoding && self.header == next.header
     }
 
-    /// Returns the bytes of its messages, without their header.
+    /// Returns the bytes of its messages, without the header.
     pub(super) fn message_bytes(&self) -> u64 {
         u64::from(self.place.bytes_unpacked).saturating_sub(self.header.len() as u64)
     }
@@ -37,15 +37,15 @@ impl Extent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptTable {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Messages appended; for a table with a key, including those replaced or removed since.
     pub messages: u64,
-    /// Their bytes as received.
+    /// The messages' bytes as received.
     pub bytes: u64,
-    /// Bytes that they take in the log, without the headers of batches.
+    /// The bytes that they take in the log, excluding headers of batches.
     pub stored_bytes: u64,
-    /// The formats of its messages, each once, in order of first appearance.
+    /// The formats of the messages, each once, in order of first appearance.
     pub formats: Vec<&'static str>,
 }
 
@@ -61,13 +61,13 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Adds a batch, unless it is there already.
+    /// Adds a batch, unless it was added before.
     pub(super) fn add(&mut self, entry: &Entry) {
-        // A payload that cannot be decompressed reports that when it is read.
+        // A payload that cannot be decompressed yields an error when it is read.
         self.add_with(entry, || entry.payload().unwrap_or_default());
     }
 
-    /// As `add`, for a batch whose messages come from elsewhere.
+    /// Like `add`, with another source of the payload.
     pub(super) fn add_with<'p>(&mut self, entry: &Entry, payload: impl FnOnce() -> Cow<'p, [u8]>) {
         let marks = entry.marks();
         if marks.start < self.next_mark {
@@ -102,7 +102,7 @@ impl Index {
         shared
     }
 
-    /// Returns the CSV headers of batches, and the empty header of all other batches.
+    /// Returns the CSV headers of batches, and the empty header that all others have.
     pub(super) fn headers(&self) -> Vec<Arc<[u8]>> {
         let mut headers: Vec<Arc<[u8]>> = self.headers.values().cloned().collect();
         if !self.headers.contains_key(&[][..]) {

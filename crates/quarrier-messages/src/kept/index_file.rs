@@ -1,5 +1,5 @@
-//! A checkpoint of the index: a file of the data folder with the places of all batches, so that the log need
-//! not be read again.
+//! A checkpoint of the index: a file of the data folder with the places of all batches, so that opening the
+//! log need not read all of it again.
 //!
 //! ```text
 //!    0  8  "QUARRIDX"                         the rest of the head: `whole`
@@ -9,8 +9,8 @@
 //!   40  16 zeros                                    publishers: lists
 //! ```
 //!
-//! A list has its length before it, 8 bytes. The file belongs to this log if its segments, each with its own
-//! salt, are those of the folder, except for the oldest ones, which retention may have removed.
+//! A list has its length before it, 8 bytes. The file belongs to this log if the folder has its segments with
+//! the same salts, except the oldest ones, which retention may have removed.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -44,8 +44,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Returns whether the log found from its last mark on continues it. If anything is damaged, the whole
-    /// log must be read to report what.
+    /// Returns whether the rest of the log, read from the last mark on, continues this state. If anything is
+    /// damaged, the whole log must be read to report it.
     pub(super) fn goes_on_with(&self, rest: &Recovered) -> bool {
         !rest.is_damaged() && rest.next_mark >= self.index.next_mark
     }
@@ -54,13 +54,13 @@ impl Known {
 /// Writes the file. All batches are durable, and nothing in the log is damaged.
 ///
 /// # Errors
-/// The disk's error. The earlier file remains then.
+/// The disk's error. The earlier file then remains.
 pub(super) fn write(
     (disk, logs): (&dyn Disk, &dyn Disk),
     index: &Index,
     publishers: &Publishers,
 ) -> Result<()> {
-    // Newer segments have none of these batches.
+    // Segments that are newer have none of these batches.
     let Some(mut segments) = sealings(logs)? else { return Ok(()) };
     segments.retain(|segment| segment.first_mark < index.next_mark);
     let batches: usize = index.numbers().map(|number| index.extents(number).len()).sum();

@@ -1,11 +1,11 @@
-//! Gathers messages that arrive piece by piece, such as from a client, until all of them are there; then
-//! checks them, and appends all or none.
+//! Gathers messages that arrive piece by piece, such as from a client, until they are complete; then checks
+//! them, and appends all or none.
 //!
 //! ```text
 //!  push ─→ spool (memory, then a file) ─→ checked, block by block ─→ one batch, or a chain of them
 //! ```
 //!
-//! A chain blocks all other writers of the log until it ends, so no part of it waits for a client.
+//! A chain blocks all other writers of the log until it ends, so it must not wait for a client.
 
 use std::io;
 use std::ops::Range;
@@ -28,26 +28,26 @@ use crate::{Error, Format, FormatReader, Limits, Opening, Packing, Reject, Resul
 /// Approximate length of a batch in bytes.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// Distinguishes the publishers of such messages from those of loaded sources.
+/// Distinguishes the publishers of gathered messages from those of loaded sources.
 const GENERATION: u32 = u32::MAX;
 
 /// Options for appending gathered messages.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct IntakeOptions {
-    /// Their format; None: detect it from their first bytes.
+    /// The messages' format; None: detect it from their first bytes.
     pub format: Option<Format>,
-    /// Columns that they have to fit, instead of the declared ones of the table. Ignored if the table has a
-    /// key.
+    /// Columns to which the messages must conform, in place of the table's declared ones. Ignored if the
+    /// table has a key.
     pub definition: Option<Arc<Definition>>,
-    /// Whether one message that is invalid, or does not fit, rejects all of them.
+    /// Whether one message that is invalid or does not conform rejects all of them.
     pub is_whole: bool,
-    /// Their publisher and its sequence number. If the publisher has sent this number, or a greater one,
-    /// before, the messages are skipped.
+    /// The messages' publisher and its sequence number. If the publisher has sent this number, or a greater
+    /// one, before, the messages are skipped.
     pub publication: Option<(String, u64)>,
 }
 
-/// Messages that are still arriving. Dropping it leaves nothing behind.
+/// Messages that are still arriving. Dropping it discards them.
 pub struct Intake(Spool);
 
 impl Intake {
@@ -58,8 +58,8 @@ impl Intake {
     /// Appends bytes, which may end within a message.
     ///
     /// # Errors
-    /// [`log::Error::Full`] and [`log::Error::Io`], if the bytes exceed their share of memory and the disk
-    /// takes no more.
+    /// [`log::Error::Full`] or [`log::Error::Io`], if the bytes exceed their share of memory and cannot be
+    /// written to disk. takes no more.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.0.push(bytes).map_err(failed)
     }
@@ -78,7 +78,7 @@ fn failed(error: io::Error) -> Error {
     })
 }
 
-/// Messages that were checked and, if there are any, are on their way to the disk.
+/// Checked messages that, if there are any, are on their way to the disk.
 #[must_use = "messages that nobody waits for may not be on the disk"]
 pub struct Sent {
     pub(super) taken: Taken,
@@ -94,13 +94,13 @@ pub(super) enum OnItsWay {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Taken {
-    /// Their marks; empty if none was appended.
+    /// The messages' marks; empty if none was appended.
     pub marks: Range<u64>,
     /// Number of rejected messages.
     pub rejected: u64,
     /// The first rejected message.
     pub first: Option<Reject>,
-    /// Whether their publisher had sent them before. None is appended twice.
+    /// Whether the publisher had sent the messages before. They are not appended twice.
     pub is_duplicate: bool,
 }
 
@@ -110,11 +110,11 @@ impl Sent {
         self.taken.first.as_ref()
     }
 
-    /// Waits until they are on the disk.
+    /// Waits until the messages are on the disk.
     ///
     /// # Errors
-    /// [`log::Error::Full`], [`log::Error::Stopped`]: then none of them counts, unless the log turns out to
-    /// have them when it is opened again.
+    /// [`log::Error::Full`], [`log::Error::Stopped`]: none of the messages counts, unless the log turns out
+    /// to have them when it is opened again.
     pub async fn durable(self) -> Result<Taken> {
         let Sent { mut taken, on_its_way } = self;
         let committed = match on_its_way {
@@ -155,7 +155,7 @@ pub(super) fn take(
         Some(format) => format.clone(),
         None => Format::of(spool)?,
     };
-    // All messages must satisfy the key's requirements.
+    // All messages must conform to the definition of a key.
     let keyed = definition.clone().filter(|definition| !definition.key().is_empty());
     let definition = keyed.or_else(|| options.definition.clone()).or(definition);
     let blocks = Blocks::checked(store, spool, (&format, definition.as_deref()), stop)?;
@@ -173,7 +173,7 @@ pub(super) fn take(
     Ok(Sent { taken, on_its_way })
 }
 
-/// Messages as they go into the log, batch by batch.
+/// Messages for the log, batch by batch.
 struct Blocks {
     encoding: Encoding,
     payloads: Spool,
@@ -225,7 +225,7 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// Adds a block that `lines` lines precede. Returns the number of its lines.
+    /// Adds a block, which `lines` lines precede; returns its own number of lines.
     fn add(&mut self, (block, lines): (&Block, u64), checked: Checked) -> Result<u64> {
         if let (None, Some(reject)) = (&self.first, checked.rejects.first()) {
             let place = (1 + lines + reject.line, block.offset + reject.at);
@@ -251,8 +251,8 @@ impl Blocks {
     }
 }
 
-/// Sends batches to the log: a single one without waiting, several as a chain that is awaited until it is on
-/// the disk.
+/// Sends batches to the log: a single one without waiting, several as a chain, and waits until it is on the
+/// disk.
 pub(super) fn send(
     log: &Log,
     batches: impl ExactSizeIterator<Item = Result<Batch>>,

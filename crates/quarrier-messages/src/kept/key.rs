@@ -8,8 +8,8 @@ use hashbrown::hash_table::Entry;
 
 use crate::Value;
 
-/// Appends a value of a key. Two keys have the same bytes if all of their values are equal: trailing zeros of
-/// an exact number do not count.
+/// Appends a value of a key. Two keys have the same bytes if all of their values are equal, ignoring trailing
+/// zeros of exact numbers.
 pub(super) fn put<T: AsRef<str>>(value: &Value<T>, out: &mut Vec<u8>) {
     match value {
         Value::Boolean(truth) => out.extend([1, u8::from(*truth)]),
@@ -46,7 +46,7 @@ fn put_exact(mantissa: i128, scale: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&mantissa.to_le_bytes());
 }
 
-/// A live row: the upper half of its key's hash, and its mark. Packed, since there is one for each row.
+/// A live row: the upper half of its key's hash, and its mark. Packed, since every row has one.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, packed(4))]
 struct Slot {
@@ -54,7 +54,7 @@ struct Slot {
     mark: u64,
 }
 
-/// Maps keys to the marks of rows, in about 20 bytes a row. It stores hashes instead of keys, so the caller
+/// Maps keys to the marks of rows, in about 20 bytes per row. It stores hashes instead of keys, so the caller
 /// checks whether the row with a mark has the key.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
@@ -72,7 +72,7 @@ impl Keys {
         (self.hasher.hash_one(key) >> 32) as u32
     }
 
-    /// Makes this the row with the key. Returns the one that it replaces.
+    /// Makes the row with this mark the row of the key. Returns the row that it replaces.
     pub(super) fn put(
         &mut self,
         key: &[u8],
@@ -92,7 +92,7 @@ impl Keys {
         }
     }
 
-    /// Removes the row with the key, and returns it.
+    /// Removes the row of the key, and returns it.
     pub(super) fn remove(&mut self, key: &[u8], is_key_of: impl Fn(u64) -> bool) -> Option<u64> {
         let hash = self.hash(key);
         let is_same = |slot: &Slot| slot.hash == hash && is_key_of(slot.mark);

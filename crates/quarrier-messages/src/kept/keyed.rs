@@ -1,12 +1,12 @@
-//! Tables with a key: of the messages with the same key, the rows contain the latest (upsert).
+//! Tables with a key: among messages with the same key, the rows contain only the latest (upsert).
 //!
 //! ```text
-//!  batches ─→ rows with their marks ─→ key: in the index? ─→ the row there is dead: note when
+//!  batches ─→ rows with their marks ─→ key in the index? ─→ that row is dead: note when
 //!             or keys of removed rows                          │
 //!                                     segments with dead rows are compacted
 //! ```
 //!
-//! Dead rows are left out when the table is made, so queries need not know about keys. The log does not
+//! The table excludes dead rows when it is built, so queries need not know about keys. The log does not
 //! record which row a message replaces: that follows from the order of the messages, and a writer that had to
 //! look it up first would have to wait for each commit.
 
@@ -23,9 +23,9 @@ use crate::{Error, Result, Table, Value};
 const MARKS: &str = "mark\0";
 /// Bytes of messages to process at once.
 const STEP_BYTES: u64 = 256 << 20;
-/// A table is compacted when this many of its rows are gone, if they are as many as those left.
+/// A table is compacted when more rows are gone than this, and than are left.
 const GONE_MIN: u64 = 4_096;
-/// A table with more segments than this, and than eight for each full one, is compacted.
+/// A table is compacted when it has more segments than this, and more than eight for each full one.
 const SEGMENTS_MIN: u64 = 64;
 const SEGMENTS_SHARE: u64 = 8;
 
@@ -34,12 +34,12 @@ const SEGMENTS_SHARE: u64 = 8;
 pub(super) struct Keyed {
     /// The positions of the key's columns.
     key: Vec<usize>,
-    /// The rows in the order of their marks, which are its last column.
+    /// The rows in the order of their marks, which are the last column.
     table: Table,
     keys: Keys,
-    /// Number of batches of the table that it has.
+    /// Number of the table's batches that were applied.
     batches: usize,
-    /// Number of rows gone since the table was compacted.
+    /// Number of rows gone since the last compaction.
     gone: u64,
     history: History,
 }
@@ -48,7 +48,7 @@ pub(super) struct Keyed {
 enum Change {
     /// Messages with these marks.
     Rows(std::ops::Range<u64>),
-    /// Keys of removed rows; their marks are consecutive, starting at this one.
+    /// Keys of removed rows; the removals have consecutive marks from this one on.
     Removed(u64, Vec<Vec<u8>>),
 }
 
@@ -56,14 +56,14 @@ impl Keyed {
     /// Makes a table without rows.
     ///
     /// # Errors
-    /// None occur for a table without messages.
+    /// None, for a table without messages.
     pub(super) fn new(making: &Making<'_>, definition: &Definition) -> Result<Self> {
         let (table, key) = (making.marked(&[])?, definition.key().to_vec());
         let (keys, history) = (Keys::default(), History::default());
         Ok(Keyed { key, table, keys, batches: 0, gone: 0, history })
     }
 
-    /// Restores a stored table, which has the first of these batches; None if it is not such a table.
+    /// Restores a stored table, which covers the first of these batches; None if it is not such a table.
     pub(super) fn stored(
         table: &Table,
         batches: usize,
@@ -99,12 +99,12 @@ impl Keyed {
         Some(keyed)
     }
 
-    /// Returns the number of batches of the table that it has.
+    /// Returns the number of the table's batches that were applied.
     pub(super) fn batches(&self) -> usize {
         self.batches
     }
 
-    /// Returns its rows, with their marks as the last column.
+    /// Returns the rows, with their marks as the last column.
     pub(super) fn marked(&self) -> &Table {
         &self.table
     }
@@ -124,10 +124,10 @@ impl Keyed {
         self.history
     }
 
-    /// Applies the rest of these batches, of which it has the first ones.
+    /// Applies the rest of these batches, the first of which were applied before.
     ///
     /// # Errors
-    /// The batches cannot be read. It then has applied only whole steps.
+    /// An error if the batches cannot be read. All whole steps before it remain applied.
     pub(super) fn advance(&mut self, making: &Making<'_>, extents: &[Extent]) -> Result<()> {
         while let Some(rest) = extents.get(self.batches..).filter(|rest| !rest.is_empty()) {
             let mut bytes = 0;
@@ -151,10 +151,10 @@ impl Keyed {
         is_hollow || self.table.segments() as u64 > SEGMENTS_MIN.max(SEGMENTS_SHARE * full)
     }
 
-    /// Applies the next batches, as long as marks do not exceed `until`.
+    /// Applies the next batches, up to the mark `until`.
     ///
     /// # Errors
-    /// The batches cannot be read. Nothing is applied then.
+    /// An error if the batches cannot be read. Then nothing is applied.
     pub(super) fn take(
         &mut self,
         making: &Making<'_>,
@@ -201,7 +201,7 @@ impl Keyed {
         Ok(())
     }
 
-    /// Adds new rows to the index. Returns the deaths: the mark that caused each, and the row's own.
+    /// Adds new rows to the index. Returns the deaths: for each the mark that caused it, and the row's own.
     fn fold(
         &mut self,
         fresh: &Table,
@@ -236,13 +236,13 @@ impl Keyed {
     }
 }
 
-/// Returns whether a batch has keys of removed rows.
+/// Returns whether a batch consists of keys of removed rows.
 pub(super) fn is_removal(extent: &Extent) -> bool {
     extent.encoding == Encoding::KeysRemoved
 }
 
 impl Making<'_> {
-    /// Parses the messages of batches, with their marks as another column.
+    /// Parses the messages of batches, with their marks as an additional column.
     pub(super) fn marked(&self, extents: &[Extent]) -> Result<Table> {
         let table = self.parsed(extents)?;
         let messages: u64 = extents.iter().map(|it| it.marks.end - it.marks.start).sum();
@@ -253,7 +253,7 @@ impl Making<'_> {
         Ok(table.with_numbers(MARKS, marks.map(u64::cast_signed)))
     }
 
-    /// Reports batches whose contents contradict their headers.
+    /// Makes the error for batches whose contents contradict their headers.
     pub(super) fn uneven(&self) -> Error {
         let reason = "batches have other messages than their headers say; 'quarrier reindex' looks \
                       through the log";
@@ -266,7 +266,7 @@ pub(super) fn unmarked(table: &Table) -> Table {
     table.with_columns(table.columns().len().saturating_sub(1))
 }
 
-/// Returns the mark of a row of a table that has marks.
+/// Returns the mark of a row in a table with marks.
 pub(super) fn mark_of(table: &Table, row: u64) -> u64 {
     match table.columns().len().checked_sub(1).map(|last| table.value(row, last)) {
         Some(Value::Integer(mark)) => mark.cast_unsigned(),
@@ -280,7 +280,7 @@ pub(super) fn row_of(table: &Table, mark: u64) -> Option<u64> {
     (row < table.rows() && mark_of(table, row) == mark).then_some(row)
 }
 
-/// Returns the first row with this mark or a greater one; the number of rows if there is none.
+/// Returns the first row with this mark or a greater one; the number of rows if no row has.
 pub(super) fn first_from(table: &Table, mark: u64) -> u64 {
     let Some(marks) = table.columns().last() else { return 0 };
     let (segments, mark) = (marks.segments(), i128::from(mark));

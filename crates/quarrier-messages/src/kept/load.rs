@@ -23,7 +23,7 @@ use crate::{Format, FormatReader, Limits, Opening, Packing, Reject, Result};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// Their format.
+    /// The format of the messages.
     pub format: Format,
     /// Number of threads that parse; 0: one per CPU.
     pub workers: usize,
@@ -57,11 +57,11 @@ pub enum Origin<'o> {
     Source {
         /// The source.
         source: &'o dyn Source,
-        /// Its permanent name, such as its path: an interrupted load resumes for the same name, if the source
-        /// still has the messages that were loaded. None: a load never resumes.
+        /// Its permanent name, such as its path: a load resumes an interrupted one with the same name, if the
+        /// source still has the messages that were loaded. None: a load never resumes.
         identity: Option<&'o str>,
     },
-    /// Bytes that can be read once.
+    /// Bytes that can be read only once.
     Stream {
         /// The name in rejects and errors.
         name: &'o str,
@@ -82,14 +82,14 @@ pub struct Progress {
     pub rejected: u64,
 }
 
-/// Observes a running load, on any of its threads.
+/// Observes a running load, from any of its threads.
 pub trait LoadWatch: Send {
-    /// A message was rejected; called in the order of the source, at most [`Limits::rejects_max`] times.
+    /// A message was rejected. Called in the order of the source, at most [`Limits::rejects_max`] times.
     fn left_out(&mut self, reject: &Reject) {
         let _ = reject;
     }
 
-    /// More is on the disk.
+    /// More of the source is on the disk.
     fn progressed(&mut self, progress: &Progress) {
         let _ = progress;
     }
@@ -111,11 +111,11 @@ pub struct Stored {
     pub start: u64,
     /// Everything before this offset of the source is on the disk.
     pub end: u64,
-    /// The range from the first mark to the last one; marks of other tables may lie between.
+    /// The range from the first mark to the last one; it may include marks of other tables.
     pub marks: Range<u64>,
     /// Whether the load was stopped before the end.
     pub is_stopped: bool,
-    /// Number of rejected messages that were listed, or would have been.
+    /// Number of rejected messages in the blocks' lists; at most [`Limits::rejects_max`] were reported.
     pub(super) rejected_listed: u64,
 }
 
@@ -132,7 +132,7 @@ struct Shared<'l> {
     stop: &'l AtomicBool,
 }
 
-/// Loads a source into the table with this number. On an error, it reports what was acknowledged before.
+/// Loads a source into the table with this number. Returns the acknowledged part even on an error.
 pub(super) fn load(
     store: &Store,
     table: u32,
@@ -198,7 +198,7 @@ impl Shared<'_> {
                     }
                 }
                 Ok(None) => return,
-                // A stopped stream fails with another error.
+                // A stopped stream fails to read, which is not an error of the load.
                 Err(_) if self.stop.load(Ordering::Relaxed) => return,
                 Err(error) => return self.order.fail(error),
             }
@@ -231,7 +231,7 @@ impl Shared<'_> {
     }
 }
 
-/// If a worker panics, the others do not wait for its block forever.
+/// If a worker panics, ends the load, so that the others do not wait for its block forever.
 struct FailOnPanic<'f, 'o>(&'f Order<'o>);
 
 impl Drop for FailOnPanic<'_, '_> {

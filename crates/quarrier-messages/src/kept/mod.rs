@@ -6,15 +6,15 @@
 //!  Table ←─ Load ←─ Run: its messages as one source ←─ index: places of batches ┘
 //! ```
 //!
-//! The log has the messages' own bytes, and everything else is derived from it. A [`Run`] presents the
-//! messages of a table, as far as they have one format, as a [`Source`](quarrier_core::source::Source), so
-//! any reader of message files reads a log. Derived columns are stored beside it (a checkpoint), so that
-//! reopening the folder parses only newer messages.
+//! The log has the messages' original bytes, and everything else is derived from it. A [`Run`] presents the
+//! messages of a table that have one format as a [`Source`](quarrier_core::source::Source), so any reader of
+//! message files can read a log. Derived columns are stored next to it (a checkpoint), so that reopening the
+//! folder parses only newer messages.
 //!
-//! A table whose [`Definition`] has a key contains, of the messages with the same key, the latest, unless it
-//! was removed since.
+//! If the [`Definition`] of a table has a key, then among the messages with the same key, the table contains
+//! only the latest, unless its row was removed since.
 //!
-//! `docs/log.md` draws the log and the catalog, which has the names of tables.
+//! `docs/log.md` draws the log, and the catalog with the names of tables.
 
 mod blocks;
 mod catalog;

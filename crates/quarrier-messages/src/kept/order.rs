@@ -1,4 +1,4 @@
-//! Sends batches to the log in the order of their source, whichever worker made them.
+//! Sends batches to the log in the order of the source, whichever worker made them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::load::{LoadWatch, Progress, Stored};
 use crate::log::{Log, Pending, Publication, Sealed};
 use crate::{Error, Limits, Reject, Result};
 
-/// Maximum number of batches whose answers are outstanding.
+/// Maximum number of batches in flight.
 const PENDING_MAX: usize = 32;
 
 /// A parsed block.
@@ -23,7 +23,7 @@ pub(super) struct Done {
     pub(super) sealed: Option<Sealed>,
 }
 
-/// Takes blocks in any order, and sends them in the order of their numbers.
+/// Accepts blocks in any order, and sends them in the order of their numbers.
 pub(super) struct Order<'o> {
     log: &'o Log,
     name: &'o str,
@@ -39,9 +39,9 @@ struct State<'o> {
     next: usize,
     waiting: BTreeMap<usize, Done>,
     pending: VecDeque<(Pending, u32, u64)>,
-    /// The sequence of the last batch sent; 0 if there is none.
+    /// The sequence of the last batch sent; 0 if none was.
     sequence: u64,
-    /// Lines of the source before the next block.
+    /// Number of lines of the source before the next block.
     lines: u64,
     stored: Stored,
     failed: Option<Error>,
@@ -75,13 +75,14 @@ impl<'o> Order<'o> {
         lock(&self.state).failed.is_some()
     }
 
-    /// Ends sending, for this reason.
+    /// Ends sending, with this error.
     pub(super) fn fail(&self, error: Error) {
         lock(&self.state).failed.get_or_insert(error);
         self.moved.notify_all();
     }
 
-    /// Takes a block, and sends all whose turn it is. Blocks if it is far ahead of others.
+    /// Accepts a block, and sends all blocks whose turn it is. Waits if its number is far ahead of the
+    /// others.
     pub(super) fn put(&self, number: usize, done: Done) {
         let mut state = lock(&self.state);
         while state.failed.is_none() && number >= state.next + self.ahead_max {

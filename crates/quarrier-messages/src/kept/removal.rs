@@ -1,4 +1,4 @@
-//! Writes the keys of rows to remove as batches of the log (tombstones).
+//! Writes the keys of rows to remove to the log, as batches (tombstones).
 
 use quarrier_core::civil::midnight;
 

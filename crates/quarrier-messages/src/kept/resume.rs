@@ -1,8 +1,8 @@
 //! Finds where to begin loading a source: at its start, or where an earlier load was interrupted.
 //!
 //! Each batch records where it begins and ends in its source. A load resumes after the last batch if the
-//! source still has the same bytes there. Otherwise it is another source of the same name, and is loaded from
-//! its start.
+//! source still has the same bytes there. Otherwise it is another source with the same name, and is loaded
+//! from its start.
 
 use std::io::{self, Read};
 
@@ -18,11 +18,11 @@ use crate::load::{Block, decompressed};
 use crate::log::{Encoding, PAYLOAD_BYTES_MAX, Publication};
 use crate::{FormatReader, Opening, Result};
 
-/// The place where a load begins.
+/// The position where a load begins.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Start {
     pub(super) publisher: Option<u64>,
-    /// The sequence of the publisher's last batch; 0 if there is none.
+    /// The sequence of the publisher's last batch; 0 without any.
     pub(super) sequence: u64,
     pub(super) offset: u64,
     /// Number of lines before it.
@@ -35,8 +35,8 @@ const SOURCES_MAX: u32 = 1 << 16;
 /// Bytes of a source to examine first for its header.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// Finds where to begin: returns the bytes from there on, and the place. The opening has seen the source's
-/// first bytes if they are not among those.
+/// Finds where to begin: returns the position, and the bytes from there on. If these exclude the start of the
+/// source, the opening was given that start.
 pub(super) fn begin<'s>(
     store: &Store,
     (table, encoding): (u32, Encoding),
@@ -56,7 +56,7 @@ pub(super) fn begin<'s>(
         if options.is_again {
             continue;
         }
-        // If retention has removed the batch, the name suffices.
+        // Without the batch, which retention may have removed, the name suffices.
         if let Some(stored) = store.payload(table, &last)?
             && !plain.has(&stored, &last, encoding, options, opening)?
         {
@@ -71,7 +71,7 @@ pub(super) fn begin<'s>(
     Err(crate::Error::Kept { place: source.name().to_string(), reason })
 }
 
-/// Returns a number for a source that is loaded into a table under a name, never 0.
+/// Returns a number, never 0, for a source that is loaded into a table under a name.
 pub(super) fn publisher(table: u32, identity: &str, generation: u32) -> u64 {
     let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
     digest.update(&table.to_le_bytes());
@@ -118,7 +118,7 @@ impl<'s> Plain<'s> {
         }
     }
 
-    /// Reads the bytes of a range, as many as exist.
+    /// Reads the bytes of a range, as far as the source has them.
     fn bytes(&self, start: u64, count: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.rest(start)?.take(count).read_to_end(&mut bytes);
@@ -126,7 +126,7 @@ impl<'s> Plain<'s> {
         Ok(bytes)
     }
 
-    /// Returns where the first message starts, once the opening has seen the bytes before it.
+    /// Returns the start of the first message, once the opening was given the bytes before it.
     fn open(&self, reader: &FormatReader) -> Result<usize> {
         let mut wanted = HEAD_BYTES;
         loop {

@@ -19,8 +19,8 @@ use crate::log::Place;
 const HELD_MAX: usize = 64;
 const HELD_BYTES_MAX: usize = 96 << 20;
 
-/// Messages of a table in one format, one after another as in a file. Those of CSV follow one header. Cheap
-/// to clone.
+/// Messages of a table in one format, concatenated like a file; CSV messages have one header before them.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Run(Arc<Inner>);
 
@@ -42,7 +42,7 @@ struct Span {
     place: Place,
     /// Bytes to skip at its start.
     skipped: u64,
-    /// The messages to include; None: all of them.
+    /// The messages to include; None means all.
     alive: Option<Arc<Alive>>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Alive {
     /// A bit for each message.
     bits: Vec<u64>,
     header: Arc<[u8]>,
-    /// The remaining bytes of the batch, including its header.
+    /// The bytes of the batch that remain, including its header.
     bytes: u64,
 }
 
@@ -60,7 +60,7 @@ impl Alive {
     /// Selects the messages with these numbers in the batch.
     ///
     /// # Errors
-    /// The batch cannot be read.
+    /// An error if the batch cannot be read.
     pub(super) fn of(
         files: &Files,
         extent: &Extent,
@@ -96,7 +96,7 @@ impl std::fmt::Debug for Run {
     }
 }
 
-/// Two runs are equal if they are the same messages of the same snapshot.
+/// Runs are equal if they have the same messages of the same snapshot.
 impl PartialEq for Run {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -106,13 +106,13 @@ impl PartialEq for Run {
 impl Eq for Run {}
 
 impl Run {
-    /// Makes a run of batches that go with each other; None if no format reads their encoding.
+    /// Makes a run of batches that one reader can read; None if no format has their encoding.
     pub(super) fn of(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Option<Run> {
         let all = extents.iter().map(|extent| (extent, None));
         Run::of_alive(name, files, &all.collect::<Vec<_>>())
     }
 
-    /// As `of`, with only some messages of each.
+    /// Like `of`, with only some messages of each batch.
     pub(super) fn of_alive(
         name: &str,
         files: &Arc<Files>,
@@ -135,7 +135,7 @@ impl Run {
         Some(Run(Arc::new(Inner { name, format, files, spans, length, held })))
     }
 
-    /// Returns whether both can be loaded together, as if they were one.
+    /// Returns whether both can be loaded together, as one.
     pub(super) fn goes_with(&self, next: &Run) -> bool {
         match (self.format(), next.format()) {
             (Format::Csv(one), Format::Csv(other)) => one == other,
@@ -150,7 +150,7 @@ impl Run {
 }
 
 impl Inner {
-    /// Returns the messages of a batch. A worker reads them piece by piece, so they are kept for a while.
+    /// Returns the messages of a batch. A worker reads them piece by piece, so recent ones are kept.
     fn messages(&self, number: usize, span: &Span) -> io::Result<Arc<Messages>> {
         let known = |held: &VecDeque<(usize, Arc<Messages>)>| {
             let found = held.iter().rev().find(|(known, _)| *known == number);

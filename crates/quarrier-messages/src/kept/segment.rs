@@ -1,4 +1,4 @@
-//! Presents one segment as a log of its own.
+//! Presents one segment as a log.
 
 use std::ffi::OsStr;
 use std::io;

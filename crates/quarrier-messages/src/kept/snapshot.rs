@@ -26,7 +26,7 @@ pub(super) struct Making<'m> {
 pub(super) struct Snapshot {
     pub(super) table: Arc<Table>,
     pub(super) batches: usize,
-    /// For a table with a key, the same rows with their marks as another column.
+    /// For a table with a key, the same rows with their marks as an additional column.
     pub(super) marked: Option<Arc<Table>>,
 }
 
@@ -36,15 +36,15 @@ impl Snapshot {
         Snapshot { table: Arc::new(table), batches, marked: None }
     }
 
-    /// Returns everything that must be stored.
+    /// Returns the table to store.
     pub(super) fn stored(&self) -> &Table {
         self.marked.as_ref().unwrap_or(&self.table)
     }
 }
 
 impl Making<'_> {
-    /// Builds the table of all batches. If `known` covers the first of them, only the others are parsed,
-    /// unless that would give another result than parsing all at once.
+    /// Builds the table of all batches. If `known` covers the first of them, parses only the others, unless
+    /// that would give another result than parsing all at once.
     pub(super) fn table(&self, known: Option<&Snapshot>, extents: &[Extent]) -> Result<Snapshot> {
         let batches = extents.len();
         if let Some(known) = known.filter(|known| known.batches <= batches) {
@@ -81,7 +81,7 @@ impl Making<'_> {
     }
 
     fn load(&self, format: &Format, bytes: u64) -> Load<'_> {
-        // One thread parses a few messages before another has started.
+        // One thread finishes a few messages before others have started.
         let workers = if bytes < ALONE_BYTES { 1 } else { self.workers };
         let load = Load::new(format.clone()).workers(workers).limits(Limits::default());
         self.schema.cloned().into_iter().fold(load.cancel(self.stop), Load::schema)
@@ -91,7 +91,7 @@ impl Making<'_> {
 /// Returns the messages of batches as sources.
 ///
 /// # Errors
-/// [`Error::Kept`](crate::Error::Kept) if some have an encoding that no format reads.
+/// [`Error::Kept`](crate::Error::Kept) if some batches have an encoding without a format.
 pub(super) fn runs(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Result<Vec<Run>> {
     let alike = extents.chunk_by(Extent::goes_with);
     let runs = alike.map(|alike| {
@@ -106,20 +106,21 @@ pub(super) fn runs(name: &str, files: &Arc<Files>, extents: &[Extent]) -> Result
     runs.collect()
 }
 
-/// Returns whether a table that grew in small steps should be compacted: a scan goes from segment to segment.
+/// Returns whether a table that grew in small steps should be compacted: scans process one segment at a time.
 fn is_in_pieces(table: &Table) -> bool {
     let packed = table.rows() / SEGMENT_ROWS as u64;
     table.segments() as u64 > PIECES_MIN.max(8 * packed)
 }
 
-/// Up to this many bytes, one thread parses.
+/// Maximum bytes of messages that one thread parses alone.
 const ALONE_BYTES: u64 = 256 << 10;
 
-/// Up to this many segments, no table is compacted.
+/// A table with at most this many segments is not compacted.
 const PIECES_MIN: u64 = 64;
 
 /// Returns whether a column has strings in one of the tables and another type in the other. Then all messages
-/// must be parsed together, since beside strings a time keeps its own words and a number all of its digits.
+/// must be parsed together, since next to strings, a time keeps its original form and a number all of its
+/// digits.
 fn differ_in_words(one: &Table, other: &Table) -> bool {
     let is_time = |kind: Kind| matches!(kind, Kind::Date | Kind::Timestamp);
     one.schema().fields.iter().any(|field| {

@@ -1,4 +1,4 @@
-//! Buffers bytes until all of them have arrived: in memory while they are few, otherwise in an unnamed file.
+//! Buffers bytes until they are complete: in memory while they are few, otherwise in an unnamed file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use quarrier_core::source::Source;
 /// Maximum number of bytes to keep in memory.
 const MEMORY_BYTES_MAX: usize = 256 << 10;
 
-/// Numbers the files of this process.
+/// Numbers the files that this process creates.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes in the order of arrival.
@@ -23,7 +23,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Makes an empty spool, which creates its file in this folder once it needs one.
+    /// Makes an empty spool. It creates its file in this folder when it needs one.
     pub(super) fn new(folder: &Path) -> Self {
         let folder = folder.to_path_buf();
         Spool { folder, memory: Vec::new(), file: None, length: 0 }
@@ -32,7 +32,7 @@ impl Spool {
     /// Appends bytes.
     ///
     /// # Errors
-    /// The operating system's error, such as a full disk.
+    /// The operating system's error, such as for a full disk.
     pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len() as u64;
         if self.file.is_none() && !self.is_in_memory(bytes.len()) {
@@ -68,7 +68,7 @@ impl Spool {
     /// Reads `count` bytes from an offset on.
     ///
     /// # Errors
-    /// The operating system's error; [`io::ErrorKind::UnexpectedEof`] if there are fewer.
+    /// The operating system's error; [`io::ErrorKind::UnexpectedEof`] if there are fewer bytes.
     pub(super) fn bytes(&self, offset: u64, count: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; count];
         let mut filled = 0;

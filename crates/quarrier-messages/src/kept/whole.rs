@@ -1,5 +1,5 @@
-//! Checkpoint files of a data folder, written as a whole: a head, and the body that it describes. They hold
-//! nothing that the log does not have.
+//! Checkpoint files of a data folder, written as a whole: a head, and the body that it describes. The log has
+//! all of their data.
 //!
 //! ```text
 //!    0  8  magic                            56  8  bytes after the head
@@ -8,8 +8,8 @@
 //!   16  40 five numbers                   4092  4  CRC-32C of bytes 0..4092
 //! ```
 //!
-//! Such a file is replaced as a whole: a new file is written, synced and renamed, and the folder is synced. A
-//! crash thus leaves the old file or the new one.
+//! Such a file is replaced as a whole: a new file is written, synced and renamed, and the folder is synced.
+//! So a crash leaves either the old file or the new one.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) struct Head {
 /// The reason why a file is not used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unused {
-    /// There is no file, which needs no notice.
+    /// The file does not exist, which needs no notice.
     Silently,
     For(String),
 }
@@ -60,10 +60,10 @@ impl Unused {
     }
 }
 
-/// Replaces the file of this name by one of about `bytes` bytes.
+/// Replaces the file with this name by one of about `bytes` bytes.
 ///
 /// # Errors
-/// [`Error::Full`], [`Error::Io`]: the old file is still there then.
+/// [`Error::Full`], [`Error::Io`]; the old file then remains.
 pub(super) fn replace(
     disk: &dyn Disk,
     (name, bytes): (&str, usize),
@@ -76,7 +76,7 @@ pub(super) fn replace(
         disk.sync_folder()
     });
     written.map_err(|error| {
-        // It occupies space that others could use.
+        // Free its space.
         let _ = disk.remove(&new);
         let path = disk.path(name);
         match is_full(&error) {
@@ -109,11 +109,11 @@ fn write(
     file.sync()
 }
 
-/// Reads a file of this name and type: `is_wanted` checks its head first, and `read` parses that many bytes
-/// after it. Nothing is used unless the checksum matches.
+/// Reads a file with this name and type: `is_wanted` checks its head first, and `read` parses that many bytes
+/// after the head. Fails unless the checksum matches.
 ///
 /// # Errors
-/// The reason why it is not used.
+/// The reason for not using the file.
 pub(super) fn read<T>(
     disk: &dyn Disk,
     name: &str,
@@ -150,7 +150,7 @@ impl Head {
         bytes
     }
 
-    /// Reads the head, and returns it with the number of bytes after it and their checksum.
+    /// Reads the head; returns it with the number of bytes after it and their checksum.
     fn read(
         magic: &'static [u8; 8],
         bytes: &[u8],
@@ -214,7 +214,7 @@ struct Body<'f> {
 
 impl<'f> Body<'f> {
     fn new(file: &'f dyn DiskFile) -> Self {
-        // Allocate no more than the file has.
+        // Allocate no more than the length of the file.
         let bytes = file.length().map_or(BUFFER_BYTES, |length| length as usize);
         let bytes = bytes.next_multiple_of(HEAD_BYTES).clamp(HEAD_BYTES, BUFFER_BYTES);
         let digest = Digest::new(CrcAlgorithm::Crc64Nvme);

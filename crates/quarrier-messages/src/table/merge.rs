@@ -1,7 +1,7 @@
 //! Removes rows from a table; repacks only segments that lose rows.
 //!
 //! ```text
-//!  segments ─→ untouched: shared · with dead rows: the others are taken, neighbours together
+//!  segments ─→ untouched: shared · with dead rows: remaining rows taken, with those of neighbours
 //! ```
 
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use crate::column::{Data, Dictionary, SegmentColumn, Texts};
 use crate::{Field, HiddenColumns, Kind, Schema};
 
-/// Segments to merge, or one that stays as it is.
+/// Segments to merge, or one that stays unchanged.
 struct Group<'d> {
     /// Each segment with its dead rows.
     segments: Vec<(usize, &'d [u64])>,
-    /// The number of remaining rows.
+    /// Number of remaining rows.
     rows: usize,
     is_shared: bool,
 }
@@ -29,7 +29,7 @@ struct Piece {
 
 impl Table {
     /// Returns the table without the rows `dead`, which ascend. Takes time only for the segments
-    /// that have some of them; shares the other segments and all dictionaries.
+    /// with dead rows; shares the other segments and all dictionaries.
     pub(crate) fn without(&self, dead: &[u64], workers: usize) -> Table {
         match dead.is_empty() {
             true => self.clone(),
@@ -37,7 +37,7 @@ impl Table {
         }
     }
 
-    /// Merges small segments, and drops strings from dictionaries that no row has.
+    /// Merges small segments, and drops strings without rows from dictionaries.
     pub(crate) fn repacked(&self, workers: usize) -> Table {
         let is_small = |segment| self.segment_rows(segment) <= SEGMENT_ROWS / 2;
         let mut table = self.regrouped(&[], is_small, workers);
@@ -90,7 +90,7 @@ impl Table {
     }
 
     fn pieces(&self, group: &Group<'_>) -> Vec<Piece> {
-        // A segment that loses nothing stays as it is, alone in its group.
+        // A segment that loses nothing stays unchanged, alone in its group.
         if let [(segment, [])] = group.segments[..] {
             let columns = self.columns.iter().map(|column| Arc::clone(&column.segments[segment]));
             return vec![Piece { rows: group.rows as u32, columns: columns.collect() }];
@@ -114,7 +114,7 @@ impl Table {
         self.cut(&rows, &all).into_iter().map(piece).collect()
     }
 
-    /// Returns the table with another column of integers, one for each row.
+    /// Returns the table with an additional column of integers, one per row.
     pub(crate) fn with_numbers(
         mut self,
         name: &str,
@@ -140,7 +140,7 @@ impl Table {
     }
 }
 
-/// Returns the column with a dictionary of only the strings that its rows have; `None` if that is
+/// Returns the column with a dictionary of only the strings that its rows use; `None` if that is
 /// not much smaller.
 fn with_used_texts(column: &Column, workers: usize) -> Option<Column> {
     let dictionary = column.dictionary.as_ref()?;

@@ -1,4 +1,4 @@
-//! Tables: columns of packed segments, and how parts of workers become one.
+//! Tables: columns of packed segments, and the assembly of workers' parts into a table.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ mod stored;
 
 mod take;
 
-/// Messages as columns. Cheap to clone: segments and dictionaries are shared.
+/// Messages as columns. Cheap to clone, since clones share segments and dictionaries.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     schema: Schema,
     columns: Vec<Column>,
-    /// The first row of each segment, and at the end the number of rows.
+    /// The first row of each segment, and the number of rows at the end.
     starts: Vec<u64>,
     hidden: HiddenColumns,
 }
@@ -52,7 +52,7 @@ impl Table {
         Table { schema, columns, starts, hidden: HiddenColumns::default() }
     }
 
-    /// Makes a table without rows: columns with these names, of unknown type.
+    /// Makes a table without rows, with columns of these names and unknown type.
     pub(crate) fn empty(names: Vec<Box<str>>) -> Table {
         let columns = vec![Column::default(); names.len()];
         let field = |name| Field { name, kind: Kind::Null };
@@ -69,8 +69,8 @@ impl Table {
         &self.columns
     }
 
-    /// Returns the hidden columns among its columns, which are the last ones: statements find them by
-    /// name, and `*` leaves them out.
+    /// Returns the hidden columns of the table, which are its last ones. Statements refer to them
+    /// by name, and `*` leaves them out.
     pub fn hidden(&self) -> HiddenColumns {
         self.hidden
     }
@@ -80,7 +80,7 @@ impl Table {
         self.columns.len() - self.hidden.fields().count()
     }
 
-    /// Hides columns, and moves them to the end. A table without rows gets the missing ones.
+    /// Hides columns, and moves them to the end. If the table has no rows, adds the missing ones.
     #[must_use]
     pub fn hiding(mut self, hidden: HiddenColumns) -> Table {
         let mut columns: Vec<_> =
@@ -99,7 +99,7 @@ impl Table {
         self
     }
 
-    /// Returns the table without its hidden columns. Shares the others.
+    /// Returns the table without its hidden columns; shares the others.
     #[must_use]
     pub fn without_hidden(&self) -> Table {
         self.with_columns(self.visible())
@@ -115,7 +115,7 @@ impl Table {
         self.starts.len().saturating_sub(1)
     }
 
-    /// Returns the first row of a segment; for the number of segments, the number of rows.
+    /// Returns the first row of a segment; the number of rows for `segments()`.
     ///
     /// # Panics
     ///
@@ -155,11 +155,11 @@ impl Table {
         self.columns[column].value(segment, row).map_text(Into::into)
     }
 
-    /// Returns the same columns under other names, one for each.
+    /// Returns the table with other names for its columns, one for each.
     ///
     /// # Panics
     ///
-    /// If the number of names differs from that of columns.
+    /// If the number of names differs from the number of columns.
     #[must_use]
     pub fn renamed(mut self, names: Vec<Box<str>>) -> Table {
         assert_eq!(names.len(), self.columns.len(), "a name for each column");
@@ -169,7 +169,7 @@ impl Table {
         self
     }
 
-    /// Returns its size in memory, including parts shared with other tables.
+    /// Returns the size in memory in bytes, including parts shared with other tables.
     pub fn nbytes(&self) -> usize {
         let names: usize = self.schema.fields.iter().map(|field| field.name.len()).sum();
         names + 8 * self.starts.capacity() + self.columns.iter().map(Column::nbytes).sum::<usize>()
@@ -177,7 +177,7 @@ impl Table {
 }
 
 impl Column {
-    /// Makes a column of segments whose codes, if they have any, are codes of `dictionary`.
+    /// Makes a column of segments; any codes are those of `dictionary`.
     pub(crate) fn of(
         dictionary: Option<Arc<Dictionary>>,
         segments: Vec<Arc<SegmentColumn>>,
@@ -189,32 +189,32 @@ impl Column {
     }
 
     /// Returns the distinct strings, if segments have codes. Every code is less than its length.
-    /// Some segments may have plain strings nevertheless: see [`is_mixed`](Self::is_mixed).
+    /// Some segments may still have plain strings: see [`is_mixed`](Self::is_mixed).
     pub fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         self.dictionary.as_ref()
     }
 
-    /// Whether there is a dictionary and some segments have plain strings, for example because
-    /// repeated strings are too long to be stored for each row. Codes, sets of them and zone maps
-    /// of codes do not apply to those segments.
+    /// Whether there is a dictionary, but some segments have plain strings, for example because
+    /// repeated strings are too long to store for each row. Codes, sets of codes and zone maps of
+    /// codes do not apply to those segments.
     pub fn is_mixed(&self) -> bool {
         self.is_mixed
     }
 
-    /// Returns how many values lost digits when they were loaded into the column: a column of
-    /// floats, because some are floats in the source, or exact numbers of more than 38 digits. Rows
-    /// that are [taken](Table::take) do not keep this number.
+    /// Returns the number of values that lost digits when they were loaded into the column: a
+    /// column of floats, because some values are floats in the source, or exact numbers exceed 38
+    /// digits. Rows that are [taken](Table::take) do not keep this number.
     pub fn rounded(&self) -> u64 {
         self.rounded
     }
 
-    /// Whether it has numbers that exceed 64 bits.
+    /// Whether some numbers exceed 64 bits.
     pub fn is_wide(&self) -> bool {
         self.is_wide
     }
 
-    /// Returns the number of digits that its exact numbers, with `scale` decimals, have in Arrow:
-    /// that of 64-bit integers, or more if necessary.
+    /// Returns the number of digits in Arrow of its exact numbers with `scale` decimals: that of
+    /// 64-bit integers, or more if necessary.
     pub fn precision(&self, scale: u8) -> u8 {
         let digits = |segment: &Arc<SegmentColumn>| {
             let zone = segment.zone();

@@ -1,8 +1,8 @@
 //! Stores a table as bytes of a file: columns, segments and dictionaries, bit for bit.
 //!
 //! ```text
-//!  segments: a list of their rows · columns: 4 bytes
-//!  each column: name · kind · values that were rounded, 8 · 1 and a dictionary, or 0 · its segments
+//!  segments: a list of their numbers of rows · columns: 4 bytes
+//!  each column: name · kind · number of rounded values, 8 · 1 and a dictionary, or 0 · its segments
 //! ```
 
 use std::io::{self, Read, Write};

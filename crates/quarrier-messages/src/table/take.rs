@@ -1,4 +1,4 @@
-//! Selects rows and columns of a table, as a new table.
+//! Selects rows and columns of a table as a new table.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{Kind, Schema};
 const TEXT_BYTES_MAX: usize = 1 << 30;
 
 impl Table {
-    /// Returns these rows and columns, in these orders; both may repeat. About 10 ns per value.
-    /// Shares dictionaries.
+    /// Returns these rows and columns, in these orders; rows and columns may be repeated. About 10
+    /// ns per value. Shares dictionaries.
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl Table {
         if *packed.data() == Data::Null { SegmentColumn::nulls(kind, rows.len()) } else { packed }
     }
 
-    /// Calls `each` with every segment that rows come from and their indexes there, in order.
+    /// Calls `each` with every segment that has requested rows, and their indexes in it, in order.
     fn for_each_group(
         &self,
         column: &Column,
@@ -136,7 +136,7 @@ impl Table {
         floats
     }
 
-    /// Returns the codes, if there is nothing else.
+    /// Returns the codes, if the rows have only codes.
     fn codes(&self, column: &Column, rows: &[u64]) -> Option<Vec<u32>> {
         column.dictionary.as_ref()?;
         let mut numbers = Vec::with_capacity(rows.len());
@@ -162,13 +162,13 @@ impl Table {
     }
 }
 
-/// A chunk of rows that is being filled.
+/// A chunk of rows under construction.
 struct Filled<'c> {
-    /// The columns with plain strings, and whether rows with codes, and rows with plain strings,
-    /// are in the chunk.
+    /// The columns with plain strings, and for each whether the chunk has rows with codes and rows
+    /// with plain strings.
     columns: Vec<(&'c Column, [bool; 2])>,
     bytes: usize,
-    /// Bytes of their strings that have codes.
+    /// Bytes of the strings that have codes.
     of_codes: usize,
 }
 
@@ -181,8 +181,8 @@ impl<'c> Filled<'c> {
         Filled { columns, bytes: 0, of_codes: 0 }
     }
 
-    /// Whether this row fits, too. It does not if strings would have to be stored for each row that
-    /// shares them.
+    /// Whether this row fits as well. It does not if strings that rows share would have to be
+    /// stored for each of them.
     fn holds(&mut self, segment: usize, place: usize) -> bool {
         for (column, has) in &mut self.columns {
             let length = column.text(segment, place).map_or(0, str::len);

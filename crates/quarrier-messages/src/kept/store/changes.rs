@@ -1,4 +1,4 @@
-//! Reads the changes of a table: its durable messages, from any mark on.
+//! Reads the changes of a table: its durable messages after any mark.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use crate::{Error, Result, Schema};
 const STEP_BYTES: u64 = 4 << 20;
 
 impl Store {
-    /// Returns a handle that waits for new messages in any table; None if the folder is open for reading
+    /// Returns a handle for waiting until any table has new messages; None if the folder is open for reading
     /// only.
     pub fn growth(&self) -> Option<Growth> {
         self.log.as_ref().map(Log::growth)
@@ -30,7 +30,7 @@ impl Store {
         Ok(self.log.as_ref().map(Log::state).transpose()?)
     }
 
-    /// Returns all messages of a table, as [`Store::table`] has them.
+    /// Returns all messages of a table, like [`Store::table`].
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -42,7 +42,7 @@ impl Store {
         let state = lock(&self.state);
         let number = self.number(&state, name)?;
         let all = state.index.extents(number);
-        // Meanwhile more messages may have arrived, with another table of all of them.
+        // Meanwhile, more messages may have arrived, and a table of all of them may have been built.
         let snapshot = state.snapshots.get(&number);
         let (table, batches) = match snapshot {
             Some(snapshot) => (Arc::clone(&snapshot.table), snapshot.batches),
@@ -56,8 +56,8 @@ impl Store {
         Changes::new(table, extents, mark).ok_or_else(|| self.uneven(name))
     }
 
-    /// Returns the messages of a table with marks above `after`, as many as are parsed at once; none if
-    /// nothing is new. Their columns are those of `schema`, widened if a value requires it. Batches are
+    /// Returns the messages of a table with marks above `after`, as many as are parsed at once; none if there
+    /// are no new ones. Their columns are those of `schema`, widened if a value requires it. Batches are
     /// indivisible, so the first messages may have lower marks, and the last ones marks above `until`. For a
     /// table with a key, the result also has the rows that these messages replaced or removed.
     ///
@@ -125,7 +125,7 @@ impl Store {
     }
 }
 
-/// Returns the last mark before a batch, or before the next message of all.
+/// Returns the last mark before a batch; without one, the last mark of all.
 fn mark_before(next: Option<&Extent>, next_mark: u64) -> u64 {
     next.map_or(next_mark, |extent| extent.marks.start).saturating_sub(1)
 }

@@ -10,22 +10,24 @@ use crate::kept::load::{LoadWatch, Progress};
 use crate::kept::snapshot::Snapshot;
 use crate::{Reject, Result};
 
-/// Parsing this many bytes of messages takes a few tens of milliseconds.
+/// The default of [`Store::checkpoint_every`]. Parsing this many bytes of messages takes a few tens of
+/// milliseconds.
 pub(super) const CHECKPOINT_BYTES: u64 = 64 << 20;
-/// The index is rewritten when the new batches reach this fraction of its contents: one part in so many.
+/// The index is rewritten when the bytes of new batches reach this fraction (1/4) of those that it covers.
 const INDEX_SHARE: u64 = 4;
 
 impl Store {
-    /// Stores the columns of a table whenever `bytes` bytes of its messages are new, and a quarter of the
-    /// stored ones; and the index when as many bytes of the log are. The default is 64 MiB.
+    /// Sets when columns and index are stored: the columns of a table whenever `bytes` bytes of its messages
+    /// are new, and at least a quarter of the stored ones; the index when as many bytes of the log are new.
+    /// The default is 64 MiB.
     #[must_use]
     pub fn checkpoint_every(mut self, bytes: u64) -> Store {
         self.checkpoint_bytes = bytes;
         self
     }
 
-    /// Stores the columns of a table, if this process may write and enough bytes of messages are new; with
-    /// None, any.
+    /// Stores the columns of a table if this process may write and at least `every` bytes of messages are
+    /// new; with None, any.
     pub(super) fn store(
         &self,
         number: u32,
@@ -44,11 +46,11 @@ impl Store {
     }
 
     /// Stores the columns of all tables that were requested and have grown since, and the index of all
-    /// batches. The next process that opens the folder reads and parses only newer messages.
+    /// batches. The next process that opens the folder then reads and parses only newer messages.
     ///
     /// # Errors
-    /// [`Error::Log`](crate::Error::Log) if there is no space, or if the system reports an error. The state
-    /// stored before is still there.
+    /// [`Error::Log`](crate::Error::Log) if there is no space, or if the system reports an error. The earlier
+    /// checkpoint then remains.
     pub fn checkpoint(&self) -> Result<()> {
         self.store_all(None)?;
         self.store_index(None)
@@ -67,15 +69,16 @@ impl Store {
         Ok(())
     }
 
-    /// Returns notices, since the last call, about stored state that is not used: each line once.
+    /// Returns notices since the last call about stored state that is not used, one line each.
     pub fn take_notices(&self) -> Vec<String> {
         let mut notices = std::mem::take(&mut *lock(&self.notices));
         notices.extend(self.columns.iter().flat_map(ColumnFiles::take_notices));
         notices
     }
 
-    /// Stores the index of all batches if `every` bytes of the log are new, and a share of all; with None, if
-    /// any are. Nothing is stored for a damaged log: every process reads it whole, and reports the damage.
+    /// Stores the index of all batches if at least `every` bytes of the log are new, and a share of all; with
+    /// None, if any are. Stores nothing for a damaged log, so that every process reads it whole and reports
+    /// the damage.
     pub(super) fn store_index(&self, every: Option<u64>) -> Result<()> {
         let (Some(log), Some(disk)) = (&self.log, &self.disk) else { return Ok(()) };
         if self.recovered.is_damaged() {
@@ -88,7 +91,7 @@ impl Store {
         if more == 0 || every.is_some_and(|every| more < every.max(stored / INDEX_SHARE)) {
             return Ok(());
         }
-        // Even if it fails, do not retry at once.
+        // Do not retry at once, even if it fails.
         state.indexed_bytes = all;
         let disks = (disk.as_ref(), self.logs.as_ref());
         Ok(index_file::write(disks, &state.index, &log.publishers())?)

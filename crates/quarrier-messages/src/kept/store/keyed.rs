@@ -21,15 +21,15 @@ use crate::kept::snapshot::{Making, Snapshot};
 use crate::log;
 use crate::{Error, Format, Load, Result, Schema, Table, Value};
 
-/// Bytes of batches to parse at once for rows that are gone.
+/// Bytes of batches to parse at once for gone rows.
 const PARSED_BYTES: u64 = 16 << 20;
-/// Number of deaths to find at once if the log has to be read for them.
+/// Number of deaths to collect when the log has to be read for them.
 const DEATHS_WANTED: usize = 1 << 18;
 
 impl Store {
-    /// Removes the rows with these keys. Each key has a value for each column of the table's key, in its
-    /// order. It removes rows that exist when the removal is on the disk, and no later row. Returns once the
-    /// removal is on its way; each key takes a mark of its own.
+    /// Removes the rows with these keys. Each key has a value for each column of the table's key, in the
+    /// key's order. It removes rows that exist when the removal is on the disk, and no later row. Returns
+    /// once the removal is on its way; each key takes a mark.
     ///
     /// # Errors
     /// [`Error::Kept`] if there is no such table, it has no key, or the type of a value differs from that of
@@ -44,8 +44,8 @@ impl Store {
         send_keys(log, (number, &definition), keys)
     }
 
-    /// As [`Store::remove`], for keys written as JSON lines: objects with a field for each column of the key.
-    /// Other fields are ignored.
+    /// Like [`Store::remove`], for keys written as JSON lines: objects with a field for each column of the
+    /// key. Ignores other fields.
     ///
     /// # Errors
     /// As [`Store::remove`]; [`Error::Kept`] for an invalid line.
@@ -92,7 +92,7 @@ impl Store {
         self.definition_of(number).filter(|definition| !definition.key().is_empty())
     }
 
-    /// Returns the table with these batches, or more: built from its rows at the last request, or else from
+    /// Returns the table of these batches, or of more: built from its rows at the last request, or else from
     /// the checkpoint, and from newer messages.
     pub(super) fn keyed_snapshot<'c>(
         &self,
@@ -125,7 +125,7 @@ impl Store {
         Ok(Snapshot { table: Arc::new(unmarked(&marked)), batches, marked: Some(marked) })
     }
 
-    /// Returns the messages of these batches, and the rows that they replaced or removed, by their marks.
+    /// Returns the messages of these batches, and the rows that they replaced or removed, ordered by mark.
     pub(super) fn keyed_changes(
         &self,
         (name, number, definition): (&str, u32, &Definition),
@@ -147,7 +147,7 @@ impl Store {
         let new = making.marked(&new)?;
         let old = deaths.iter().map(|(_, old)| *old).filter(|old| *old < marks.start);
         let old = self.rows_of((number, &making), old.collect())?;
-        // Each with the mark of the message that adds the row, or that replaces or removes it.
+        // Each row has the mark of the message that adds, replaces or removes it.
         let mut rows: Vec<(u64, bool, u64)> = Vec::new();
         for (at, mark) in deaths {
             let row = match mark < marks.start {
@@ -203,8 +203,8 @@ impl Store {
         Ok(deaths)
     }
 
-    /// Reads the log from its start to find the deaths from a mark on: as many as are found at once, and at
-    /// least all of these marks. Returns them with the mark up to which they are complete.
+    /// Reads the log from its start to find the deaths from a mark on: as many as one pass collects, and at
+    /// least those of all these marks. Returns them, and the mark up to which they are complete.
     fn history_from(
         &self,
         (name, number, definition): (&str, u32, &Definition),
@@ -226,14 +226,14 @@ impl Store {
             }
             let step = some_of(rest);
             keyed.advance(&making, &extents[..keyed.batches() + step])?;
-            // More may follow the last batch.
+            // More batches may follow.
             let taken = extents.get(..keyed.batches()).and_then(<[Extent]>::last);
             end = taken.map_or(end, |last| last.marks.end);
         }
         Ok((keyed.into_history(), end))
     }
 
-    /// Reads the rows with these marks from the log, in the order of their marks, which are included.
+    /// Reads the rows with these marks from the log, in ascending order, with the marks as a column.
     fn rows_of(&self, (number, making): (u32, &Making<'_>), mut marks: Vec<u64>) -> Result<Table> {
         marks.sort_unstable();
         let mut extents: Vec<Extent> = Vec::new();
@@ -269,7 +269,7 @@ impl Store {
         Ok(Table::concat(&found, 1))
     }
 
-    /// Returns the messages that are rows of a table with a key.
+    /// Returns the messages that are current rows of a table with a key.
     pub(super) fn alive_runs(&self, name: &str, number: u32) -> Result<Vec<Run>> {
         self.table(name, 0, &AtomicBool::new(false))?;
         let (extents, marked) = {
@@ -304,8 +304,8 @@ impl Store {
         alike.map(|alike| run(alike).ok_or_else(unread)).collect()
     }
 
-    /// Returns the rows of a table with a key as of a mark: those that all messages up to it left. None if it
-    /// has no key.
+    /// Returns the rows of a table with a key as of a mark, at which all messages up to it were applied. None
+    /// if the table has no key.
     ///
     /// # Errors
     /// As [`Store::table`]; [`Error::Log`] with [`log::Error::Gone`] if retention removed needed messages.
@@ -330,7 +330,7 @@ impl Store {
         mark: u64,
         (workers, stop): (usize, &AtomicBool),
     ) -> Result<Changes> {
-        // The table knows when rows died.
+        // Bring the table's rows, and the history of their deaths, up to date.
         self.table(name, workers, stop)?;
         let (schema, place) = (definition.schema(), self.named(name));
         let making =
@@ -383,7 +383,7 @@ fn in_order(table: &Table, workers: usize) -> Table {
     table.take(&rows, &columns, workers)
 }
 
-/// Returns how many of these batches to parse at once, at least one.
+/// Returns the number of these batches to parse at once, at least one.
 fn some_of(extents: &[Extent]) -> usize {
     let mut bytes = 0;
     let some = extents.iter().take_while(|extent| {

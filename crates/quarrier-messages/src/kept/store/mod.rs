@@ -33,7 +33,7 @@ use crate::log::{LOG_FOLDER, Log, Publication, Recovered, segment};
 use crate::{Error, Result, Table};
 use checkpoint::Indexing;
 
-/// An open data folder: for writing, with its lock, by one process at a time, or for reading.
+/// An open data folder: for writing, by one process at a time, which holds its lock; or for reading.
 ///
 /// ```
 /// use std::sync::atomic::AtomicBool;
@@ -55,28 +55,28 @@ use checkpoint::Indexing;
 /// # }
 /// ```
 pub struct Store {
-    /// The path of the folder, for display.
+    /// The folder's path, for display.
     place: String,
-    /// Where incomplete messages are spooled.
+    /// The folder where incomplete messages are spooled.
     folder: PathBuf,
-    /// The data folder, if it may be written to.
+    /// The data folder, if this process may write to it.
     disk: Option<Arc<dyn Disk>>,
     logs: Arc<dyn Disk>,
     files: Arc<Files>,
-    /// Stored columns; None for a single segment.
+    /// Checkpoints of columns; None for a single segment.
     columns: Option<ColumnFiles>,
-    /// Columns are stored when this many bytes of messages are new.
+    /// Number of bytes of new messages at which columns are stored.
     checkpoint_bytes: u64,
     log: Option<Log>,
     recovered: Recovered,
     state: Mutex<State>,
-    /// For tables with a key, deaths of rows that were found by reading the log again, and the mark up to
-    /// which they are complete.
+    /// Deaths of rows, found by reading the log again, and the mark up to which they are complete; by table
+    /// with a key.
     past: Mutex<HashMap<u32, (History, u64)>>,
     notices: Mutex<Vec<String>>,
 }
 
-/// A table with a key, once it was requested.
+/// The rows of a table with a key, once requested.
 type KeyedCell = Arc<Mutex<Option<Keyed>>>;
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ struct State {
     definitions: Catalog,
     index: Index,
     snapshots: HashMap<u32, Snapshot>,
-    /// The rows of tables with a key; one thread at a time advances them.
+    /// The rows of tables with a key; one thread at a time applies messages to each.
     keyed: HashMap<u32, KeyedCell>,
     /// Bytes of the batches in the index file.
     indexed_bytes: u64,
@@ -109,19 +109,19 @@ fn messages(extents: &[Extent]) -> Vec<Extent> {
 }
 
 impl Store {
-    /// Returns what recovery found: damage, and a torn end.
+    /// Returns the result of recovery: damage, and a torn end.
     pub fn found(&self) -> &Recovered {
         &self.recovered
     }
 
     /// Returns whether the names or declarations of tables are damaged. One intact copy of them is enough;
-    /// without it, a table is called by its number, and infers its columns from its messages.
+    /// without any, tables are called by their numbers, and infer their columns from their messages.
     pub fn is_catalog_damaged(&self) -> bool {
         let state = lock(&self.state);
         state.catalog.is_damaged || state.definitions.is_damaged
     }
 
-    /// Returns whether it was opened for writing.
+    /// Returns whether the folder was opened for writing.
     pub fn is_writable(&self) -> bool {
         self.log.is_some()
     }
@@ -143,11 +143,11 @@ impl Store {
         Ok(numbers.into_iter().map(table).collect())
     }
 
-    /// Creates a table with declared columns; without any, it infers them from its messages, like a table
-    /// that a load creates. Returns whether it was created: false if one of this name exists.
+    /// Creates a table with declared columns; without any, the table infers its columns from its messages,
+    /// like a table that a load creates. Returns false if a table with this name exists.
     ///
     /// # Errors
-    /// [`Error::Kept`] for a name that is not allowed; [`Error::Log`] if the disk is full or fails.
+    /// [`Error::Kept`] for an invalid name; [`Error::Log`] if the disk is full or fails.
     pub fn create(&self, name: &str, definition: &Definition) -> Result<bool> {
         self.writer()?;
         let mut state = lock(&self.state);
@@ -160,7 +160,7 @@ impl Store {
     /// Returns the definition of a table; None if it infers its columns from its messages.
     ///
     /// # Errors
-    /// [`Error::Kept`] if there is no table of this name.
+    /// [`Error::Kept`] if no table has this name.
     pub fn definition(&self, name: &str) -> Result<Option<Arc<Definition>>> {
         let number = self.number(&lock(&self.state), name)?;
         Ok(self.definition_of(number))
@@ -172,7 +172,7 @@ impl Store {
         definition.filter(|it| !it.columns().is_empty()).map(Arc::new)
     }
 
-    /// Begins to gather messages that arrive piece by piece.
+    /// Returns a buffer for messages that arrive piece by piece; see [`Store::take_in`].
     pub fn intake(&self) -> Intake {
         Intake::new(self.spool())
     }
@@ -181,11 +181,11 @@ impl Store {
         Spool::new(&self.folder)
     }
 
-    /// Appends the gathered messages to an existing table: all of them or none.
+    /// Appends gathered messages to an existing table: all of them or none.
     ///
     /// # Errors
-    /// [`Error::Kept`] if there is no table of this name, and for messages of a format that the log does not
-    /// store; [`Error::Log`] if the disk is full or fails; [`Error::Cancelled`].
+    /// [`Error::Kept`] if no table has this name, or if the log does not store the messages' format;
+    /// [`Error::Log`] if the disk is full or fails; [`Error::Cancelled`].
     pub fn take_in(
         &self,
         table: &str,
@@ -199,13 +199,13 @@ impl Store {
         intake::take((self, log), (number, definition), intake, options, stop)
     }
 
-    /// Appends the messages of a source to a table, which is created if it does not exist. The progress
-    /// reported to `watch` is on the disk. A source that was loaded before resumes where that load ended: see
+    /// Appends the messages of a source to a table, which it creates if none exists. The progress that it
+    /// reports to `watch` is on the disk. A source that was loaded before resumes where that load ended: see
     /// [`Origin`].
     ///
     /// # Errors
-    /// [`Error::Kept`] for a name that is not allowed, and for files of columns; [`Error::Log`] if the disk
-    /// is full or fails; and those of a source that cannot be read. Messages appended before stay.
+    /// [`Error::Kept`] for an invalid name, and for columnar formats; [`Error::Log`] if the disk is full or
+    /// fails; and errors of reading the source. Messages appended before an error remain.
     ///
     /// # Panics
     /// If a worker panics.
@@ -222,12 +222,12 @@ impl Store {
         load::load(self, number, origin, options, stop, &mut watch)
     }
 
-    /// Returns a table as it is now. Cheap if nothing was appended since the last request; if its columns
-    /// were stored, only newer messages are parsed.
+    /// Returns the current table. Cheap if nothing was appended since the last request; if its columns were
+    /// stored, it parses only newer messages.
     ///
     /// # Errors
-    /// [`Error::Kept`] if there is no table of this name; [`Error::Log`] and [`Error::Source`] if it cannot
-    /// be read; [`Error::Cancelled`].
+    /// [`Error::Kept`] if no table has this name; [`Error::Log`] and [`Error::Source`] if it cannot be read;
+    /// [`Error::Cancelled`].
     ///
     /// # Panics
     /// If a worker panics.
@@ -235,7 +235,7 @@ impl Store {
         self.made_of(name, (workers, stop), self.columns.as_ref())
     }
 
-    /// Returns the table of the last request, if nothing was appended since. Takes no time.
+    /// Returns the table of the last request if nothing was appended since. Takes no time.
     pub fn known(&self, name: &str) -> Option<Arc<Table>> {
         let state = lock(&self.state);
         let is_read =
@@ -246,7 +246,7 @@ impl Store {
         is_newest.then(|| Arc::clone(&snapshot.table))
     }
 
-    /// As [`Store::table`], but rebuilt from all of its messages in the log.
+    /// Like [`Store::table`], but rebuilds it from all of its messages in the log.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -263,7 +263,7 @@ impl Store {
         self.made_of(name, (workers, stop), None)
     }
 
-    /// Returns a table, built from the previous one, or else from the checkpoint, and from newer messages.
+    /// Builds a table from the previous one, or else from the checkpoint, and from newer messages.
     fn made_of(
         &self,
         name: &str,
@@ -309,7 +309,7 @@ impl Store {
         Ok(snapshot.table)
     }
 
-    /// Drops all tables that were built.
+    /// Drops all tables built so far.
     pub fn forget(&self) {
         let mut state = lock(&self.state);
         state.snapshots.clear();
@@ -319,7 +319,7 @@ impl Store {
     }
 
     /// Returns the messages of a table as sources: one, unless they have several formats. For a table with a
-    /// key, those that are its rows now; its other messages are filtered out.
+    /// key, only the messages that are its current rows.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -336,8 +336,8 @@ impl Store {
         runs(&self.named(name), &self.files, &messages(state.index.extents(number)))
     }
 
-    /// Returns the messages of a table with marks in one of these ranges, whose ends are those of batches;
-    /// for a table with a key, including those replaced or removed since.
+    /// Returns the messages of a table with marks in one of these ranges, which must begin and end with
+    /// batches. For a table with a key, that includes messages whose rows were replaced or removed since.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -357,8 +357,8 @@ impl Store {
         runs(&self.named(name), &self.files, &extents)
     }
 
-    /// Returns the messages of all tables as sources, in the order of the log; for tables with a key,
-    /// including those replaced or removed since.
+    /// Returns the messages of all tables as sources, in the order of the log. For tables with a key, that
+    /// includes messages whose rows were replaced or removed since.
     ///
     /// # Errors
     /// As [`Store::table`].
@@ -372,11 +372,11 @@ impl Store {
         runs(&self.place, &self.files, &extents)
     }
 
-    /// Ends writing: stores the columns of tables that have grown, notes the end of the log, and frees the
+    /// Ends writing: stores the columns of tables that have grown, records the end of the log, and frees the
     /// space that the log did not need.
     ///
     /// # Errors
-    /// [`Error::Log`] if the end could not be noted. No message is lost even then.
+    /// [`Error::Log`] if the end could not be recorded. No message is lost even then.
     pub fn close(mut self) -> Result<()> {
         // The log has all data of these columns.
         let _ = self.store_all(Some(self.checkpoint_bytes.min(columns::BYTES_MIN)));
@@ -410,7 +410,7 @@ impl Store {
         Ok(payload.map_err(fail)?)
     }
 
-    /// Adds the batches that became durable since.
+    /// Adds the batches that became durable since the last call.
     fn refresh(&self) {
         let Some(log) = &self.log else { return };
         self.take_placed(log, &mut lock(&self.state));
@@ -418,7 +418,7 @@ impl Store {
 
     fn take_placed(&self, log: &Log, state: &mut State) {
         for entry in log.take_placed() {
-            // A payload that cannot be read reports that when it is requested.
+            // A payload that cannot be read yields an error when it is requested.
             let payload = || {
                 let messages = self.files.messages(&entry.place());
                 Cow::Owned(messages.map(|it| it.bytes().to_vec()).unwrap_or_default())
@@ -443,7 +443,7 @@ impl Store {
         })
     }
 
-    /// Returns the number of a table, and creates the table if it does not exist.
+    /// Returns the number of a table, which it creates if none exists.
     fn made(&self, name: &str) -> Result<u32> {
         self.writer()?;
         let mut state = lock(&self.state);
@@ -468,7 +468,7 @@ impl Store {
         let Some((catalog, number)) = state.catalog.with(name, used) else {
             return Err(fail("it has as many tables as there may be".to_string()));
         };
-        // Before the name: this replaces the declaration of a table that never got a name.
+        // Write the declaration before the name: it replaces that of a table that never got a name.
         let text = definition.map(Definition::to_text);
         if text.is_some() || state.definitions.text(number).is_some() {
             let definitions = state.definitions.saying(number, text);
@@ -483,7 +483,7 @@ impl Store {
         Ok(number)
     }
 
-    /// Returns the name of a table for errors.
+    /// Returns the folder and name of a table for errors.
     fn named(&self, name: &str) -> String {
         format!("{}/{name}", self.place)
     }

@@ -29,8 +29,8 @@ struct Start {
 }
 
 impl Store {
-    /// Opens a data folder for writing, which is created if it does not exist: takes the lock, reads the
-    /// whole log, and cuts off a torn end.
+    /// Opens a data folder for writing, and creates it if it does not exist: takes the lock, reads the log
+    /// after the checkpoint, and cuts off a torn end.
     ///
     /// # Errors
     /// [`Error::Log`] if another process holds the lock, or if the system reports an error.
@@ -38,10 +38,10 @@ impl Store {
         Store::open_with(folder, Options::default())
     }
 
-    /// As [`Store::open`], with other sizes of the log.
+    /// Like [`Store::open`], with other sizes of the log.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// As for [`Store::open`].
     pub fn open_with(folder: &Path, options: Options) -> Result<Store> {
         let logs = folder.join(LOG_FOLDER);
         let start = match logs.is_dir() {
@@ -55,11 +55,11 @@ impl Store {
         Store::over(place, (Some(disk), logs), Some(log), index)?.started(start)
     }
 
-    /// As [`Store::open_with`], on any disks and without a lock: one for the data folder, one for the log in
-    /// it.
+    /// Like [`Store::open_with`], on any disks and without a lock: `disk` for the data folder, `logs` for the
+    /// log in it.
     ///
     /// # Errors
-    /// As [`Store::open`].
+    /// As for [`Store::open`].
     pub fn open_on(disk: Arc<dyn Disk>, logs: Arc<dyn Disk>, options: Options) -> Result<Store> {
         let start = Start::of(disk.as_ref(), logs.as_ref());
         let open = |opener: Opener, replay: &mut dyn FnMut(Entry)| {
@@ -85,7 +85,7 @@ impl Store {
         log: Option<Log>,
         index: Index,
     ) -> Result<Store> {
-        // Read after the log: every table that has a message is in it.
+        // Read the catalog after the log, so that it has every table with a message.
         let (catalog, definitions) = said(disk.as_deref())?;
         let recovered = log.as_ref().map(|log| log.recovered().clone()).unwrap_or_default();
         let files = Arc::new(Files::new(Arc::clone(&logs)));
@@ -108,17 +108,17 @@ impl Store {
         })
     }
 
-    /// Opens a data folder for reading, or a segment of a log by its file. Nothing is changed, and another
-    /// process may write meanwhile.
+    /// Opens a data folder, or one segment of a log, for reading. Changes nothing, and another process may
+    /// write at the same time.
     ///
     /// # Errors
-    /// [`Error::Kept`] if there is no log, [`Error::Log`] if the system reports an error.
+    /// [`Error::Kept`] if there is no log; [`Error::Log`] if the system reports an error.
     pub fn read(path: &Path) -> Result<Store> {
         let place = path.display().to_string();
         if path.is_file() {
             let logs = OneSegment::open(path);
             let logs = logs.map_err(|e| crate::log::Error::io(&place, "open the segment", e))?;
-            // The segment's own data folder, if it is still there.
+            // The data folder around the segment, if it has one.
             let folder =
                 path.parent().and_then(Path::parent).filter(|it| !it.as_os_str().is_empty());
             let disk = folder.and_then(|folder| self::disk(folder).ok());
@@ -131,12 +131,12 @@ impl Store {
         Store::over(place, (Some(disk), logs), None, Index::default())?.recovered(start)
     }
 
-    /// As [`Store::read`] for a folder, but reads the whole log and verifies all checksums, regardless of
-    /// checkpoints. If anything is damaged, the checkpoint of the index is removed, so that others read the
-    /// whole log, too.
+    /// Like [`Store::read`] for a folder, but reads the whole log and verifies all checksums, regardless of
+    /// checkpoints. If anything is damaged, removes the checkpoint of the index, so that other processes read
+    /// the whole log, too.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// As for [`Store::read`].
     pub fn read_whole(folder: &Path) -> Result<Store> {
         let place = folder.display().to_string();
         let (disk, logs) = disks(folder)?;
@@ -148,18 +148,18 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::read`] for a folder, on any disks: one for the data folder, one for the log in it.
+    /// Like [`Store::read`] for a folder, on any disks: `disk` for the data folder, `logs` for the log in it.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// As for [`Store::read`].
     pub fn read_on(disk: Arc<dyn Disk>, logs: Arc<dyn Disk>) -> Result<Store> {
         let start = Start::of(disk.as_ref(), logs.as_ref());
         Store::over(disk.path(""), (Some(disk), logs), None, Index::default())?.recovered(start)
     }
 
-    /// As [`Store::read`] for a folder, but reads only the headers of batches. Messages are parsed, and their
-    /// checksums verified, when they are read. None if anything about the log is unusual, so that the whole
-    /// log must be read to report what.
+    /// Like [`Store::read`] for a folder, but reads only the headers of batches. Messages are parsed, and
+    /// their checksums verified, on first use. None if anything about the log is unusual, so that the whole
+    /// log must be read to report it.
     ///
     /// # Errors
     /// [`Error::Log`] if the system reports an error.
@@ -193,18 +193,18 @@ impl Store {
         }
         if recovered.is_damaged() {
             // If another process writes meanwhile, a batch that was written after its place was read looks
-            // damaged, once.
+            // damaged once.
             (recovered, index) = self.pass((None, Some(&recovered.damages)))?;
         }
         self.recovered = recovered;
-        // Read again, for tables created meanwhile.
+        // Read the catalog again, for tables created meanwhile.
         let (catalog, definitions) = said(self.disk.as_deref())?;
         *lock(&self.state) = State { catalog, definitions, index, ..State::default() };
         *lock(&self.notices) = start.notices;
         Ok(self)
     }
 
-    /// Reads the log once, from where it is known, up to the first damage that was not reported before.
+    /// Reads the log once, from the known part on, up to the first damage that was not reported before.
     fn pass(
         &self,
         (known, told): (Option<&Known>, Option<&[Damage]>),
@@ -245,7 +245,7 @@ impl Start {
     }
 }
 
-/// Opens a log for writing from where it is known, and builds the index of the whole log.
+/// Opens a log for writing, from the known part on, and builds the index of the whole log.
 fn opened(
     start: &Start,
     options: Options,
@@ -266,7 +266,7 @@ fn opened(
     Ok((log, index))
 }
 
-/// Reads the names of a data folder's tables, and their declared columns.
+/// Reads the names and the declarations of a data folder's tables.
 fn said(disk: Option<&dyn Disk>) -> Result<(Catalog, Catalog)> {
     let Some(disk) = disk else { return Ok(Default::default()) };
     Ok((Catalog::read(disk)?, Catalog::read_from(disk, DEFINITIONS)?))

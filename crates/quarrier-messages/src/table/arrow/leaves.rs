@@ -1,4 +1,4 @@
-//! Flattens Arrow's columns: fields of structs are named by their paths.
+//! Flattens Arrow's columns: fields of structs get their paths as names.
 
 use std::collections::HashSet;
 
@@ -14,9 +14,9 @@ use crate::{Error, Kind, Result};
 pub(super) struct Leaf {
     /// The path, separated by dots.
     pub(super) name: String,
-    /// The type of its values, if they have one.
+    /// The type of its values, if it has any.
     pub(super) kind: Kind,
-    /// The indexes of the column and of the fields in it.
+    /// The index of the column, and of the field at each level.
     path: Vec<usize>,
 }
 

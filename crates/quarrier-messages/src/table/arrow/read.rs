@@ -20,10 +20,10 @@ use crate::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 use crate::column::{SegmentColumn, Texts};
 use crate::{Kind, Part, PartField, PartSegment, Result, Table};
 
-/// The rows of one segment: batches, or slices of them, one after another.
+/// The rows of one segment: consecutive batches, or slices of them.
 #[derive(Default)]
 struct Pieces {
-    /// The number of the first row among all.
+    /// The number of the first row in the table.
     first_row: u64,
     rows: usize,
     /// The maximum size of strings.
@@ -35,8 +35,7 @@ impl Table {
     /// Copies the rows of record batches, all of `schema`, into packed columns, on `workers`
     /// threads (0: one per CPU) besides this one, which fetches the batches. Fields of structs
     /// become separate columns, `order.qty`. Numbers beyond 38 digits become floats, strings in
-    /// binary columns must be UTF-8, timestamps lose their zone but not their meaning: they are
-    /// UTC.
+    /// binary columns must be UTF-8, timestamps become UTC, without their zone.
     ///
     /// Batches wait until a segment is full, for at most two segments per worker.
     ///
@@ -59,7 +58,7 @@ impl Table {
             for _ in 0..workers {
                 match threads::in_scope(scope, "", work) {
                     Ok(thread) => team.push(thread),
-                    // Fewer threads do the same work.
+                    // Continue with fewer threads.
                     Err(_) if !team.is_empty() => break,
                     Err(error) => return Err(no_thread(error).into()),
                 }
@@ -67,7 +66,8 @@ impl Table {
             let told = cut(&leaves, schema, batches, &to_workers);
             drop(to_workers);
             let parts: Result<Vec<Part>> = team.into_iter().map(threads::joined).collect();
-            // The source's error comes first: a worker has seen only the batches before it.
+            // The source's error takes precedence: the workers have seen only the batches before
+            // it.
             parts.and_then(|parts| told.map(|()| parts))
         })?;
         let columns = leaves.into_iter();
@@ -81,7 +81,7 @@ fn no_thread(error: std::io::Error) -> ArrowError {
     ArrowError::IoError("cannot read it".to_string(), error)
 }
 
-/// Passes batches on in pieces of a segment's rows, until no worker takes them any more.
+/// Passes batches on in pieces of a segment's rows, until no worker takes any more.
 fn cut(
     leaves: &[Leaf],
     schema: &SchemaRef,
@@ -105,7 +105,7 @@ fn cut(
         }
     }
     if pieces.rows > 0 {
-        // If nobody receives it, a worker has an error to report.
+        // If all workers have ended, one of them has an error to report.
         let _ = to_workers.send(pieces);
     }
     Ok(())
@@ -115,7 +115,7 @@ fn cut(
 const TEXT_BYTES_MAX: usize = 1 << 30;
 
 impl Pieces {
-    /// Returns how many rows of a batch still belong to the segment, at least one.
+    /// Returns the number of rows of a batch that still belong to the segment, at least one.
     fn room(&self, leaves: &[Leaf], batch: &RecordBatch) -> Result<usize> {
         let mut rows = batch.num_rows().min(SEGMENT_ROWS - self.rows);
         while self.text_bytes + text_bytes_of(leaves, &batch.slice(0, rows)) > TEXT_BYTES_MAX {
@@ -144,7 +144,7 @@ impl Pieces {
             || next.num_rows() > 0 && self.text_bytes + text_bytes() > TEXT_BYTES_MAX
     }
 
-    /// Takes the pieces so far, and begins the next segment.
+    /// Returns the pieces so far, and begins the next segment.
     fn take(&mut self) -> Pieces {
         let next = Pieces { first_row: self.first_row + self.rows as u64, ..Pieces::default() };
         std::mem::replace(self, next)
@@ -156,13 +156,13 @@ fn text_bytes_of(leaves: &[Leaf], batch: &RecordBatch) -> usize {
     leaves.iter().map(|leaf| leaf.text_bytes(batch)).sum()
 }
 
-/// Makes segments of pieces.
+/// Makes segments from pieces.
 struct Worker<'l> {
     leaves: &'l [Leaf],
     /// Builders of string columns.
     texts: Vec<Option<RowBuilder>>,
     segments: Vec<PartSegment>,
-    /// For each column, the number of values that lost digits.
+    /// Number of values that lost digits, by column.
     rounded: Vec<u64>,
 }
 
@@ -173,7 +173,7 @@ impl<'l> Worker<'l> {
         Worker { leaves, texts, segments: Vec::new(), rounded: vec![0; leaves.len()] }
     }
 
-    /// Processes pieces until there are no more; after an error no worker gets any.
+    /// Processes pieces until there are no more. After an error, no worker gets any.
     fn run(mut self, segments: &Mutex<Option<Receiver<Pieces>>>) -> Result<Part> {
         loop {
             let next = {
@@ -289,7 +289,7 @@ fn floats(leaf: &Leaf, pieces: &Pieces, lost: &mut u64) -> RawData {
     RawData::Float(floats)
 }
 
-/// Returns the number of a row among all, from its index in a piece.
+/// Returns the number of a row in the table, from its index in a piece.
 fn row_number(pieces: &Pieces, piece: usize, row: usize) -> u64 {
     let before: usize = pieces.batches[..piece].iter().map(RecordBatch::num_rows).sum();
     pieces.first_row + (before + row) as u64

@@ -17,17 +17,17 @@ use crate::column::{Data, SegmentColumn, Texts};
 use crate::table::Column;
 use crate::{Kind, Table};
 
-/// A table's rows as Arrow record batches, one per segment. Floats and strings in Arrow's own layout
-/// are shared with the table; the rest is unpacked when a batch is requested.
+/// A table's rows as Arrow record batches, one per segment. Floats and strings that have Arrow's
+/// layout are shared with the table; the rest is unpacked when a batch is requested.
 ///
 /// | type | Arrow |
 /// |---|---|
 /// | Integer, Float, Boolean, Date, Null | Int64, Float64, Boolean, Date32, Null |
-/// | Decimal | Decimal128 of 19 digits, or as many as it needs |
+/// | Decimal | Decimal128 of 19 digits, or more if it needs them |
 /// | Timestamp | Timestamp in nanoseconds, without a zone |
-/// | Text | Dictionary of Int32 and Utf8 where the column has a dictionary, else Utf8 |
+/// | Text | Dictionary of Int32 and Utf8 if the column has a dictionary, else Utf8 |
 ///
-/// A column of strings in which only a part has codes is Utf8View.
+/// A column of strings of which only some segments have codes is Utf8View.
 #[derive(Debug)]
 pub struct Batches {
     table: Table,
@@ -155,7 +155,7 @@ fn array(
     }
 }
 
-/// Makes an array of mantissas within the digits of the type.
+/// Makes an array of mantissas that fit the digits of the type.
 pub(super) fn decimals(
     mantissas: Vec<i128>,
     nulls: Option<NullBuffer>,
@@ -213,7 +213,7 @@ fn view<'t>(segment: &SegmentColumn, text: impl Fn(usize) -> &'t str) -> ArrayRe
     Arc::new(views.finish())
 }
 
-/// Makes a buffer of the bytes without a copy.
+/// Makes a buffer of the bytes without a copy; `owner` keeps them alive.
 pub(super) fn shared(bytes: &[u8], owner: Arc<dyn Allocation>) -> Buffer {
     // SAFETY: a slice's pointer is not null and valid for its length. `owner` is the segment or
     // dictionary whose vector has the bytes; behind its `Arc` that never changes, so they stay

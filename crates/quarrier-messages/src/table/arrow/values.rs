@@ -14,7 +14,7 @@ fn is_valid(nulls: Option<&NullBuffer>, row: usize) -> bool {
     nulls.is_none_or(|nulls| nulls.is_valid(row))
 }
 
-/// Appends integers, mantissas, days or nanoseconds; 0 if there is no value.
+/// Appends integers, mantissas, days or nanoseconds; 0 for rows without a value.
 ///
 /// # Errors
 ///
@@ -81,14 +81,15 @@ pub(super) fn append_numbers(
             let inner = dictionary.values();
             let told = append_numbers(inner, inner.logical_nulls().as_ref(), &mut values);
             gather(keys_of(dictionary), nulls, &values, out);
-            // The row in the dictionary is not the row in the array, but the value does not fit.
+            // An error has the row in the dictionary instead of the array, but the value does not
+            // fit.
             told
         }
         other => unreachable!("{other} holds no whole numbers"),
     }
 }
 
-/// Appends exact numbers as mantissas, 0 if there is no value.
+/// Appends exact numbers as mantissas; 0 for rows without a value.
 ///
 /// # Errors
 ///
@@ -133,7 +134,7 @@ pub(super) fn append_exact(
     }
 }
 
-/// Returns how many rows lose digits by becoming floats.
+/// Returns the number of rows that lose digits by becoming floats.
 pub(super) fn rounded(array: &dyn Array, nulls: Option<&NullBuffer>) -> u64 {
     use DataType as T;
     let written: Box<dyn Fn(usize) -> String> = match array.data_type() {
@@ -192,7 +193,7 @@ fn each<T: ArrowPrimitiveType, N: Default>(
 /// Returns the index of each row's value; any index for NULL.
 fn keys_of(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
     match dictionary.values().len() {
-        // The library rejects an empty dictionary, but every row is NULL then.
+        // The library rejects an empty dictionary, with which every row is NULL.
         0 => vec![0; dictionary.keys().len()],
         _ => dictionary.normalized_keys(),
     }
@@ -253,7 +254,7 @@ fn decimals<T: ArrowPrimitiveType<Native: ToString>>(
     out.extend(array.as_primitive::<T>().values().iter().map(float));
 }
 
-/// Passes every row's string to `each`, `None` if there is no value.
+/// Passes every row's string to `each`; `None` for rows without a value.
 ///
 /// # Errors
 ///

@@ -20,8 +20,7 @@ use crate::{Kind, Table};
 pub struct Views {
     table: Arc<Table>,
     schema: SchemaRef,
-    /// For each column, its dictionary's strings as views, if all of them are inline; built on
-    /// first use.
+    /// A dictionary's strings as views, by column, if all of them are inline; built on first use.
     known: Arc<[OnceLock<Option<Vec<u128>>>]>,
 }
 
@@ -37,11 +36,11 @@ pub enum Places<'p> {
 /// Maximum length of a string that is stored inline in its view.
 const INLINE_BYTES_MAX: usize = 12;
 
-/// A batch shares a dictionary only if that has at most this many bytes per row: consumers that
-/// count the memory of batches count it for each of them.
+/// A batch shares a dictionary only if that has at most this many bytes per row: consumers that add
+/// up the memory of batches count the dictionary for each of them.
 const SHARED_BYTES_PER_ROW: usize = 16;
 
-/// Strings are copied without deduplication up to this many bytes per row.
+/// Maximum bytes per row of strings to copy without deduplication.
 const COPIED_BYTES_PER_ROW: usize = 64;
 
 impl Views {
@@ -66,8 +65,8 @@ impl Views {
         &self.schema
     }
 
-    /// Returns values of a column by their keys: integers, mantissas, dates, nanoseconds, booleans,
-    /// and for strings the codes of the column's dictionary.
+    /// Returns values of a column, given their keys: integers, mantissas, dates, nanoseconds,
+    /// booleans, or codes of the column's dictionary for strings.
     ///
     /// # Panics
     ///
@@ -89,12 +88,12 @@ impl Views {
         whole(kind, numbers.collect(), nulls)
     }
 
-    /// Returns rows of a segment, with the columns at these indexes of the table; `schema` is
-    /// theirs. Without columns, the batch has only a number of rows.
+    /// Returns rows of a segment, with the columns at these indexes of the table, which have
+    /// `schema`. Without columns, the batch has only a number of rows.
     ///
     /// # Errors
     ///
-    /// If `schema` differs from that of the columns.
+    /// If `schema` differs from the columns' own.
     ///
     /// # Panics
     ///
@@ -141,8 +140,8 @@ impl Places<'_> {
         self.len() == 0
     }
 
-    /// Returns the range from the first to the last row, if they ascend and at least half of it is
-    /// selected.
+    /// Returns the range from the first to the last row, if the rows ascend and are at least half
+    /// of the range.
     fn close(&self) -> Option<Range<usize>> {
         match self {
             Places::Range(range) => (!range.is_empty()).then(|| range.clone()),
@@ -176,8 +175,8 @@ impl Places<'_> {
     }
 }
 
-/// Returns the type of a column: for exact numbers with the wanted number of digits, since rows
-/// taken from a table may need fewer digits than the table.
+/// Returns the type of a column, with the requested number of digits for exact numbers: rows taken
+/// from a table may need fewer digits than the table.
 fn wanted<'t>(own: &'t DataType, wanted: &'t DataType) -> &'t DataType {
     match (own, wanted) {
         (DataType::Decimal128(_, one), DataType::Decimal128(_, other)) if one == other => wanted,
@@ -241,7 +240,7 @@ fn nulls(segment: &SegmentColumn, places: &Places<'_>) -> Option<NullBuffer> {
     }
     let bits = match places {
         Places::Range(range) => {
-            // Only the words that contain the rows.
+            // Copy only the words that contain the rows.
             let words = &segment.valid()[range.start / 64..range.end.div_ceil(64)];
             BooleanBuffer::new(Buffer::from_vec(words.to_vec()), range.start % 64, range.len())
         }
@@ -252,7 +251,7 @@ fn nulls(segment: &SegmentColumn, places: &Places<'_>) -> Option<NullBuffer> {
     Some(NullBuffer::new(bits))
 }
 
-/// Maximum size of a dictionary for which all views are kept.
+/// Maximum size of a dictionary whose strings are all kept as views.
 const KNOWN_MAX: usize = 1 << 18;
 
 /// Returns a dictionary's strings as views, if all of them are inline.
@@ -262,7 +261,7 @@ fn short(dictionary: &Dictionary) -> Option<Vec<u128>> {
     is_short.then(|| dictionary.iter().map(|text| make_view(text.as_bytes(), 0, 0)).collect())
 }
 
-/// Makes views of a dictionary's strings in place; they share its owner.
+/// Makes views that point into a dictionary, and keep it alive.
 fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>) -> ArrayRef {
     let (ends, bytes) = (dictionary.ends(), dictionary.bytes());
     let view = |code: usize| {
@@ -281,7 +280,7 @@ fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>
     strings(views, buffers, nulls)
 }
 
-/// Makes views of a segment's strings in place, within `span`; they share its owner.
+/// Makes views that point into a segment's strings within `span`, and keep the segment alive.
 fn lying(
     segment: &Arc<SegmentColumn>,
     texts: &Texts,
@@ -303,8 +302,8 @@ fn lying(
     strings(views, if is_inline { Vec::new() } else { vec![owner()] }, nulls)
 }
 
-/// Makes views of copies of the strings, unless they are inline. NULL has no copy, and if copies of
-/// repeated strings would add up, each is stored once.
+/// Makes views of copied strings; inline strings need no copy, and NULL has none. If repeated
+/// strings would take too much memory, each distinct string is copied once.
 fn copied(
     texts: &Texts,
     places: &Places<'_>,

@@ -31,7 +31,7 @@ pub(super) fn kind_of_all<'s>(
     }
 }
 
-/// Returns the mantissa of a number in another type of exact numbers, if 38 digits hold it.
+/// Returns the mantissa of a number in another type of exact numbers, if it fits 38 digits.
 fn exact_in(mantissa: i128, from: Kind, to: Kind) -> Option<i128> {
     match (from, to) {
         (Kind::Integer, Kind::Decimal { scale }) => exact::rescaled(mantissa, 0, scale),
@@ -42,7 +42,7 @@ fn exact_in(mantissa: i128, from: Kind, to: Kind) -> Option<i128> {
     }
 }
 
-/// Converts a date or timestamp to a timestamp, if 64 bits hold it.
+/// Converts a date or timestamp to a timestamp, if it fits 64 bits.
 fn time_in(number: i128, from: Kind, to: Kind) -> Option<i64> {
     let number = i64::try_from(number).ok()?;
     match (from, to) {
@@ -53,7 +53,7 @@ fn time_in(number: i128, from: Kind, to: Kind) -> Option<i64> {
 }
 
 /// Converts the segment to type `kind`, which is at least as wide as its own; segments of strings
-/// have that type already.
+/// already have that type.
 pub(super) fn widened(segment: Arc<SegmentColumn>, kind: Kind) -> Arc<SegmentColumn> {
     if segment.kind() == kind {
         return segment;
@@ -89,7 +89,7 @@ fn scale_of(kind: Kind) -> u8 {
     }
 }
 
-/// Returns how many values of a segment lose digits by becoming `kind`.
+/// Returns the number of values of a segment that lose digits by becoming `kind`.
 pub(super) fn rounded(segment: &SegmentColumn, kind: Kind) -> u64 {
     let is_exact = matches!(segment.kind(), Kind::Integer | Kind::Decimal { .. });
     if kind != Kind::Float || !is_exact {
@@ -102,8 +102,7 @@ pub(super) fn rounded(segment: &SegmentColumn, kind: Kind) -> u64 {
     (0..segment.rows()).filter(is_rounded).count() as u64
 }
 
-/// Converts every value of the segment to a string; `writer` is the same for all segments of a
-/// column.
+/// Converts every value of the segment to a string; `writer` is shared by all segments of a column.
 pub(super) fn written(segment: &SegmentColumn, writer: &mut RowBuilder) -> SegmentColumn {
     let field = writer.field("").expect("a field is free");
     let mut text = String::new();
@@ -137,14 +136,14 @@ fn cell(value: Value<&str>) -> Cell<'_> {
     }
 }
 
-/// Returns the total size of all rows' strings.
+/// Returns the total size of the strings of all rows.
 pub(super) fn spelled_bytes(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> usize {
     let codes = codes.to_vec().into_iter().enumerate();
     let texts = codes.filter(|&(row, _)| segment.is_valid(row));
     texts.map(|(_, code)| all.get(code as usize).len()).sum()
 }
 
-/// Returns the segment with strings instead of codes.
+/// Returns the segment with strings in place of codes.
 pub(super) fn spelled_out(segment: &SegmentColumn, codes: &Packed, all: &Texts) -> SegmentColumn {
     let codes = codes.to_vec();
     let (mut ends, mut bytes) = (Vec::with_capacity(codes.len()), Vec::new());

@@ -1,4 +1,4 @@
-//! Merges many dictionaries in the order of first appearance into one in the order of its strings.
+//! Merges dictionaries in the order of first appearance into one sorted dictionary.
 
 use crate::column::{Texts, bytes_key};
 
@@ -6,7 +6,7 @@ use crate::column::{Texts, bytes_key};
 pub(super) struct Merged {
     /// All distinct strings, in order.
     pub(super) texts: Texts,
-    /// For each dictionary, the new code of each old one; `None` if all codes stay.
+    /// The new code of each old one, by dictionary; `None` if all codes stay.
     pub(super) codes: Vec<Option<Vec<u32>>>,
 }
 
@@ -53,8 +53,8 @@ const KEYED_MIN: usize = 16;
 const KEYED_BYTES_MAX: usize = 64;
 
 /// Sorts entries whose strings are equal before byte `from`, and whose keys are the next eight
-/// bytes: by key, and those with equal keys by the eight bytes after. This compares adjacent words
-/// rather than strings scattered over memory.
+/// bytes: by key, then those with equal keys by the eight bytes after. This compares adjacent words
+/// instead of strings scattered over memory.
 fn sort<'t>(entries: &mut [Entry], from: usize, text: &impl Fn(&Entry) -> &'t [u8]) {
     if entries.len() < KEYED_MIN || from >= KEYED_BYTES_MAX {
         entries.sort_unstable_by(|a, b| text(a).cmp(text(b)));
@@ -88,7 +88,7 @@ mod tests {
         ) {
             let dictionaries: Vec<Texts> = lists.iter().map(|list| {
                 let mut texts = Texts::new();
-                // Not in order.
+                // In reverse order.
                 for text in list.iter().rev() {
                     texts.push(text);
                 }

@@ -18,7 +18,7 @@ pub(super) struct ColumnParts<'p> {
     pub(super) dictionaries: Dictionaries<'p>,
     /// A piece for each segment.
     pub(super) pieces: Vec<Piece>,
-    /// The number of values that have already lost digits.
+    /// Number of values that have already lost digits.
     pub(super) rounded: u64,
 }
 
@@ -34,7 +34,7 @@ impl<'p> ColumnParts<'p> {
     }
 }
 
-/// The target of a part's field: the column, and the number of its dictionary there.
+/// A part's field in the table: the column, and the index of its dictionary there.
 type Target = Option<(usize, usize)>;
 
 impl<'p> Pieces<'p> {
@@ -76,7 +76,7 @@ impl<'p> Pieces<'p> {
         Pieces { rows, columns }
     }
 
-    /// Returns the columns of tables, one table after another.
+    /// Returns the columns of tables, concatenated.
     pub(super) fn of_tables(tables: &'p [Table]) -> Pieces<'p> {
         let count = tables.iter().map(Table::segments).sum();
         let mut rows = Vec::with_capacity(count);
@@ -105,8 +105,7 @@ impl<'p> Pieces<'p> {
     }
 }
 
-/// Returns the names of all fields that a segment has, in the order in which they occur in the
-/// source.
+/// Returns the names of all fields of any segment, in the order in which they occur in the source.
 fn names_in_order<'p>(parts: &'p [Part], taken: &[Vec<PartSegment>]) -> Vec<&'p str> {
     let mut first: HashMap<&str, (u64, usize)> = HashMap::new();
     for (part, segments) in parts.iter().zip(taken) {
@@ -125,7 +124,7 @@ fn names_in_order<'p>(parts: &'p [Part], taken: &[Vec<PartSegment>]) -> Vec<&'p 
     names.into_iter().map(|(name, _)| name).collect()
 }
 
-/// Returns, for each part and each of its fields, the target.
+/// Returns the target of each field, by part.
 fn targets<'p>(parts: &'p [Part], columns: &mut [ColumnParts<'p>]) -> Vec<Vec<Target>> {
     let places: HashMap<Box<str>, usize> =
         columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect();

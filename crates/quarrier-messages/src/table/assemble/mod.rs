@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  parts ─→ fields ─→ a plan for each column ─→ segments, converted or with new codes
-//!           by name    least kind of all,        in parallel, each freed as it is
-//!                      one sorted dictionary     replaced
+//!           by name    narrowest type of all,    in parallel, each freed once it
+//!                      one sorted dictionary     is replaced
 //! ```
 
 mod convert;
@@ -38,8 +38,8 @@ pub(super) struct Pieces<'p> {
     columns: Vec<ColumnParts<'p>>,
 }
 
-/// A column of one segment, and the number of its dictionary among those of the column; `None` if
-/// no row has the field.
+/// A column of one segment, and the index of its dictionary among the column's dictionaries; `None`
+/// if no row has the field.
 pub(super) type Piece = Option<(Arc<SegmentColumn>, usize)>;
 
 impl Table {
@@ -47,11 +47,11 @@ impl Table {
     /// fields in the order in which they occur in the messages. A column gets the narrowest type
     /// that holds all its values; exact numbers become floats if 38 digits do not hold all of them,
     /// and [`Column::rounded`] counts those that lost digits. Strings get one dictionary for all
-    /// segments, unless a worker gave up its own, most strings are distinct, or they are too large:
-    /// then none.
+    /// segments; none if a worker gave up its own, most strings are distinct, or they are too
+    /// large.
     ///
     /// Memory besides parts and table: the positions of all strings of a column's dictionaries, and
-    /// a segment for each thread.
+    /// a segment per thread.
     ///
     /// # Panics
     ///
@@ -61,9 +61,8 @@ impl Table {
         Self::assemble_packed(parts, workers, None, Packing::default())
     }
 
-    /// Does what [`assemble`](Self::assemble) does, with only the columns of `schema`, in its
-    /// order. A column has the type that it has there, or the narrowest one that holds this type
-    /// and all its values.
+    /// Like [`assemble`](Self::assemble), with only the columns of `schema`, in its order. A column
+    /// has its type in `schema`, or the narrowest one that holds this type and all values.
     ///
     /// # Panics
     ///
@@ -72,8 +71,8 @@ impl Table {
         Self::assemble_packed(parts, workers, Some(schema), Packing::default())
     }
 
-    /// Does what [`assemble`](Self::assemble) or [`assemble_as`](Self::assemble_as) does, with
-    /// other limits on packing.
+    /// Like [`assemble`](Self::assemble) or [`assemble_as`](Self::assemble_as), with limits on
+    /// packing.
     #[doc(hidden)]
     pub fn assemble_packed(
         mut parts: Vec<Part>,
@@ -96,7 +95,7 @@ impl Table {
         Table::from_pieces(Pieces::of_tables(tables), workers, Packing::default()).settled()
     }
 
-    /// Returns the memory of the freed parts to the system, if the table is large.
+    /// Returns the memory of the freed parts to the system if the table is large.
     fn settled(self) -> Table {
         if self.rows() >= SETTLED_ROWS_MIN {
             give_back_freed_memory();

@@ -16,7 +16,7 @@ pub(in crate::table) fn in_parallel<J: Send, R: Send>(
     in_parallel_with(jobs, workers, || (), |(), next| job(next))
 }
 
-/// Does the same with a value for each thread, such as scratch memory.
+/// Like [`in_parallel`], with a value for each thread, such as scratch memory.
 pub(super) fn in_parallel_with<J: Send, R: Send, O>(
     jobs: Vec<J>,
     workers: usize,
@@ -32,7 +32,7 @@ pub(super) fn in_parallel_with<J: Send, R: Send, O>(
     let work = || {
         let (mut own, mut done) = (own(), Vec::new());
         loop {
-            // Jobs do not run under the lock, so a panic cannot have broken its data.
+            // Jobs run outside the lock, so a panic cannot have broken its data.
             let next = lock(&queue).next();
             let Some((number, next)) = next else { return done };
             done.push((number, job(&mut own, next)));

@@ -1,4 +1,4 @@
-//! The plan of one column.
+//! Plans the type and encoding of one column.
 
 use std::sync::Arc;
 
@@ -15,20 +15,21 @@ pub(super) struct Plan<'p> {
     pub(super) name: Box<str>,
     pub(super) kind: Kind,
     pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// A piece for each segment, until it is taken.
+    /// A piece for each segment, until it is converted.
     pub(super) pieces: Vec<Piece>,
-    /// The dictionaries of the parts, to convert codes to strings if no dictionary is left.
+    /// The dictionaries of the parts, to convert codes to strings if the column has no dictionary.
     dictionaries: Dictionaries<'p>,
-    /// The strings of values that were of other types.
+    /// The strings of values that had other types.
     written: Texts,
-    /// For each of `dictionaries`, then for `written`: the new code of each old one, or `None` if
-    /// they stay.
+    /// The new code of each old one, for each of `dictionaries`, then for `written`; `None` if the
+    /// codes stay.
     codes: Vec<Option<Vec<u32>>>,
-    /// The number of values that lost digits by becoming floats.
+    /// Number of values that lost digits by becoming floats.
     pub(super) rounded: u64,
 }
 
-/// A dictionary pays if strings repeat: in a column with more rows than this, most must.
+/// A dictionary pays off if strings repeat: in a column with more rows than this, there must be at
+/// most half as many distinct strings as rows.
 const ROWS_TRIED: usize = 100_000;
 
 impl<'p> Plan<'p> {
@@ -48,7 +49,7 @@ impl<'p> Plan<'p> {
         plan
     }
 
-    /// Returns the segment in the form of the table; `scratch` is scratch memory.
+    /// Returns the segment in its form in the table; `scratch` is scratch memory.
     pub(super) fn segment(
         &self,
         piece: Piece,
@@ -67,7 +68,7 @@ impl<'p> Plan<'p> {
         match &self.codes[number] {
             Some(new) => Arc::new(Arc::unwrap_or_clone(piece).recoded(new, scratch)),
             None => {
-                // Scans rely on it.
+                // Scans rely on this.
                 let has_texts = piece.zone().max < self.texts(number).len() as i128;
                 assert!(has_texts, "a code without a text");
                 piece
@@ -112,8 +113,8 @@ impl<'p> Plan<'p> {
         self.dictionary = Some(Arc::new(Dictionary::from_sorted(texts)));
     }
 
-    /// Whether strings in place of codes would take little more memory than is free: a few long
-    /// repeated strings could take any amount.
+    /// Whether plain strings in place of codes would take little more memory than `free`: a few
+    /// long repeated strings could take any amount.
     fn can_be_spelled_out(&self, free: usize) -> bool {
         let dictionaries = self.dictionaries.iter().copied().chain([&self.written]);
         let mut now: usize = dictionaries.map(|texts| texts.bytes().len()).sum();
