@@ -1,4 +1,4 @@
-//! Writes the log, alone: groups of batches with one sync each (group commit), segment after segment.
+//! Writes groups of batches with one sync each (group commit), segment after segment. A log has one appender.
 //!
 //! ```text
 //!  group ─→ marks, time, header ─→ aligned buffer ─→ writes ─→ one sync ─→ durable, acknowledged
@@ -20,10 +20,10 @@ use super::steps::{Horizon, Last};
 
 /// The name of the spare segment until it gets its own.
 const READY: &str = "next.qlog";
-/// Bytes left free in each segment for a note at its end.
+/// Bytes reserved in each segment for a note at its end.
 const RESERVED_BYTES: u64 = 4096;
 
-/// Only a damaged or forged header gets this far.
+/// Marks reach this value only by a damaged or forged header.
 const MARK_MAX: u64 = 1 << 63;
 
 /// The end of a log, for the writer that resumes there.
@@ -40,7 +40,7 @@ pub(super) struct Appender {
     buffer: AlignedBuffer,
     /// The segment being written; None if the next batch needs a new one.
     current: Option<Current>,
-    /// The end of the segment before, for the head of the next one.
+    /// The end of the previous segment, for the head of the next one.
     before: Option<Before>,
     ready: Option<Box<dyn DiskFile>>,
     next_mark: u64,
@@ -63,7 +63,7 @@ impl Current {
 }
 
 impl Appender {
-    /// Resumes where the log ends: makes durable what recovery found there, and notes that.
+    /// Resumes where the log ends: makes everything durable that recovery found there, and records that.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Stopped`]. A full disk is not an error yet.
@@ -100,7 +100,7 @@ impl Appender {
         let fail = |what, error| Error::io(&path, what, error);
         let file = self.disk.open(&last.name, Access::Write);
         let file = file.map_err(|error| fail("open it for writing", error))?;
-        // Sync a segment that is left, too: data that recovery has read must not disappear again.
+        // Sync even a segment that the writer leaves: data that recovery has read must not disappear again.
         file.sync().map_err(|error| fail("sync it", error))?;
         self.disk.sync_folder().map_err(|error| fail("sync its folder", error))?;
         let (Some(head), Some(before)) = (last.head, last.before) else { return Ok(()) };
@@ -125,12 +125,12 @@ impl Appender {
         Ok(())
     }
 
-    /// Returns the most bytes that a batch may take in a segment.
+    /// Returns the maximum bytes of a batch in a segment.
     pub(super) fn batch_bytes_max(&self) -> u64 {
         self.segment_bytes - HEAD_BYTES - RESERVED_BYTES
     }
 
-    /// Returns how far the log is durable.
+    /// Returns the end of the durable log.
     pub(super) fn horizon(&self) -> Option<Horizon> {
         let current = self.current.as_ref()?;
         let head = &current.head;
@@ -141,7 +141,7 @@ impl Appender {
         self.next_mark
     }
 
-    /// Returns why the log takes no more writes, if it has stopped.
+    /// Returns the reason why the log has stopped, if it has.
     pub(super) fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
@@ -151,8 +151,8 @@ impl Appender {
         self.ready.is_some()
     }
 
-    /// Appends batches in order and makes them durable. Returns how many of them, from the first on,
-    /// succeeded; the others failed for the reason given.
+    /// Appends batches in order and makes them durable. Returns the number of batches, from the first on,
+    /// that succeeded; the others failed with the error.
     pub(super) fn append(&mut self, group: &mut [Sealed]) -> (usize, Result<()>) {
         let mut done = 0;
         while done < group.len() {
@@ -164,7 +164,7 @@ impl Appender {
         (done, Ok(()))
     }
 
-    /// Appends as many batches as fit into the segment, at least one.
+    /// Appends as many batches as fit the segment, at least one.
     fn append_some(&mut self, group: &mut [Sealed]) -> Result<usize> {
         if let Some(reason) = &self.stopped {
             return Err(Error::Stopped { reason: reason.clone() });
@@ -231,9 +231,9 @@ impl Appender {
         Ok(())
     }
 
-    /// Handles a group whose write failed: no part of it may be found later. The writer leaves the segment,
-    /// since some of the group may lie beyond its end, and wipes the place where the group was to begin,
-    /// until the head of the next segment records the end.
+    /// Handles a group whose write failed, so that no reader finds a part of it later. The writer leaves the
+    /// segment, since a part of the group may be after its end. It wipes the place where the group was to
+    /// begin, until the head of the next segment records the end.
     fn failed_write(&mut self, error: &std::io::Error) -> Error {
         let Some(current) = self.current.take() else { return Error::Closed };
         let path = self.disk.path(&current.name);
@@ -255,14 +255,14 @@ impl Appender {
         }
     }
 
-    /// Returns what the next segment records about one that ends at `end`. The next segment replaces one
-    /// without messages, since both have the same first mark.
+    /// Returns the end for the head of the next segment. That segment replaces one without messages, since
+    /// both have the same first mark.
     fn before_next(&self, head: &Head, end: u64) -> Option<Before> {
         let is_replaced = head.first_mark == self.next_mark;
         if is_replaced { head.before } else { Some(Before { salt: head.salt, end }) }
     }
 
-    /// Refuses further writes.
+    /// Stops the log: it refuses further writes.
     fn stop(&mut self, reason: String) -> Error {
         self.stopped = Some(reason.clone());
         Error::Stopped { reason }
@@ -293,7 +293,7 @@ impl Appender {
         let written =
             output.put(&head.to_bytes()).and_then(|()| output.flush()).and_then(|()| file.sync());
         if let Err(error) = written {
-            // Making the next spare frees its space or replaces its bytes.
+            // Making the next spare frees its space or overwrites its bytes.
             return Err(match is_full(&error) {
                 true => Error::Full { path, error: Arc::new(error) },
                 false => self.stop(format!("{path}: cannot write its head: {error}")),
@@ -304,7 +304,7 @@ impl Appender {
             return Err(self.stop(format!("{path}: cannot give a segment its name: {error}")));
         }
         if let Some(old) = self.current.replace(Current { file, name, head, end: HEAD_BYTES }) {
-            // Bytes after its end no longer belong to the log. Space that cannot be freed does no harm.
+            // Bytes after its end no longer belong to the log. Failing to free their space does no harm.
             let _ = old.file.truncate(old.end);
         }
         self.before = None;
@@ -314,7 +314,7 @@ impl Appender {
     /// Prepares a spare segment if there is none, so that a full disk is detected before it matters.
     pub(super) fn prepare(&mut self) {
         if self.ready.is_none() && self.stopped.is_none() {
-            // If it still fails when the segment is needed, it reports the error then.
+            // If it still fails when the segment is needed, that call reports the error.
             self.ready = self.make_ready().ok();
         }
     }
@@ -329,15 +329,15 @@ impl Appender {
         })
     }
 
-    /// Notes the end of the log, and frees the space that it did not need.
+    /// Records the end of the log, and frees the space that it did not need.
     ///
     /// # Errors
-    /// As [`Appender::append`]. The log stays intact even then.
+    /// As for [`Appender::append`]. The log stays intact even then.
     pub(super) fn close(&mut self) -> Result<()> {
         if self.stopped.is_none() && self.current.is_some() {
             let mut notes = [Sealed::note(CLOSED)];
-            // The note may use the space that batches leave free: without the note, damage to the last group
-            // would look like a crash.
+            // The note may use the reserved space. Without a note, damage to the last group would look like a
+            // crash.
             let is_room = |current: &Current| {
                 current.end + notes[0].header.extent() <= current.head.segment_bytes
             };

@@ -1,19 +1,19 @@
-//! A batch of messages: its header, byte by byte, and the input of a writer.
+//! A batch of messages: its header on disk, and the input of a writer.
 //!
 //! ```text
 //!   0  4  "QBAT"                         32  4  bytes after the header, at most 64 MiB and 24
 //!   4  1  version, 1                     36  4  bytes of the messages before they were compressed
 //!   5  1  encoding                       40  8  committed, µs since 1970, never goes back
 //!   6  2  flags                          48  8  CRC-64/NVME of the bytes after the header
-//!   8  8  salt of the segment            56  4  how far back the log is durable, in 64 bytes
+//!   8  8  salt of the segment            56  4  distance to the durable end, in 64 bytes
 //!  16  8  mark of the first message      60  4  CRC-32C of bytes 0..60 and of the header's place
 //!  24  4  table                                 in the segment, 8 bytes
 //!  28  4  messages                       64     extension, if flagged: publisher, sequence,
 //!                                               source offset, 8 bytes each; then the messages
 //! ```
 //!
-//! A batch begins at a multiple of 64 bytes. The checksum covers the header's place, so a header is valid in
-//! one place only: a copy of it inside the messages is invalid, even if its author knows the salt.
+//! A batch begins at a multiple of 64 bytes. The checksum covers the header's place, so a header is valid at
+//! one place only: a copy of it inside messages is invalid, even if its author knows the salt.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -34,7 +34,7 @@ pub(crate) const ZSTD: u16 = 2;
 pub(crate) const EXTENSION: u16 = 4;
 /// The batch belongs to the same chain as the one before.
 pub(crate) const CONTINUES: u16 = 8;
-/// No messages; the chain before it was abandoned.
+/// No messages; the chain before this batch was abandoned.
 pub(crate) const ABANDONED: u16 = 16;
 /// No messages; the log was closed here, and the file truncated.
 pub(crate) const CLOSED: u16 = 32;
@@ -59,7 +59,7 @@ pub enum Encoding {
     Rows,
     /// Keys of removed rows, as rows.
     KeysRemoved,
-    /// No messages: a note that the log writes for itself.
+    /// No messages: a note of the log itself.
     Note,
     /// An encoding of a later version.
     Other(u8),
@@ -90,13 +90,13 @@ impl Encoding {
     }
 }
 
-/// Identifies a batch by its publisher and sequence, so that the log takes it once and the publisher can
-/// resume.
+/// Identifies a batch by its publisher and sequence, so that the log stores it only once and the publisher
+/// can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publication {
-    /// The publisher's own number, such as a hash of its name.
+    /// The publisher's number, such as a hash of its name.
     pub publisher: u64,
-    /// Rises with each batch of the publisher. A batch whose sequence does not exceed the last one is a
+    /// Increases with each batch of the publisher. A batch whose sequence does not exceed the last one is a
     /// duplicate.
     pub sequence: u64,
     /// The start of the next batch in the publisher's source, in bytes.
@@ -169,7 +169,7 @@ impl Header {
     /// Decodes the header at `place` of the segment with this salt.
     #[inline]
     pub(crate) fn of(bytes: &[u8], place: u64, salt: u64) -> Option<Header> {
-        // Most of the places examined hold no header, and this is the cheapest test.
+        // Most places have no header, and this is the cheapest test.
         if !bytes.starts_with(MAGIC) || u64_at(bytes, 8) != salt {
             return None;
         }
@@ -181,7 +181,7 @@ impl Header {
         self.mark.saturating_add(u64::from(self.messages))
     }
 
-    /// Returns its length with its payload, up to the next place where a batch may begin.
+    /// Returns the length of the batch with its payload, up to the next place where a batch may begin.
     pub(crate) fn extent(&self) -> u64 {
         (HEADER_BYTES + u64::from(self.bytes)).next_multiple_of(HEADER_BYTES)
     }
@@ -205,10 +205,10 @@ pub(crate) fn payload_sum<'b>(pieces: impl IntoIterator<Item = &'b [u8]>) -> u64
     digest.finalize()
 }
 
-/// Messages of one table, to append to the log.
+/// Messages of one table to append to the log.
 ///
-/// A batch keeps their bytes as they are. Constructing one takes no time. [`compressed`](Batch::compressed)
-/// runs on the calling thread, and so does the checksum, which [`Log::append`](super::Log::append) computes.
+/// A batch keeps their bytes unchanged. Constructing one takes no time. [`compressed`](Batch::compressed)
+/// runs on the calling thread, as does the checksum, which [`Log::append`](super::Log::append) computes.
 #[derive(Debug, Clone)]
 pub struct Batch {
     pub(crate) table: u32,
@@ -250,16 +250,15 @@ impl Batch {
         })
     }
 
-    /// Names the publisher, so that the log takes the batch once, however often it is sent.
+    /// Names the publisher, so that the log stores the batch only once, however often it is sent.
     #[must_use]
     pub fn published(mut self, publication: Publication) -> Self {
         self.publication = Some(publication);
         self
     }
 
-    /// Makes the log take the batch only if the last one of its publisher has this sequence (0: if there is
-    /// none). A publisher that sends the next batches before it learns that one was refused thus leaves no
-    /// gap.
+    /// Makes the log accept the batch only if the last one of its publisher has this sequence (0: none). A
+    /// publisher that sends more batches before it learns that one was refused thus leaves no gap.
     #[must_use]
     pub fn after(mut self, sequence: u64) -> Self {
         self.after = Some(sequence);
@@ -269,7 +268,7 @@ impl Batch {
     /// Compresses the messages with zstd at `level` (1 is fast, 3 usual), unless the result would be longer.
     ///
     /// # Errors
-    /// [`Error::Payload`] if the library fails for lack of memory.
+    /// [`Error::Payload`] if the library runs out of memory.
     pub fn compressed(mut self, level: i32) -> Result<Self> {
         if self.is_compressed {
             return Ok(self);
@@ -283,7 +282,7 @@ impl Batch {
         Ok(self)
     }
 
-    /// Returns the bytes that it takes in the log, header included, without padding.
+    /// Returns the bytes that the batch takes in the log, including its header but no padding.
     pub fn stored_bytes(&self) -> u64 {
         let extension = if self.publication.is_some() { EXTENSION_BYTES } else { 0 };
         (HEADER_BYTES + (self.payload.len() + extension) as u64).next_multiple_of(HEADER_BYTES)
@@ -299,7 +298,7 @@ pub(crate) struct Sealed {
     pub(crate) publication: Option<Publication>,
     /// The sequence that the publisher's last batch must have.
     pub(crate) after: Option<u64>,
-    /// Its position in the log: the segment, by its first mark, and the place there.
+    /// The position in the log: the segment, by its first mark, and the place in it.
     pub(crate) place: (u64, u64),
 }
 
@@ -325,7 +324,7 @@ impl Sealed {
             mark: 0,
             table: batch.table,
             messages: batch.messages,
-            // `Batch` checked both lengths when it was made.
+            // `Batch::new` checked both lengths.
             bytes: (extension.len() + batch.payload.len()) as u32,
             bytes_unpacked: batch.bytes_unpacked,
             time_us: 0,
@@ -336,7 +335,7 @@ impl Sealed {
         Sealed { header, extension, payload, publication, after, place: (0, 0) }
     }
 
-    /// Copies a batch without its bytes, for counting them.
+    /// Copies a batch without its payload, for counting.
     pub(crate) fn hollow(other: &Sealed) -> Self {
         Sealed {
             header: other.header,
@@ -368,7 +367,7 @@ impl Sealed {
     }
 }
 
-/// Decodes the publication that a payload with [`EXTENSION`] begins with.
+/// Decodes the publication at the start of a payload with [`EXTENSION`].
 pub(crate) fn publication(bytes: &[u8]) -> Option<Publication> {
     let bytes: &[u8; EXTENSION_BYTES] = bytes.first_chunk()?;
     Some(Publication {

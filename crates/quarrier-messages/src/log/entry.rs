@@ -10,7 +10,7 @@ use super::batch::{
 };
 use super::error::{Error, Result};
 
-/// A batch as read: complete, and as its writer gave it.
+/// A complete batch, as its writer passed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     header: Header,
@@ -19,19 +19,19 @@ pub struct Entry {
     offset: u64,
 }
 
-/// The place of a batch's messages in the log, for reading them again.
+/// The place of a batch's messages in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The segment, by the mark of its first message.
+    /// The segment, by its first mark.
     pub(crate) segment: u64,
-    /// The offset of their first byte in the segment.
+    /// The offset of the messages in the segment.
     pub(crate) offset: u64,
-    /// Their length there in bytes.
+    /// Their stored length in bytes.
     pub(crate) bytes: u32,
-    /// Their length in bytes when decompressed.
+    /// Their length in bytes after decompression.
     pub(crate) bytes_unpacked: u32,
     pub(crate) is_compressed: bool,
-    /// Bytes between the header and the messages, which the checksum covers, too.
+    /// Bytes between the header and the messages, also covered by the checksum.
     pub(crate) extension_bytes: u32,
     pub(crate) checksum: u64,
 }
@@ -42,7 +42,7 @@ impl Entry {
         Entry { header, stored, segment, offset }
     }
 
-    /// Returns the place of its messages.
+    /// Returns the place of the messages.
     pub(crate) fn place(&self) -> Place {
         let extension = if self.header.has(EXTENSION) { EXTENSION_BYTES as u32 } else { 0 };
         Place {
@@ -56,47 +56,46 @@ impl Entry {
         }
     }
 
-    /// Returns the marks of its messages.
+    /// Returns the marks of the messages.
     pub fn marks(&self) -> Range<u64> {
         self.header.mark..self.header.next_mark()
     }
 
-    /// Returns the number of its messages.
+    /// Returns the number of messages.
     pub fn messages(&self) -> u32 {
         self.header.messages
     }
 
-    /// Returns the table that they belong to.
+    /// Returns the table of the messages.
     pub fn table(&self) -> u32 {
         self.header.table
     }
 
-    /// Returns their encoding.
+    /// Returns the encoding of the messages.
     pub fn encoding(&self) -> Encoding {
         self.header.encoding
     }
 
-    /// Returns the time of their commit, in microseconds since 1970; never before that of the batch ahead of
-    /// it.
+    /// Returns the time of the commit, in microseconds since 1970; never before that of the preceding batch.
     pub fn time_us(&self) -> i64 {
         self.header.time_us
     }
 
-    /// Returns their publication, if the batch has one.
+    /// Returns the publication of the batch, if it has one.
     pub fn publication(&self) -> Option<Publication> {
         self.header.has(EXTENSION).then(|| publication(&self.stored)).flatten()
     }
 
-    /// Returns the offset of its header in its segment, in bytes.
+    /// Returns the offset in bytes of the header in its segment.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the messages as they were given, decompressed if they were compressed. Decompression allocates
-    /// at most [`PAYLOAD_BYTES_MAX`](super::PAYLOAD_BYTES_MAX) bytes.
+    /// Returns the messages as they were passed, decompressed if necessary. Decompression allocates at most
+    /// [`PAYLOAD_BYTES_MAX`](super::PAYLOAD_BYTES_MAX) bytes.
     ///
     /// # Errors
-    /// [`Error::Payload`] if the compressed bytes contradict the header. Their checksum matched, so their
+    /// [`Error::Payload`] if the compressed bytes contradict the header. Their checksum matched, so the
     /// writer was wrong.
     pub fn payload(&self) -> Result<Cow<'_, [u8]>> {
         let extension = if self.header.has(EXTENSION) { EXTENSION_BYTES } else { 0 };
@@ -115,7 +114,7 @@ impl Entry {
     }
 }
 
-/// Decompresses messages; at most `bytes` of them.
+/// Decompresses messages, at most `bytes` bytes.
 pub(crate) fn unpacked(stored: &[u8], bytes: usize) -> io::Result<Vec<u8>> {
     zstd::bulk::decompress(stored, bytes)
 }
@@ -126,33 +125,33 @@ pub(crate) fn unpacked(stored: &[u8], bytes: usize) -> io::Result<Vec<u8>> {
 pub enum Event {
     /// A batch.
     Batch(Entry),
-    /// Acknowledged data is damaged. Everything around it is kept.
+    /// Acknowledged data is damaged. Everything around it is intact.
     Damage(Damage),
     /// A crash during a write tore the end of the log.
     Cut(Cut),
-    /// A chain whose last batch never arrived: its batches are left out.
+    /// A chain without its last batch; the reader skips its batches.
     Unfinished {
-        /// Their marks.
+        /// The marks of the skipped batches.
         marks: Range<u64>,
     },
 }
 
-/// Bytes that once were on the disk and differ from what was written.
+/// Bytes that once were on the disk and now differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The path of the segment.
     pub path: String,
-    /// The affected bytes of it; empty if nothing is left of the missing ones.
+    /// The damaged bytes in it; empty if nothing remains of the lost ones.
     pub bytes: Range<u64>,
     /// The first mark that may be lost.
     pub first_mark: u64,
-    /// The mark after the last one that may be lost, which equals the first one if no message is lost. None
-    /// if nothing says how many there were.
+    /// The mark after the last one that may be lost; equal to the first one if no message is lost. None if
+    /// the number of messages is unknown.
     pub end_mark: Option<u64>,
 }
 
 impl Damage {
-    /// Returns whether messages are lost, or may be.
+    /// Returns whether messages are or may be lost.
     pub fn loses_messages(&self) -> bool {
         self.end_mark.is_none_or(|end| end > self.first_mark)
     }
@@ -172,14 +171,14 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The torn end of a log. The log never acknowledged the bytes there.
+/// The torn end of a log. The log never acknowledged these bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// The path of the segment.
     pub path: String,
-    /// The bytes left out.
+    /// The skipped bytes.
     pub bytes: Range<u64>,
-    /// The mark that the next message gets.
+    /// The mark of the next message.
     pub next_mark: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The errors of a log. Damage is not an error: the reader reports it and skips it.
+//! The errors of a log. Damage is not an error: the reader reports and skips it.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ pub enum Error {
     Locked {
         /// The lock file.
         path: String,
-        /// The process that holds it, if the file says so.
+        /// The process that holds it, if known.
         pid: Option<u32>,
     },
     /// The operating system reported an error.
@@ -24,16 +24,16 @@ pub enum Error {
         /// The operating system's error.
         error: Arc<io::Error>,
     },
-    /// There is no space for another segment. None of the refused batches is in the log. Reads continue, and
-    /// writes succeed again once there is space.
+    /// There is no space for another segment. None of the refused batches is in the log. Reading continues,
+    /// and writes succeed again once there is space.
     Full {
         /// The file that found no space.
         path: String,
         /// The operating system's error.
         error: Arc<io::Error>,
     },
-    /// A write or sync failed, so the log takes no more writes until it is opened again. Only then does it
-    /// turn out whether the failed group is on disk.
+    /// A write or sync failed, so the log accepts no more writes until it is opened again. Only then is it
+    /// known whether the failed group is on disk.
     Stopped {
         /// The operation that failed, and why.
         reason: String,
@@ -42,21 +42,21 @@ pub enum Error {
     Closed,
     /// A batch that is too large for a segment.
     TooLarge {
-        /// Its length in bytes, as stored.
+        /// The length in bytes, as stored.
         bytes: u64,
         /// The maximum length in bytes.
         bytes_max: u64,
     },
     /// An invalid batch, such as one without messages.
     Invalid {
-        /// The reason why it is invalid.
+        /// Why it is invalid.
         reason: &'static str,
     },
-    /// A batch whose predecessor, of the same publisher, is not in the log.
+    /// A batch whose predecessor by the same publisher is not in the log.
     Gap {
-        /// The sequence of the publisher's last batch in the log; 0 if there is none.
+        /// The sequence of the publisher's last batch in the log; 0 without any.
         last: u64,
-        /// The sequence of this one.
+        /// The sequence of the refused batch.
         sequence: u64,
     },
     /// Retention has removed the requested messages.

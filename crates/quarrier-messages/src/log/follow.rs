@@ -29,11 +29,11 @@ impl Follower {
         }
     }
 
-    /// Returns the next event; None if nothing arrived within `patience`, or if the log is closed and fully
-    /// read.
+    /// Returns the next event; None if nothing arrived within `patience`, or if the log is closed and was
+    /// read to its end.
     ///
     /// # Errors
-    /// [`Error::Io`], also if retention has removed the messages to be read next.
+    /// [`Error::Io`], including when retention has removed the next messages.
     pub fn next_event(&mut self, patience: Duration) -> Result<Option<Event>> {
         let until = Instant::now() + patience;
         loop {

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::error::{Error, Result};
 
-/// The lock file. It stays when its holder ends: only the lock on it counts, and the system releases that
-/// even for a killed process.
+/// The lock file. It remains when its holder ends: only the lock on it counts, which the system releases even
+/// for a killed process.
 const NAME: &str = "lock";
 
 /// The exclusive right to write to a data folder, held until it is dropped.

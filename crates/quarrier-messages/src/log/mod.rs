@@ -1,5 +1,5 @@
-//! A durable log of messages (a write-ahead log). Acknowledged messages are on the disk, and a reader finds
-//! them again after a crash and around damage.
+//! A durable log of messages (a write-ahead log). Acknowledged messages are on the disk; a reader finds them
+//! again after a crash, and skips damage.
 //!
 //! ```text
 //!  Batch ─→ Log: queue ─→ writer ─→ segments ─→ Reader: batches, damage, torn end ─→ replay
@@ -7,12 +7,12 @@
 //!                         one sync a group
 //! ```
 //!
-//! A segment is a file of 256 MiB whose space is allocated beforehand; it is written with direct I/O, and no
-//! byte twice. `docs/log.md` draws it byte by byte. The log keeps the messages' own bytes.
+//! A segment is a file of 256 MiB whose space is allocated in advance. It is written with direct I/O, and no
+//! byte is written twice. `docs/log.md` draws it byte by byte. The log keeps the messages' original bytes.
 //!
-//! A writer that stops at any moment, for whatever reason, leaves a log with an intact prefix: every
-//! acknowledged batch, perhaps some unacknowledged ones, and nothing else. Each group records how far the log
-//! was durable before it, which distinguishes later damage from a torn write.
+//! A writer that stops at any moment, for any reason, leaves a log with an intact prefix: every acknowledged
+//! batch, perhaps some unacknowledged ones, and nothing else. Each group records the end of the durable log
+//! before it, which distinguishes later damage from a torn write.
 
 mod appender;
 mod batch;

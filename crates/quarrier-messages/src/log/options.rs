@@ -4,10 +4,10 @@
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of a segment, a file whose space is allocated before it is written. 256 MiB; at least 16 KiB, at
-    /// most 64 GiB, a multiple of 4 KiB (others are rounded).
+    /// Bytes of a segment, a file whose space is allocated before it is written. 256 MiB; from 16 KiB to 64
+    /// GiB, rounded to a multiple of 4 KiB.
     pub segment_bytes: u64,
-    /// Bytes gathered for one write. 4 MiB; at least 4 KiB.
+    /// Bytes to gather for one write. 4 MiB; at least 4 KiB.
     pub write_bytes: usize,
     /// Maximum bytes of batches in the queue; senders block while it is full. 64 MiB.
     pub queue_bytes: usize,
@@ -22,7 +22,7 @@ impl Default for Options {
 impl Options {
     pub(super) const SEGMENT_BYTES_MAX: u64 = 64 << 30;
 
-    /// Returns the sizes that the log uses.
+    /// Returns the sizes within their limits.
     pub(super) fn rounded(&self) -> Self {
         let segment_bytes = self.segment_bytes.clamp(16 << 10, Self::SEGMENT_BYTES_MAX);
         Options {

@@ -6,7 +6,7 @@ use quarrier_core::region::AlignedBuffer;
 
 use super::disk::DiskFile;
 
-/// How many consecutive writes may transfer less than a block before that is an error.
+/// Maximum number of consecutive writes that transfer less than a block.
 const TRIES_MAX: u32 = 100;
 
 /// Fills the buffer and writes it whenever it is full.
@@ -19,7 +19,7 @@ pub(crate) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Writes from `offset` on, which is a multiple of the block. The buffer has whole blocks.
+    /// Writes from `offset` on, a multiple of the block size. The buffer consists of whole blocks.
     pub(crate) fn new(file: &'a dyn DiskFile, buffer: &'a mut AlignedBuffer, offset: u64) -> Self {
         Output { file, buffer, filled: 0, offset }
     }
@@ -46,7 +46,7 @@ impl<'a> Output<'a> {
         self.put(&ZEROS[..count.min(ZEROS.len())])
     }
 
-    /// Writes the contents of the buffer: whole blocks, unless the caller has padded it.
+    /// Writes the contents of the buffer: whole blocks, if the caller has padded it.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let block = self.file.block_bytes() as usize;
         let (mut done, mut tries) = (0, 0);
@@ -56,7 +56,7 @@ impl<'a> Output<'a> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
                 written => written?.min(self.filled - done),
             };
-            // Write a partially written block again.
+            // Repeat a partially written block.
             let next = if done + count == self.filled {
                 self.filled
             } else {

@@ -3,10 +3,10 @@
 use super::batch::{ABANDONED, CONTINUES, Encoding, MORE, Sealed};
 use super::entry::Entry;
 
-/// Durable batches that no caller has taken yet.
+/// Durable batches that no caller has received yet.
 #[derive(Default)]
 pub(super) struct Placed {
-    /// Whether a caller will take them.
+    /// Whether a caller will request them.
     is_wanted: bool,
     done: Vec<Entry>,
     /// The batches of an unfinished chain.
@@ -18,20 +18,20 @@ impl Placed {
         Placed { is_wanted, ..Placed::default() }
     }
 
-    /// Records a durable batch; calls come in the order of marks.
+    /// Records a durable batch. Calls must come in the order of marks.
     pub(super) fn note(&mut self, sealed: &Sealed) {
         if !self.is_wanted {
             return;
         }
         let header = sealed.header;
         if !header.has(CONTINUES) || header.has(ABANDONED) {
-            // The chain before it was abandoned.
+            // The chain before this note was abandoned.
             self.chain.clear();
         }
         if header.encoding == Encoding::Note {
             return;
         }
-        // Everything that an index needs except the messages.
+        // An index needs everything except the messages.
         self.chain.push(Entry::new(header, sealed.place, sealed.extension.clone()));
         if !header.has(MORE) {
             self.done.append(&mut self.chain);
@@ -55,7 +55,7 @@ mod tests {
         Batch::new(1, Encoding::Json, 1, text.as_bytes().to_vec()).unwrap()
     }
 
-    /// The log records what a reader finds: a chain when it is complete, or never.
+    /// The log records what a reader finds: a complete chain, or none of it.
     #[test]
     fn batches_are_noted_where_a_reader_finds_them() {
         let disk = Arc::new(FaultyDisk::new(1));

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 
 use super::batch::Publication;
 
-/// Maximum number of publishers to remember; beyond it, the least recently active ones are forgotten.
+/// Maximum number of publishers; beyond it, the least recently active ones are forgotten.
 const PUBLISHERS_MAX: usize = 1 << 20;
 
-/// The last sequence number of each publisher: the log drops duplicates by it, and a load resumes there.
+/// The last publication of each publisher: the log drops duplicates by it, and a load resumes there.
 ///
-/// It is rebuilt from the log as the log is read. A reader that starts at a checkpoint must store it in
-/// the checkpoint.
+/// It is rebuilt while the log is read. A reader that starts at a checkpoint must restore it from there.
 #[derive(Debug, Clone, Default)]
 pub struct Publishers {
     last: HashMap<u64, (Publication, u64)>,
@@ -22,12 +21,12 @@ impl Publishers {
         self.last.get(&publisher).map(|(publication, _)| *publication)
     }
 
-    /// Returns all of them, in no order.
+    /// Returns all last publications, in no order.
     pub fn iter(&self) -> impl Iterator<Item = Publication> + '_ {
         self.last.values().map(|(publication, _)| *publication)
     }
 
-    /// Returns all of them with the marks of their first messages, in no order.
+    /// Returns all last publications with the marks of their first messages, in no order.
     pub(crate) fn noted(&self) -> impl Iterator<Item = (Publication, u64)> + '_ {
         self.last.values().copied()
     }

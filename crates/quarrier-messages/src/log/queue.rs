@@ -1,4 +1,4 @@
-//! The queue of batches that wait for the disk, bounded in bytes, and the answers that senders wait for.
+//! The queue of batches that wait for the disk, bounded in bytes (back-pressure), and the answers to senders.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -13,7 +13,7 @@ use super::writer::Committed;
 /// A batch in the queue, or the end of an abandoned chain.
 pub(super) struct Item {
     pub(super) sealed: Sealed,
-    /// The chain that it belongs to.
+    /// The chain of the batch.
     pub(super) chain: Option<u64>,
     pub(super) reply: Arc<Reply>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Reply {
 #[derive(Default)]
 struct Awaited {
     answer: Option<Result<Committed>>,
-    /// The task that awaits the answer, if one does.
+    /// The task that awaits the answer, if any.
     waker: Option<Waker>,
 }
 
@@ -67,7 +67,7 @@ impl Reply {
     }
 }
 
-/// The state that the writer and its users share.
+/// The state shared by the writer and its senders.
 pub(super) struct Queue {
     state: Mutex<State>,
     bytes_max: usize,
@@ -81,7 +81,7 @@ pub(super) struct Queue {
 
 struct State {
     items: VecDeque<Item>,
-    /// Bytes of the batches that wait or are being written.
+    /// Bytes of the batches in the queue or being written.
     bytes: usize,
     /// The chain that holds the log exclusively.
     chain: Option<u64>,
@@ -89,7 +89,7 @@ struct State {
     horizon: Option<Horizon>,
     next_mark: u64,
     is_ready: bool,
-    /// Why the queue takes no more.
+    /// The reason why the queue has ended.
     ended: Option<Error>,
     is_closing: bool,
 }
@@ -120,8 +120,8 @@ impl Queue {
         }
     }
 
-    /// Puts a batch into the queue once there is space. A batch longer than the queue waits until the queue
-    /// is empty. Batches outside an open chain wait for its end.
+    /// Adds a batch once there is space. A batch longer than the queue waits until the queue is empty.
+    /// Batches outside of an open chain wait for its end.
     pub(super) fn put(&self, sealed: Sealed, chain: Option<u64>) -> Result<Arc<Reply>> {
         let reply = Arc::new(Reply::default());
         let item = Item { sealed, chain, reply: Arc::clone(&reply) };
@@ -184,7 +184,7 @@ impl Queue {
         self.room.notify_all();
     }
 
-    /// Publishes how far the log can be read.
+    /// Publishes the new end of the readable log.
     pub(super) fn publish(&self, horizon: Option<Horizon>, next_mark: u64, is_ready: bool) {
         let mut state = lock(&self.state);
         state.horizon = horizon.or(state.horizon);
@@ -203,8 +203,8 @@ impl Queue {
         wait_while(&self.grown, state, time, is_same).horizon
     }
 
-    /// Waits until the next message gets a mark above `seen`, or the time is up. None if the log has ended
-    /// and will not get such a mark.
+    /// Waits until the mark of the next message exceeds `seen`, or the time is up. None if the log has ended
+    /// without such a mark.
     pub(super) fn wait_beyond(&self, seen: u64, time: Duration) -> Option<u64> {
         let state = lock(&self.state);
         let is_same = |state: &mut State| state.next_mark <= seen && state.ended.is_none();
@@ -218,19 +218,19 @@ impl Queue {
         (state.next_mark, state.is_ready)
     }
 
-    /// Returns why the queue takes no more, if it has ended.
+    /// Returns the reason why the queue has ended, if it has.
     pub(super) fn ended(&self) -> Option<Error> {
         lock(&self.state).ended.clone()
     }
 
-    /// Lets the writer end once the queue is empty.
+    /// Ends the writer once the queue is empty.
     pub(super) fn close(&self) {
         lock(&self.state).is_closing = true;
         self.filled.notify_all();
         self.room.notify_all();
     }
 
-    /// Ends the queue, and refuses the waiting items.
+    /// Ends the queue, and refuses the items in it.
     pub(super) fn end(&self, error: &Error) {
         let mut state = lock(&self.state);
         state.ended.get_or_insert_with(|| error.clone());

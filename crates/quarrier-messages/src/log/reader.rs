@@ -12,11 +12,10 @@ use super::steps::{Found, Horizon, Last, Steps};
 /// The folder of the segments in a data folder.
 pub(crate) const LOG_FOLDER: &str = "log";
 
-/// Reads a log and verifies the checksum of every batch, through a buffer of 4 MiB and with memory for one
-/// batch.
+/// Reads a log and verifies the checksum of every batch. Uses a buffer of 4 MiB and memory for one batch.
 ///
-/// A reader changes nothing, so it may read a log that is being written. Messages that are not acknowledged
-/// yet may then be missing or appear torn; [`Log::follow`](super::Log::follow) waits for them.
+/// A reader changes nothing, so it may read a log that is being written. Unacknowledged messages may then be
+/// missing or appear torn; [`Log::follow`](super::Log::follow) waits for them.
 ///
 /// ```
 /// use quarrier_messages::log::{Event, Reader};
@@ -54,8 +53,8 @@ struct Chain {
 }
 
 impl Reader {
-    /// Opens the log of the data folder `folder` at the message with mark `from`, or at the oldest one that
-    /// exists; 1 is the first message of all.
+    /// Opens the log of the data folder `folder` at the message with mark `from`, or at the oldest existing
+    /// one; 1 is the first message ever.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -66,7 +65,7 @@ impl Reader {
         Reader::of(Arc::new(disk), from)
     }
 
-    /// As [`Reader::open`], for any disk.
+    /// Like [`Reader::open`], for any disk.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -117,8 +116,7 @@ impl Reader {
         Some(Event::Unfinished { marks: chain.first_mark..mark })
     }
 
-    /// Returns whether the batch counts: because it belongs to no chain, or because its chain has its last
-    /// batch.
+    /// Returns whether the batch counts: if it belongs to no chain, or if its chain has its last batch.
     fn is_finished(&mut self, header: &Header) -> Result<bool> {
         if !header.has(CONTINUES) && !header.has(MORE) {
             return Ok(true);
@@ -139,7 +137,7 @@ impl Reader {
         self.steps.next_mark()
     }
 
-    /// Returns the first mark of the oldest segment; None if there is none.
+    /// Returns the first mark of the oldest segment; None without any.
     pub fn oldest_mark(&self) -> Option<u64> {
         self.steps.oldest_mark()
     }

@@ -9,10 +9,10 @@ use super::error::Result;
 use super::publishers::Publishers;
 use super::reader::Reader;
 
-/// Maximum number of damages to keep; all of them are counted.
+/// Maximum number of damages to list; all of them are counted.
 pub(crate) const DAMAGES_MAX: usize = 1000;
 
-/// The result of a log's recovery, from the mark on at which it began to read.
+/// The result of a log's recovery, from the mark at which it began to read.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Recovered {
@@ -20,13 +20,13 @@ pub struct Recovered {
     pub batches: u64,
     /// Number of their messages.
     pub messages: u64,
-    /// Damage to acknowledged data, at most 1,000 entries. Everything around it is kept.
+    /// Damage to acknowledged data, at most 1,000 entries. Everything around it is intact.
     pub damages: Vec<Damage>,
     /// Number of all damages.
     pub damages_found: u64,
     /// The end of the log, if a crash tore it.
     pub cut: Option<Cut>,
-    /// Number of chains whose last batch never arrived, and which are left out.
+    /// Number of chains without their last batch, which were skipped.
     pub unfinished: u64,
     /// The oldest mark in the log; None if the log has no segments.
     pub oldest_mark: Option<u64>,
@@ -35,12 +35,12 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Returns whether acknowledged data cannot be read. A program reports that by the exit status 3.
+    /// Returns whether acknowledged data cannot be read. Programs report that by exit status 3.
     pub fn is_damaged(&self) -> bool {
         self.damages_found > 0
     }
 
-    /// Counts an event, and returns the batch if it is one.
+    /// Counts an event; returns its batch, if any.
     pub(crate) fn note(&mut self, event: Event) -> Option<Entry> {
         match event {
             Event::Batch(entry) => {
@@ -61,8 +61,8 @@ impl Recovered {
     }
 }
 
-/// Reads the whole log from a mark on: passes its batches to `replay`, records their publishers, and returns
-/// where the log ends.
+/// Reads the log from a mark on: passes its batches to `replay`, records their publishers, and returns the
+/// end of the log.
 pub(super) fn recover(
     disk: &Arc<dyn Disk>,
     from: u64,

@@ -8,10 +8,10 @@ use super::error::{Error, Result};
 use super::segment::{HEAD_BYTES, Head};
 use super::steps::segments;
 
-/// How much of a log to keep: by default all of it.
+/// The part of a log to keep: by default, all of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retention {
-    /// Maximum bytes of all segments; the oldest ones are removed while there are more.
+    /// Maximum bytes of all segments; beyond it, the oldest ones are removed.
     pub bytes_max: Option<u64>,
     /// Maximum age of messages, by the time of their commit. A segment is removed when all of its messages
     /// are older.
@@ -27,8 +27,8 @@ pub struct Removed {
     pub bytes: u64,
 }
 
-/// Removes whole segments from the oldest on, as long as all of their messages have marks below `checkpoint`;
-/// never the last one.
+/// Removes whole segments from the oldest on, as long as all of their messages have marks below `checkpoint`.
+/// Never removes the last segment.
 pub(super) fn retain(disk: &dyn Disk, retention: Retention, checkpoint: u64) -> Result<Removed> {
     let segments = segments(disk)?;
     let mut lengths = Vec::with_capacity(segments.len());
@@ -49,7 +49,7 @@ pub(super) fn retain(disk: &dyn Disk, retention: Retention, checkpoint: u64) -> 
         }
         let path = disk.path(name);
         disk.remove(name).map_err(|error| Error::io(&path, "remove it", error))?;
-        // Remove them one by one, so that a crash leaves no gap.
+        // Remove them individually, so that a crash leaves no gap.
         disk.sync_folder().map_err(|error| Error::io(&path, "sync its folder", error))?;
         bytes -= length;
         removed.segments += 1;
@@ -58,8 +58,7 @@ pub(super) fn retain(disk: &dyn Disk, retention: Retention, checkpoint: u64) -> 
     Ok(removed)
 }
 
-/// Returns whether the segment before this one is too old: all of its messages were committed before this one
-/// was made.
+/// Returns whether the previous segment is too old: its messages were committed before this segment was made.
 fn is_old(disk: &dyn Disk, next_name: &str, oldest_us: Option<i64>) -> Result<bool> {
     let Some(oldest_us) = oldest_us else { return Ok(false) };
     let path = disk.path(next_name);

@@ -1,4 +1,4 @@
-//! Encodes typed rows as the messages of a batch: rows that were inserted rather than read from a file.
+//! Encodes typed rows as the messages of a batch: rows that were inserted instead of read from a file.
 //!
 //! ```text
 //!  0  4  columns, at most 4,096
@@ -89,7 +89,7 @@ impl RowsWriter {
     /// Appends a row: for each column NULL or a value of its type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if a value has another type. The earlier rows stay.
+    /// [`Error::Invalid`] if a value has another type. The earlier rows remain.
     pub fn push(&mut self, row: &[Value]) -> Result<()> {
         if row.len() != self.kinds.len() {
             return Err(Error::Invalid { reason: "a row has not one value for each column" });
@@ -118,7 +118,7 @@ impl RowsWriter {
         &self.payload
     }
 
-    /// Makes the batch of a table: rows to insert, or keys of rows to remove.
+    /// Makes a batch of these rows: rows to insert, or keys of rows to remove.
     ///
     /// # Errors
     /// As [`Batch::new`].
@@ -189,7 +189,7 @@ impl<'p> Rows<'p> {
         &self.kinds
     }
 
-    /// Reads the next row into `row`; false if there is none.
+    /// Reads the next row into `row`; returns false at the end.
     ///
     /// # Errors
     /// [`Error::Payload`] if the row is incomplete, or if a value does not have its column's type.

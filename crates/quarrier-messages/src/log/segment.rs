@@ -1,4 +1,4 @@
-//! The head of a segment, byte by byte.
+//! The head of a segment on disk.
 //!
 //! ```text
 //!     0  8  "QUARRLOG"                     40  8  bytes that were made for the segment
@@ -35,7 +35,7 @@ pub(crate) struct Head {
     pub(crate) before: Option<Before>,
 }
 
-/// The end of the segment before; the bytes after it do not belong to the log.
+/// The end of the previous segment; later bytes there do not belong to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Before {
     pub(crate) salt: u64,
@@ -115,7 +115,7 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
 }
 
-/// As [`u32_at`].
+/// Like [`u32_at`].
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
 }

@@ -1,7 +1,7 @@
-//! Lists the batches of a log by their headers alone: it reads a page for each batch, many at a time.
+//! Lists the batches of a log by their headers alone: reads a page for each batch, many pages in parallel.
 //!
-//! It handles only an ordinary log: closed, intact, without chains. For any other, [`Reader`](super::Reader)
-//! says what is wrong. It does not verify the checksums of the messages: the reader of the messages must.
+//! Handles only ordinary logs: closed, intact, without chains. For others, [`Reader`](super::Reader) reports
+//! the details. Does not verify the checksums of messages; readers of the messages must.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ pub(crate) fn skim(disk: &Arc<dyn Disk>) -> Result<Option<Vec<Entry>>> {
     Ok(Some(entries))
 }
 
-/// A segment that is as it was written, according to its headers.
+/// A segment with intact headers.
 struct Segment {
     first_mark: u64,
     next_mark: u64,
@@ -98,7 +98,7 @@ impl Segment {
         (at == limit && (after.is_some() || is_closed)).then_some(segment)
     }
 
-    /// Adds a batch, and returns where the next one may begin.
+    /// Adds a batch; returns the place where the next one may begin.
     fn add(&mut self, pages: &mut Pages, header: Header, at: u64, limit: u64) -> Option<u64> {
         let is_ordinary = header.mark == self.next_mark
             && !header.has(MORE)
@@ -123,7 +123,7 @@ impl Segment {
 struct Pages {
     file: Box<dyn DiskFile>,
     buffer: AlignedBuffer,
-    /// Offset of the first page in memory, and the number of bytes there.
+    /// Offset of the first page in memory, and the number of bytes in memory.
     held: Option<(u64, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! The state of a log that is open for writing, for whoever watches over it.
+//! The state of a log that is open for writing, for monitoring.
 
 use super::Log;
 use super::error::Result;
@@ -9,15 +9,15 @@ use super::steps::segments;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogState {
-    /// The mark of the last durable message; 0 if there is none.
+    /// The mark of the last durable message; 0 without any.
     pub last_mark: u64,
     /// Number of segments.
     pub segments: u64,
-    /// Bytes of the segments, the space allocated ahead included.
+    /// Bytes of the segments, including space allocated in advance.
     pub bytes: u64,
     /// Whether a spare segment is ready; without one, the disk is full.
     pub has_room: bool,
-    /// Why the log takes no more writes; None while it does.
+    /// Why the log accepts no more writes; None while it does.
     pub stopped: Option<String>,
 }
 

@@ -11,8 +11,8 @@ use super::segment::{self, Before, HEAD_BYTES, Head};
 use super::walk::{Ending, Step, Walk};
 use super::window::Window;
 
-/// Number of marks to skip after damage that lost an unknown number of messages: their marks must not be
-/// given again.
+/// Number of marks to skip after damage that lost an unknown number of messages, so that their marks are not
+/// assigned again.
 const UNKNOWN_MARKS: u64 = 1 << 32;
 
 /// The smallest possible block of a segment whose head is lost.
@@ -26,10 +26,10 @@ pub(super) enum Found {
     Cut(Cut),
 }
 
-/// How far a reader may read a log while it is being written: everything before it is durable.
+/// The end of the durable part of a log that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Horizon {
-    /// The segment, by its first mark and by its salt, since one without messages may be replaced.
+    /// The segment, by its first mark and its salt, since a segment without messages may be replaced.
     pub(super) segment: u64,
     pub(super) salt: u64,
     pub(super) end: u64,
@@ -40,9 +40,9 @@ pub(super) struct Horizon {
 pub(super) struct Last {
     pub(super) name: String,
     pub(super) head: Option<Head>,
-    /// The end of the log in it; None if not even its salt is known.
+    /// The end of the log in it; None if even its salt is unknown.
     pub(super) before: Option<Before>,
-    /// Whether only zeros follow.
+    /// Whether only zeros follow that end.
     pub(super) is_clean: bool,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn segments(disk: &dyn Disk) -> Result<Vec<(u64, String)>> {
     Ok(segments)
 }
 
-/// The fields that distinguish a segment from any other.
+/// The fields that identify a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sealing {
     /// The mark of its first message.
@@ -80,8 +80,8 @@ pub(crate) struct Sealing {
     pub(crate) salt: u64,
 }
 
-/// Returns those of all segments, by their heads alone; None if a head is damaged, or if a segment does not
-/// begin where the one before it ends, or is shorter than that.
+/// Returns the sealings of all segments, from their heads alone. None if a head is damaged, or if a segment
+/// does not begin where the previous one ends, or is too short.
 pub(crate) fn sealings(disk: &dyn Disk) -> Result<Option<Vec<Sealing>>> {
     let mut sealings: Vec<Sealing> = Vec::new();
     let mut length_before = 0;
@@ -106,7 +106,7 @@ pub(crate) fn sealings(disk: &dyn Disk) -> Result<Option<Vec<Sealing>>> {
 }
 
 impl Steps {
-    /// Starts at the segment with the message of mark `from`, or at the first one that exists.
+    /// Starts at the segment that has the message with mark `from`, or at the first one that exists.
     pub(super) fn new(disk: Arc<dyn Disk>, from: u64, horizon: Option<Horizon>) -> Result<Self> {
         let mut segments = segments(disk.as_ref())?;
         if let Some(horizon) = horizon {
@@ -127,7 +127,7 @@ impl Steps {
             is_end_unknown: false,
             is_first: true,
         };
-        // Nothing after the last segment may make it look like an earlier one.
+        // Drop misnamed files from the end, so that the last segment is treated as such.
         while let Some((mark, name)) = segments.last()
             && steps.head_of(name)?.is_some_and(|head| head.first_mark != *mark)
         {
@@ -160,7 +160,7 @@ impl Steps {
         self.walk.as_ref().map_or(self.expected, Walk::expected)
     }
 
-    /// Returns the last segment walked through, by the mark of its first message.
+    /// Returns the segment of the last step, by its first mark.
     pub(super) fn segment(&self) -> u64 {
         let last = self.next.checked_sub(1).and_then(|at| self.segments.get(at));
         last.map_or(0, |(mark, _)| *mark)
@@ -223,7 +223,7 @@ impl Steps {
         }
         let next = self.segments.get(self.next).map(|(_, name)| name.clone());
         let end = match next {
-            // The current segment is finished, and the next one records its end.
+            // The current segment is complete, and the next one records its end.
             Some(name) => {
                 self.head_of(&name)?.and_then(|head| head.before).map(|before| before.end)
             }
@@ -246,7 +246,7 @@ impl Steps {
         first_mark: u64,
         end_mark: Option<u64>,
     ) -> Found {
-        // The next segment records how many messages there were.
+        // The first mark of the next segment bounds the lost messages.
         let following = self.segments.get(self.next).map(|(mark, _)| *mark);
         let next_mark = self.next_head.map(|head| head.first_mark).or(following);
         let known = end_mark;
@@ -267,7 +267,7 @@ impl Steps {
     fn cut(&mut self, bytes: std::ops::Range<u64>) -> Found {
         if let Some(last) = &mut self.last {
             last.is_clean = false;
-            // No crash damages a head, so more may be lost than a crash tears.
+            // A crash cannot damage a head, so more than a torn write may be lost.
             self.is_end_unknown |= last.head.is_none();
         }
         Found::Cut(Cut { path: self.path(), bytes, next_mark: self.expected() })
@@ -284,7 +284,7 @@ impl Steps {
             self.expected = walk.expected();
             return;
         }
-        // Do not report again what a damage has reported.
+        // Do not report a damage twice.
         self.expected = self.expected.max(walk.expected());
         if let Some(next) = self.next_head.filter(|next| next.first_mark > self.expected) {
             let first_mark = std::mem::replace(&mut self.expected, next.first_mark);
@@ -311,7 +311,7 @@ impl Steps {
             None => None,
         };
         let before = self.next_head.and_then(|next| next.before);
-        // The first batch has a fixed place, so its header is as good as the head.
+        // The first batch has a fixed place, so its header also determines the salt.
         let salt = head.map(|head| head.salt).or(first).or(before.map(|before| before.salt));
         if head.is_some_and(|head| head.first_mark != named_mark) {
             self.tell_misnamed(path, length);
@@ -347,7 +347,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Continues at a mark. The messages in between are missing, except before the first segment.
+    /// Continues at a mark. Reports the messages in between as missing, except before the first segment.
     fn skip_to(&mut self, first_mark: u64, path: &str) {
         if !std::mem::replace(&mut self.is_first, false) {
             let damage = Damage {
@@ -361,7 +361,7 @@ impl Steps {
         self.expected = first_mark;
     }
 
-    /// Reports a head with fewer than two intact copies.
+    /// Reports a damaged head, of which one copy or none is intact.
     fn tell_damaged_head(&mut self, has_salt: bool, length: u64, first_mark: u64) {
         let path = self.path();
         let damage = if has_salt {
@@ -377,7 +377,7 @@ impl Steps {
         self.waiting.push_back(Found::Damage(damage));
     }
 
-    /// Reports a file with a segment's name that is another segment; it is skipped.
+    /// Reports a file with the name of another segment, and skips it.
     fn tell_misnamed(&mut self, path: String, length: u64) {
         let mark = self.expected;
         let damage = Damage { path, bytes: 0..length, first_mark: mark, end_mark: Some(mark) };

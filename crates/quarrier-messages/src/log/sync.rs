@@ -1,5 +1,5 @@
 //! The locks of the queue. The package `interleavings` compiles the queue with the locks of `loom` instead,
-//! which tries every order in which its threads can run.
+//! which tries every order in which threads can run.
 
 pub(super) use std::sync::{Arc, Condvar, Mutex};
 

@@ -1,11 +1,11 @@
-//! Steps from batch to batch through one segment, past damage.
+//! Steps from batch to batch through one segment, and skips damage.
 //!
 //! ```text
 //!  header valid and payload intact ─→ batch
 //!  else  zeros up to the next block ─→ padding of a group
-//!        something later says that this was durable ─→ damage, on to the next valid header
-//!        nothing does, all zeros ─→ end
-//!        nothing does ─→ torn tail: cut, it was never acknowledged
+//!        a later header records that this was durable ─→ damage, on to the next valid header
+//!        none does, all zeros ─→ end
+//!        none does ─→ torn tail: cut, it was never acknowledged
 //! ```
 
 use std::ops::Range;
@@ -16,12 +16,12 @@ use super::disk::DiskFile;
 use super::segment::HEAD_BYTES;
 use super::window::Window;
 
-/// How the end of a segment is known.
+/// How the end of a segment is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// Everything before the limit was durable.
     Sealed,
-    /// The last segment: its own contents decide. It was made with this many bytes.
+    /// The last segment: its contents determine the end. It was made with this many bytes.
     Open { made_bytes: u64 },
 }
 
@@ -33,13 +33,13 @@ pub(super) enum Step {
         place: u64,
         stored: Vec<u8>,
     },
-    /// These bytes are damaged, and with them these marks; without an end if it is unknown.
+    /// These bytes and marks are damaged; without an end if that is unknown.
     Damage {
         bytes: Range<u64>,
         first_mark: u64,
         end_mark: Option<u64>,
     },
-    /// Nothing from here on was ever acknowledged. `bytes` ends after the last byte that is not zero.
+    /// Everything from here on was never acknowledged. `bytes` ends after the last nonzero byte.
     Cut {
         bytes: Range<u64>,
     },
@@ -58,12 +58,12 @@ pub(super) struct Walk {
     at: u64,
     /// The mark of the next message.
     expected: u64,
-    /// Whether the last batch notes that the log was closed.
+    /// Whether the last batch is a note that the log was closed.
     is_closed: bool,
     is_over: bool,
-    /// Bytes after the last batch that should be zero and are not.
+    /// Bytes after the last batch that should be zero but are not.
     stained: Option<Range<u64>>,
-    /// In an open segment, the findings after its first fault.
+    /// In an open segment, the result of a scan from its first fault on.
     rest: Option<Rest>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Walk {
 struct Rest {
     /// The farthest place that a later header records as durable.
     durable_to: u64,
-    /// The end of the last byte that is not zero.
+    /// The end of the last nonzero byte.
     used_to: u64,
 }
 
@@ -106,7 +106,7 @@ impl Walk {
         Walk { window, stained: self.stained.clone(), ..*self }
     }
 
-    /// Returns where the next batch begins.
+    /// Returns the place where the next batch begins.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -123,7 +123,7 @@ impl Walk {
         }
     }
 
-    /// Returns the next step; after the last one, [`Step::End`] again and again.
+    /// Returns the next step; after the last one, always [`Step::End`].
     pub(super) fn step(&mut self) -> Step {
         if let Some(bytes) = self.stained.take() {
             let mark = self.expected;
@@ -158,7 +158,7 @@ impl Walk {
         }
     }
 
-    /// Reports messages of which nothing is left; the batch after them is intact.
+    /// Reports messages of which nothing remains; the batch after them is intact.
     fn missing(&mut self, mark: u64, end: u64) -> Step {
         let first_mark = std::mem::replace(&mut self.expected, mark);
         Step::Damage { bytes: end..end, first_mark, end_mark: Some(mark) }
@@ -182,7 +182,7 @@ impl Walk {
         (u64::from(header.synced) * HEADER_BYTES <= at - HEAD_BYTES).then_some(header)
     }
 
-    /// Returns the payload of the header here, if it is intact.
+    /// Returns the payload of the header at this place, if it is intact.
     fn stored(&mut self, header: &Header) -> Option<Vec<u8>> {
         let start = self.at + HEADER_BYTES;
         let end = start.checked_add(u64::from(header.bytes))?;
@@ -209,9 +209,9 @@ impl Walk {
         self.stained = (!is_clean).then_some(end..aligned);
     }
 
-    /// Records nonzero bytes in the group of the note that closed the log, which is alone in it. The note was
-    /// written over zeros, so a torn write leaves nothing else there. Other bytes are damage that loses
-    /// nothing.
+    /// Records nonzero bytes in the group of the note that closed the log, which has its own group. The note
+    /// was written over zeros, so a torn write leaves nothing else there: other bytes are damage that loses
+    /// no message.
     fn check_end(&mut self) {
         let (at, block_end) = (self.at, self.at.next_multiple_of(self.block_bytes));
         let page = self.window.page(at);
@@ -229,7 +229,7 @@ impl Walk {
         count > 0 && next <= self.limit && page.len() >= count && is_zero(&page[..count])
     }
 
-    /// Decides what the absence of an intact batch here means. `known` is its header, if that is intact.
+    /// Determines the reason why no intact batch is here. `known` is its header, if that is intact.
     fn broken(&mut self, known: Option<Header>) -> Step {
         let at = self.at;
         let expected = known.map_or(self.expected, |header| header.next_mark());
@@ -267,7 +267,7 @@ impl Walk {
         Step::Damage { bytes: at..end, first_mark, end_mark }
     }
 
-    /// Returns whether the bytes here were durable once.
+    /// Returns whether the bytes here were once durable.
     fn was_durable(&mut self, at: u64) -> bool {
         self.ending == Ending::Sealed
             || !self.is_complete()
@@ -275,8 +275,8 @@ impl Walk {
             || self.window.is_unreadable(at..self.limit)
     }
 
-    /// Scans everything that follows, once. Later faults have fewer headers after them that vouch for them,
-    /// but headers before a fault cannot know it to be durable.
+    /// Scans everything that follows, once. The result applies to later faults as well: a header before a
+    /// fault cannot record the fault's bytes as durable.
     fn rest(&mut self) -> Rest {
         if let Some(rest) = self.rest {
             return rest;
@@ -306,7 +306,7 @@ impl Walk {
         rest
     }
 
-    /// Finds the first valid header from `from` on that has no mark below `expected`.
+    /// Finds the first valid header from `from` on whose mark is at least `expected`.
     fn find(&mut self, from: u64, expected: u64) -> Option<(u64, Header)> {
         let mut at = from;
         while at < self.limit {
@@ -349,7 +349,7 @@ fn is_zero(bytes: &[u8]) -> bool {
     zeros_at_start(bytes) == bytes.len()
 }
 
-/// Counts the zeros that `bytes` begin with.
+/// Counts the zeros at the start of `bytes`.
 fn zeros_at_start(bytes: &[u8]) -> usize {
     // A segment ends with long runs of zeros: compare eight at a time.
     let whole = bytes.chunks_exact(8).take_while(|eight| **eight == [0; 8]).count() * 8;

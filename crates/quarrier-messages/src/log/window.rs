@@ -1,4 +1,4 @@
-//! Reads a file through one buffer, past ranges that the disk cannot read.
+//! Reads a file through one buffer, and skips ranges that the disk cannot read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ pub(super) struct Window {
     buffer: AlignedBuffer,
     start: u64,
     filled: usize,
-    /// Nothing is read from here on.
+    /// The window reads nothing from here on.
     limit: u64,
     /// Ranges that could not be read, which appear as zeros.
     unreadable: Vec<Range<u64>>,
 }
 
 impl Window {
-    /// Opens a window over a file of about `length` bytes, and reads only those before `limit`.
+    /// Opens a window over a file of about `length` bytes. It reads only bytes before `limit`.
     pub(super) fn new(file: Arc<dyn DiskFile>, length: u64, limit: u64) -> Self {
-        // A page more than callers request at once, so that looking ahead needs no second read.
+        // One page more than callers request at once, so that their lookahead needs no second read.
         let bytes = length.next_multiple_of(PAGE).clamp(2 * PAGE, WINDOW_BYTES);
         let buffer = AlignedBuffer::new(bytes as usize);
         Window { file, buffer, start: 0, filled: 0, limit, unreadable: Vec::new() }
@@ -43,7 +43,7 @@ impl Window {
         self.bytes(at, PAGE)
     }
 
-    /// Returns all bytes available at once from `at` on: at least a page, except at the end of the file.
+    /// Returns all bytes in the buffer from `at` on: at least a page, except at the end of the file.
     pub(super) fn run(&mut self, at: u64) -> &[u8] {
         self.hold(at, PAGE);
         let from = self.from(at);
@@ -66,13 +66,13 @@ impl Window {
         (self.limit, self.filled) = (limit, 0);
     }
 
-    /// Returns how much of the buffer to fill: whole pages, as direct I/O requires.
+    /// Returns the number of buffer bytes to fill: whole pages, as direct I/O requires.
     fn room(&self) -> usize {
         let pages = self.limit.saturating_sub(self.start).div_ceil(PAGE);
         usize::try_from(pages.saturating_mul(PAGE)).unwrap_or(usize::MAX).min(self.buffer.len())
     }
 
-    /// Returns whether some of the range could not be read.
+    /// Returns whether any of the range could not be read.
     pub(super) fn is_unreadable(&self, range: Range<u64>) -> bool {
         self.unreadable.iter().any(|bad| bad.start < range.end && range.start < bad.end)
     }
@@ -104,7 +104,7 @@ impl Window {
         }
     }
 
-    /// Continues page by page after an error, past unreadable pages.
+    /// Continues page by page after an error, and skips unreadable pages.
     fn fill_by_pages(&mut self) {
         let length = self.file.length().unwrap_or(u64::MAX);
         let room = self.room();

@@ -1,7 +1,7 @@
-//! A log that is open for writing: many senders, one thread that writes (group commit).
+//! A log that is open for writing: many senders, one writer thread (group commit).
 //!
 //! ```text
-//!  senders ─→ seal (checksum, compress) ─→ queue, bounded ─→ writer: takes all that waits
+//!  senders ─→ seal (checksum, compress) ─→ queue, bounded ─→ writer: takes all batches
 //!     ↑                                                        one write, one sync
 //!     └──────────────── acknowledged, in the order of marks ───────┘
 //! ```
@@ -40,7 +40,7 @@ pub struct Committed {
     pub marks: Range<u64>,
     /// The time of the commit, in microseconds since 1970.
     pub time_us: i64,
-    /// Whether its publisher had sent it before. The log does not store it a second time.
+    /// Whether the publisher had sent it before. The log does not store it again.
     pub is_duplicate: bool,
 }
 
@@ -81,12 +81,12 @@ impl Opener {
         self
     }
 
-    /// Opens the log of the data folder `folder`, which is created if it does not exist: takes the lock,
-    /// reads every batch, passes it to `replay` in order, cuts off a torn end, and starts the writer's
-    /// thread. [`Log::recovered`] reports damage, which stays as it is.
+    /// Opens the log of the data folder `folder`, and creates it if it does not exist: takes the lock, reads
+    /// every batch, passes it to `replay` in order, cuts off a torn end, and starts the writer's thread.
+    /// [`Log::recovered`] reports damage, and leaves it unchanged.
     ///
-    /// The batches passed to `replay` are durable when this function has returned, not before. Reading takes
-    /// the time of the disk; memory is bounded by one batch.
+    /// The batches passed to `replay` are durable only when this function has returned. It takes as long as
+    /// reading the disk; memory is bounded by one batch.
     ///
     /// # Errors
     /// [`Error::Locked`] if another process, or another `Log` of this one, writes to the folder;
@@ -101,7 +101,7 @@ impl Opener {
         Ok(log)
     }
 
-    /// As [`Opener::open`], on any disk and without a lock.
+    /// Like [`Opener::open`], on any disk and without a lock.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -131,10 +131,10 @@ pub(super) struct Shared {
     placed: Mutex<Placed>,
 }
 
-/// A durable log, open for writing. Its methods may be called from many threads. It owns one thread, which
-/// ends when the log is dropped or closed.
+/// A durable log, open for writing. Its methods may be called from many threads. It has a writer thread,
+/// which ends when the log is dropped or closed.
 ///
-/// Acknowledged batches are on the disk. A group of batches costs one sync, however many they are, so many
+/// Acknowledged batches are on the disk. A group of batches costs one sync regardless of its size, so many
 /// senders progress as fast as one.
 ///
 /// ```
@@ -163,12 +163,12 @@ impl Log {
     /// Opens or creates the log of a data folder: [`Opener::open`] with default options.
     ///
     /// # Errors
-    /// As [`Opener::open`].
+    /// As for [`Opener::open`].
     pub fn open(folder: &Path) -> Result<Self> {
         Opener::new().open(folder, |_| {})
     }
 
-    /// Returns what recovery found.
+    /// Returns the result of recovery.
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
     }
@@ -182,21 +182,21 @@ impl Log {
         self.send(batch)?.wait()
     }
 
-    /// Enqueues a batch, and blocks only while the queue is full.
+    /// Enqueues a batch; blocks only while the queue is full.
     ///
     /// # Errors
-    /// As [`Log::append`], as far as they are known at this point.
+    /// As for [`Log::append`], as far as they are already known.
     pub fn send(&self, batch: Batch) -> Result<Pending> {
         self.put(Sealed::of(batch, 0), None)
     }
 
-    /// As [`Log::send`], for a batch whose checksum was computed elsewhere.
+    /// Like [`Log::send`], for a batch whose checksum was computed elsewhere.
     pub(crate) fn send_sealed(&self, sealed: Sealed) -> Result<Pending> {
         self.put(sealed, None)
     }
 
-    /// Begins a chain: the log contains all of its batches or none of them. All other senders wait until it
-    /// ends, so its bytes should be at hand.
+    /// Begins a chain: the log contains all of its batches or none. All other senders wait until it ends, so
+    /// its bytes should be in memory.
     ///
     /// # Errors
     /// [`Error::Stopped`], [`Error::Closed`].
@@ -205,7 +205,7 @@ impl Log {
         Ok(Chain { log: self, id, held: None, has_begun: false, is_over: false })
     }
 
-    /// Returns the requested size of batches, or a smaller one of which two fit into a segment.
+    /// Returns the requested size of batches, or a smaller one such that two fit a segment.
     pub(crate) fn batch_bytes(&self, wished: u64) -> u64 {
         wished.clamp(1, (self.batch_bytes_max / 2).max(1))
     }
@@ -218,8 +218,8 @@ impl Log {
         Ok(Pending { reply: self.shared.queue.put(sealed, chain)? })
     }
 
-    /// Reads the log from the message with mark `from` on and then waits for new ones: only durable messages,
-    /// and only complete chains.
+    /// Reads the log from the message with mark `from` on, and then waits for new ones: only durable
+    /// messages, and only complete chains.
     ///
     /// # Errors
     /// [`Error::Gone`] if retention has removed that message; [`Error::Io`].
@@ -243,23 +243,23 @@ impl Log {
         lock(&self.shared.placed).take()
     }
 
-    /// Returns the mark that the next message gets, after those of all acknowledged ones.
+    /// Returns the mark of the next message, after all acknowledged ones.
     pub fn next_mark(&self) -> u64 {
         self.shared.queue.next().0
     }
 
-    /// Returns a handle that waits for new messages.
+    /// Returns a handle for waiting for new messages.
     pub fn growth(&self) -> Growth {
         Growth { shared: Arc::clone(&self.shared) }
     }
 
-    /// Returns whether a spare segment is ready. If there is none, the disk is full, and writes fail once the
-    /// last segment is full.
+    /// Returns whether a spare segment is ready. Without one, the disk is full, and writes fail once the last
+    /// segment is full.
     pub fn is_room_ready(&self) -> bool {
         self.shared.queue.next().1
     }
 
-    /// Returns why the log takes no more writes; None while it does.
+    /// Returns why the log accepts no more writes; None while it does.
     pub fn stopped(&self) -> Option<Error> {
         self.shared.queue.ended()
     }
@@ -269,8 +269,8 @@ impl Log {
         self.disk.as_ref()
     }
 
-    /// Removes whole segments that need not be kept, as long as a durable checkpoint has all messages with
-    /// marks below `checkpoint`. A follower that still needs the removed messages gets [`Error::Gone`].
+    /// Removes whole segments that need not be kept. A durable checkpoint must have all messages with marks
+    /// below `checkpoint`. A follower that still needs removed messages gets [`Error::Gone`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -278,10 +278,10 @@ impl Log {
         retain(self.disk(), retention, checkpoint)
     }
 
-    /// Writes the waiting batches, notes the end, and frees the space that was not needed.
+    /// Writes the batches in the queue, records the end, and frees the space that was not needed.
     ///
     /// # Errors
-    /// As [`Log::append`], if the note could not be written. The log stays intact even then.
+    /// As for [`Log::append`], if the end could not be recorded. The log stays intact even then.
     pub fn close(mut self) -> Result<()> {
         self.end()
     }
@@ -298,7 +298,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // A caller that needs the result calls `close`; an end without a note loses nothing.
+        // A caller that needs the result calls `close`; without a note of the end, nothing is lost.
         let _ = self.end();
     }
 }
@@ -316,15 +316,15 @@ impl std::fmt::Debug for Growth {
 
 impl Growth {
     /// Waits until a message with a mark above `seen` is durable, or the time is up. Returns the mark of the
-    /// last durable message; None if the log takes no more and has none above.
+    /// last durable message; None if the log accepts no more and has none above `seen`.
     pub fn wait_beyond(&self, seen: u64, time: Duration) -> Option<u64> {
         let next = self.shared.queue.wait_beyond(seen.saturating_add(1), time)?;
         Some(next.saturating_sub(1))
     }
 }
 
-/// A batch on its way to the disk. A thread waits for it with [`wait`](Pending::wait); a task uses `await`,
-/// which occupies no thread.
+/// A batch on its way to the disk. A thread waits for it with [`wait`](Pending::wait); a task with `await`,
+/// which blocks no thread.
 #[must_use = "a batch that nobody waits for may not be on the disk"]
 pub struct Pending {
     reply: Arc<Reply>,
@@ -334,7 +334,7 @@ impl Pending {
     /// Waits until the batch is on the disk.
     ///
     /// # Errors
-    /// As [`Log::append`].
+    /// As for [`Log::append`].
     pub fn wait(self) -> Result<Committed> {
         self.reply.wait()
     }
@@ -353,7 +353,7 @@ impl Future for Pending {
 pub struct Chain<'l> {
     log: &'l Log,
     id: u64,
-    /// The last batch so far, held back because its header says whether another follows.
+    /// The last batch so far, held back because its header records whether another follows.
     held: Option<Batch>,
     has_begun: bool,
     is_over: bool,
@@ -363,7 +363,7 @@ impl Chain<'_> {
     /// Appends a batch; waits while the queue is full.
     ///
     /// # Errors
-    /// As [`Log::send`]; [`Error::Invalid`] for a batch with a publication, which belongs to
+    /// As for [`Log::send`]; [`Error::Invalid`] for a batch with a publication, which belongs to
     /// [`Chain::commit`].
     pub fn append(&mut self, batch: Batch) -> Result<()> {
         if batch.publication.is_some() {
@@ -371,16 +371,16 @@ impl Chain<'_> {
             return Err(Error::Invalid { reason });
         }
         if let Some(held) = self.held.replace(batch) {
-            // `commit` reports, for the whole chain, whether it reached the disk.
+            // `commit` reports whether the whole chain reached the disk.
             drop(self.send(held, MORE)?);
         }
         Ok(())
     }
 
-    /// Ends the chain. Returns once all of it is on the disk, with the marks of its last batch.
+    /// Ends the chain. Returns the marks of its last batch once all of it is on the disk.
     ///
     /// # Errors
-    /// As [`Log::append`]; then none of the chain counts. [`Error::Invalid`] without a batch.
+    /// As for [`Log::append`], and then none of the chain counts; [`Error::Invalid`] without a batch.
     pub fn commit(mut self, publication: Option<Publication>) -> Result<Committed> {
         let Some(mut last) = self.held.take() else {
             return Err(Error::Invalid { reason: "the chain has no batches" });
@@ -406,14 +406,14 @@ impl Drop for Chain<'_> {
             return;
         }
         if self.has_begun {
-            // If this fails, the next batch says the same: it does not continue the chain.
+            // If this fails, the next batch shows the same, since it does not continue the chain.
             let _ = self.log.put(Sealed::note(ABANDONED), Some(self.id)).map(drop);
         }
         self.log.shared.queue.end_chain();
     }
 }
 
-/// The fate of a batch.
+/// The decision about a batch.
 enum Admission {
     Write,
     Refuse(Error),
@@ -426,9 +426,9 @@ enum Admission {
 struct Writer {
     appender: Appender,
     shared: Arc<Shared>,
-    /// A chain with a refused batch; the writer refuses its other batches, too.
+    /// A chain with a refused batch; the writer refuses its other batches as well.
     failed_chain: Option<(u64, Error)>,
-    /// Whether the last batch of a chain is still to come.
+    /// Whether the last batch of a chain is outstanding.
     is_chain_open: bool,
 }
 
@@ -471,7 +471,7 @@ impl Writer {
         self.appender.prepare();
     }
 
-    /// Decides what to do with each item: duplicates and batches of a failed chain are not written.
+    /// Decides about each item: duplicates and batches of a failed chain are not written.
     fn admit(&mut self, items: &[Item]) -> Vec<Admission> {
         let publishers = lock(&self.shared.publishers);
         let mut fresh: HashMap<u64, u64> = HashMap::new();
@@ -515,7 +515,7 @@ impl Writer {
             let answer = match admission {
                 Admission::Refuse(error) => Err(error),
                 Admission::Duplicate => Ok(duplicate.clone()),
-                // If the group failed, perhaps the batch that this one repeats failed.
+                // If the group failed, the batch that this one repeats may have failed.
                 Admission::DuplicateOfGroup => result.clone().map(|()| duplicate.clone()),
                 Admission::Write => match written.next() {
                     Some(sealed) => Ok(Committed {
@@ -533,7 +533,7 @@ impl Writer {
         }
     }
 
-    /// Records the batches that are on the disk now.
+    /// Records the batches that are now on the disk.
     fn note(&mut self, written: &[Sealed]) {
         {
             let mut placed = lock(&self.shared.placed);
@@ -557,7 +557,7 @@ impl Writer {
     }
 }
 
-/// Ends the queue when the thread that serves it ends.
+/// Ends the queue when the writer's thread ends.
 struct EndOnDrop(Arc<Shared>);
 
 impl Drop for EndOnDrop {

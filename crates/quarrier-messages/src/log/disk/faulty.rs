@@ -1,5 +1,5 @@
 //! A disk in memory that injects faults and crashes on request. As on a real disk, each sector that was not
-//! synced survives a crash or is lost.
+//! synced may survive a crash or be lost.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -18,8 +18,8 @@ const SECTOR_BYTES: usize = 512;
 pub enum Fault {
     /// The disk is full. A write may have written a part.
     Full,
-    /// The device fails. After a failed sync, the data that it covered may be durable or not, and later syncs
-    /// do not change that.
+    /// The device fails. After a failed sync, the data that it covered may or may not be durable, and later
+    /// syncs do not change that.
     Io,
     /// A read or write transfers fewer bytes than requested. Other calls succeed.
     Short,
@@ -41,9 +41,9 @@ struct History {
     moments: Vec<Moment>,
 }
 
-/// The disk as it was at a moment.
+/// The state of the disk at one moment.
 pub struct Moment {
-    /// The value at that moment of the number given to [`FaultyDisk::keep_history`].
+    /// The number given to [`FaultyDisk::keep_history`], as it was at that moment.
     pub note: u64,
     /// An independent copy of the disk.
     pub disk: FaultyDisk,
@@ -124,7 +124,7 @@ impl FaultyDisk {
         FaultyDisk { state: Arc::new(Mutex::new(state)), history: Arc::default() }
     }
 
-    /// Records, from now on, the state of the disk after each call that changes it, with the value of `note`.
+    /// From now on, records the state of the disk after each call that changes it, with the value of `note`.
     pub fn keep_history(&self, note: Arc<AtomicU64>) {
         *lock(&self.history) = Some(History { note, moments: Vec::new() });
     }
@@ -142,7 +142,7 @@ impl FaultyDisk {
         }
     }
 
-    /// Makes the calls with these numbers, counted from 0, fail.
+    /// Makes calls with these numbers, counted from 0, fail.
     pub fn fail(&self, faults: impl IntoIterator<Item = (u64, Fault)>) {
         let mut state = lock(&self.state);
         state.faults.extend(faults);
@@ -154,18 +154,18 @@ impl FaultyDisk {
         lock(&self.state).calls
     }
 
-    /// Limits the total length of its files in bytes.
+    /// Limits the total length of all files, in bytes.
     pub fn set_room(&self, bytes: u64) {
         lock(&self.state).room_bytes = bytes;
     }
 
-    /// Sets the clock, which advances by a microsecond whenever it is read.
+    /// Sets the clock, which advances by a microsecond at each reading.
     pub fn set_clock_us(&self, now_us: i64) {
         lock(&self.state).clock_us = now_us;
     }
 
-    /// Returns the disk that the machine finds when it restarts after losing power now: some of the unsynced
-    /// data, in pieces. `seed` decides which.
+    /// Returns the disk after a power cut now: some of the unsynced data survives, in pieces that `seed`
+    /// determines.
     #[must_use]
     pub fn after_crash(&self, seed: u64) -> FaultyDisk {
         let state = lock(&self.state);
@@ -191,21 +191,21 @@ impl FaultyDisk {
         })
     }
 
-    /// Returns the disk that the next process finds after this one was killed: all written data, none of it
-    /// more durable than before. The new disk has no faults.
+    /// Returns the disk after the process was killed: all written data remains, and is no more durable than
+    /// before. The new disk has no faults.
     #[must_use]
     pub fn after_kill(&self) -> FaultyDisk {
         let state = lock(&self.state);
         FaultyDisk::of(state.healed())
     }
 
-    /// Returns the bytes of a file as a read would; None if there is no such file.
+    /// Returns the bytes of a file as a read returns them; None if the file does not exist.
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let state = lock(&self.state);
         state.names.get(name).map(|&at| state.inodes[at].now.clone())
     }
 
-    /// Adds a file, durably.
+    /// Adds a durable file.
     pub fn put(&self, name: &str, bytes: Vec<u8>) {
         let mut state = lock(&self.state);
         let inode = state.inodes.len();
@@ -231,7 +231,7 @@ impl FaultyDisk {
     }
 }
 
-/// Returns the error that a fault produces, if it produces one.
+/// Returns the error of a fault, if it causes one.
 fn answer(fault: Option<Fault>) -> io::Result<()> {
     match fault {
         Some(Fault::Full) => Err(io::ErrorKind::StorageFull.into()),
@@ -275,7 +275,7 @@ impl Inode {
         self.changes.push(change);
     }
 
-    /// Returns the file as the disk has it after a power cut.
+    /// Returns the file after a power cut.
     fn after_crash(&self, random: &mut Random) -> Inode {
         let mut bytes = self.durable.clone();
         for change in &self.changes {
@@ -284,7 +284,7 @@ impl Inode {
         Inode { now: bytes.clone(), durable: bytes, changes: Vec::new() }
     }
 
-    /// Syncs the file. If the sync fails, chance decides, once, which changes become durable.
+    /// Syncs the file. If the sync fails, chance decides once which changes become durable.
     fn sync(&mut self, is_good: bool, random: &mut Random) {
         let changes = std::mem::take(&mut self.changes);
         for change in changes {
@@ -318,7 +318,7 @@ impl Change {
         }
     }
 
-    /// Applies all of the change, nothing, its beginning, or some sectors.
+    /// Applies all of the change, nothing, a prefix, or some sectors.
     fn apply_in_pieces(&self, file: &mut Vec<u8>, random: &mut Random) {
         match random.below(4) {
             0 => {}
@@ -493,7 +493,7 @@ impl DiskFile for FaultyFile {
         let (mut guard, fault) = self.disk.call()?;
         let state = &mut *guard;
         match fault {
-            // A crash during the sync makes no more data durable, as far as anybody can tell.
+            // A crash during the sync makes no more data durable in this model.
             Some(Fault::Crash) => {}
             Some(Fault::Full | Fault::Io) => {
                 state.inodes[self.inode].sync(false, &mut state.random);

@@ -1,5 +1,5 @@
-//! The folder of a log, reduced to the operations that a log needs, so that a twin can fail and crash at any
-//! call.
+//! The folder of a log, reduced to the operations that a log needs, so that a test double can fail and crash
+//! at any call.
 
 mod faulty;
 mod real;
@@ -9,7 +9,7 @@ use std::io;
 pub use faulty::{Fault, FaultyDisk, Moment};
 pub use real::RealDisk;
 
-/// The access with which a file is opened.
+/// The mode for opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading.
@@ -18,8 +18,8 @@ pub enum Access {
     Write,
 }
 
-/// A folder of files. Written data is durable after [`DiskFile::sync`], file names are durable after
-/// [`Disk::sync_folder`], and neither is before that.
+/// A folder of files. Written data is durable after [`DiskFile::sync`], and file names after
+/// [`Disk::sync_folder`]; neither is before.
 pub trait Disk: Send + Sync {
     /// Lists the names in the folder, in no order.
     ///
@@ -27,7 +27,7 @@ pub trait Disk: Send + Sync {
     /// The operating system's error, as for all methods here.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// Creates a file of `bytes` zeros with its disk space allocated, replaces any file of this name, and
+    /// Creates a file of `bytes` zeros with its disk space allocated, replaces any file with this name, and
     /// opens it for writing.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub trait Disk: Send + Sync {
     /// [`io::ErrorKind::NotFound`] if it does not exist.
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Renames a file and replaces any file of the new name.
+    /// Renames a file, and replaces any file with the new name.
     ///
     /// # Errors
     /// The operating system's error.
@@ -52,7 +52,7 @@ pub trait Disk: Send + Sync {
     /// The operating system's error.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes changes of names durable: files created, renamed and removed.
+    /// Makes changes of names durable: of files created, renamed and removed.
     ///
     /// # Errors
     /// The operating system's error.
@@ -83,13 +83,13 @@ pub trait DiskFile: Send + Sync {
     /// and end at multiples of it.
     fn block_bytes(&self) -> u64;
 
-    /// Reads at `offset`, perhaps less than requested; 0 at the end of the file.
+    /// Reads at `offset`, perhaps fewer bytes than requested; 0 at the end of the file.
     ///
     /// # Errors
     /// The operating system's error.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes at `offset`, perhaps less than given.
+    /// Writes at `offset`, perhaps fewer bytes than given.
     ///
     /// # Errors
     /// The operating system's error.
@@ -110,6 +110,6 @@ pub trait DiskFile: Send + Sync {
     /// Makes the written data and the file's length durable.
     ///
     /// # Errors
-    /// After an error the contents of the disk are unknown, and a second call would not reveal them.
+    /// After an error, the contents of the disk are unknown, and another call would not reveal it.
     fn sync(&self) -> io::Result<()>;
 }

@@ -43,7 +43,7 @@ impl RealDisk {
     }
 
     fn file(&self, name: &str, flags: OFlags) -> io::Result<RealFile> {
-        // Open without blocking, so that a named pipe in the folder is refused rather than waited for.
+        // Open without blocking, so that a named pipe in the folder is an error instead of a wait.
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let open = |flags| rustix::fs::openat(&self.handle, name, flags, Mode::from(0o666));
         let plain = File::from(open(flags)?);
@@ -80,13 +80,13 @@ fn create_durably(folder: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// Returns the block size of direct I/O as the system reports it; None if there is no direct I/O, or if its
-/// blocks are larger than a page.
+/// Returns the block size of direct I/O as reported by the system; None without direct I/O, or if its blocks
+/// are larger than a page.
 fn direct_block(file: &File) -> Option<u64> {
     let flags = StatxFlags::DIOALIGN;
     let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags).ok()?;
     if told.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
-        // An older system, which does not report it: a page suits every device.
+        // An older system does not report it: a page suits every device.
         return Some(PAGE_BYTES as u64);
     }
     let (memory, offset) =
@@ -103,7 +103,7 @@ impl Disk for RealDisk {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
-            // A name that is not UTF-8 is not one of ours.
+            // Skip names that are not UTF-8, since the log has none.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -112,7 +112,7 @@ impl Disk for RealDisk {
     fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
         let file = self.file(name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)?;
         if let Err(error) = file.allocate(bytes) {
-            // An incomplete file would only occupy space.
+            // An incomplete file would only take space.
             let _ = self.remove(name);
             return Err(error);
         }
@@ -155,7 +155,7 @@ impl Disk for RealDisk {
     }
 }
 
-/// A file, opened twice: for direct I/O if that is possible, and for everything else.
+/// A file, opened twice: for direct I/O if possible, and for everything else.
 #[derive(Debug)]
 struct RealFile {
     plain: File,
@@ -198,7 +198,7 @@ impl DiskFile for RealFile {
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         match rustix::fs::fallocate(&self.plain, FallocateFlags::empty(), 0, bytes) {
-            // A full disk then shows at a write, not before.
+            // Without allocation, a full disk shows only at a write.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.plain.set_len(bytes),
             done => Ok(done?),
         }
@@ -209,7 +209,7 @@ impl DiskFile for RealFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // One descriptor is enough: the sync covers the file and the device's own cache.
+        // One descriptor is enough: the sync covers the file and the device's cache.
         self.plain.sync_data()
     }
 }
