@@ -1,4 +1,4 @@
-//! The interface between the wires and the engine that answers.
+//! The interface between the protocols and the engine that answers statements.
 
 use std::any::Any;
 use std::fmt;
@@ -14,12 +14,12 @@ use tokio::sync::Notify;
 
 use crate::failure::{Failure, Result, state};
 
-/// Answers statements. Every call runs in a task of its own; the returned future may be dropped, at any await
-/// point, once nobody needs the result.
+/// Answers statements. Every call runs in its own task; the caller may drop the returned future at
+/// any await point, once nobody needs the result.
 pub trait Answers: Send + Sync + 'static {
-    /// Parses one statement, and returns its parameters and columns. `told` are the parameter types that the
-    /// client named, 0 for those it did not. If `describes` is set, the columns are required; otherwise they
-    /// may be missing until the rows arrive.
+    /// Parses one statement, and returns its parameters and columns. `told` has the parameter types
+    /// that the client declared, 0 for undeclared ones. If `describes` is set, the columns are
+    /// required; otherwise they may be missing until the rows arrive.
     fn prepare<'a>(
         &'a self,
         asker: &'a Asker,
@@ -37,14 +37,15 @@ pub trait Answers: Send + Sync + 'static {
         stop: &'a Stop,
     ) -> BoxFuture<'a, Result<Reply>>;
 
-    /// Begins to take messages for a table.
+    /// Begins to receive messages for a table.
     fn ingest<'a>(
         &'a self,
         asker: &'a Asker,
         target: IngestTarget,
     ) -> BoxFuture<'a, Result<Box<dyn Ingest>>>;
 
-    /// Returns the table of this name, or the only one whose name differs in case alone, as it is now.
+    /// Returns the current state of the table with this name, or of the only one whose name differs
+    /// only in case.
     fn table<'a>(&'a self, _asker: &'a Asker, name: &'a str) -> BoxFuture<'a, Result<TableInfo>> {
         let found = self.tables().into_iter().find(|info| info.name == name);
         let missing = || {
@@ -54,10 +55,10 @@ pub trait Answers: Send + Sync + 'static {
         Box::pin(std::future::ready(found.ok_or_else(missing)))
     }
 
-    /// Returns the tables in the order of their names, as last refreshed.
+    /// Returns the tables in the order of their names, as of the last refresh.
     fn tables(&self) -> Vec<TableInfo>;
 
-    /// Returns samples for `/metrics` beside those of the wires: names without `quarrier_`.
+    /// Returns additional samples for `/metrics`; their names lack `quarrier_`.
     fn samples(&self) -> Vec<Sample> {
         Vec::new()
     }
@@ -76,17 +77,17 @@ pub struct Asker {
     pub connection: u32,
 }
 
-/// A statement that was parsed.
+/// A parsed statement.
 #[derive(Clone)]
 pub struct Prepared {
-    /// The types of its parameters, in PostgreSQL's numbers (see [`crate::kind`]).
+    /// The types of its parameters, as PostgreSQL's OIDs (see [`crate::kind`]).
     pub parameters: Vec<u32>,
     /// The columns of its rows; `None` if it has none.
     pub columns: Option<SchemaRef>,
-    /// The first words of the completion tag: `SELECT`, `INSERT 0`, `CREATE TABLE`. The wires append
-    /// the number of rows, if there are rows.
+    /// The first words of the completion tag: `SELECT`, `INSERT 0`, `CREATE TABLE`. The number of
+    /// rows, if any, is appended to them.
     pub tag: String,
-    /// Whether it changes anything.
+    /// Whether the statement changes anything.
     pub changes: bool,
     /// State for [`Answers::run`].
     pub inner: Arc<dyn Any + Send + Sync>,
@@ -129,12 +130,13 @@ pub enum Value {
 
 /// The result of a statement.
 pub enum Reply {
-    /// Rows, some at a time.
+    /// Rows, in batches as they arrive.
     Rows(Rows),
-    /// Completion without rows, with the number of changed rows if the statement changes rows.
+    /// Completion without rows; with the number of changed rows if the statement changes rows.
     Done(Option<u64>),
-    /// As `Done`, for changes on their way to disk, in the order in which they were made: they count once the
-    /// future beside the number completes. Until then no reader sees them.
+    /// Like `Done`, for changes on their way to the disk: they count once the future completes, and
+    /// until then no reader sees them. Such futures complete in the order in which the changes were
+    /// made.
     Sent(Option<u64>, Durable),
 }
 
@@ -151,9 +153,9 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// Rows, as they arrive.
+/// Rows that arrive over time.
 pub struct Rows {
-    /// Their columns.
+    /// The columns of the rows.
     pub schema: SchemaRef,
     /// The rows, in batches.
     pub batches: BoxStream<'static, Result<RecordBatch>>,
@@ -167,7 +169,7 @@ impl fmt::Debug for Rows {
     }
 }
 
-/// The table that messages go into, and their format.
+/// The target of messages, and their format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IngestTarget {
     /// The table's name.
@@ -176,65 +178,66 @@ pub struct IngestTarget {
     pub format: Option<String>,
     /// The publisher of the messages.
     pub publisher: Option<String>,
-    /// The publisher's sequence number; messages with a number seen before are dropped.
+    /// The publisher's sequence number; messages with an earlier number are dropped.
     pub sequence: Option<u64>,
-    /// Whether one invalid message rejects all of them; if not, it alone is rejected.
+    /// Whether one invalid message rejects all of them; otherwise only the invalid ones are
+    /// rejected.
     pub is_whole: bool,
 }
 
-/// Messages on their way into a table. If dropped before it finishes, it stores nothing.
+/// Messages on their way into a table. Dropping it before it finishes stores nothing.
 pub trait Ingest: Send {
-    /// Takes bytes, which may end within a message. Waits while too many are in flight.
+    /// Pushes bytes, which may end within a message. Waits while too many are in flight.
     fn push(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
 
-    /// Finishes after all bytes were pushed. Returns when the messages are durable.
+    /// Finishes after all bytes were pushed. Returns once the messages are durable.
     fn finish(self: Box<Self>) -> BoxFuture<'static, Result<Marks>>;
 }
 
 /// The marks of the first and last stored message, and the number of rejected ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// The mark of the first one.
+    /// The mark of the first stored message.
     pub first: u64,
-    /// The mark of the last one.
+    /// The mark of the last stored message.
     pub last: u64,
     /// Number of stored messages.
     pub messages: u64,
-    /// Number of invalid messages, which were rejected.
+    /// Number of invalid messages, all of them rejected.
     pub rejected: u64,
-    /// The error of the first rejected message, and its place.
+    /// The error of the first rejected message, with its position.
     pub reason: Option<String>,
-    /// Whether their publisher had sent them before; then none was stored.
+    /// Whether the publisher had sent the messages before; then none was stored.
     pub is_duplicate: bool,
-    /// Whether they survive a crash.
+    /// Whether the messages survive a crash.
     pub durable: bool,
 }
 
 /// A table in the list of tables.
 #[derive(Debug, Clone)]
 pub struct TableInfo {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its columns.
+    /// The columns.
     pub columns: SchemaRef,
-    /// The number of its rows, if it is known.
+    /// The number of rows, if known.
     pub rows: Option<u64>,
-    /// The bytes that it takes in memory, if known.
+    /// Bytes of memory that the table takes, if known.
     pub bytes: Option<u64>,
-    /// Whether messages may be added.
+    /// Whether messages may be appended.
     pub grows: bool,
-    /// Whether its columns were declared, including their digits and whether they are required.
+    /// Whether the columns were declared, including their digits and whether they are required.
     pub is_declared: bool,
 }
 
 /// A sample for `/metrics`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Its name without `quarrier_`; the name of a counter ends with `_total`.
+    /// The name without `quarrier_`; names of counters end with `_total`.
     pub name: &'static str,
-    /// Its meaning, for display.
+    /// The meaning, for display.
     pub help: &'static str,
-    /// A label and its value, if it has one.
+    /// A label and its value, if any.
     pub label: Option<(&'static str, String)>,
     /// The number.
     pub value: f64,
@@ -269,7 +272,7 @@ impl Stop {
         loop {
             let told = self.told.notified();
             tokio::pin!(told);
-            // From here on the waiter misses no call of `set`.
+            // From here on, the waiter misses no call of `set`.
             told.as_mut().enable();
             if self.is_set() {
                 return;

@@ -1,4 +1,4 @@
-//! The board of connections and statements: shown by the page, `/metrics` and system tables.
+//! The board of connections and statements, for the status page, `/metrics` and system tables.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use quarrier_core::sync::lock;
 use crate::answers::{Asker, Stop};
 use crate::failure::{Failure, state};
 
-/// Counters and lists of a server; shared with the engine, so that statements can query them.
+/// Counters and lists of a server. The engine shares them, so that statements can query them.
 #[derive(Debug, Default)]
 pub struct Board {
     /// Counters.
@@ -23,53 +23,53 @@ pub struct Board {
     next_statement: AtomicU64,
 }
 
-/// Counters that only grow.
+/// Counters, which only increase.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Connections that came.
+    /// Accepted connections.
     pub connections: AtomicU64,
-    /// Connections that were refused.
+    /// Refused connections.
     pub refused: AtomicU64,
-    /// Passwords that were wrong.
+    /// Wrong passwords.
     pub wrong_passwords: AtomicU64,
-    /// Requests over HTTP.
+    /// HTTP requests.
     pub requests: AtomicU64,
-    /// Statements that were begun.
+    /// Started statements.
     pub statements: AtomicU64,
-    /// Statements that failed.
+    /// Failed statements.
     pub failures: AtomicU64,
-    /// Statements that were cancelled, or took too long.
+    /// Statements that were cancelled or timed out.
     pub cancelled: AtomicU64,
-    /// Rows that were sent.
+    /// Rows sent.
     pub rows: AtomicU64,
-    /// Bytes that were sent.
+    /// Bytes sent.
     pub bytes_sent: AtomicU64,
-    /// Bytes that came.
+    /// Bytes received.
     pub bytes_received: AtomicU64,
-    /// Messages that were taken.
+    /// Messages stored.
     pub messages: AtomicU64,
-    /// Messages that made no sense.
+    /// Messages rejected.
     pub rejected: AtomicU64,
 }
 
-/// The number of counters.
+/// Number of counters.
 const COUNTERS: usize = 12;
-/// Rates are those of so many of the last seconds.
+/// Number of seconds over which rates are averaged.
 const RATE_SECONDS: usize = 10;
 
 /// A counter for display.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
-    /// Its name, as `/metrics` has it after `quarrier_`.
+    /// The name, without the prefix `quarrier_` that `/metrics` adds.
     pub name: &'static str,
-    /// Its meaning.
+    /// The meaning.
     pub help: &'static str,
     /// The total since the start.
     pub total: u64,
 }
 
 impl Counts {
-    /// All counters as they are now.
+    /// Returns all counters with their current totals.
     pub fn all(&self) -> [Counter; COUNTERS] {
         [
             ("connections_total", "Connections that came.", &self.connections),
@@ -93,41 +93,41 @@ impl Counts {
     }
 }
 
-/// Adds to a count.
+/// Adds to a counter.
 pub(crate) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-/// A client that is here.
+/// A connected client.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The client.
+    /// The client's identity.
     pub asker: Asker,
-    /// Since when.
+    /// The time of the connection.
     pub since: Instant,
     secret: [u8; 4],
 }
 
-/// A statement that runs.
+/// A running statement.
 #[derive(Debug)]
 pub struct Running {
-    /// Its number.
+    /// The number of the statement.
     pub number: u64,
     /// The client.
     pub asker: Asker,
-    /// Its text, or the beginning of it.
+    /// The statement's text, or its first characters.
     pub text: String,
-    /// Since when.
+    /// The time of the start.
     pub since: Instant,
-    /// Rows that were sent.
+    /// Number of rows sent.
     pub rows: AtomicU64,
     stop: Stop,
     ending: AtomicU8,
-    /// Whether it has no end of its own.
+    /// Whether the statement has no end.
     is_live: AtomicBool,
 }
 
-/// Why a statement ends before it is done.
+/// The reason for ending a statement early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Ending {
@@ -139,17 +139,17 @@ pub(crate) enum Ending {
 
 impl Running {
     pub(crate) fn end(&self, why: Ending) {
-        // The first reason stays.
+        // The first reason takes precedence.
         let _ = self.ending.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
         self.stop.set();
     }
 
-    /// It has no end of its own: the server does not wait for it.
+    /// Marks the statement as endless: a shutdown does not wait for it.
     pub(crate) fn lives(&self) {
         self.is_live.store(true, Ordering::Release);
     }
 
-    /// The error that reports its end.
+    /// Returns the error that reports the end.
     pub(crate) fn ended(&self) -> Failure {
         const CANCELLING: &str = "canceling statement due to";
         match self.ending.load(Ordering::Acquire) {
@@ -161,11 +161,11 @@ impl Running {
     }
 }
 
-/// Characters of a text that are shown.
+/// Maximum number of characters of a statement to keep.
 const TEXT_CHARS_MAX: usize = 400;
 
 impl Board {
-    /// Notes the counters; called once a second.
+    /// Records the counters; called once a second.
     pub(crate) fn tick(&self) {
         let now = (Instant::now(), self.counts.all().map(|counter| counter.total));
         let mut past = lock(&self.past);
@@ -175,8 +175,8 @@ impl Board {
         }
     }
 
-    /// All counters, each with its increase per second in the last ten seconds; before the first second
-    /// is over, with 0.
+    /// Returns all counters, each with its increase per second over the last ten seconds; 0 in the
+    /// first second.
     pub fn rates(&self) -> Vec<(Counter, f64)> {
         let (now, all) = (Instant::now(), self.counts.all());
         let oldest = lock(&self.past).front().copied();
@@ -190,12 +190,12 @@ impl Board {
         rates.map(|(place, counter)| (*counter, rate(place, counter.total))).collect()
     }
 
-    /// The clients that are here.
+    /// Returns the connected clients.
     pub fn clients(&self) -> Vec<Client> {
         lock(&self.clients).values().cloned().collect()
     }
 
-    /// The statements that run.
+    /// Returns the running statements.
     pub fn running(&self) -> Vec<Arc<Running>> {
         lock(&self.running).values().cloned().collect()
     }
@@ -204,9 +204,9 @@ impl Board {
         lock(&self.clients).len()
     }
 
-    /// A number for a connection that nobody has.
+    /// Returns an unused number for a connection.
     pub(crate) fn number(&self) -> u32 {
-        // They begin anew after four thousand million; by then the old one has left.
+        // The numbers repeat after 2^31; by then the old connection has ended.
         (self.next_client.fetch_add(1, Ordering::Relaxed) as u32 & 0x7fff_ffff) + 1
     }
 
@@ -233,7 +233,7 @@ impl Board {
         Begun { board: Arc::clone(self), running }
     }
 
-    /// Cancels the statement of a connection, if the secret is its own.
+    /// Cancels the statement of a connection, if the secret matches.
     pub(crate) fn cancel(&self, connection: u32, secret: &[u8]) {
         let is_own = lock(&self.clients).get(&connection).is_some_and(|it| it.secret == *secret);
         if is_own {
@@ -243,7 +243,7 @@ impl Board {
         }
     }
 
-    /// Statements that have no end of their own.
+    /// Returns the endless statements.
     pub(crate) fn live(&self) -> Vec<Arc<Running>> {
         let mut running = self.running();
         running.retain(|running| running.is_live.load(Ordering::Acquire));
@@ -255,7 +255,7 @@ impl Board {
     }
 }
 
-/// A client, until it is dropped.
+/// A registered client; dropping it removes the client from the board.
 pub(crate) struct Present {
     board: Arc<Board>,
     connection: u32,
@@ -267,7 +267,7 @@ impl Drop for Present {
     }
 }
 
-/// A statement, until it is dropped.
+/// A registered statement; dropping it removes the statement from the board.
 pub(crate) struct Begun {
     board: Arc<Board>,
     pub(crate) running: Arc<Running>,
@@ -278,13 +278,13 @@ impl Begun {
         &self.running.stop
     }
 
-    /// So many rows more were sent.
+    /// Counts rows sent.
     pub(crate) fn sent(&self, rows: u64) {
         add(&self.running.rows, rows);
         add(&self.board.counts.rows, rows);
     }
 
-    /// Counts how it ended, where it failed.
+    /// Counts a failed statement by its error.
     pub(crate) fn failed(&self, failure: &Failure) {
         let counts = &self.board.counts;
         let is_cancelled = failure.state == state::CANCELLED;

@@ -1,38 +1,38 @@
-//! Kinds of values as PostgreSQL numbers them, and Arrow's among them.
+//! PostgreSQL's types by their OIDs, and their equivalents in Arrow.
 
 use arrow_schema::DataType;
 
-/// True or false.
+/// Boolean.
 pub const BOOL: u32 = 16;
 /// Bytes.
 pub const BYTEA: u32 = 17;
-/// One byte, in catalogs.
+/// A single byte, in catalogs.
 pub const CHAR: u32 = 18;
 /// A name, in catalogs.
 pub const NAME: u32 = 19;
-/// an integer of 64 bits.
+/// An integer of 64 bits.
 pub const INT8: u32 = 20;
-/// an integer of 16 bits.
+/// An integer of 16 bits.
 pub const INT2: u32 = 21;
-/// an integer of 32 bits.
+/// An integer of 32 bits.
 pub const INT4: u32 = 23;
-/// A text.
+/// A string.
 pub const TEXT: u32 = 25;
-/// A list of texts.
+/// A list of strings.
 pub const TEXTS: u32 = 1009;
-/// A number of an object, in catalogs.
+/// An object's identifier, in catalogs.
 pub const OID: u32 = 26;
 /// JSON.
 pub const JSON: u32 = 114;
-/// A floating number of 32 bits.
+/// A floating-point number of 32 bits.
 pub const FLOAT4: u32 = 700;
-/// A floating number of 64 bits.
+/// A floating-point number of 64 bits.
 pub const FLOAT8: u32 = 701;
-/// Nothing is known.
+/// An unknown type.
 pub const UNKNOWN: u32 = 705;
-/// A text padded with spaces.
+/// A string padded with spaces.
 pub const BPCHAR: u32 = 1042;
-/// A text of a bounded length.
+/// A string of limited length.
 pub const VARCHAR: u32 = 1043;
 /// A date.
 pub const DATE: u32 = 1082;
@@ -40,9 +40,9 @@ pub const DATE: u32 = 1082;
 pub const TIME: u32 = 1083;
 /// A timestamp without a time zone.
 pub const TIMESTAMP: u32 = 1114;
-/// A timestamp.
+/// A timestamp with a time zone.
 pub const TIMESTAMPTZ: u32 = 1184;
-/// A length of time.
+/// An interval.
 pub const INTERVAL: u32 = 1186;
 /// An exact number.
 pub const NUMERIC: u32 = 1700;
@@ -51,7 +51,8 @@ pub const UUID: u32 = 2950;
 /// JSON in PostgreSQL's binary form.
 pub const JSONB: u32 = 3802;
 
-/// Kinds, their names, the bytes of their values (-1: they vary) and the kind of a list of them.
+/// The OID of each type, its name, the bytes of its values (-1 if they vary), and the OID of its
+/// lists.
 pub const ALL: &[(u32, &str, i16, u32)] = &[
     (BOOL, "bool", 1, 1000),
     (BYTEA, "bytea", -1, 1001),
@@ -77,22 +78,22 @@ pub const ALL: &[(u32, &str, i16, u32)] = &[
     (JSONB, "jsonb", -1, 3807),
 ];
 
-/// Bytes of a value of a kind; -1 where they vary.
+/// Returns the bytes of a type's values; -1 if they vary.
 pub fn size(kind: u32) -> i16 {
     ALL.iter().find(|known| known.0 == kind).map_or(-1, |known| known.2)
 }
 
-/// The kind of a list's items; `None` if it is no list.
+/// Returns the type of a list's items; `None` if the type is not a list.
 pub fn item(list: u32) -> Option<u32> {
     ALL.iter().find(|known| known.3 == list).map(|known| known.0)
 }
 
-/// The kind of lists of a kind.
+/// Returns the type of lists of a type.
 fn list_of(item: u32) -> Option<u32> {
     ALL.iter().find(|known| known.0 == item).map(|known| known.3)
 }
 
-/// The type as which a column of Arrow is shown.
+/// Returns the type that represents a column of Arrow.
 pub fn of(data: &DataType) -> u32 {
     use DataType as D;
     match data {

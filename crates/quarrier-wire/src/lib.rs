@@ -1,14 +1,14 @@
-//! The server's wires: PostgreSQL's protocol and HTTP, in front of whatever answers.
+//! The server's protocols: PostgreSQL's and HTTP, in front of any engine.
 //!
 //! ```text
 //!  clients ─→ server ─┬→ session: protocol, sql (about the connection), rows, copy ─┐
 //!                     └→ http: query, ingest, metrics, status, page ────────────────┴→ Answers
-//!                               board: who is here, what runs
+//!                               board: clients, running statements
 //! ```
 //!
-//! Nothing here depends on an engine: [`Answers`] is its whole interface, so everything about clients,
-//! hostile ones among them, is tested without one. Every length is bounded before memory of that length
-//! is used, and every wait is limited.
+//! This crate depends on no engine: [`Answers`] is the whole interface, so tests of clients,
+//! including hostile ones, need no engine. Every length is limited before memory of that length is
+//! allocated, and every wait has a timeout.
 
 mod answers;
 pub use answers::{

@@ -1,4 +1,4 @@
-//! The server: listens, admits clients up to a limit, and shuts down without losing anything.
+//! The server: listens, admits clients up to a limit, and shuts down without losing data.
 
 use std::fmt;
 use std::io;
@@ -28,13 +28,13 @@ pub struct Config {
     pub users: Option<Users>,
     /// The certificate and key of encrypted connections.
     pub tls: Option<Tls>,
-    /// A folder of pages that HTTP shows at `/pages/NAME`.
+    /// A folder of pages that HTTP serves at `/pages/NAME`.
     pub pages: Option<PathBuf>,
-    /// Limits on numbers, times and sizes.
+    /// Limits on counts, times and sizes.
     pub limits: Limits,
     /// The board of connections and statements.
     pub board: Arc<Board>,
-    /// Receives log lines: wrong passwords, broken connections, defects.
+    /// Receives log lines: wrong passwords, broken connections, internal errors.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -60,11 +60,11 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Binds the addresses; clients that connect wait until [`run`](Self::run).
+    /// Binds the addresses. Clients that connect wait until [`run`](Self::run).
     ///
     /// # Errors
-    /// If an address is in use or does not belong to this machine, or if other machines could connect
-    /// although no user is defined.
+    /// If an address is in use or does not belong to this machine, or if other machines could
+    /// connect although there are no users.
     pub async fn bind(config: Config, answers: Arc<dyn Answers>) -> io::Result<Self> {
         let Config { postgres, http, users, tls, pages, limits, board, log } = config;
         for address in [Some(postgres), http].into_iter().flatten() {
@@ -120,8 +120,8 @@ impl Server {
         self.http.as_ref().map(TcpListener::local_addr).transpose()
     }
 
-    /// Serves until `stop`, then ends: it accepts no further clients, closes idle ones, and lets
-    /// statements finish within their grace period.
+    /// Serves until `stop` completes, then shuts down: accepts no more clients, closes idle
+    /// connections, and lets statements finish within the grace period.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Server { postgres, http, shared } = self;
         let mut tasks = JoinSet::new();
@@ -149,7 +149,7 @@ impl Server {
         let grace = shared.limits.grace_time;
         if timeout(grace, all(&mut tasks, &shared)).await.is_err() {
             shared.board.end_all();
-            // They were notified; a connection that does not end now is stuck.
+            // All were notified; a connection that does not end now is stuck.
             if timeout(Duration::from_secs(2), all(&mut tasks, &shared)).await.is_err() {
                 tasks.shutdown().await;
             }
@@ -163,7 +163,7 @@ async fn all(tasks: &mut JoinSet<()>, shared: &Shared) {
     }
 }
 
-/// A connection whose task panicked ends alone.
+/// Logs a connection whose task panicked; others continue.
 fn note(shared: &Shared, ended: Result<(), tokio::task::JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
         (shared.log)("a connection met a defect, and was closed");
@@ -187,13 +187,13 @@ async fn come_in(
         Ok(came) => came,
         Err(error) => {
             (shared.log)(&format!("a connection could not be accepted: {error}"));
-            // Usually there are no descriptors left; it takes time until some are free.
+            // Usually there are no descriptors left; some become free only after a while.
             sleep(Duration::from_millis(50)).await;
             return;
         }
     };
     add(&shared.board.counts.connections, 1);
-    // Answers are small, and a client waits for each.
+    // Responses are small, and the client waits for each.
     let _ = stream.set_nodelay(true);
     let place = shared.place();
     if place.is_none() {

@@ -9,28 +9,28 @@ use crate::answers::{Answers, Stop};
 use crate::auth::{Tls, Users};
 use crate::board::Board;
 
-/// How much there may be of everything.
+/// Limits of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients at once.
+    /// Maximum number of clients at the same time.
     pub connections_max: usize,
-    /// The longest until a client is in.
+    /// Maximum time for a client to authenticate.
     pub login_time: Duration,
-    /// The longest that a statement may take, sending its rows included.
+    /// Maximum time of a statement, including the time to send its rows.
     pub statement_time: Option<Duration>,
-    /// The longest until a message that has begun is there.
+    /// Maximum time for the rest of a message to arrive.
     pub message_time: Duration,
-    /// The longest that a client may read nothing while something is sent.
+    /// Maximum time for which a client may read nothing of its pending output.
     pub send_time: Duration,
-    /// How long statements go on when the server ends.
+    /// Time for which statements continue during a shutdown.
     pub grace_time: Duration,
-    /// The most bytes of a message.
+    /// Maximum bytes of a message.
     pub message_bytes_max: usize,
-    /// The most bytes of all large messages together.
+    /// Maximum bytes of all large messages together.
     pub messages_bytes_max: usize,
-    /// Prepared statements and portals of a connection.
+    /// Maximum number of prepared statements and portals of a connection.
     pub statements_max: usize,
-    /// The maximum size of the texts of a connection's prepared statements, in bytes.
+    /// Maximum bytes of the SQL of a connection's prepared statements.
     pub statement_bytes_max: usize,
 }
 
@@ -59,16 +59,16 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) board: Arc<Board>,
     pub(crate) log: Arc<dyn Fn(&str) + Send + Sync>,
-    /// The server ends.
+    /// Whether the server is shutting down.
     pub(crate) closing: Stop,
-    /// Whether HTTP is spoken on this machine alone.
+    /// Whether HTTP is served only to this machine.
     pub(crate) is_local: bool,
     pub(crate) since: Instant,
-    /// The folder of the pages that are shown to browsers.
+    /// The folder of pages for browsers.
     pub(crate) pages: Option<PathBuf>,
-    /// Bytes of large messages that are held.
+    /// Bytes of large messages in memory.
     pub(crate) held: AtomicUsize,
-    /// Connections that are here or about to come in.
+    /// Number of connections that are open or about to be.
     pub(crate) open: AtomicUsize,
 }
 
@@ -80,7 +80,7 @@ impl Shared {
         (held + bytes <= self.limits.messages_bytes_max).then_some(room)
     }
 
-    /// A place for a connection; `None` if all are taken.
+    /// Reserves a place for a connection; `None` if none is free.
     pub(crate) fn place(self: &Arc<Self>) -> Option<Place> {
         let open = self.open.fetch_add(1, Ordering::AcqRel);
         let place = Place(Arc::clone(self));
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// Room for a large message, until it is dropped.
+/// Reserved memory for a large message; dropping it frees it.
 pub(crate) struct Held {
     shared: Arc<Shared>,
     bytes: usize,
@@ -100,7 +100,7 @@ impl Drop for Held {
     }
 }
 
-/// A connection's place, until it is dropped.
+/// The place of a connection; dropping it frees it.
 pub(crate) struct Place(Arc<Shared>);
 
 impl Drop for Place {

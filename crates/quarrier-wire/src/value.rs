@@ -1,4 +1,4 @@
-//! Values of parameters, as clients send them.
+//! Parses the values of parameters that clients send.
 
 use quarrier_core::civil;
 
@@ -6,13 +6,13 @@ use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
 use crate::kind;
 
-/// The most items of a list.
+/// Maximum number of items of a list.
 const ITEMS_MAX: usize = 1 << 16;
 
-/// The value that a client sent for a parameter of a kind.
+/// Parses a client's value for a parameter of type `kind`.
 ///
 /// # Errors
-/// If the bytes say no such value.
+/// If the bytes are not such a value.
 pub(crate) fn read(kind: u32, bytes: Option<&[u8]>, is_binary: bool) -> Result<Value> {
     match bytes {
         None => Ok(Value::Null),
@@ -21,20 +21,20 @@ pub(crate) fn read(kind: u32, bytes: Option<&[u8]>, is_binary: bool) -> Result<V
     }
 }
 
-/// The value of a kind that a text says.
+/// Parses a value of type `kind` in its text form.
 ///
 /// # Errors
-/// If it says none.
+/// If the string is not such a value.
 pub fn read_text(kind: u32, text: &str) -> Result<Value> {
     self::text(kind, text)
 }
 
-/// Converts a value for a column of a type, as an assignment does: numbers into each other, anything
-/// into a string, a string by its content. `scale` is the number of decimals of exact numbers in the
-/// column; more are rounded, a half away from zero.
+/// Converts a value to the type of a column, as an assignment does: numbers to other types of
+/// numbers, any value to a string, a string by its contents. `scale` is the number of decimals of
+/// exact numbers in the column; values with more are rounded, halves away from zero.
 ///
 /// # Errors
-/// If the column cannot have it.
+/// If the column cannot have the value.
 pub fn assigned(value: Value, kind: u32, scale: Option<u8>) -> Result<Value> {
     let exact = |written: &str| match scale {
         Some(scale) => Value::Decimal(rounded(written, scale.into())),
@@ -56,7 +56,7 @@ pub fn assigned(value: Value, kind: u32, scale: Option<u8>) -> Result<Value> {
         }
         (kind::INT8, Value::Float(number)) => {
             let whole = number.round_ties_even();
-            // 2^63 is a float, and the first number that 64 bits do not hold.
+            // 2^63 is a float, and the least number that exceeds 64 bits.
             let is_held =
                 (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&whole);
             if !is_held {
@@ -97,7 +97,7 @@ pub fn assigned(value: Value, kind: u32, scale: Option<u8>) -> Result<Value> {
     })
 }
 
-/// A zone of hours has minutes, too.
+/// Adds minutes to a time zone of hours only.
 fn with_minutes(mut text: String) -> String {
     let hours = |a: u8, b: u8| a.is_ascii_digit() && b.is_ascii_digit();
     let is_short =
@@ -127,7 +127,7 @@ fn as_text(value: Value) -> String {
     }
 }
 
-/// An exact number with at most `scale` decimals, a half rounded away from zero.
+/// Rounds an exact number to at most `scale` decimals, halves away from zero.
 fn rounded(written: &str, scale: usize) -> String {
     let (sign, digits) = match written.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -208,7 +208,7 @@ fn text(kind: u32, text: &str) -> Result<Value> {
     })
 }
 
-/// Strips the time zone that the JDBC driver appends to a date; PostgreSQL ignores it, too.
+/// Strips the time zone that the JDBC driver appends to a date, which PostgreSQL ignores as well.
 fn day_of(text: &str) -> &str {
     let Some((day, zone)) = text.split_at_checked(10) else { return text };
     let zone = zone.trim_start();
@@ -219,7 +219,7 @@ fn day_of(text: &str) -> &str {
     if is_zone { day } else { text }
 }
 
-/// The spellings of true and false.
+/// Parses the spellings of true and false.
 pub(crate) fn truth(text: &str) -> Option<bool> {
     let lower = text.to_ascii_lowercase();
     match lower.as_str() {
@@ -229,7 +229,7 @@ pub(crate) fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// An exact number without an exponent.
+/// Parses an exact number without an exponent.
 fn decimal(text: &str) -> Option<String> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
@@ -238,7 +238,7 @@ fn decimal(text: &str) -> Option<String> {
     is_one.then(|| text.trim_start_matches('+').to_string())
 }
 
-/// Bytes in PostgreSQL's text form: `\x00ff`, or with octal numbers after backslashes.
+/// Parses bytes in PostgreSQL's text form: `\x00ff`, or octal numbers after backslashes.
 fn bytes_of(text: &str) -> Option<Vec<u8>> {
     if let Some(hex) = text.strip_prefix("\\x") {
         let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -266,7 +266,7 @@ fn bytes_of(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// `{a,"b c",NULL}`, of one dimension.
+/// Parses a list of one dimension: `{a,"b c",NULL}`.
 fn list_of(item: u32, list: &str) -> Option<Result<Value>> {
     let inner = list.trim().strip_prefix('{')?.strip_suffix('}')?;
     let mut items = Vec::new();
@@ -276,7 +276,7 @@ fn list_of(item: u32, list: &str) -> Option<Result<Value>> {
         loop {
             match letters.next() {
                 None | Some(',') => break,
-                // Blanks around an item are not of it.
+                // Skip blanks around an item.
                 Some(blank) if blank.is_whitespace() && (is_quoted || value.is_empty()) => {}
                 Some('"') => {
                     is_quoted = true;
@@ -413,7 +413,8 @@ fn list_of_binary(bytes: &[u8]) -> Result<Option<Value>> {
     Ok(Some(Value::List(items)))
 }
 
-/// The digits of a number in PostgreSQL's binary form; `None` if it is invalid or not finite.
+/// Returns the digits of a number in PostgreSQL's binary form; `None` if it is invalid or not
+/// finite.
 pub(crate) fn decimal_of_numeric(bytes: &[u8]) -> Option<String> {
     const DIGITS_MAX: usize = 2_000;
     let (head, rest) = bytes.split_first_chunk::<8>()?;

@@ -1,4 +1,4 @@
-//! Authentication: users with their verifiers, SCRAM, TLS.
+//! Authentication: users and their verifiers, SCRAM, TLS.
 
 mod scram;
 mod tls;
@@ -7,7 +7,7 @@ mod users;
 pub use tls::{Tls, TlsError};
 pub use users::{Users, UsersError, made_line};
 
-/// Whether two secrets are the same; it takes as long wherever they differ.
+/// Compares two secrets in constant time.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differences =
         one.iter().zip(other).fold(0, |all, (a, b)| std::hint::black_box(all | (a ^ b)));

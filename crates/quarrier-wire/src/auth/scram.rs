@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 (RFC 5802 and 7677), the server's side: it never sees a password.
+//! The server's side of SCRAM-SHA-256 (RFC 5802 and 7677), which never sees a password.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result, state};
 /// The mechanism's name.
 pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
 
-/// Between the two messages of a client.
+/// The state between the two messages of a client.
 pub(crate) struct Exchange {
     verifier: Verifier,
     is_known: bool,
@@ -27,24 +27,24 @@ fn malformed() -> Failure {
     Failure::fatal(state::PROTOCOL, "malformed SCRAM message")
 }
 
-/// The attribute of a name at the start of a part.
+/// Returns the value of the attribute `name` at the start of a part.
 fn attribute<'a>(part: Option<&'a str>, name: &str) -> Result<&'a str> {
     part.and_then(|part| part.strip_prefix(name)).ok_or_else(malformed)
 }
 
 impl Exchange {
-    /// Reads the first message for a user, and returns the answer.
+    /// Reads a client's first message, and returns the response.
     pub(crate) fn begin(users: &Users, user: &str, message: &[u8]) -> Result<(Self, String)> {
         let message = std::str::from_utf8(message).map_err(|_| malformed())?;
         let mut parts = message.splitn(3, ',');
         let (flag, authorized) = (parts.next().unwrap_or_default(), parts.next());
         let bare = parts.next().ok_or_else(malformed)?;
-        // `p=…` binds the channel, which was not offered.
+        // `p=…` would bind the channel, which the server did not offer.
         if !matches!(flag, "n" | "y") || authorized.is_none_or(|name| !name.is_empty()) {
             return Err(malformed());
         }
         let mut attributes = bare.split(',');
-        // PostgreSQL's clients leave the name to the start-up message.
+        // PostgreSQL's clients send the name in the startup message instead.
         attribute(attributes.next(), "n=")?;
         let client_nonce = attribute(attributes.next(), "r=")?;
         if client_nonce.is_empty() || !client_nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -63,7 +63,8 @@ impl Exchange {
         Ok((Exchange { verifier, is_known, said, nonce, channel }, answer))
     }
 
-    /// Reads the last message. Returns what proves to the client that this is its server.
+    /// Reads a client's last message. Returns the server's signature, which proves its identity to
+    /// the client.
     pub(crate) fn end(self, user: &str, message: &[u8]) -> Result<String> {
         let message = std::str::from_utf8(message).map_err(|_| malformed())?;
         let (without_proof, proof) = message.rsplit_once(",p=").ok_or_else(malformed)?;
@@ -101,7 +102,7 @@ mod tests {
         Users::of(&made_line("ann", "pencil").unwrap(), "users").unwrap()
     }
 
-    /// The last message of a client that knows a password.
+    /// Makes the last message of a client that knows a password.
     fn last(first: &str, answer: &str, password: &str) -> String {
         let part = |name: &str| {
             answer.split(',').find_map(|part| part.strip_prefix(name)).unwrap().to_string()

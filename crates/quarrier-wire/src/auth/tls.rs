@@ -1,4 +1,5 @@
-//! The folder of a certificate: `tls.crt`, `tls.key`, and `ca.crt` where clients must show one.
+//! The certificate's folder: `tls.crt`, `tls.key`, and `ca.crt` if clients must present a
+//! certificate.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 pub struct Tls {
     pub(crate) postgres: TlsAcceptor,
     pub(crate) http: TlsAcceptor,
-    /// Whether clients have to show a certificate, and so have to encrypt wherever they are.
+    /// Whether clients must present a certificate, so that even local ones must encrypt.
     pub(crate) knows_clients: bool,
 }
 
@@ -25,7 +26,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Why there is no TLS.
+/// The reason why TLS is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsError {
     /// The file or folder.
@@ -43,10 +44,10 @@ impl fmt::Display for TlsError {
 impl std::error::Error for TlsError {}
 
 impl Tls {
-    /// Reads a folder.
+    /// Reads the certificate and key in a folder.
     ///
     /// # Errors
-    /// If a file is not there, or is no certificate or key.
+    /// If a file does not exist, or is not a certificate or key.
     pub fn read(folder: &Path) -> Result<Self, TlsError> {
         let certificates = certificates(&folder.join("tls.crt"))?;
         let key = folder.join("tls.key");

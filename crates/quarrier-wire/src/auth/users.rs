@@ -1,4 +1,4 @@
-//! The file of users: one a line, `"name" "SCRAM-SHA-256$4096:salt$StoredKey:ServerKey"`.
+//! The file of users, one per line: `"name" "SCRAM-SHA-256$4096:salt$StoredKey:ServerKey"`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,16 +14,16 @@ use ring::{digest, hmac, pbkdf2};
 
 use super::is_same;
 
-/// Rounds of new verifiers; PostgreSQL's own.
+/// Rounds of new verifiers, as in PostgreSQL.
 const ROUNDS: u32 = 4_096;
-/// More would let a file make each login take seconds.
+/// Maximum rounds: with more, a file could make each login take seconds.
 const ROUNDS_MAX: u32 = 1_000_000;
-/// The most bytes of a file of users.
+/// Maximum bytes of a file of users.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// The number of recently verified passwords that are remembered.
+/// Maximum number of recently verified passwords to remember.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// A password's verifier, from which nobody can compute the password.
+/// A password's verifier, from which the password cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Verifier {
     pub(super) rounds: NonZeroU32,
@@ -35,9 +35,9 @@ pub(super) struct Verifier {
 /// Users and the verifiers of their passwords.
 pub struct Users {
     verifiers: BTreeMap<String, Verifier>,
-    /// Makes salts for names that nobody has, so that they look like others.
+    /// Derives salts for unknown names, so that they are indistinguishable from users.
     pub(super) pretence: hmac::Key,
-    /// Digests of names and passwords that were right, so that requests need not derive keys again.
+    /// Digests of names and verified passwords, so that later requests need not derive keys again.
     right: Mutex<HashMap<[u8; 32], String>>,
 }
 
@@ -47,10 +47,10 @@ impl fmt::Debug for Users {
     }
 }
 
-/// Why there are no users.
+/// The reason why the users could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsersError {
-    /// The file or what else it is about.
+    /// The file, or another origin.
     pub place: String,
     /// The line, from 1; 0 for the whole file.
     pub line: usize,
@@ -70,10 +70,10 @@ impl fmt::Display for UsersError {
 impl std::error::Error for UsersError {}
 
 impl Users {
-    /// The users of a file.
+    /// Reads the users in a file.
     ///
     /// # Errors
-    /// If it cannot be read, and where a line names no user.
+    /// If the file cannot be read, or a line does not define a user.
     pub fn read(path: &Path) -> Result<Self, UsersError> {
         let failed =
             |reason: String| UsersError { place: path.display().to_string(), line: 0, reason };
@@ -85,10 +85,10 @@ impl Users {
         Self::of(&text, &path.display().to_string())
     }
 
-    /// The users of a text that stands at a place.
+    /// Parses the lines of users; `place` is their origin for errors.
     ///
     /// # Errors
-    /// If a line names no user.
+    /// If a line does not define a user.
     pub fn of(text: &str, place: &str) -> Result<Self, UsersError> {
         let mut verifiers = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
@@ -109,13 +109,13 @@ impl Users {
             }
         }
         let mut secret = [0; 32];
-        // Without random numbers there is no SCRAM either, which says so.
+        // Without random numbers, SCRAM fails as well, and reports it.
         let _ = SystemRandom::new().fill(&mut secret);
         let pretence = hmac::Key::new(hmac::HMAC_SHA256, &secret);
         Ok(Users { verifiers, pretence, right: Mutex::default() })
     }
 
-    /// How many there are.
+    /// Returns the number of users.
     pub fn len(&self) -> usize {
         self.verifiers.len()
     }
@@ -125,7 +125,7 @@ impl Users {
         self.verifiers.is_empty()
     }
 
-    /// The verifier of a user's password, or a decoy if there is no such user.
+    /// Returns the verifier of a user's password, or a decoy for an unknown user.
     pub(super) fn verifier(&self, name: &str) -> (Verifier, bool) {
         if let Some(verifier) = self.verifiers.get(name) {
             return (verifier.clone(), true);
@@ -135,7 +135,7 @@ impl Users {
         (Verifier { rounds, salt, stored_key: vec![0; 32], server_key: vec![0; 32] }, false)
     }
 
-    /// Whether a password is a user's. Takes a millisecond the first time.
+    /// Whether this is the user's password. Takes a millisecond the first time.
     pub fn is_right(&self, name: &str, password: &str) -> bool {
         let mut both = hmac::Context::with_key(&self.pretence);
         both.update(&(name.len() as u64).to_be_bytes());
@@ -161,7 +161,7 @@ impl Users {
     }
 }
 
-/// Stored key and server key of a password.
+/// Derives the stored key and the server key of a password.
 fn derived(password: &str, rounds: NonZeroU32, salt: &[u8]) -> ([u8; 32], [u8; 32]) {
     let mut salted = [0; 32];
     pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, salt, password.as_bytes(), &mut salted);
@@ -180,7 +180,7 @@ fn user(line: &str) -> Option<(String, Verifier)> {
     is_one.then_some((name, verifier_of(&verifier)?))
 }
 
-/// A text in double quotes, in which two stand for one, and what follows.
+/// Parses a string in double quotes, doubled within it; returns it and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut rest = text.strip_prefix('"')?;
     let mut out = String::new();
@@ -209,10 +209,10 @@ fn verifier_of(text: &str) -> Option<Verifier> {
     is_whole.then_some(Verifier { rounds, salt, stored_key, server_key })
 }
 
-/// The line of a user in a file of users.
+/// Makes a user's line for a file of users.
 ///
 /// # Errors
-/// If the system has no random numbers, and where the name or the password is empty.
+/// If the system provides no random numbers, or if the name or the password is empty.
 pub fn made_line(name: &str, password: &str) -> Result<String, String> {
     if name.is_empty() || name.contains(['\n', '\r', '\0']) {
         return Err("a user's name is a line of text that is not empty".to_string());

@@ -1,13 +1,13 @@
-//! Rows as messages: a JSON object a line, as tables of messages take them.
+//! Writes rows as messages: one JSON object per line, as tables of messages store them.
 
 use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
 use crate::rows::quoted;
 
-/// Appends a row as a message, with a field for each value that is one.
+/// Appends a row as a message, with a field for each value that is not NULL.
 ///
 /// # Errors
-/// For a floating number that JSON has no word for.
+/// For a floating-point number that JSON cannot express.
 pub fn message<'v>(
     fields: impl Iterator<Item = (&'v str, &'v Value)>,
     out: &mut Vec<u8>,
@@ -61,7 +61,7 @@ fn json(value: &Value, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// JSON wants a digit on both sides of a point, and no zeros in front.
+/// JSON requires a digit on both sides of a point, and no leading zeros.
 fn number(written: &str, out: &mut Vec<u8>) {
     let (sign, digits) = match written.strip_prefix('-') {
         Some(digits) => ("-", digits),

@@ -1,4 +1,4 @@
-//! COPY: rows written for the client, and rows of the client made messages.
+//! COPY: writes rows for the client, and converts the client's rows to messages.
 
 mod message;
 mod read;

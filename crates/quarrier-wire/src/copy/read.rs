@@ -1,4 +1,4 @@
-//! Rows of COPY … FROM STDIN, made messages: a JSON object a line, as tables of messages take them.
+//! Converts the rows of COPY … FROM STDIN to messages: one JSON object per line.
 
 use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
@@ -8,29 +8,29 @@ use crate::value;
 use super::message::message;
 use super::write::BINARY_BEGIN;
 
-/// The most bytes of a row.
+/// Maximum bytes of a row.
 const ROW_BYTES_MAX: usize = 16 << 20;
 
-/// A column that rows are for.
+/// A target column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) name: String,
-    /// Its kind, as PostgreSQL numbers it.
+    /// The column's type, as PostgreSQL's OID.
     pub(crate) kind: u32,
     /// The number of decimals, for exact numbers.
     pub(crate) scale: Option<u8>,
 }
 
-/// Reads rows as they come, in pieces of any length.
+/// Parses rows that arrive in pieces of any length.
 pub(crate) struct Reader {
     options: CopyOptions,
     columns: Vec<Target>,
-    /// Bytes of a row that is not all there.
+    /// Bytes of an incomplete row.
     rest: Vec<u8>,
-    /// Bytes of `rest` that were looked at, and whether they end within quotes.
+    /// The number of bytes of `rest` already examined, and whether they end within quotes.
     seen: usize,
     is_quoted: bool,
-    /// Rows until now.
+    /// Number of rows so far.
     pub(crate) rows: u64,
     wants_header: bool,
     has_begun: bool,
@@ -57,7 +57,7 @@ impl Reader {
         Failure::new(state::COPY, format!("COPY, row {}: {what}", self.rows + 1))
     }
 
-    /// Takes bytes, and appends a message to `out` for each row that is whole.
+    /// Parses bytes, and appends a message to `out` for each complete row.
     pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         self.rest.extend_from_slice(bytes);
         let rest = std::mem::take(&mut self.rest);
@@ -81,7 +81,7 @@ impl Reader {
         Ok(())
     }
 
-    /// All bytes were there.
+    /// Parses the rest after all bytes have arrived.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let rest = std::mem::take(&mut self.rest);
         if self.is_over || rest.is_empty() {
@@ -95,7 +95,7 @@ impl Reader {
             .ok_or_else(|| self.wrong("unterminated quoted field"))
     }
 
-    /// The row at the start of `bytes`, and where it ends; `None` if it is not all there.
+    /// Parses the row at the start of `bytes`, and returns its end; `None` if it is incomplete.
     fn line(&mut self, bytes: &[u8], is_last: bool, out: &mut Vec<u8>) -> Result<Option<usize>> {
         let Some(end) = self.line_end(bytes, is_last) else { return Ok(None) };
         let used = (end + 1).min(bytes.len());
@@ -120,7 +120,7 @@ impl Reader {
         Ok(Some(used))
     }
 
-    /// Where the line ends: in CSV not within quotes.
+    /// Returns the end of the line; in CSV, line feeds within quotes do not count.
     fn line_end(&mut self, bytes: &[u8], is_last: bool) -> Option<usize> {
         let is_csv = self.options.format == CopyFormat::Csv;
         let (quote, escape) = (self.options.quote, self.options.escape);
@@ -281,7 +281,7 @@ impl Reader {
         Failure { message, ..failure }
     }
 
-    /// The tuple at the start of `bytes`, and where it ends.
+    /// Parses the tuple at the start of `bytes`, and returns its end.
     fn binary(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<Option<usize>> {
         if !self.has_begun {
             let Some(head) = bytes.get(..BINARY_BEGIN.len()) else { return Ok(None) };

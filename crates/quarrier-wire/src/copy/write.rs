@@ -1,15 +1,15 @@
-//! Rows as COPY … TO STDOUT writes them.
+//! Writes rows for COPY … TO STDOUT.
 
 use crate::failure::Result;
 use crate::rows::View;
 use crate::sql::{CopyFormat, CopyOptions};
 
-/// The first bytes of a binary COPY: its name, no flags, no extension.
+/// The start of a binary COPY: its signature, no flags, no extension.
 pub(crate) const BINARY_BEGIN: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// Its last ones.
+/// The end of a binary COPY.
 pub(crate) const BINARY_END: &[u8] = b"\xff\xff";
 
-/// The bytes before the rows.
+/// Returns the bytes before the rows.
 pub(crate) fn begin<'a>(
     names: impl Iterator<Item = &'a str>,
     options: &CopyOptions,
@@ -33,7 +33,7 @@ pub(crate) fn begin<'a>(
     }
 }
 
-/// A row. `scratch` is room for a value.
+/// Writes a row. `scratch` is a buffer for a value.
 pub(crate) fn row(
     columns: &[View<'_>],
     row: usize,

@@ -1,4 +1,4 @@
-//! Bodies of requests and answers.
+//! Bodies of requests and responses.
 
 use std::time::Duration;
 
@@ -11,20 +11,21 @@ use tokio::time::timeout;
 
 use crate::failure::{Failure, Result, state};
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) type Body = UnsyncBoxBody<Bytes, Failure>;
 
-/// One that is there.
+/// Makes a body of these bytes.
 pub(super) fn whole(bytes: Bytes) -> Body {
     Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// One that comes in pieces; after an error the connection is cut, so that nobody takes it for whole.
+/// Makes a body of pieces. After an error the connection is cut, so that no client takes the body
+/// for complete.
 pub(super) fn pieces(stream: impl Stream<Item = Result<Bytes>> + Send + 'static) -> Body {
     StreamBody::new(stream.map_ok(Frame::data)).boxed_unsync()
 }
 
-/// The next bytes of a request; None at its end.
+/// Reads the next bytes of a request; None at its end.
 pub(super) async fn next(body: &mut Incoming, time: Duration) -> Result<Option<Bytes>> {
     loop {
         let frame = timeout(time, body.frame()).await;
@@ -46,7 +47,7 @@ pub(super) async fn next(body: &mut Incoming, time: Duration) -> Result<Option<B
     }
 }
 
-/// All bytes of a request, at most `bytes_max`.
+/// Reads all bytes of a request, at most `bytes_max`.
 pub(super) async fn all(body: &mut Incoming, bytes_max: usize, time: Duration) -> Result<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(bytes) = next(body, time).await? {

@@ -1,5 +1,5 @@
-//! Access control of HTTP. A browser sends requests for any page it shows, so on this machine the names
-//! of host and origin are checked: a page of another site must not reach this server.
+//! Access control of HTTP. A browser sends requests for any page that it shows, so a server for
+//! this machine checks the names of host and origin: pages of other sites must not reach it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::shared::Shared;
 /// The delay after a wrong password.
 const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);
 
-/// The user that sent the request.
+/// Authorizes a request; returns its user.
 pub(super) async fn checked<B>(request: &Request<B>, shared: &Arc<Shared>) -> Result<String> {
     let headers = request.headers();
     let host = one(headers, header::HOST)?.ok_or_else(|| denied("the request names no host"))?;
@@ -44,7 +44,7 @@ pub(super) async fn checked<B>(request: &Request<B>, shared: &Arc<Shared>) -> Re
     let wrong = || Failure::new(state::PASSWORD, "a user and a password are wanted");
     let (user, password) = basic(headers).ok_or_else(wrong)?;
     let is_right = {
-        // Deriving the key takes a millisecond, in which other connections go on.
+        // Deriving the key takes a millisecond, during which other connections continue.
         let shared = Arc::clone(shared);
         let (user, password) = (user.clone(), password);
         let judged = tokio::task::spawn_blocking(move || {
@@ -66,7 +66,7 @@ fn denied(what: &str) -> Failure {
     Failure::new(state::DENIED, what)
 }
 
-/// A header that may occur only once.
+/// Returns a header that may occur only once.
 fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>> {
     let mut values = headers.get_all(&name).iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -75,7 +75,7 @@ fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>> {
         .ok_or_else(|| denied(&format!("the header {name} is missing, repeated or not text")))
 }
 
-/// Whether a host is one of this machine's own names.
+/// Whether a host is a name of this machine.
 fn is_local(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -85,7 +85,7 @@ fn is_local(host: &str) -> bool {
     is_address || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Name and password of a request.
+/// Returns the name and password of a request.
 fn basic(headers: &HeaderMap) -> Option<(String, String)> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, encoded) = value.split_once(' ')?;
@@ -96,7 +96,7 @@ fn basic(headers: &HeaderMap) -> Option<(String, String)> {
     Some((user.to_string(), password.to_string()))
 }
 
-/// A part of a URL with its `%41` escapes decoded.
+/// Decodes the `%41` escapes in a part of a URL.
 pub(super) fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -114,7 +114,7 @@ pub(super) fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Names and values of a query or a form.
+/// Parses the names and values of a query or a form.
 pub(super) fn fields(text: &str) -> Option<Vec<(String, String)>> {
     let parts = text.split('&').filter(|part| !part.is_empty());
     let fields = parts.map(|part| {

@@ -1,4 +1,4 @@
-//! `POST /tables/NAME`: messages for a table.
+//! `POST /tables/NAME`: appends messages to a table.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The traits that hyper needs from tokio: bytes and a clock. A client that reads nothing is dropped.
+//! Implements hyper's I/O and timer traits with tokio. Drops clients that read nothing.
 
 use std::io;
 use std::pin::Pin;
@@ -13,14 +13,14 @@ use crate::board::{Board, add};
 use crate::session::AnySocket;
 use crate::shared::Shared;
 
-/// The buffer of one read.
+/// Bytes to read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// A connection's bytes.
+/// The bytes of a connection.
 pub(super) struct Io {
     socket: AnySocket,
     send_time: Duration,
-    /// Until when something has to be sent, where that waits.
+    /// The deadline for sending, while a write is pending.
     patience: Option<Pin<Box<tokio::time::Sleep>>>,
     board: Arc<Board>,
 }
@@ -31,7 +31,7 @@ impl Io {
         Io { socket, send_time, patience: None, board }
     }
 
-    /// An error once the client has read nothing for too long.
+    /// Fails once the client has read nothing for too long.
     fn wait<T>(&mut self, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         let send_time = self.send_time;
         let patience = self.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(send_time)));
@@ -85,7 +85,7 @@ impl Write for Io {
     }
 }
 
-/// tokio's clock.
+/// tokio's clock for hyper.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock;
 

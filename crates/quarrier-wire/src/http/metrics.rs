@@ -1,4 +1,4 @@
-//! `/metrics`: figures in Prometheus' text format.
+//! `/metrics`: metrics in Prometheus' text format.
 
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ pub(super) fn text(shared: &Shared) -> String {
 fn sample(out: &mut String, name: &str, help: &str, label: Option<(&str, &str)>, value: f64) {
     let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
     let head = format!("# HELP quarrier_{name} ");
-    // A text takes whatever is written.
+    // A write to a String cannot fail.
     if !out.contains(&head) {
         let _ = write!(out, "{head}{help}\n# TYPE quarrier_{name} {kind}\n");
     }

@@ -1,4 +1,4 @@
-//! HTTP beside PostgreSQL's protocol: questions and messages of programs, figures, and a page.
+//! HTTP: statements and messages of programs, metrics, and a status page.
 
 mod body;
 mod door;
@@ -33,10 +33,10 @@ use crate::shared::{Place, Shared};
 use body::Body;
 use io::{Clock, Io};
 
-/// The most bytes of a request's head.
+/// Maximum bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Serves a client until it leaves.
+/// Serves a client until it disconnects.
 pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>, place: Place) {
     let _place = place;
     let socket = match &shared.tls {
@@ -59,7 +59,7 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Share
         .serve_connection(Io::new(socket, &shared), service);
     tokio::pin!(connection);
     tokio::select! {
-        // Errors of the connection concern the client, which was told or has left.
+        // Errors of the connection concern only the client, which was notified or has disconnected.
         _ = &mut connection => {}
         () = shared.closing.wait() => {
             connection.as_mut().graceful_shutdown();
@@ -151,14 +151,14 @@ fn not_so(method: &Method, path: &str) -> Failure {
     Failure::new("METHOD", format!("{path} does not take {method}"))
 }
 
-/// An answer of one text.
+/// Makes a response from a string.
 fn text(kind: &'static str, text: String) -> Response<Body> {
     let mut response = Response::new(body::whole(Bytes::from(text)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
-/// The response to an error.
+/// Makes the response to an error.
 fn failed(failure: &Failure) -> Response<Body> {
     let mut out = b"{\"error\":".to_vec();
     crate::rows::quoted(&failure.message, &mut out);

@@ -1,11 +1,11 @@
-//! The page at `/`: what the server is doing now, and a box for queries.
+//! The page at `/`: the current state of the server, and a form for queries.
 
 use std::sync::OnceLock;
 
 use maud::html;
 use quarrier_report::page::{Script, header, live_page, note, section, table};
 
-/// The page's script, and its SHA-256 in base64, by which its policy allows only this one.
+/// The page's script, and its SHA-256 in base64: the page's policy allows no other script.
 const SCRIPT: &str = include_str!("page.js");
 const SCRIPT_SHA256: &str = "5g7a4c+BfQpUjHNXWXyCP+jYh3Nuh79ZX1GFDlS/Hxc=";
 

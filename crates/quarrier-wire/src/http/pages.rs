@@ -1,5 +1,5 @@
-//! `/pages/NAME`: files of a folder that its owner shows to browsers, such as a dashboard. They have
-//! the origin of the server, so that a page of theirs may ask and subscribe here.
+//! `/pages/NAME`: serves files of the operator's folder, such as a dashboard. They have the origin
+//! of the server, so their scripts may query and subscribe.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,15 +14,15 @@ use crate::failure::{Failure, Result, state};
 
 use super::body::{self, Body};
 
-/// The most bytes of a file.
+/// Maximum bytes of a file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Pages may be scripted as their author likes, but reach nothing except this server.
+/// Pages may have any scripts, but can reach only this server.
 const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-inline'; \
                       style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; \
                       base-uri 'none'; form-action 'self'";
 
-/// The media types of endings; files with another ending are not shown.
+/// Media types by file extension; files with another extension are not served.
 const KINDS: [(&str, &str); 9] = [
     ("html", "text/html; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),
@@ -58,7 +58,7 @@ fn missing(name: &str) -> Failure {
     Failure::new("NOT_FOUND", format!("there is no page '{name}'"))
 }
 
-/// The media type of a file that may be shown: one in the folder itself that is not hidden.
+/// Returns the media type of a file that may be served: directly in the folder, and not hidden.
 fn kind_of(name: &str) -> Option<&'static str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if name.starts_with('.') || !name.bytes().all(is_plain) {
@@ -68,7 +68,7 @@ fn kind_of(name: &str) -> Option<&'static str> {
     KINDS.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known)).map(|(_, kind)| *kind)
 }
 
-/// The bytes of a regular file, not of one that a link names: a link would leave the folder.
+/// Reads a regular file. Refuses symbolic links, which could leave the folder.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let refused = |reason: &str| io::Error::new(io::ErrorKind::InvalidInput, reason.to_string());
     let named = fs::symlink_metadata(path)?;
@@ -77,7 +77,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
     let file = File::open(path)?;
     let opened = file.metadata()?;
-    // The name may have become a link in between.
+    // The name may have become a link in the meantime.
     if (opened.dev(), opened.ino()) != (named.dev(), named.ino()) {
         return Err(refused("it was replaced just now"));
     }

@@ -1,4 +1,4 @@
-//! `/query`: a statement asked, its rows as Arrow, JSON or CSV.
+//! `/query`: runs a statement, and sends its rows as Arrow, JSON or CSV.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ use crate::sql::{CopyFormat, CopyOptions, split};
 use super::body::{self, Body};
 use super::door::fields;
 
-/// The most bytes of a statement.
+/// Maximum bytes of a statement.
 const TEXT_BYTES_MAX: usize = 4 << 20;
-/// So many rows are written at once.
+/// Number of rows to write at once.
 const ROWS_AT_ONCE: usize = 8_192;
 
-/// How rows are written.
+/// The format of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Arrow,
-    /// One array.
+    /// One array of objects.
     Json,
-    /// One object a line.
+    /// One object per line.
     Lines,
     Csv,
 }
@@ -50,7 +50,7 @@ impl Form {
         }
     }
 
-    /// The format that a client accepts, or names.
+    /// Returns the format that the request names, or else the one that the client accepts.
     fn of(named: Option<&str>, accept: &str) -> Result<Form> {
         match named {
             Some("arrow") => return Ok(Form::Arrow),
@@ -135,7 +135,7 @@ async fn begin(
     flow.until(answering).await
 }
 
-/// The statement, and how its rows are to be written.
+/// Parses the request into the statement and the format of its rows.
 async fn asked(
     request: Request<Incoming>,
     shared: &Arc<Shared>,
@@ -159,7 +159,7 @@ async fn asked(
         return Ok((text, format));
     }
     let form = fields(&text).ok_or_else(no_text)?;
-    // curl's --data-binary says that it sends a form, also where it does not.
+    // With --data-binary, curl declares a form even if the body is not one.
     let sql = value(&form, "sql").unwrap_or(text);
     Ok((sql, format.or_else(|| value(&form, "format"))))
 }
@@ -181,7 +181,7 @@ impl Drop for Flow {
 }
 
 impl Flow {
-    /// Waits for work, until it is to end.
+    /// Waits for `work`, but fails when the statement is to end.
     async fn until<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let running = &self.begun.running;
         let at = async {
@@ -205,7 +205,7 @@ impl Flow {
         }
     }
 
-    /// Rows as they are written.
+    /// Writes a batch of rows.
     fn written(&mut self, batch: &RecordBatch) -> Result<Vec<u8>> {
         let schema = batch.schema_ref();
         let columns = batch.columns().iter().map(View::of).collect::<Result<Vec<_>>>()?;
@@ -230,7 +230,7 @@ impl Flow {
     }
 }
 
-/// RFC 4180, with a header.
+/// The CSV of RFC 4180, with a header.
 #[allow(non_snake_case, reason = "it would be a constant if a text could be one")]
 fn CSV() -> CopyOptions {
     CopyOptions {
@@ -254,7 +254,7 @@ fn streamed(flow: Flow, rows: Rows) -> Result<Response<Body>> {
     Ok(response)
 }
 
-/// Cut so that no piece of text is large.
+/// Cuts a batch so that no piece of text is large.
 fn cut(
     batches: BoxStream<'static, Result<RecordBatch>>,
 ) -> BoxStream<'static, Result<RecordBatch>> {
@@ -302,7 +302,7 @@ fn texts(flow: Flow, rows: Rows) -> BoxStream<'static, Result<Bytes>> {
         }
     });
     let piece = |bytes: Vec<u8>| stream::iter((!bytes.is_empty()).then(|| Ok(Bytes::from(bytes))));
-    // The end is not for rows that broke off: the connection is cut at an error.
+    // After an error, the connection is cut without the closing bytes.
     piece(head).chain(middle).chain(piece(end.to_vec())).boxed()
 }
 
@@ -328,7 +328,7 @@ fn arrow(flow: Flow, rows: Rows) -> Result<BoxStream<'static, Result<Bytes>>> {
     Ok(stream.boxed())
 }
 
-/// A batch or the end, as bytes.
+/// Encodes a batch, or the end, as bytes.
 fn packed(
     writer: &mut StreamWriter<Vec<u8>>,
     batch: Option<RecordBatch>,
@@ -340,7 +340,7 @@ fn packed(
         None => writer.finish().map_err(broken)?,
         Some(batch) => {
             flow.begun.sent(batch.num_rows() as u64);
-            // Fields may say less of NULLs than the schema that was announced.
+            // Columns may declare fewer NULLs than the announced schema.
             let columns = batch.columns().to_vec();
             let options =
                 arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

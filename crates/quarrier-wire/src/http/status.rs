@@ -1,4 +1,4 @@
-//! `/status`: the contents of the page, as JSON.
+//! `/status`: the contents of the status page as JSON.
 
 use std::sync::atomic::Ordering;
 
@@ -6,7 +6,7 @@ use crate::kind;
 use crate::rows::quoted;
 use crate::shared::Shared;
 
-/// So many of everything are shown.
+/// Maximum number of entries of each list.
 const SHOWN_MAX: usize = 200;
 
 pub(super) fn text(shared: &Shared) -> String {

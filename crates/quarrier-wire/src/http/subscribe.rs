@@ -1,7 +1,7 @@
-//! `/subscribe`: rows as they come, as server-sent events.
+//! `/subscribe`: sends rows as they arrive, as server-sent events.
 //!
 //! ```text
-//!  id: 7013                    the mark; a browser sends the last one when it comes again
+//!  id: 7013                    the mark; a browser that reconnects sends the last one
 //!  event: insert               or snapshot, delete, progress, error
 //!  data: {"id":8491,"price":771.05}
 //! ```
@@ -26,7 +26,7 @@ use crate::sql::{SubscribeText, split, subscribe_text};
 use super::body::{self, Body};
 use super::door::fields;
 
-/// Columns before those of the query: mark and change.
+/// Number of columns before those of the query: mark and change.
 const LEADING: usize = 2;
 
 pub(super) async fn answered(
@@ -59,7 +59,8 @@ pub(super) async fn answered(
     }
 }
 
-/// The subscription: `?sql=`, with options beside it, after the event that was seen last.
+/// Parses the subscription: `?sql=`, with options next to it, after the last event that the client
+/// saw.
 fn asked(request: &Request<Incoming>) -> Result<SubscribeText> {
     let query = fields(request.uri().query().unwrap_or_default())
         .ok_or_else(|| Failure::new(state::ENCODING, "the statement is not UTF-8"))?;
@@ -86,7 +87,7 @@ fn asked(request: &Request<Incoming>) -> Result<SubscribeText> {
     Ok(asked)
 }
 
-/// A subscription that goes on.
+/// A running subscription.
 struct Flow {
     begun: Begun,
     stop: Stop,
@@ -118,7 +119,7 @@ fn events(
             }
             Err(failure) => {
                 flow.begun.failed(&failure);
-                // A reader of events gets the error as an event.
+                // The client gets the error as an event.
                 Some((Ok(of_failure(&failure)), None))
             }
         }
@@ -126,7 +127,7 @@ fn events(
     events.boxed()
 }
 
-/// Rows as events, and how many there are.
+/// Writes rows as events; returns their number as well.
 fn written(batch: &RecordBatch) -> Result<(Bytes, u64)> {
     let schema = batch.schema_ref();
     let columns = batch.columns().iter().map(View::of).collect::<Result<Vec<_>>>()?;
@@ -151,7 +152,8 @@ fn written(batch: &RecordBatch) -> Result<(Bytes, u64)> {
         if row + 1 < batch.num_rows() {
             mark.text(row + 1, &mut next)?;
         }
-        // Whoever goes on after a row that is gone gets the one in its place, which has the same mark.
+        // A client that resumes after a deleted row must get its replacement, which has the same
+        // mark.
         if event != b"delete" || id != next {
             out.extend_from_slice(b"id: ");
             out.extend_from_slice(&id);

@@ -1,7 +1,7 @@
-//! PostgreSQL's protocol, version 3.0, byte by byte: nothing here waits, or believes a length.
+//! PostgreSQL's protocol, version 3.0. Functions here never wait, and never trust a length.
 //!
-//! A decoder of our own in place of `pgwire`'s, which panics on messages that are too short; a guard in
-//! front of it would have to parse every message to its end, which is all that this decoder does.
+//! `pgwire`'s decoder panics on messages that are too short. A guard in front of it would have to
+//! parse every message completely, which is everything that this decoder does.
 
 mod read;
 mod startup;

@@ -1,19 +1,19 @@
-//! Messages from clients.
+//! Decodes messages from clients.
 
 use crate::failure::{Failure, Result, state};
 
-/// Bytes in front of a message's body: its kind and its length.
+/// Bytes before a message's body: its type and its length.
 const HEAD_BYTES: usize = 5;
 
-/// The maximum size of any message but a statement, values or data.
+/// Maximum size of messages other than statements, values and data.
 const SMALL_BYTES_MAX: usize = 64 << 10;
 
-/// A statement or portal, by its name.
+/// The name of a statement or portal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named<'a> {
-    /// Which of the two.
+    /// The kind of object.
     pub target: Target,
-    /// Its name.
+    /// The name; empty for the unnamed one.
     pub name: &'a str,
 }
 
@@ -26,63 +26,63 @@ pub enum Target {
     Portal,
 }
 
-/// A statement with its values.
+/// A Bind message: a statement with its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound<'a> {
-    /// The new portal.
+    /// The name of the new portal.
     pub portal: &'a str,
-    /// The statement.
+    /// The name of the statement.
     pub statement: &'a str,
-    /// Whether values are in binary: none, one for all, or one each.
+    /// Whether values are in binary: no entry, one for all, or one each.
     pub formats: Vec<bool>,
     /// The values; None is NULL.
     pub values: Vec<Option<&'a [u8]>>,
-    /// Whether columns of the answer are to be in binary: none, one for all, or one each.
+    /// Whether result columns are to be in binary: no entry, one for all, or one each.
     pub results: Vec<bool>,
 }
 
-/// A message of a client.
+/// A message from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frontend<'a> {
-    /// A text of statements.
+    /// Statements for the simple protocol.
     Query(&'a str),
-    /// A statement to be prepared.
+    /// Prepares a statement.
     Parse {
-        /// The statement's name, or nothing.
+        /// The statement's name; empty for the unnamed one.
         name: &'a str,
         /// The statement.
         text: &'a str,
-        /// Kinds of its parameters; 0 where the client does not know.
+        /// The types of its parameters; 0 if the client leaves one open.
         kinds: Vec<u32>,
     },
-    /// A statement with its values.
+    /// Binds values to a statement.
     Bind(Bound<'a>),
-    /// Asks for parameters and columns.
+    /// Requests parameters and columns.
     Describe(Named<'a>),
-    /// Asks for rows; 0: all.
+    /// Requests rows.
     Execute {
         /// The portal.
         portal: &'a str,
-        /// The most rows.
+        /// Maximum number of rows; 0 for all.
         rows_max: u32,
     },
-    /// Forgets.
+    /// Closes a statement or portal.
     Close(Named<'a>),
-    /// Ends what belongs together.
+    /// Ends a sequence of messages of the extended protocol.
     Sync,
     /// Requests the output so far.
     Flush,
-    /// Says goodbye.
+    /// Ends the connection.
     Terminate,
     /// Data of a COPY.
     CopyData(&'a [u8]),
-    /// All of a COPY was sent.
+    /// Ends the data of a COPY.
     CopyDone,
-    /// A COPY is given up, and why.
+    /// Aborts a COPY, for this reason.
     CopyFail(&'a str),
     /// A password, or a step of SASL.
     Password(&'a [u8]),
-    /// A call of a function, which no client has sent for twenty years.
+    /// A function call, which clients have not sent for twenty years.
     FunctionCall,
 }
 
@@ -90,12 +90,12 @@ fn wrong(what: &str) -> Failure {
     Failure::fatal(state::PROTOCOL, format!("invalid message: {what}"))
 }
 
-/// The kind and the length of the message at the start of `bytes`, head and all; `None` if its head
-/// is not there yet. A message that may not be longer than `bytes_max`, or of a kind that no client
-/// sends, is refused before anything of it is kept.
+/// Returns the type and the length, including its head, of the message at the start of `bytes`;
+/// `None` if the head is incomplete. A message that is longer than `bytes_max`, or of a type that
+/// no client sends, is refused before any of it is buffered.
 ///
 /// # Errors
-/// If it is refused.
+/// If the message is refused.
 pub fn framed(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>> {
     let [kind, a, b, c, d, ..] = *bytes else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
@@ -115,10 +115,10 @@ pub fn framed(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>> {
 }
 
 impl<'a> Frontend<'a> {
-    /// Reads a message of a kind, whole and without its head.
+    /// Decodes the body of a message of type `kind`.
     ///
     /// # Errors
-    /// If it is too short, too long, or says nothing.
+    /// If it is too short, too long, or invalid.
     pub fn parse(kind: u8, body: &'a [u8]) -> Result<Self> {
         let mut rest = Rest(body);
         let message = match kind {
@@ -167,7 +167,7 @@ fn bound<'a>(rest: &mut Rest<'a>) -> Result<Bound<'a>> {
     Ok(Bound { portal, statement, formats, values, results: rest.formats()? })
 }
 
-/// The rest of a message.
+/// The unread part of a message.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -192,8 +192,8 @@ impl<'a> Rest<'a> {
         Ok(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    /// The number of items that follow, each of at least `item_bytes` bytes, so that no more memory is
-    /// allocated than was sent.
+    /// Reads the number of items that follow, each of at least `item_bytes` bytes, so that no more
+    /// memory is allocated than the client sent.
     fn count(&mut self, item_bytes: usize) -> Result<usize> {
         let count = usize::from(self.u16()?);
         match count * item_bytes <= self.0.len() {

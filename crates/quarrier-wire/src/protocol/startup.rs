@@ -1,31 +1,31 @@
-//! The first message of a client, which has no kind.
+//! The first message of a client, which has no type byte.
 
 use crate::failure::{Failure, Result, state};
 
-/// The most that anybody may send before we know who it is.
+/// Maximum bytes that a client may send before it is authenticated.
 pub(super) const BYTES_MAX: usize = 10_000;
 
 const CANCEL: u32 = 80_877_102;
 const TLS: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 
-/// How a client begins.
+/// The first message of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opening {
-    /// Asks whether there is TLS.
+    /// Requests TLS.
     Tls,
-    /// Asks whether there is Kerberos.
+    /// Requests GSS encryption.
     Gss,
-    /// Asks to end what another connection does.
+    /// Requests to cancel the statement of another connection.
     Cancel {
-        /// The other connection.
+        /// The number of the other connection.
         connection: u32,
-        /// A secret that only its client knows.
+        /// The secret that its client received.
         secret: Vec<u8>,
     },
-    /// Wants to come in.
+    /// Starts a session.
     Start {
-        /// The version's lower half: 0 for 3.0, 2 for 3.2.
+        /// The minor version: 0 for 3.0, 2 for 3.2.
         minor: u16,
         /// The client's parameters: `user`, `database`, `application_name` and settings.
         parameters: Vec<(String, String)>,
@@ -36,10 +36,10 @@ fn wrong(what: &str) -> Failure {
     Failure::fatal(state::PROTOCOL, format!("invalid startup message: {what}"))
 }
 
-/// The first message of `bytes`, and its length; `None` if it is not all there.
+/// Decodes the first message in `bytes`; returns it with its length, or `None` if it is incomplete.
 ///
 /// # Errors
-/// If the bytes are not an opening, or too long.
+/// If the bytes are not such a message, or are too long.
 pub fn opening(bytes: &[u8]) -> Result<Option<(Opening, usize)>> {
     let Some((head, _)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*head) as usize;

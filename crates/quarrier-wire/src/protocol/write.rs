@@ -1,38 +1,38 @@
-//! Messages from the server.
+//! Encodes messages from the server.
 
 use crate::failure::Failure;
 
-/// Bytes on their way to a client.
+/// Output for a client.
 #[derive(Debug, Default)]
 pub struct Out {
     bytes: Vec<u8>,
-    /// How many of them are sent.
+    /// Number of bytes that were sent.
     sent: usize,
-    /// Where the last message begins.
+    /// The start of the last message.
     last: usize,
 }
 
-/// A column of an answer.
+/// A column of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a str,
-    /// Its kind.
+    /// The type, as PostgreSQL's OID.
     pub kind: u32,
-    /// Whether its values are in binary.
+    /// Whether the values are in binary.
     pub is_binary: bool,
 }
 
-/// The capacity that an empty buffer keeps.
+/// Maximum capacity of an empty buffer.
 const KEPT_BYTES: usize = 4 << 10;
 
 impl Out {
-    /// The bytes not sent yet.
+    /// Returns the bytes that were not sent yet.
     pub fn waiting(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// So many more bytes are sent.
+    /// Records that this many more bytes were sent.
     pub fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent >= self.bytes.len() {
@@ -47,7 +47,7 @@ impl Out {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A message whose body `write` appends.
+    /// Appends a message whose body `write` appends.
     pub fn message(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
         self.last = self.bytes.len();
         self.bytes.push(kind);
@@ -58,7 +58,7 @@ impl Out {
         self.bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// Removes the last message, which was not finished; none of it has been sent.
+    /// Removes the last, unfinished message, of which nothing was sent.
     pub fn take_back(&mut self) {
         if self.last >= self.sent {
             self.bytes.truncate(self.last);
@@ -69,12 +69,12 @@ impl Out {
         self.message(kind, |_| ());
     }
 
-    /// Authentication is complete, or not required.
+    /// Authentication is complete or not required.
     pub fn authentication_ok(&mut self) {
         self.message(b'R', |out| out.extend(0_u32.to_be_bytes()));
     }
 
-    /// A step of SASL: 10 names the mechanisms, 11 continues, 12 ends.
+    /// A step of SASL: 10 lists the mechanisms, 11 continues, 12 ends.
     pub fn sasl(&mut self, step: u32, data: &[u8]) {
         self.message(b'R', |out| {
             out.extend(step.to_be_bytes());
@@ -82,7 +82,7 @@ impl Out {
         });
     }
 
-    /// A setting of the server.
+    /// Reports a setting.
     pub fn parameter(&mut self, name: &str, value: &str) {
         self.message(b'S', |out| {
             text(out, name);
@@ -90,7 +90,7 @@ impl Out {
         });
     }
 
-    /// With what this connection's statements can be cancelled.
+    /// Sends the number and secret for cancelling this connection's statements.
     pub fn key_data(&mut self, connection: u32, secret: &[u8]) {
         self.message(b'K', |out| {
             out.extend(connection.to_be_bytes());
@@ -98,7 +98,7 @@ impl Out {
         });
     }
 
-    /// Version 3.0 is spoken, and these options are not known.
+    /// Negotiates version 3.0, and lists the unknown options.
     pub fn negotiate(&mut self, unknown: &[&str]) {
         self.message(b'v', |out| {
             out.extend((3_u32 << 16).to_be_bytes());
@@ -107,18 +107,18 @@ impl Out {
         });
     }
 
-    /// The next statement may come; `status` is `I`, `T` or `E`.
+    /// Ready for the next statement; `status` is `I`, `T` or `E`.
     pub fn ready(&mut self, status: u8) {
         self.message(b'Z', |out| out.push(status));
     }
 
-    /// The columns of rows that follow.
+    /// Describes the columns of the rows that follow.
     pub fn row_description<'a>(&mut self, columns: impl ExactSizeIterator<Item = Column<'a>>) {
         self.message(b'T', |out| {
             out.extend((columns.len() as u16).to_be_bytes());
             for column in columns {
                 text(out, column.name);
-                out.extend([0; 6]); // of no table
+                out.extend([0; 6]); // without a table
                 out.extend(column.kind.to_be_bytes());
                 out.extend(crate::kind::size(column.kind).to_be_bytes());
                 out.extend((-1_i32).to_be_bytes());
@@ -127,7 +127,7 @@ impl Out {
         });
     }
 
-    /// The kinds of a statement's parameters.
+    /// Describes the types of a statement's parameters.
     pub fn parameter_description(&mut self, kinds: &[u32]) {
         self.message(b't', |out| {
             out.extend((kinds.len() as u16).to_be_bytes());
@@ -135,42 +135,42 @@ impl Out {
         });
     }
 
-    /// There are no rows.
+    /// Reports that there are no rows.
     pub fn no_data(&mut self) {
         self.empty(b'n');
     }
 
-    /// A statement is prepared.
+    /// Reports that a statement is prepared.
     pub fn parse_complete(&mut self) {
         self.empty(b'1');
     }
 
-    /// Values are bound.
+    /// Reports that values are bound.
     pub fn bind_complete(&mut self) {
         self.empty(b'2');
     }
 
-    /// It is forgotten.
+    /// Reports that a statement or portal is closed.
     pub fn close_complete(&mut self) {
         self.empty(b'3');
     }
 
-    /// There are more rows.
+    /// Reports that a portal has more rows.
     pub fn portal_suspended(&mut self) {
         self.empty(b's');
     }
 
-    /// The text was empty.
+    /// Reports that the query string was empty.
     pub fn empty_query(&mut self) {
         self.empty(b'I');
     }
 
-    /// A statement is done.
+    /// Reports that a statement is complete.
     pub fn complete(&mut self, tag: &str) {
         self.message(b'C', |out| text(out, tag));
     }
 
-    /// A COPY begins: `G` in, `H` out.
+    /// Begins a COPY: `G` in, `H` out.
     pub fn copy_begins(&mut self, kind: u8, is_binary: bool, columns: usize) {
         self.message(kind, |out| {
             out.push(u8::from(is_binary));
@@ -181,18 +181,18 @@ impl Out {
         });
     }
 
-    /// All of a COPY was sent.
+    /// Ends the data of a COPY.
     pub fn copy_done(&mut self) {
         self.empty(b'c');
     }
 
-    /// An error.
+    /// Reports an error.
     pub fn error(&mut self, failure: &Failure) {
         let severity = if failure.is_fatal { "FATAL" } else { "ERROR" };
         self.complaint(b'E', severity, failure);
     }
 
-    /// A warning.
+    /// Reports a warning.
     pub fn warning(&mut self, failure: &Failure) {
         self.complaint(b'N', "WARNING", failure);
     }
@@ -215,7 +215,7 @@ impl Out {
     }
 }
 
-/// A text and its end; a NUL within would be one, too.
+/// Appends a string and its terminator. Replaces NULs in it, which would end it, with blanks.
 fn text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().map(|byte| if byte == 0 { b' ' } else { byte }));
     out.push(0);

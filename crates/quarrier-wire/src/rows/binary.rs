@@ -1,4 +1,4 @@
-//! Values in binary, as PostgreSQL's clients read them.
+//! Writes values in PostgreSQL's binary format.
 
 use arrow_buffer::IntervalMonthDayNano;
 
@@ -9,7 +9,7 @@ use crate::failure::Result;
 use crate::kind;
 
 impl View<'_> {
-    /// Appends the value of a row that has one.
+    /// Appends the value of a row, which must have one.
     pub(crate) fn binary(&self, row: usize, out: &mut Vec<u8>) -> Written {
         match &self.values {
             Values::Bool(values) => out.push(u8::from(values.value(row))),
@@ -89,7 +89,8 @@ impl View<'_> {
     }
 }
 
-/// One dimension, whether there are NULLs, the kind of items, how many from 1 on, and they.
+/// Writes a list: one dimension, whether it has NULLs, the type of items, their number, lower bound
+/// 1, the items.
 fn list(items: &View<'_>, range: std::ops::Range<usize>, out: &mut Vec<u8>) -> Written {
     let has_null = range.clone().any(|row| items.is_null(row));
     out.extend(i32::from(!range.is_empty()).to_be_bytes());

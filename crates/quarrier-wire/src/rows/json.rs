@@ -1,4 +1,4 @@
-//! Values as JSON.
+//! Writes values as JSON.
 
 use std::io::Write;
 
@@ -69,7 +69,7 @@ impl View<'_> {
     }
 }
 
-/// A row as an object.
+/// Appends a row as an object.
 pub(crate) fn row_object<'v, 'a: 'v>(
     columns: impl Iterator<Item = (&'v str, &'v View<'a>)>,
     row: usize,
@@ -88,7 +88,7 @@ pub(crate) fn row_object<'v, 'a: 'v>(
     Ok(())
 }
 
-/// A text in quotes.
+/// Appends a string in quotes.
 pub(crate) fn quoted(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in text.bytes() {
@@ -97,7 +97,7 @@ pub(crate) fn quoted(text: &str, out: &mut Vec<u8>) {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            // A buffer in memory takes whatever is written.
+            // A write to memory cannot fail.
             0..0x20 | 0x7f => drop(write!(out, "\\u{byte:04x}")),
             _ => out.push(byte),
         }

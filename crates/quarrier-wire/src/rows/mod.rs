@@ -1,4 +1,5 @@
-//! Columns of Arrow, value by value: as PostgreSQL writes them, in text and in binary, and as JSON.
+//! Reads columns of Arrow value by value, and writes them as PostgreSQL does, in text and in
+//! binary, and as JSON.
 
 mod binary;
 mod json;
@@ -16,7 +17,7 @@ use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
 use crate::value;
 
-/// Rows as values, one row after another.
+/// Returns rows as values.
 ///
 /// # Errors
 /// If a column has values of an unsupported type.
@@ -35,10 +36,10 @@ pub fn values(batch: &RecordBatch) -> Result<Vec<Vec<Value>>> {
     (0..batch.num_rows()).map(&mut row).collect()
 }
 
-/// The error for a value that cannot be written.
+/// Makes the error for a value that cannot be written.
 fn unwritable(what: &str) -> Failure {
     Failure::new(state::UNSUPPORTED, format!("{what}; CAST it in the statement"))
 }
 
-/// Reads without checks of its own: lengths were checked when the view was made.
+/// The result of a write. Writers do not check lengths: they were checked when the view was made.
 type Written = Result<()>;

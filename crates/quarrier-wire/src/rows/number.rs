@@ -1,17 +1,17 @@
-//! Numbers as PostgreSQL writes them.
+//! Writes numbers as PostgreSQL does.
 
 use std::io::Write;
 
-/// an integer in decimal.
+/// Writes an integer in decimal.
 pub(super) fn whole(number: i128, out: &mut Vec<u8>) {
-    // A buffer in memory takes whatever is written.
+    // A write to memory cannot fail.
     let _ = match i64::try_from(number) {
         Ok(number) => write!(out, "{number}"),
         Err(_) => write!(out, "{number}"),
     };
 }
 
-/// A floating number in the fewest digits that say it, as PostgreSQL has them: in exponents below
+/// Writes a float in the fewest digits that identify it, as PostgreSQL does: with an exponent below
 /// 1e-4 and from 1e15 on.
 pub(super) fn floating(number: f64, shortest: impl Fn(bool) -> String, out: &mut Vec<u8>) {
     if number.is_nan() {
@@ -36,7 +36,7 @@ pub(super) fn floating(number: f64, shortest: impl Fn(bool) -> String, out: &mut
     let _ = write!(out, "e{sign}{exponent:0>2}");
 }
 
-/// The digits of an integer with a point before the last `scale` of them.
+/// Writes the digits of an integer, with a point before the last `scale` of them.
 pub(super) fn pointed(digits: &str, scale: i8, out: &mut Vec<u8>) {
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -65,7 +65,7 @@ pub(super) fn pointed(digits: &str, scale: i8, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the number that `pointed` writes, in PostgreSQL's binary form: digits to the base 10,000.
+/// Converts a number that `pointed` wrote to PostgreSQL's binary form: digits to the base 10,000.
 pub(super) fn numeric(written: &str, out: &mut Vec<u8>) {
     let (is_negative, written) = match written.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -1,4 +1,4 @@
-//! Values in text, as PostgreSQL writes them.
+//! Writes values in PostgreSQL's text format.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::kind;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 impl View<'_> {
-    /// Appends the value of a row that has one.
+    /// Appends the value of a row, which must have one.
     pub(crate) fn text(&self, row: usize, out: &mut Vec<u8>) -> Written {
         match &self.values {
             Values::Bool(values) => out.push(if values.value(row) { b't' } else { b'f' }),
@@ -69,7 +69,7 @@ impl View<'_> {
         }
     }
 
-    /// The bytes of a row of a column of bytes.
+    /// Returns the bytes of a row, in a column of bytes.
     pub(super) fn bytes(&self, row: usize) -> &[u8] {
         match &self.values {
             Values::Bytes(values) => values.value(row),
@@ -101,7 +101,7 @@ fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `{a,"b c",NULL}`.
+/// Writes a list: `{a,"b c",NULL}`.
 fn list(items: &View<'_>, range: std::ops::Range<usize>, out: &mut Vec<u8>) -> Written {
     out.push(b'{');
     let mut value = Vec::new();
@@ -129,7 +129,7 @@ fn list(items: &View<'_>, range: std::ops::Range<usize>, out: &mut Vec<u8>) -> W
         }
         out.push(b'"');
     }
-    // A buffer in memory takes whatever is written.
+    // A write to memory cannot fail.
     let _ = out.write_all(b"}");
     Ok(())
 }

@@ -1,18 +1,18 @@
-//! Days, times and lengths of time as PostgreSQL writes them.
+//! Writes dates, times and intervals as PostgreSQL does.
 
 use std::fmt::Write;
 
 use arrow_buffer::IntervalMonthDayNano;
 use quarrier_core::civil;
 
-/// Days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts.
+/// Days from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
 pub(super) const EPOCH_DAYS: i64 = 10_957;
-/// As microseconds.
+/// The same in microseconds.
 pub(super) const EPOCH_US: i64 = EPOCH_DAYS * DAY_US;
-/// Microseconds of a day.
+/// Microseconds per day.
 pub(super) const DAY_US: i64 = 86_400_000_000;
 
-/// The microseconds of `count` parts, rounded down; `None` if they do not fit 64 bits.
+/// Converts `count` parts of a second to microseconds, rounded down; `None` if they exceed 64 bits.
 pub(super) fn micros(count: i64, per_second: i64) -> Option<i64> {
     match per_second {
         1_000_000_000 => Some(count.div_euclid(1_000)),
@@ -30,29 +30,29 @@ impl Write for Text<'_> {
     }
 }
 
-/// `2024-02-29`, with ` BC` after years before the first.
+/// Writes a date: `2024-02-29`, with ` BC` after years before the first.
 pub(super) fn date(day: i64, out: &mut Vec<u8>) {
     if day_of(day, out) {
         out.extend_from_slice(b" BC");
     }
 }
 
-/// Writes a day; true where ` BC` has to follow.
+/// Writes a date without ` BC`; returns whether that must follow.
 fn day_of(day: i64, out: &mut Vec<u8>) -> bool {
     let (year, month, of_month) = civil::date(day);
     let is_before = year <= 0;
     let year = if is_before { 1 - year } else { year };
-    // A buffer in memory takes whatever is written.
+    // A write to memory cannot fail.
     let _ = write!(Text(out), "{year:04}-{month:02}-{of_month:02}");
     is_before
 }
 
-/// `12:34:56.5`, of nanoseconds of a day.
+/// Writes the time of a nanosecond of the day: `12:34:56.5`.
 pub(super) fn time(nanos: i64, out: &mut Vec<u8>) {
     let _ = civil::write_time(nanos - nanos % 1_000, &mut Text(out));
 }
 
-/// `2024-02-29 12:34:56.5`, of microseconds; with `+00` where it has a zone.
+/// Writes the timestamp of a microsecond: `2024-02-29 12:34:56.5`, with `+00` if it has a zone.
 pub(super) fn timestamp(micros: i64, has_zone: bool, out: &mut Vec<u8>) {
     let is_before = day_of(micros.div_euclid(DAY_US), out);
     out.push(b' ');
@@ -65,7 +65,7 @@ pub(super) fn timestamp(micros: i64, has_zone: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// `2024-02-29T12:34:56.5`, of a count of parts of a second, to its last digit.
+/// Writes a timestamp given in parts of a second, to the last digit: `2024-02-29T12:34:56.5`.
 pub(super) fn iso(count: i64, per_second: i64, has_zone: bool, out: &mut Vec<u8>) {
     let (seconds, part) = (count.div_euclid(per_second), count.rem_euclid(per_second));
     let _ = civil::write_date(seconds.div_euclid(86_400), &mut Text(out));
@@ -77,7 +77,7 @@ pub(super) fn iso(count: i64, per_second: i64, has_zone: bool, out: &mut Vec<u8>
     }
 }
 
-/// `1 year 2 mons 3 days 04:05:06.7`.
+/// Writes an interval: `1 year 2 mons 3 days 04:05:06.7`.
 pub(super) fn interval(interval: IntervalMonthDayNano, out: &mut Vec<u8>) {
     let start = out.len();
     let mut part = |count: i64, one: &str, many: &str| {

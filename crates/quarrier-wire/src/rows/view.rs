@@ -1,4 +1,4 @@
-//! An array of any type, downcast once, so that each of its values costs one step.
+//! Downcasts an array of any type once, so that each of its values takes one step.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use super::unwritable;
 use crate::failure::Result;
 use crate::kind;
 
-/// Lists and structures nest no deeper.
+/// Maximum nesting of lists and structures.
 const DEPTH_MAX: usize = 32;
 
-/// A column.
+/// A column of an Arrow array.
 pub(crate) struct View<'a> {
-    /// Its kind, as PostgreSQL numbers it.
+    /// The type, as PostgreSQL's OID.
     pub(crate) kind: u32,
     pub(super) nulls: Option<NullBuffer>,
     pub(super) values: Values<'a>,
@@ -45,7 +45,7 @@ pub(super) enum Values<'a> {
     U64(&'a [u64]),
     F32(&'a [f32]),
     F64(&'a [f64]),
-    /// Shortened floats, widened.
+    /// Half-precision floats, widened.
     F16(Vec<f32>),
     D32(&'a [i32], i8),
     D64(&'a [i64], i8),
@@ -62,17 +62,17 @@ pub(super) enum Values<'a> {
     Date(&'a [i32]),
     /// Milliseconds.
     DateMs(&'a [i64]),
-    /// Parts of a day, and how many nanoseconds each is.
+    /// Parts of a day, and the nanoseconds of each.
     Time32(&'a [i32], i64),
     Time64(&'a [i64], i64),
-    /// Points in time, how many make a second, and whether they have a zone.
+    /// Timestamps, the number of units per second, and whether they have a zone.
     Timestamp(&'a [i64], i64, bool),
-    /// Lengths of time, and how many make a second.
+    /// Intervals, and the number of units per second.
     Duration(&'a [i64], i64),
     Interval(Vec<IntervalMonthDayNano>),
-    /// The place of each value among others.
+    /// The index of each row's value in another view.
     Coded(Vec<usize>, Box<View<'a>>),
-    /// Where each list starts, with the end of the last one.
+    /// The start of each list, and the end of the last one.
     List(Vec<usize>, Box<View<'a>>),
     Struct(Vec<(&'a str, View<'a>)>),
 }
@@ -82,10 +82,10 @@ fn primitives<T: ArrowPrimitiveType>(array: &dyn Array) -> &[T::Native] {
 }
 
 impl<'a> View<'a> {
-    /// Looks at an array.
+    /// Makes a view of an array.
     ///
     /// # Errors
-    /// If nothing can be made of its kind.
+    /// If the type is unsupported.
     pub(crate) fn of(array: &'a ArrayRef) -> Result<Self> {
         View::at(array, 0)
     }
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
         Ok(View { kind, nulls: array.nulls().cloned(), values })
     }
 
-    /// Whether a row has no value.
+    /// Whether a row is NULL.
     #[inline]
     pub(crate) fn is_null(&self, row: usize) -> bool {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {

@@ -18,7 +18,7 @@ use super::run::{Form, send_rows, until};
 use super::simple::no_parameters;
 use super::state::{Activity, Begins, Session};
 
-/// Messages are passed on once they have this many bytes.
+/// Number of bytes at which messages are passed on.
 const HANDED_BYTES: usize = 256 << 10;
 
 impl Session {
@@ -125,7 +125,7 @@ impl Session {
                     let said = format!("COPY from stdin failed: {why}");
                     return Err(Failure::new(state::CANCELLED, said));
                 }
-                // A client of the extended protocol may send these beforehand.
+                // A client of the extended protocol may send these in advance.
                 Frontend::Flush | Frontend::Sync => {}
                 _ => {
                     let said = "unexpected message during COPY from stdin";
@@ -145,7 +145,7 @@ impl Session {
         Ok((reader.rows, marks))
     }
 
-    /// The next message of a COPY.
+    /// Receives the next message of a COPY.
     async fn next_of_copy(&mut self, activity: &Activity) -> Result<super::wire::Taken> {
         let stop = activity.begun.stop().clone();
         tokio::select! {
@@ -166,7 +166,7 @@ fn target(field: &Field) -> Target {
     Target { name: field.name().clone(), kind: kind::of(field.data_type()), scale }
 }
 
-/// The columns that come: those listed, or all.
+/// Returns the target columns: the listed ones, or all.
 fn columns_in(info: &TableInfo, listed: &[String]) -> Result<Vec<Target>> {
     let fields = info.columns.fields();
     if fields.is_empty() {

@@ -1,4 +1,5 @@
-//! The extended protocol: statements prepared, bound to values, run as far as rows are wanted.
+//! The extended protocol: prepares statements, binds values, and runs portals for as many rows as
+//! requested.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::state::{
     Activity, Begins, Columns, Portal, Progress, Session, Statement, TextMeaning, columns_of,
 };
 
-/// So long the first row of a subscription is waited for where some are wanted; progress comes sooner.
+/// Maximum time to wait for the first row of a subscription; its progress usually arrives earlier.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Session {
@@ -146,7 +147,7 @@ impl Session {
                 Ok(())
             }
             TextMeaning::Utility(utility) => {
-                // It may run again, as a FETCH does.
+                // The portal may run again, for FETCH.
                 let formats = portal.formats.clone();
                 self.portals.insert(name.to_string(), portal);
                 self.utility_as(utility, &statement.text, false, &formats).await
@@ -238,7 +239,7 @@ pub(super) fn no_portal(name: &str) -> Failure {
 }
 
 impl Utility {
-    /// Whether it ends a transaction, also one that failed.
+    /// Whether it ends a transaction, even a failed one.
     pub(super) fn ends_transaction(&self) -> bool {
         matches!(self, Utility::Commit | Utility::Rollback | Utility::RollbackTo)
     }

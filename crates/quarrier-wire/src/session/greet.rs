@@ -1,4 +1,4 @@
-//! Until a client is in: TLS, cancelling, the password.
+//! The start of a connection: TLS, cancelling, authentication.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use super::socket::Socket;
 use super::state::Session;
 use super::wire::Wire;
 
-/// The most bytes of a step of SASL.
+/// Maximum bytes of a step of SASL.
 const STEP_BYTES_MAX: usize = 4 << 10;
 /// The delay after a wrong password.
 const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);
-/// The first byte of TLS, with which clients may begin without asking.
+/// The first byte of TLS, which clients may send without a request.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Lets a client in. `None` if it left, was refused, or only wanted to cancel.
+/// Authenticates a client. `None` if it disconnected, was refused, or only requested to cancel.
 pub(super) async fn greet(
     stream: TcpStream,
     peer: SocketAddr,
@@ -54,7 +54,7 @@ pub(super) async fn greet(
     }
 }
 
-/// Begins with TLS where the client does.
+/// Begins with TLS if the client does.
 async fn first(stream: TcpStream, shared: &Arc<Shared>) -> Option<Socket> {
     let mut byte = [0];
     if stream.peek(&mut byte).await.ok()? == 0 {
@@ -169,7 +169,7 @@ async fn proven(wire: &mut Wire, users: &Users, user: &str) -> Result<()> {
     Ok(())
 }
 
-/// The client's answer.
+/// Receives the client's response.
 async fn step(wire: &mut Wire) -> Result<bytes::Bytes> {
     let left = || Failure::fatal(state::PROTOCOL, "the client left");
     wire.flush().await.map_err(|_| left())?;
@@ -183,10 +183,10 @@ async fn step(wire: &mut Wire) -> Result<bytes::Bytes> {
     }
 }
 
-/// A secret that only the client knows, with which it cancels.
+/// Returns the secret with which the client can cancel statements.
 pub(super) fn secret() -> [u8; 4] {
     let mut secret = [0; 4];
-    // Without random numbers nobody guesses less than nobody cancels.
+    // Without random numbers, the secret is guessable, but it only cancels statements.
     let _ = SystemRandom::new().fill(&mut secret);
     secret
 }

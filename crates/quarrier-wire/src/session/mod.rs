@@ -1,9 +1,9 @@
-//! A connection that speaks PostgreSQL's protocol, from the first byte to the last.
+//! A connection that uses PostgreSQL's protocol, from start to end.
 //!
 //! ```text
-//!  socket ─→ wire (frames, buffers) ─→ greet (TLS, cancel, password) ─→ turn: one message after another
+//!  socket ─→ wire (frames, buffers) ─→ greet (TLS, cancel, password) ─→ turn: one message at a time
 //!                                            simple ─┐
-//!                                          extended ─┼→ run: rows sent, watched ─→ Answers
+//!                                          extended ─┼→ run: sends and watches rows ─→ Answers
 //!                                      utility, copy ┘
 //! ```
 
@@ -35,7 +35,7 @@ use wire::{Taken, Wire};
 
 pub(crate) use socket::Socket as AnySocket;
 
-/// Serves a client until it leaves.
+/// Serves a client until it disconnects.
 pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>, place: Place) {
     let _place = place;
     let login = Box::pin(greet::greet(stream, peer, &shared));
@@ -49,7 +49,7 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Share
 /// Reports that there are too many clients.
 pub(crate) async fn refuse(stream: TcpStream) {
     let mut wire = Wire::new(Socket::Plain(stream));
-    // The client has to be heard first, or it never reads the answer.
+    // Read the client's request first, or it never reads the response.
     let heard = async {
         let _ = wire.more().await;
         wire.out.error(&Failure::fatal(code::TOO_MANY, "sorry, too many clients already"));
@@ -58,20 +58,20 @@ pub(crate) async fn refuse(stream: TcpStream) {
     let _ = timeout(Duration::from_secs(2), heard).await;
 }
 
-/// Returns some time after the server began to end.
+/// Returns when the grace period of a shutdown is over.
 async fn grace(shared: &Shared) {
     shared.closing.wait().await;
     sleep(shared.limits.grace_time / 2).await;
 }
 
 impl Session {
-    /// One message after another.
+    /// Processes one message at a time.
     async fn turns(&mut self) -> Result<()> {
         loop {
             let taken = match self.wire.take(&Arc::clone(&self.shared))? {
                 Some(taken) => Some(taken),
                 None => {
-                    // Nobody hears of changes outside of a transaction that are not on the disk.
+                    // Outside of a transaction, report changes only when they are on the disk.
                     if self.status == Status::Idle
                         && let Err(failure) = self.settle().await
                     {
@@ -94,8 +94,8 @@ impl Session {
                 return Ok(());
             }
             if let Err(failure) = Box::pin(self.obey(&message)).await {
-                // The changes acknowledged before are on disk, or else the client is told that they are
-                // not.
+                // Changes that were acknowledged before must be on the disk, or the client must
+                // learn that they are not.
                 let failure = self.settle().await.err().unwrap_or(failure);
                 self.failed(kind, failure)?;
             }
@@ -103,7 +103,8 @@ impl Session {
         }
     }
 
-    /// The next message; sends pending output before it waits. `None` if the client left.
+    /// Receives the next message; sends pending output before it waits. `None` if the client
+    /// disconnected.
     async fn next(&mut self) -> Result<Option<Taken>> {
         let shared = Arc::clone(&self.shared);
         loop {
@@ -166,7 +167,7 @@ impl Session {
                 self.settle().await?;
                 self.flush().await
             }
-            // Data of a COPY that failed, of which its client does not know yet.
+            // Data of a COPY that failed, sent before the client learned of it.
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
             Frontend::FunctionCall => {
                 Err(Failure::new(code::UNSUPPORTED, "function calls are not supported"))
@@ -178,7 +179,7 @@ impl Session {
         }
     }
 
-    /// Says what went wrong with a message of a kind, and how it goes on.
+    /// Reports the error of a message, and decides how to continue.
     fn failed(&mut self, kind: u8, failure: Failure) -> Result<()> {
         if failure.is_fatal {
             return Err(failure);
@@ -203,7 +204,7 @@ impl Session {
         }
     }
 
-    /// The next statement may come. What belongs to no transaction ends.
+    /// Reports readiness for the next statement. Ends everything that belongs to no transaction.
     fn ready(&mut self) {
         if self.status == Status::Idle {
             self.end_portals();

@@ -1,4 +1,4 @@
-//! Runs statements and sends their rows, while it watches the clock, the client and cancellation.
+//! Runs statements and sends their rows, and watches the clock, the client and cancellation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,25 +17,25 @@ use crate::sql::{CopyFormat, CopyOptions};
 use super::state::{Activity, Begins, Columns, Cursor, Session};
 use super::wire::Wire;
 
-/// When so much waits to be sent, it is.
+/// Bytes of pending output at which it is sent.
 const WAITING_BYTES: usize = 64 << 10;
-/// So many changes are on their way at most before one is waited for.
+/// Maximum number of changes in flight.
 const ON_THEIR_WAY_MAX: usize = 256;
-/// So many rows are looked at together.
+/// Number of rows to convert at once.
 const ROWS_AT_ONCE: usize = 1_024;
 
-/// How rows are written.
+/// The form in which rows are sent.
 pub(super) enum Form<'a> {
-    /// As rows of an answer; whether columns are in binary: none, one for all, or one each.
+    /// As rows of a result; whether columns are in binary: no entry, one for all, or one each.
     Rows(&'a [bool]),
-    /// As data of a COPY. In binary its head stands before the first row, in one message with it, as
-    /// clients expect it; whether that row was written.
+    /// As data of a COPY. Clients expect the head of a binary COPY in one message with the first
+    /// row; the flag is set once that row was written.
     Copy(&'a CopyOptions, &'a AtomicBool),
-    /// Not at all.
+    /// Rows are not sent.
     Nothing,
 }
 
-/// The outcome of the requested rows.
+/// The result of a request for rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) rows: u64,
@@ -49,7 +49,7 @@ async fn at(deadline: Option<Instant>) {
     }
 }
 
-/// Waits for work, until it is to end.
+/// Waits for `work`, but fails when the statement is to end.
 pub(super) async fn until<T>(
     wire: &mut Wire,
     activity: &Activity,
@@ -68,7 +68,7 @@ pub(super) async fn until<T>(
     Err(running.ended())
 }
 
-/// Sends what waits, until that is to end.
+/// Sends pending output, until the statement is to end.
 async fn send(wire: &mut Wire, activity: &Activity) -> Result<()> {
     let running = &activity.begun.running;
     while !wire.out.waiting().is_empty() {
@@ -91,7 +91,7 @@ async fn send(wire: &mut Wire, activity: &Activity) -> Result<()> {
     Ok(())
 }
 
-/// Sends rows, at most `rows_max` of them.
+/// Sends rows, at most `rows_max`.
 pub(super) async fn send_rows(
     wire: &mut Wire,
     activity: &Activity,
@@ -100,7 +100,7 @@ pub(super) async fn send_rows(
     form: &Form<'_>,
 ) -> Result<Sent> {
     let mut rows = 0;
-    // A client that wants the current rows gets them when no more are there.
+    // If only the current rows are requested, stop once no more are available.
     let waits_until = cursor.patience.filter(|_| cursor.is_live).map(|time| Instant::now() + time);
     while rows < rows_max {
         if cursor.batch.is_none() {
@@ -131,10 +131,10 @@ pub(super) async fn send_rows(
     Ok(Sent { rows, is_over: false })
 }
 
-/// Whether there are more rows.
+/// The next rows of a cursor.
 enum Next {
     There,
-    /// Not yet, and the time to wait is over.
+    /// None yet, and the time to wait is over.
     Later,
     Never,
 }
@@ -227,7 +227,7 @@ pub(super) fn is_binary(formats: &[bool], place: usize) -> bool {
     }
 }
 
-/// Says which columns follow.
+/// Describes the columns of the rows that follow.
 pub(super) fn describe_columns(columns: &Columns, formats: &[bool], out: &mut Out) {
     out.row_description(columns.iter().enumerate().map(|(place, (name, kind))| Column {
         name,
@@ -237,7 +237,7 @@ pub(super) fn describe_columns(columns: &Columns, formats: &[bool], out: &mut Ou
 }
 
 impl Session {
-    /// Reads a statement for whoever answers.
+    /// Parses a statement with the engine.
     pub(super) async fn prepared(
         &mut self,
         activity: &Activity,
@@ -250,7 +250,7 @@ impl Session {
         until(&mut self.wire, activity, preparing).await
     }
 
-    /// Begins to answer.
+    /// Starts a statement.
     pub(super) async fn begun(
         &mut self,
         activity: &Activity,
@@ -259,7 +259,7 @@ impl Session {
         stop: &Stop,
     ) -> Result<Begins> {
         if !prepared.changes {
-            // It must see earlier changes.
+            // The statement must see earlier changes.
             self.settle().await?;
         }
         let answers = std::sync::Arc::clone(&self.shared.answers);
@@ -278,8 +278,8 @@ impl Session {
         }
     }
 
-    /// Waits until all changes are on the disk. What is said to be done before counts with it: a text or a
-    /// pipeline of statements costs one wait, and so does a transaction.
+    /// Waits until all changes are on the disk. Earlier completions count only then, so a sequence
+    /// or pipeline of statements takes one wait, as does a transaction.
     pub(super) async fn settle(&mut self) -> Result<()> {
         let mut done = Ok(());
         while let Some(durable) = self.on_their_way.pop_front() {
@@ -290,7 +290,7 @@ impl Session {
     }
 }
 
-/// The completion tag of a statement.
+/// Returns the completion tag of a statement.
 pub(super) fn tag(tag: &str, rows: Option<u64>) -> String {
     match rows {
         Some(rows) => format!("{tag} {rows}"),

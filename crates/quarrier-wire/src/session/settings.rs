@@ -1,4 +1,4 @@
-//! Settings of a connection. Few mean anything here; clients set many, and read them back.
+//! Settings of a connection. Few have an effect; clients set many, and read them back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,12 +60,12 @@ const USUAL: &[(&str, &str)] = &[
     ("synchronous_commit", "on"),
 ];
 
-/// More names than any client has use for.
+/// Maximum number of settings, more than any client needs.
 const SETTINGS_MAX: usize = 256;
-/// The most bytes of a value.
+/// Maximum bytes of a value.
 const VALUE_BYTES_MAX: usize = 4 << 10;
 
-/// Settings of a connection, by their names in small letters.
+/// Settings of a connection, by their names in lower case.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     at_start: BTreeMap<String, String>,
@@ -73,7 +73,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// The settings of a user, with those that the client requested.
+    /// Makes the settings of a user, including those that the client requested.
     pub(super) fn new(user: &str, parameters: &[(String, String)]) -> Result<Self> {
         let usual = USUAL.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         let mut settings = Settings { at_start: BTreeMap::new(), now: usual.collect() };
@@ -90,13 +90,13 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Names and values of the settings that the server reports to clients.
+    /// Yields the names and values of the settings that the server reports to clients.
     pub(super) fn reported(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let value = |name: &str| self.now.get(&name.to_ascii_lowercase()).map(String::as_str);
         REPORTED.iter().map(move |name| (*name, value(name).unwrap_or_default()))
     }
 
-    /// A setting in the form that is reported to clients, if it exists.
+    /// Returns a setting in the form for clients, if it exists.
     pub(super) fn report(&self, name: &str) -> Option<(&'static str, &str)> {
         self.reported().find(|(known, _)| known.eq_ignore_ascii_case(name))
     }
@@ -108,7 +108,7 @@ impl Settings {
         })
     }
 
-    /// Sets one; a name that nobody knows is kept, so that it can be read back.
+    /// Sets a setting. Unknown names are stored, so that clients can read them back.
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let refused = |what: &str| {
             let said = format!("invalid value for parameter \"{name}\": \"{value}\"; {what}");
@@ -167,7 +167,7 @@ impl Settings {
         Ok(())
     }
 
-    /// As it was at the start.
+    /// Restores the value at the start of the session.
     pub(super) fn reset(&mut self, name: &str) {
         let usual = USUAL.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         match self.at_start.get(name).map(String::as_str).or(usual) {
@@ -180,7 +180,7 @@ impl Settings {
         self.now = self.at_start.clone();
     }
 
-    /// The longest that a statement may take, where that is set.
+    /// Returns the maximum time of a statement, if set.
     pub(super) fn statement_time(&self) -> Option<Duration> {
         let value = self.now.get("statement_timeout")?;
         milliseconds(&value.to_ascii_lowercase())

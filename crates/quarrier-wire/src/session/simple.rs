@@ -1,4 +1,4 @@
-//! The simple protocol: a text of statements, answered in text.
+//! The simple protocol: a string of statements, with results in text.
 
 use crate::answers::Stop;
 use crate::failure::Result;
@@ -8,7 +8,7 @@ use super::run::{Form, describe_columns, send_rows, tag};
 use super::state::{Activity, Begins, Session};
 
 impl Session {
-    /// Answers all statements of a text, until one fails.
+    /// Runs all statements of a string until one fails.
     pub(super) async fn query(&mut self, text: &str) -> Result<()> {
         let statements = split(text)?;
         if statements.is_empty() {
@@ -53,7 +53,7 @@ impl Session {
     }
 }
 
-/// Refuses parameters where nobody can give their values.
+/// Refuses parameters, whose values cannot be given here.
 pub(super) fn no_parameters(count: usize) -> Result<()> {
     match count {
         0 => Ok(()),

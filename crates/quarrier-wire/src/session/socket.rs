@@ -1,4 +1,4 @@
-//! A connection's bytes, encrypted or not.
+//! The bytes of a connection, encrypted or not.
 
 use std::io;
 use std::pin::Pin;
@@ -8,11 +8,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// A connection's bytes.
+/// The bytes of a connection.
 pub(crate) enum Socket {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
-    /// It is being encrypted, or that failed.
+    /// The connection is being encrypted, or that failed.
     Gone,
 }
 

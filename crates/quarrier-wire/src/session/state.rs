@@ -1,4 +1,4 @@
-//! The state of a connection: its transaction, prepared statements, portals.
+//! The state of a session: its transaction, prepared statements and portals.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::greet::secret;
 use super::settings::Settings;
 use super::wire::Wire;
 
-/// Where a transaction is.
+/// The status of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Idle,
@@ -37,12 +37,12 @@ impl Status {
     }
 }
 
-/// The meaning of a statement's text.
+/// A parsed query string.
 #[derive(Debug, Clone)]
 pub(super) enum TextMeaning {
     /// No statement.
     Empty,
-    /// A command about the connection.
+    /// A statement about the connection.
     Utility(Utility),
     /// A statement for the engine.
     Query(Prepared),
@@ -64,10 +64,10 @@ impl Statement {
     }
 }
 
-/// Names and kinds of columns.
+/// Names and types of columns.
 pub(super) type Columns = Arc<[(String, u32)]>;
 
-/// Rows that are on their way.
+/// Rows of a running statement.
 pub(super) struct Cursor {
     pub(super) columns: Columns,
     pub(super) batches: BoxStream<'static, Result<RecordBatch>>,
@@ -75,33 +75,33 @@ pub(super) struct Cursor {
     pub(super) batch: Option<RecordBatch>,
     pub(super) stop: Stop,
     pub(super) is_over: bool,
-    /// Whether there is no last row to wait for.
+    /// Whether the rows have no end.
     pub(super) is_live: bool,
-    /// For live rows: how long to wait for the first if only the current rows are wanted.
+    /// For live rows: how long to wait for the first one, if only the current rows are requested.
     pub(super) patience: Option<Duration>,
 }
 
 impl Drop for Cursor {
     fn drop(&mut self) {
-        // Tasks that still work for it may end.
+        // Stop tasks that still work for it.
         self.stop.set();
     }
 }
 
-/// A statement with its values, and as far as its rows were taken.
+/// A statement with its values, and its progress.
 pub(super) struct Portal {
     pub(super) statement: Arc<Statement>,
     pub(super) values: Vec<Value>,
-    /// Whether columns are in binary: none, one for all, or one each.
+    /// Whether columns are in binary: no entry, one for all, or one each.
     pub(super) formats: Vec<bool>,
     pub(super) progress: Progress,
     /// Whether it outlives its transaction.
     pub(super) is_held: bool,
-    /// Whether DECLARE made it.
+    /// Whether DECLARE created it.
     pub(super) is_cursor: bool,
 }
 
-/// As far as a portal's rows were taken.
+/// The progress of a portal.
 pub(super) enum Progress {
     New,
     Rows(Cursor),
@@ -117,9 +117,9 @@ pub(super) struct Session {
     pub(super) status: Status,
     /// Whether messages are skipped until the next Sync.
     pub(super) is_skipping: bool,
-    /// Whether something was changed since BEGIN, which is durable already.
+    /// Whether a change was made since BEGIN; changes are durable at once.
     pub(super) has_changed: bool,
-    /// Changes that are not on the disk yet, in their order.
+    /// Changes that are not on the disk yet, in order.
     pub(super) on_their_way: VecDeque<Durable>,
     pub(super) statements: HashMap<String, Arc<Statement>>,
     pub(super) portals: HashMap<String, Portal>,
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Begins a statement: from now on it can be seen and cancelled.
+    /// Begins a statement, which can be seen and cancelled from now on.
     pub(super) fn begin(&self, text: &str, stop: Stop) -> Activity {
         let limits = [self.shared.limits.statement_time, self.settings.statement_time()];
         let time = limits.into_iter().flatten().min();
@@ -162,7 +162,7 @@ impl Session {
         Activity { begun, deadline, send_time: self.shared.limits.send_time }
     }
 
-    /// Refuses whatever is no end of a transaction that failed.
+    /// Refuses statements in a failed transaction unless they end it.
     pub(super) fn check_transaction(&self, is_end: bool) -> Result<()> {
         if self.status == Status::Failed && !is_end {
             let said = "current transaction is aborted, commands ignored until end of transaction \
@@ -172,12 +172,12 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the portals that do not outlive a transaction.
+    /// Closes the portals that do not outlive a transaction.
     pub(super) fn end_portals(&mut self) {
         self.portals.retain(|_, portal| portal.is_held);
     }
 
-    /// Keeps a portal under a name.
+    /// Stores a portal under a name.
     pub(super) fn keep(&mut self, name: &str, portal: Portal) -> Result<()> {
         if self.portals.len() >= self.shared.limits.statements_max && !name.is_empty() {
             return Err(Failure::new(state::LIMIT, "too many cursors; close some"));
@@ -187,7 +187,7 @@ impl Session {
     }
 }
 
-/// A statement that runs.
+/// A running statement.
 pub(super) struct Activity {
     pub(super) begun: Begun,
     pub(super) deadline: Option<Instant>,
@@ -195,7 +195,7 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    /// Forgets the deadline if there is no last row that could come before it.
+    /// Removes the deadline if the rows have no end.
     pub(super) fn let_go_on(&mut self, cursor: &Cursor) {
         if cursor.is_live {
             self.begun.running.lives();
@@ -204,13 +204,13 @@ impl Activity {
     }
 }
 
-/// Names and kinds of the columns of a schema.
+/// Returns the names and types of the columns of a schema.
 pub(super) fn columns_of(schema: &arrow_schema::Schema) -> Columns {
     let fields = schema.fields().iter();
     fields.map(|field| (field.name().clone(), kind::of(field.data_type()))).collect()
 }
 
-/// Rows, or how many were changed.
+/// Rows, or the number of changed rows.
 pub(super) enum Begins {
     Rows(Cursor),
     Done(Option<u64>),

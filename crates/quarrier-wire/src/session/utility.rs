@@ -19,7 +19,8 @@ fn one_text_column(name: &str) -> Columns {
 }
 
 impl Session {
-    /// Obeys in text; `describes` where columns are to be said as well.
+    /// Runs a statement about the connection, with results in text; `describes` if columns must be
+    /// described as well.
     pub(super) async fn utility(
         &mut self,
         utility: &Utility,
@@ -41,7 +42,7 @@ impl Session {
             Utility::Begin => self.begin_transaction(),
             Utility::Commit => {
                 if let Err(failure) = self.settle().await {
-                    // There is nothing left that another COMMIT could end.
+                    // A failed COMMIT ends the transaction as well.
                     self.status = Status::Idle;
                     self.end_portals();
                     return Err(failure);
@@ -246,7 +247,7 @@ impl Session {
             Count::Rows(rows) => rows,
             Count::All => u64::MAX,
         };
-        // Also of ALL those of now are wanted, if there is no last one.
+        // Even ALL takes only the current rows if they have no end.
         let wanted = (rows_max, Some(patience.unwrap_or(PATIENCE)));
         let form = if is_move { Form::Nothing } else { Form::Rows(formats) };
         let (portal, sent) = self.advance(portal, wanted, Some(form)).await;

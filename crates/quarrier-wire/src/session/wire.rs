@@ -1,4 +1,4 @@
-//! Frames out of bytes that come, and bytes that go.
+//! Splits incoming bytes into messages, and sends outgoing bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use crate::shared::{Held, Shared};
 
 use super::socket::Socket;
 
-/// Messages up to this length need no room of the server's.
+/// Maximum length of messages that need no reserved memory.
 const SMALL_BYTES: usize = 64 << 10;
-/// So much is read ahead while a statement runs.
+/// Maximum bytes to read ahead while a statement runs.
 const AHEAD_BYTES: usize = 64 << 10;
-/// Room that is made for reading.
+/// Minimum free space of the buffer before a read.
 const READ_BYTES: usize = 4 << 10;
-/// As much is read at once of a large message.
+/// Bytes to read at once for a large message.
 const LARGE_READ_BYTES: usize = 256 << 10;
 
-/// A connection's bytes in both directions.
+/// The bytes of a connection in both directions.
 pub(super) struct Wire {
     pub(super) socket: Socket,
     pub(super) out: Out,
     came: BytesMut,
-    /// Bytes that the message which has begun takes.
+    /// Bytes that the current message takes.
     wanted: usize,
     held: Option<Held>,
     pub(super) board: Option<Arc<Board>>,
 }
 
-/// A message, whole.
+/// A complete message.
 pub(super) struct Taken {
     pub(super) kind: u8,
     pub(super) body: Bytes,
-    /// The room that it has.
+    /// The memory reserved for it.
     pub(super) held: Option<Held>,
 }
 
@@ -54,7 +54,7 @@ impl Wire {
         }
     }
 
-    /// The first message of a client; `None` if it is not all there.
+    /// Decodes the first message of a client; `None` if it is incomplete.
     pub(super) fn opening(&mut self) -> Result<Option<Opening>> {
         let Some((opening, length)) = opening(&self.came)? else { return Ok(None) };
         let _ = self.came.split_to(length);
@@ -67,12 +67,12 @@ impl Wire {
         self.came.is_empty()
     }
 
-    /// Whether a part of a message is there.
+    /// Whether a part of a message has arrived.
     pub(super) fn has_begun(&self) -> bool {
         !self.came.is_empty()
     }
 
-    /// A message of at most `bytes_max` bytes, if one is there.
+    /// Returns a message of at most `bytes_max` bytes, if one has arrived.
     pub(super) fn take_small(&mut self, bytes_max: usize) -> Result<Option<(u8, Bytes)>> {
         let Some((kind, length)) = framed(&self.came, bytes_max)? else { return Ok(None) };
         if self.came.len() < length {
@@ -82,7 +82,7 @@ impl Wire {
         Ok(Some((kind, message.split_off(5))))
     }
 
-    /// The next message, where it is there.
+    /// Returns the next message, if it has arrived.
     pub(super) fn take(&mut self, shared: &Arc<Shared>) -> Result<Option<Taken>> {
         let Some((_, length)) = framed(&self.came, shared.limits.message_bytes_max)? else {
             return Ok(None);
@@ -103,18 +103,18 @@ impl Wire {
         Ok(Some(Taken { kind, body: message.split_off(5), held: self.held.take() }))
     }
 
-    /// Gives back memory that an idle connection does not need.
+    /// Frees memory that an idle connection does not need.
     pub(super) fn rest(&mut self) {
         if self.came.is_empty() {
             self.came = BytesMut::new();
         }
     }
 
-    /// Waits for more bytes. False where the client left.
+    /// Waits for more bytes. Returns false if the client disconnected.
     pub(super) async fn more(&mut self) -> io::Result<bool> {
         let missing = self.wanted.saturating_sub(self.came.len());
         let room = missing.clamp(READ_BYTES, LARGE_READ_BYTES);
-        // An idle connection has no buffer: it is made when there is something to read.
+        // An idle connection has no buffer: allocate one when there is something to read.
         if self.came.capacity() == 0
             && let Socket::Plain(stream) = &self.socket
         {
@@ -128,11 +128,12 @@ impl Wire {
         Ok(read > 0)
     }
 
-    /// Returns when the client leaves.
+    /// Returns when the client disconnects.
     pub(super) async fn left(&mut self) {
         loop {
             if self.came.len() >= AHEAD_BYTES {
-                // It sends without end; whether it leaves is known when it is heard again.
+                // The client sends without end; a disconnection shows when its bytes are read
+                // again.
                 return std::future::pending().await;
             }
             if !matches!(self.more().await, Ok(true)) {
@@ -149,7 +150,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Sends a part of what waits.
+    /// Sends a part of the pending output.
     pub(super) async fn send_some(&mut self) -> io::Result<()> {
         let sent = self.socket.write(self.out.waiting()).await?;
         if sent == 0 {
@@ -165,7 +166,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Sends all that waits.
+    /// Sends all pending output.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         while !self.out.waiting().is_empty() {
             self.send_some().await?;

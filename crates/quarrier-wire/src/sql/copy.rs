@@ -1,9 +1,9 @@
-//! How a COPY writes or reads rows.
+//! The options of COPY.
 
 use super::tokens::{Kind, Token};
 use crate::failure::{Failure, Result, state};
 
-/// How rows are written.
+/// The format of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CopyFormat {
     Text,
@@ -11,7 +11,7 @@ pub(crate) enum CopyFormat {
     Binary,
 }
 
-/// The options of a COPY.
+/// Options of a COPY.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CopyOptions {
     pub(crate) format: CopyFormat,
@@ -71,7 +71,7 @@ fn newer(option: &[Token<'_>], said: &mut Said) -> Result<()> {
     let value = match values {
         [] => None,
         [value] => Some(value.string().unwrap_or_else(|| value.text.to_string())),
-        // FORCE_QUOTE (a, b), FORCE_NULL (…): nothing that would be read differently here.
+        // FORCE_QUOTE (a, b), FORCE_NULL (…): no effect here.
         _ => Some(String::new()),
     };
     let needed = || value.clone().ok_or_else(|| wrong(&format!("{} needs a value", name.text)));

@@ -1,5 +1,5 @@
-//! Statements as far as the wires read them: where each ends, and those about the connection, which
-//! no engine knows.
+//! Parses statements as far as the protocols require: finds where each ends, and recognizes those
+//! about the connection, which no engine handles.
 
 mod copy;
 mod parameters;

@@ -1,14 +1,14 @@
-//! Parameters within a text: `$1`, `$2` …
+//! Parameters in a statement: `$1`, `$2` …
 
 use super::tokens::{Kind, tokens};
 use crate::answers::Value;
 use crate::failure::{Failure, Result, state};
 use crate::kind;
 
-/// The most parameters of a statement; the protocol counts them in 16 bits.
+/// Maximum number of parameters; the protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// The places of parameters in a text: where each begins and ends, and its number from 1.
+/// Returns the parameters in a statement: the start and end of each, and its number from 1.
 fn places(text: &str) -> Result<Vec<(usize, usize, usize)>> {
     let all = tokens(text)?;
     let pairs = all.windows(2).filter(|pair| {
@@ -25,18 +25,18 @@ fn places(text: &str) -> Result<Vec<(usize, usize, usize)>> {
     places.collect()
 }
 
-/// How many parameters a statement has: the greatest number among them.
+/// Returns the number of parameters of a statement: the greatest number among them.
 ///
 /// # Errors
-/// If the text does not end, or a number is too large.
+/// If the statement is incomplete, or a number is too large.
 pub fn parameter_count(text: &str) -> Result<usize> {
     Ok(places(text)?.iter().map(|(_, _, number)| *number).max().unwrap_or(0))
 }
 
-/// A text with something else in place of its parameters, which are counted from 0.
+/// Replaces the parameters of a statement; `of` gets their numbers, counted from 0.
 ///
 /// # Errors
-/// As [`parameter_count`].
+/// The errors of [`parameter_count`].
 pub fn with_parameters(text: &str, mut of: impl FnMut(usize) -> Option<String>) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -52,12 +52,12 @@ pub fn with_parameters(text: &str, mut of: impl FnMut(usize) -> Option<String>) 
     Ok(out)
 }
 
-/// A text in quotes.
+/// Quotes a string as SQL.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A value as SQL writes it.
+/// Formats a value as SQL.
 pub fn literal(value: &Value) -> String {
     match value {
         Value::Null => "NULL".to_string(),
@@ -83,7 +83,7 @@ pub fn literal(value: &Value) -> String {
     }
 }
 
-/// The name that SQL has for a kind; `None` if it has none that all engines know.
+/// Returns SQL's name for a type; `None` if not all engines have the type.
 pub fn sql_name(kind: u32) -> Option<&'static str> {
     Some(match kind {
         kind::BOOL => "BOOLEAN",

@@ -1,24 +1,24 @@
-//! Rewrites PostgreSQL's own syntax in clients' catalog queries for any engine: drops the schema
-//! `pg_catalog`, and gives operators and types their plain names.
+//! Rewrites PostgreSQL-specific syntax in clients' catalog queries for other engines: drops the
+//! schema `pg_catalog`, and replaces operators and types by standard ones.
 
 use super::tokens::{Kind, Token, tokens};
 use crate::failure::Result;
 
-/// The names in a statement, as far as its tokens show: all in lower case.
+/// The names in a statement, according to its tokens, in lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Words and names.
+    /// All words and names.
     pub names: Vec<String>,
-    /// The names followed by a parenthesis.
+    /// Names followed by a parenthesis.
     pub called: Vec<String>,
-    /// The names followed by a point: schemas, and qualifiers of columns.
+    /// Names followed by a point: schemas, and qualifiers of columns.
     pub before_points: Vec<String>,
 }
 
-/// The names in a text.
+/// Returns the names in a statement.
 ///
 /// # Errors
-/// If the text does not end.
+/// If the statement is incomplete.
 pub fn said(text: &str) -> Result<Said> {
     let mut said = Said::default();
     let all = tokens(text)?;
@@ -35,10 +35,10 @@ pub fn said(text: &str) -> Result<Said> {
     Ok(said)
 }
 
-/// The types to which parameters are cast directly: `$1::int`.
+/// Returns the types to which parameters are cast directly: `$1::int`.
 ///
 /// # Errors
-/// If the text does not end.
+/// If the statement is incomplete.
 pub fn cast_kinds(text: &str) -> Result<Vec<(usize, u32)>> {
     let all = tokens(text)?;
     let kinds = all.windows(5).filter_map(|five| {
@@ -55,10 +55,10 @@ pub fn cast_kinds(text: &str) -> Result<Vec<(usize, u32)>> {
     Ok(kinds.collect())
 }
 
-/// The parameters that stand for a list of names: `relkind = ANY ($1)`.
+/// Returns the parameters that represent a list of names: `relkind = ANY ($1)`.
 ///
 /// # Errors
-/// Where the text does not end.
+/// If the statement is incomplete.
 pub fn lists_of_names(text: &str) -> Result<Vec<usize>> {
     let all = tokens(text)?;
     let places = all.windows(5).filter_map(|five| {
@@ -88,16 +88,16 @@ fn kind_named(name: &str) -> Option<u32> {
 }
 
 impl Said {
-    /// Whether it names one of these.
+    /// Whether any of these names occurs.
     pub fn names_any(&self, names: &[&str]) -> bool {
         self.names.iter().any(|name| names.contains(&name.as_str()))
     }
 }
 
-/// A text with something else in place of words.
+/// Replaces words in a statement.
 ///
 /// # Errors
-/// If the text does not end.
+/// If the statement is incomplete.
 pub fn with_words(text: &str, of: impl Fn(&str) -> Option<String>) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -112,7 +112,7 @@ pub fn with_words(text: &str, of: impl Fn(&str) -> Option<String>) -> Result<Str
     Ok(out)
 }
 
-/// Types that only PostgreSQL has; numbers and strings stand in for them.
+/// Types that only PostgreSQL has; numbers and strings replace them.
 const OWN_KINDS: &[&str] = &[
     "regclass",
     "regtype",
@@ -126,10 +126,11 @@ const OWN_KINDS: &[&str] = &[
     "xid",
 ];
 
-/// A text in plain words. `number` gives the number of a table that is named `'t'::regclass`.
+/// Rewrites a statement in standard syntax. `number` returns the OID of a table, for
+/// `'t'::regclass`.
 ///
 /// # Errors
-/// If the text does not end.
+/// If the statement is incomplete.
 pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String> {
     let all = tokens(text)?;
     let mut out = String::with_capacity(text.len());
@@ -157,7 +158,7 @@ pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String>
             },
             // pg_catalog.name
             [schema, point, behind @ ..] if schema.is("pg_catalog") && point.is_mark(".") => behind,
-            // (SELECT c.relkind = 'c' FROM pg_class c WHERE …): there is one row at most, which the
+            // (SELECT c.relkind = 'c' FROM pg_class c WHERE …): returns at most one row, which the
             // engine does not know
             [select, alias, point, column, equals, value, from, ..]
                 if select.is("SELECT")
@@ -170,7 +171,7 @@ pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String>
                 out.push_str(&format!("SELECT bool_or({alias}.relkind = {value}) "));
                 &rest[6..]
             }
-            // array_upper(current_schemas(false), 1): how far a series goes has to be a number
+            // array_upper(current_schemas(false), 1): the end of a series must be a constant number
             [function, open, schemas, inner_open, implicit, inner_close, comma, one, close, ..]
                 if function.is("array_upper")
                     && open.is_mark("(")
@@ -210,7 +211,7 @@ pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String>
     Ok(out)
 }
 
-/// A column of `pg_type` that names a function.
+/// Whether this is a column of `pg_type` that refers to a function.
 fn is_function(token: &Token<'_>) -> bool {
     const COLUMNS: &[&str] = &[
         "typinput",
@@ -225,14 +226,14 @@ fn is_function(token: &Token<'_>) -> bool {
     COLUMNS.iter().any(|name| token.is(name))
 }
 
-/// How many marks compare the operand before them with the number 0, if they do.
+/// Returns the number of tokens of a comparison operator before the number 0; 0 if there is none.
 fn against_none(tokens: &[Token<'_>]) -> usize {
     let is_comparison = |it: &&Token<'_>| ["=", "!", "<", ">"].iter().any(|mark| it.is_mark(mark));
     let marks = tokens.iter().take_while(is_comparison).count();
     if tokens.get(marks).is_some_and(|it| it.text == "0") { marks } else { 0 }
 }
 
-/// The tokens of a kind's name, with `pg_catalog.` and `[]`.
+/// Returns the number of tokens of a type's name, with `pg_catalog.` and `[]`.
 fn length(tokens: &[Token<'_>]) -> usize {
     let name = match tokens {
         [schema, point, _, ..] if schema.is("pg_catalog") && point.is_mark(".") => 3,
@@ -291,7 +292,7 @@ fn written(
     out.push(' ');
 }
 
-/// A word as it stands, and a space where one stood.
+/// Appends a word, and a space if the original has one.
 fn word(token: &Token<'_>, text: &str, after: &[Token<'_>], out: &mut String) {
     match token.string() {
         Some(string) if token.kind == Kind::Text && !token.text.starts_with('\'') => {

@@ -1,4 +1,5 @@
-//! `SUBSCRIBE (query) [WITH (…)] [AS OF mark | SINCE time] [UP TO mark]`, which no engine's parser knows.
+//! Parses `SUBSCRIBE (query) [WITH (…)] [AS OF mark | SINCE time] [UP TO mark]`, which engines do
+//! not know.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,9 +9,9 @@ use super::utility::{closing, wrong};
 use crate::failure::{Failure, Result, state};
 use crate::sql::milliseconds;
 
-/// How often whoever sees no rows hears how far they were looked at.
+/// The default interval of progress for clients without rows.
 const PROGRESS_TIME: Duration = Duration::from_secs(1);
-/// No query is asked again sooner.
+/// Minimum interval between two runs of a query.
 const EVERY_MIN: Duration = Duration::from_millis(10);
 
 /// A parsed SUBSCRIBE statement.
@@ -18,15 +19,15 @@ const EVERY_MIN: Duration = Duration::from_millis(10);
 pub struct SubscribeText {
     /// The query.
     pub query: String,
-    /// Whether the rows that are there now come first.
+    /// Whether the current rows come first.
     pub has_snapshot: bool,
-    /// The mark to begin after; None: the last one there is.
+    /// The mark to begin after; None for the current last one.
     pub after: Option<u64>,
-    /// The time of commits to begin at, as written, if no mark is given.
+    /// The time of commit to begin at, as written, if no mark is given.
     pub since: Option<String>,
-    /// The last mark that is wanted.
+    /// The last mark to send.
     pub until: Option<u64>,
-    /// The longest between two rows of any kind.
+    /// Maximum time between two rows, including progress.
     pub progress: Duration,
     /// Run the query again at this interval, and send the differences; `None` sends the rows of one
     /// table, each once.
@@ -110,7 +111,7 @@ fn number(token: &Token<'_>) -> Result<u64> {
     text.parse().map_err(|_| Failure::new(state::PARAMETER, format!("'{text}' is no mark")))
 }
 
-/// As it is written.
+/// Formats the statement as SQL.
 impl fmt::Display for SubscribeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A comment at the end of the query must not take the parenthesis.
@@ -131,7 +132,7 @@ impl fmt::Display for SubscribeText {
 }
 
 impl SubscribeText {
-    /// A subscription to a query's new rows, without options.
+    /// Makes a subscription to a query's new rows, without options.
     pub(crate) fn of(query: &str) -> Self {
         SubscribeText {
             query: query.to_string(),

@@ -1,6 +1,7 @@
 //! Intervals in text.
 
-/// Milliseconds of `250ms`, `1s`, `2 min`, `1h`, or of a number without a unit; None of anything else.
+/// Parses `250ms`, `1s`, `2 min`, `1h`, or a number of milliseconds without a unit; None for
+/// anything else.
 pub(crate) fn milliseconds(text: &str) -> Option<u64> {
     let digits =
         text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic() || letter == ' ');

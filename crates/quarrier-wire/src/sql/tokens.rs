@@ -1,14 +1,14 @@
-//! Words, names, strings and marks of SQL, with their places.
+//! Splits SQL into words, names, strings and punctuation, with their positions.
 
 use crate::failure::{Failure, Result, state};
 
-/// A part of a statement.
+/// A token of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind,
-    /// As it is written.
+    /// The text as written.
     pub(super) text: &'a str,
-    /// Where it begins.
+    /// The offset of the start.
     pub(super) start: usize,
 }
 
@@ -17,15 +17,15 @@ pub(super) enum Kind {
     Word,
     /// A name in double quotes.
     Name,
-    /// A text in single quotes or between dollars.
+    /// A string in single quotes or between dollar signs.
     Text,
     Number,
-    /// One character.
+    /// A single character of punctuation.
     Mark,
 }
 
 impl Token<'_> {
-    /// Whether it is this word, in capitals or not.
+    /// Whether the token is this word, ignoring case.
     pub(super) fn is(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
     }
@@ -38,7 +38,7 @@ impl Token<'_> {
         self.start + self.text.len()
     }
 
-    /// The name that it is: small if it is not quoted.
+    /// Returns the name, in lower case unless it was quoted.
     pub(super) fn name(&self) -> Option<String> {
         match self.kind {
             Kind::Word => Some(self.text.to_ascii_lowercase()),
@@ -47,7 +47,7 @@ impl Token<'_> {
         }
     }
 
-    /// The text that it is.
+    /// Returns the contents of a string.
     pub(super) fn string(&self) -> Option<String> {
         if self.kind != Kind::Text {
             return None;
@@ -64,7 +64,7 @@ impl Token<'_> {
     }
 }
 
-/// The text within `E'…'`.
+/// Decodes the contents of `E'…'`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -104,7 +104,7 @@ fn open(what: &str) -> Failure {
     Failure::new(state::SYNTAX, format!("unterminated {what}"))
 }
 
-/// The tokens of a text, without comments.
+/// Returns the tokens of a statement, without comments.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -114,7 +114,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>> {
     Ok(tokens)
 }
 
-/// The next token from `at` on; moves `at` past it.
+/// Returns the next token from `at` on, and moves `at` past it.
 fn next<'a>(text: &'a str, at: &mut usize) -> Result<Option<Token<'a>>> {
     let bytes = text.as_bytes();
     skip(bytes, at)?;
@@ -213,7 +213,7 @@ fn end_of_quoted(bytes: &[u8], start: usize, quote: u8, has_escapes: bool) -> Op
     }
 }
 
-/// The end of `$tag$ … $tag$`; `None` if it is no such thing, but a parameter.
+/// Returns the end of `$tag$ … $tag$`; `None` if it is not such a string but a parameter.
 fn end_of_dollars(text: &str, start: usize) -> Result<Option<usize>> {
     let bytes = text.as_bytes();
     let tag_end = end_while(bytes, start + 1, |byte| is_start(byte) || byte.is_ascii_digit());
@@ -226,7 +226,7 @@ fn end_of_dollars(text: &str, start: usize) -> Result<Option<usize>> {
     Ok(Some(tag_end + 1 + end + tag.len()))
 }
 
-/// The statements of a text, without the `;` between them. Empty ones are left out.
+/// Splits a string into its statements, without the `;` between them. Skips empty ones.
 pub(crate) fn split(text: &str) -> Result<Vec<&str>> {
     let mut statements = Vec::new();
     let (mut at, mut start, mut is_empty) = (0, 0, true);
@@ -246,7 +246,7 @@ pub(crate) fn split(text: &str) -> Result<Vec<&str>> {
     Ok(statements)
 }
 
-/// A name as SQL writes it.
+/// Quotes a name as SQL.
 pub(super) fn to_ident(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

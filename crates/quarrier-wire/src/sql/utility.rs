@@ -13,7 +13,7 @@ pub(crate) enum Utility {
     Begin,
     Commit,
     Rollback,
-    /// SAVEPOINT and RELEASE; there is nothing that they could keep.
+    /// SAVEPOINT and RELEASE, which have no effect.
     Savepoint(&'static str),
     /// ROLLBACK TO.
     RollbackTo,
@@ -34,7 +34,7 @@ pub(crate) enum Utility {
         name: String,
         count: Count,
         is_move: bool,
-        /// The longest to wait for the first row of a subscription.
+        /// Maximum time to wait for the first row of a subscription.
         patience: Option<Duration>,
     },
     Close(Option<String>),
@@ -47,11 +47,11 @@ pub(crate) enum Utility {
         columns: Vec<String>,
         options: CopyOptions,
     },
-    /// LISTEN, UNLISTEN and NOTIFY, which do nothing.
+    /// LISTEN, UNLISTEN and NOTIFY, which have no effect.
     Quiet(&'static str),
 }
 
-/// How many rows.
+/// The number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     Rows(u64),
@@ -66,12 +66,12 @@ pub(super) fn wrong(near: Option<&Token<'_>>) -> Failure {
     Failure::new(state::SYNTAX, said)
 }
 
-/// The statement about the connection that a text is; `None` if it is another one.
+/// Parses a statement about the connection; `None` for other statements.
 ///
 /// # Errors
 /// If it begins as a utility statement and is invalid.
 pub(crate) fn utility(text: &str) -> Result<Option<Utility>> {
-    // Others are not read to their end here.
+    // Statements with other first words are not tokenized completely.
     const FIRST: &[&str] = &[
         "BEGIN",
         "START",
@@ -148,7 +148,7 @@ pub(crate) fn utility(text: &str) -> Result<Option<Utility>> {
     }))
 }
 
-/// The tokens after an optional word.
+/// Returns the tokens after an optional word.
 fn after<'t, 'a>(tokens: &'t [Token<'a>], word: &str) -> &'t [Token<'a>] {
     match tokens {
         [first, rest @ ..] if first.is(word) => rest,
@@ -165,7 +165,7 @@ fn name_or_all(tokens: &[Token<'_>]) -> Result<Option<String>> {
     }
 }
 
-/// A name of parts with points between them, to the end.
+/// Parses a qualified name up to the last token.
 fn dotted(tokens: &[Token<'_>]) -> Option<String> {
     let parts = tokens.split(|token| token.is_mark("."));
     let names = parts.map(|part| match part {
@@ -202,7 +202,7 @@ fn set(text: &str, rest: &[Token<'_>]) -> Result<Utility> {
     Ok(Utility::Set { name, value: joined(text, value) })
 }
 
-/// The value of a setting: strings without their quotes, joined by commas.
+/// Returns the value of a setting: strings without their quotes, joined by commas.
 fn joined(text: &str, tokens: &[Token<'_>]) -> String {
     let parts = tokens.split(|token| token.is_mark(","));
     let values = parts.map(|part| match part {
@@ -293,7 +293,7 @@ fn fetched(rest: &[Token<'_>], count: Count, is_move: bool) -> Result<Utility> {
     Ok(Utility::Fetch { name, count, is_move, patience })
 }
 
-/// COPY to or from the client; `None` if it is to or from a file.
+/// Parses a COPY to or from the client; `None` if it is to or from a file.
 fn copied(text: &str, rest: &[Token<'_>]) -> Result<Option<Utility>> {
     let rest = after(rest, "BINARY");
     match rest {
@@ -315,7 +315,7 @@ fn copied_table(text: &str, rest: &[Token<'_>]) -> Result<Option<Utility>> {
     let at = rest.iter().position(is_end).ok_or_else(|| wrong(rest.last()))?;
     let Some(first) = rest[..at].first() else { return Err(wrong(rest.first())) };
     let Some(table) = rest[..at].rsplit(|token| token.is_mark(".")).next().and_then(dotted) else {
-        // `COPY 'file' TO …` is the engine's.
+        // The engine handles `COPY 'file' TO …`.
         return Ok(None);
     };
     let shown = &text[first.start..rest[at - 1].end()];
@@ -344,7 +344,7 @@ fn copied_table(text: &str, rest: &[Token<'_>]) -> Result<Option<Utility>> {
     }
 }
 
-/// The place of the parenthesis that closes the first one.
+/// Returns the index of the parenthesis that closes the first one.
 pub(super) fn closing(tokens: &[Token<'_>]) -> Option<usize> {
     let mut depth = 0_usize;
     for (place, token) in tokens.iter().enumerate() {
