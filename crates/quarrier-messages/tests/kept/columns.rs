@@ -1,4 +1,4 @@
-//! Stored columns: they come back bit for bit, or are rebuilt with a notice.
+//! Stored columns are restored bit for bit, or rebuilt with a notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -61,7 +61,7 @@ fn a_table_that_is_opened_again_is_the_one_that_was_stored_bit_for_bit() {
             assert_same(&made, &at_once(&[&all], Format::Json), &what);
             is_stored = disk.contents(FILE).is_some();
             assert!(is_stored, "{what}");
-            // Explicitly, even for too few bytes to be stored otherwise.
+            // Explicitly, since there are too few bytes to store them otherwise.
             store.checkpoint().unwrap();
             drop(store);
             let store = open(&disk).unwrap();
@@ -71,8 +71,8 @@ fn a_table_that_is_opened_again_is_the_one_that_was_stored_bit_for_bit() {
     }
 }
 
-/// Covers whole segments, plain strings beside codes, numbers of 128 bits, and floats that no other type
-/// holds.
+/// Covers whole segments, plain strings next to codes, numbers of 128 bits, and floats that no
+/// other type can hold.
 #[test]
 fn large_columns_of_all_kinds_come_back() {
     let mut text = String::new();
@@ -102,7 +102,7 @@ fn large_columns_of_all_kinds_come_back() {
     let made = table(&store);
     let is_plain = made.columns().iter().any(|it| it.dictionary().is_none());
     assert!(made.segments() >= 3 && is_plain && made.columns().iter().any(|it| it.is_wide()));
-    // More than closing requires to store columns.
+    // More bytes than the minimum at which closing stores columns.
     store.close().unwrap();
     assert!(disk.contents(FILE).is_some());
     let store = open().unwrap();
@@ -200,7 +200,7 @@ fn a_hostile_file_does_no_harm() {
     }
 }
 
-/// Cuts the power at every moment of lives that load, make tables and store columns.
+/// Cuts the power at every moment of lives that load, build tables and store columns.
 #[test]
 fn a_power_cut_while_columns_are_stored_leaves_the_old_ones_or_the_new() {
     let parts: Vec<Vec<u8>> = (0..4).map(|part| orders(part * 30..part * 30 + 30)).collect();

@@ -12,7 +12,7 @@ use quarrier_messages::{Format, Value};
 
 use crate::kit::{load, open, orders, small};
 
-/// Makes a log of a few batches; returns its one segment.
+/// Makes a log of a few batches; returns its only segment.
 fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
@@ -77,7 +77,7 @@ fn places(disk: &FaultyDisk) -> Vec<(Range<u64>, Range<u64>)> {
     places
 }
 
-/// Checks that everything not lost is there, and that the damage names exactly the lost messages.
+/// Checks that everything else is there, and that the damage lists exactly the lost messages.
 #[track_caller]
 fn check((numbers, found): &(Vec<u64>, Recovered), lost: &[u64], what: &str) {
     assert!(found.is_damaged() && found.cut.is_none(), "{found:?}: {what}");
@@ -126,7 +126,7 @@ fn a_log_that_is_cut_at_each_length_keeps_its_beginning_and_says_so() {
     }
 }
 
-/// Reading only the headers finds the same damage as reading all bytes: never less, never anything else.
+/// Reading only the headers finds the same damage as reading all bytes.
 #[test]
 fn a_look_at_the_headers_misses_no_damage() {
     let (folder, segment) = folder();

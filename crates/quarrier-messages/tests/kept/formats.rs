@@ -1,4 +1,4 @@
-//! The log holds the same messages of a file as a load of the file, in every format.
+//! For every format, the log has the same messages as a load of the file.
 
 use quarrier_messages::format::csv::Csv;
 use quarrier_messages::format::fix::Dictionary;
@@ -9,8 +9,8 @@ use quarrier_messages::{Error, Format};
 
 use crate::kit::{assert_same, at_once, load, open, orders, small, table};
 
-/// Loads the bytes in small batches, plain and compressed, and reads them back before and after the folder is
-/// reopened.
+/// Loads the bytes in small batches, plain and compressed, and reads them before and after the
+/// folder is reopened.
 #[track_caller]
 fn check(bytes: &[u8], format: &Format, rejected: u64) {
     let expected = at_once(&[bytes], format.clone());
@@ -104,7 +104,7 @@ fn tables_stand_beside_each_other_and_formats_in_one() {
     assert!(error.to_string().contains("has no table 'u'; there are: t"), "{error}");
     let error = load(&store, "c", b"", &small(Format::Arrow)).unwrap_err();
     assert!(matches!(error, Error::Kept { .. }), "{error}");
-    // Readers may read meanwhile, and see the current state.
+    // Readers may read at the same time, and see the current state.
     let reader = Store::read(folder.path()).unwrap();
     assert_same(&table(&reader), &mixed, "read beside the writer");
     let error = load(&reader, "d", b"{}\n", &small(Format::Json)).unwrap_err();

@@ -1,4 +1,4 @@
-//! A table that grew step by step equals the table that the same messages make at once.
+//! A table that grew step by step equals the table built from the same messages at once.
 
 use quarrier_core::source::Source;
 use quarrier_messages::Format;

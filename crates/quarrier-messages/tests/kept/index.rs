@@ -32,7 +32,7 @@ fn without(disk: &FaultyDisk) -> FaultyDisk {
     other
 }
 
-/// Asserts that a folder reports the same with its index as without.
+/// Asserts that a folder yields the same with its index as without.
 #[track_caller]
 fn assert_same_folder(disk: &FaultyDisk, what: &str) {
     let (with, whole) = (read(disk), read(&without(disk)));
@@ -183,8 +183,8 @@ fn a_hostile_index_does_no_harm() {
     }
 }
 
-/// The index hides no damage that the heads and the end of the log reveal. Damage that only the messages
-/// reveal is reported to their readers, with advice.
+/// The index hides no damage in the heads and the end of the log. Readers of messages report damage
+/// that only the messages reveal.
 #[test]
 fn an_index_hides_no_damage() {
     let disk = FaultyDisk::new(1);
@@ -206,7 +206,8 @@ fn an_index_hides_no_damage() {
             let (with, naive) = (read(&other), read(&without(&other)));
             assert_eq!(with.found().damages, naive.found().damages, "{name}, {what}");
             assert_eq!(with.tables().unwrap(), naive.tables().unwrap(), "{name}, {what}");
-            // If the first one is missing, retention may have removed it; the last may never have existed.
+            // Without the first file: retention may have removed it. Without the last: it may never
+            // have existed.
             let is_told = with.found().is_damaged() || !with.take_notices().is_empty();
             assert!(is_told || what == "gone" && number == 0, "{name}, {what}");
         }

@@ -1,4 +1,4 @@
-//! A table with a key has the rows that its messages make one after another, whatever happens to it.
+//! A table with a key has the rows that its messages produce in sequence, whatever happens to it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -69,7 +69,7 @@ fn message(random: &mut Random, keys: u64) -> Message {
 struct Told(Vec<(Key, Option<Message>)>);
 
 impl Told {
-    /// Returns the rows that the first messages leave, in their order.
+    /// Returns the rows that the first messages leave, in order.
     fn left(&self, until: usize) -> Vec<(u64, &Message)> {
         let mut left: BTreeMap<&Key, (u64, &Message)> = BTreeMap::new();
         for (mark, (key, message)) in (1..).zip(&self.0[..until]) {
@@ -83,7 +83,7 @@ impl Told {
         left
     }
 
-    /// Builds the table that these rows make when they are loaded at once.
+    /// Builds the table that these rows produce when they are loaded at once.
     fn table(&self, until: usize) -> Table {
         let lines: String = self.left(until).iter().map(|(_, it)| it.json.as_str()).collect();
         at_once(&lines)
@@ -142,7 +142,7 @@ fn step(random: &mut Random, store: &Store, told: &mut Told, keys: u64) {
     }
 }
 
-/// Returns rows as they are shown, with the values to sort them by.
+/// Returns rows for display, with the values to sort them by.
 fn rows(changes: &Changes, range: &Range<u64>) -> Vec<(u64, bool, String)> {
     let table = changes.table();
     let row = |row: u64| {
@@ -174,7 +174,7 @@ fn follow(store: &Store, told: &Told, from: u64) {
                 false => fold.push((at, row)),
             }
             let expected = told.left(at as usize);
-            // Between a row that is gone and its replacement, there is one row less.
+            // Between a gone row and its replacement, there is one row less.
             assert!(expected.len() - fold.len() <= usize::from(is_gone), "from {from}, at {at}");
         }
         mark = changes.mark();
@@ -184,7 +184,7 @@ fn follow(store: &Store, told: &Told, from: u64) {
     assert_eq!(fold, now.collect::<Vec<_>>(), "from {from}");
 }
 
-/// Returns the messages of the table's sources, one after another.
+/// Returns the messages of the table's sources, concatenated.
 fn run_lines(store: &Store) -> String {
     let mut all = String::new();
     for run in store.runs("t").unwrap() {
@@ -318,7 +318,7 @@ fn keys_that_no_row_can_have_and_tables_without_one_are_refused() {
     assert!(store.whole_at("plain", 0, (1, &stop)).unwrap().is_none());
 }
 
-/// Runs steps that are the same in each run, as far as the disk allows.
+/// Runs steps that are the same in each run, until the disk fails.
 fn steps(store: &Store, note: &AtomicU64) -> Result<()> {
     let mut random = Random(7);
     let mut told = 0;
@@ -340,7 +340,7 @@ fn steps(store: &Store, note: &AtomicU64) -> Result<()> {
     Ok(())
 }
 
-/// Returns the history of the same steps.
+/// Returns the history of all these steps.
 fn all_steps() -> Told {
     let mut random = Random(7);
     let mut told = Told::default();
@@ -362,7 +362,7 @@ fn check_crashed(crashed: &FaultyDisk, told: &Told, acknowledged: u64, what: &st
     let found = whole.mark();
     assert!(found >= acknowledged, "{found} of {acknowledged} acknowledged: {what}");
     assert_same(whole.table(), &told.table(found as usize), what);
-    // The table takes more messages, and no removed row comes back.
+    // The table accepts more messages, and no removed row returns.
     let more = message(&mut Random(found), 4);
     take(&store, &more.json).unwrap();
     let mut longer = Told(told.0[..found as usize].to_vec());

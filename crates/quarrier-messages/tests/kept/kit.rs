@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// Records how many messages are on the disk.
+/// Records the number of messages on the disk.
 pub(crate) struct Acknowledged(pub(crate) Arc<AtomicU64>);
 
 impl LoadWatch for Acknowledged {
@@ -65,12 +65,12 @@ pub(crate) fn table(store: &Store) -> Arc<Table> {
     store.table("t", 2, &AtomicBool::new(false)).unwrap()
 }
 
-/// The same, built by this thread alone.
+/// Like `table`, but built by this thread alone.
 pub(crate) fn alone(store: &Store) -> Result<Arc<Table>> {
     store.table("t", 1, &AtomicBool::new(false))
 }
 
-/// Loads the same messages at once, the naive way.
+/// Loads the same messages at once, without a log.
 pub(crate) fn at_once(files: &[&[u8]], format: Format) -> Table {
     let memories: Vec<Memory<Vec<u8>>> =
         files.iter().map(|file| Memory::new("f", file.to_vec())).collect();

@@ -1,4 +1,4 @@
-//! Stored tables: loads that are interrupted, growth, crashes, and damage.
+//! Stored tables: interrupted loads, growth, crashes and damage.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 #![allow(clippy::disallowed_methods, reason = "a test without its threads has failed")]

@@ -28,7 +28,7 @@ impl LoadWatch for StopAt<'_> {
     }
 }
 
-/// Batches of a megabyte would not fit into the segments.
+/// Batches of a megabyte would not fit the segments.
 #[test]
 fn small_segments_take_loads() {
     let disk = FaultyDisk::new(1);
@@ -74,7 +74,7 @@ fn a_file_that_grew_is_loaded_from_where_it_ended() {
     let store = open(&FaultyDisk::new(1)).unwrap();
     let bytes = orders(0..100);
     for end in [0, 1000, 1000, 3000, bytes.len()] {
-        // Cut at a line's end.
+        // Cut at the end of a line.
         let end = bytes[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         load(&store, "f", &bytes[..end], &small(Format::Json)).unwrap();
         assert_same(&table(&store), &at_once(&[&bytes[..end]], Format::Json), &format!("{end}"));

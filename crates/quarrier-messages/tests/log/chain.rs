@@ -33,7 +33,7 @@ fn a_chain_counts_as_a_whole_or_not_at_all_at_any_moment() {
             assert!(moment.note == 0 || count >= 13, "{count} after the commit, seed {seed}");
             assert_eq!(contents.numbers(), (0..count as u64).collect::<Vec<u64>>());
             assert_eq!(contents.damages, [], "seed {seed}");
-            // A resuming writer finds the same.
+            // A resuming writer finds the same batches.
             let log = open(&crashed).unwrap();
             log.append(batch(100..101, 10)).unwrap();
             drop(log);
@@ -105,7 +105,7 @@ fn what_a_publisher_sends_again_is_taken_once() {
     assert_eq!(log.append(batch(0..2, 10).published(publication(1))).unwrap().marks, 1..3);
     let again = log.append(batch(0..2, 10).published(publication(1))).unwrap();
     assert!(again.is_duplicate && again.marks.is_empty());
-    // Including batches that wait in the same group.
+    // Including batches in the same group.
     let pending: Vec<_> = [2, 2, 3, 1]
         .map(|sequence| {
             log.send(batch(sequence..sequence + 1, 10).published(publication(sequence)))
@@ -127,7 +127,7 @@ fn what_a_publisher_sends_again_is_taken_once() {
     assert!(chain.commit(Some(publication(4))).unwrap().is_duplicate);
     drop(log);
     assert_eq!(read(&disk).numbers(), [0, 1, 2, 3, 4, 5]);
-    // After a crash, too.
+    // The same after a crash.
     let log = open(&disk.after_crash(1)).unwrap();
     assert_eq!(log.last_publication(9), Some(publication(4)));
     assert_eq!(log.last_publication(8), None);

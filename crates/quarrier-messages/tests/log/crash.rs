@@ -7,7 +7,7 @@ use quarrier_messages::log::disk::FaultyDisk;
 
 use crate::kit::{Contents, Random, batch, open, read};
 
-/// Total number of crash points; `LOG_CRASH_POINTS` in the environment sets another.
+/// Total number of crash points; the environment variable `LOG_CRASH_POINTS` overrides it.
 const POINTS: u64 = 100_000;
 /// Number of random power cuts for each moment of a life.
 const CUTS: u64 = 12;
@@ -30,8 +30,8 @@ impl Progress {
     }
 }
 
-/// Lives a life: opens the log, sends batches alone and together, perhaps closes it. Messages are numbered
-/// from `first` on.
+/// Runs one life: opens the log, sends batches alone and together, perhaps closes it. Messages are
+/// numbered from `first` on.
 fn live(disk: &FaultyDisk, random: &mut Random, first: u64, progress: &Progress) {
     let log = open(disk).unwrap();
     let mut number = first;
@@ -55,7 +55,7 @@ fn live(disk: &FaultyDisk, random: &mut Random, first: u64, progress: &Progress)
     }
 }
 
-/// Checks that a log found after a crash contains what it must, in this order and nothing else.
+/// Checks that a log found after a crash has the required messages, in order and no others.
 fn check(contents: &Contents, note: u64, seed: u64) {
     let (sent, acknowledged) = Progress::of(note);
     let found = contents.messages.len() as u64;
@@ -95,7 +95,8 @@ fn what_was_acknowledged_survives_a_power_cut_at_any_moment() {
     }
 }
 
-/// Opens a log found after a crash, which must change nothing, sends more, and lets the machine crash again.
+/// Opens a log found after a crash, which must change nothing; sends more, and lets the machine
+/// crash again.
 fn live_on(crashed: &FaultyDisk, contents: &Contents, random: &mut Random, seed: u64) {
     drop(open(crashed).unwrap());
     let again = read(crashed);
@@ -113,8 +114,8 @@ fn live_on(crashed: &FaultyDisk, contents: &Contents, random: &mut Random, seed:
     }
 }
 
-/// After a kill all written data is there, and is no more durable than before. The next process shows it, so
-/// it must make it durable first: a later power cut must not lose it.
+/// After a kill, all written data is there, but no more durable than before. The next process reads
+/// it, so it must make it durable first: a later power cut must not lose it.
 #[test]
 fn what_was_shown_after_a_kill_survives_a_power_cut() {
     for seed in 0..200 {

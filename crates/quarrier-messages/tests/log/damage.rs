@@ -1,5 +1,5 @@
-//! Bytes that change after they were acknowledged, files that are truncated or removed, and cases that are
-//! not damage.
+//! Bytes that change after they were acknowledged, files that are truncated or removed, and cases
+//! that are not damage.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn with(disk: &FaultyDisk, name: &str, bytes: Vec<u8>) -> FaultyDisk {
     other
 }
 
-/// Checks that everything not lost is there, and that the lost messages are reported with their marks.
+/// Checks that everything else is there, and that the lost messages are reported with their marks.
 fn check(contents: &Contents, lost: &[u64], what: &str) {
     let expected: Vec<u64> = (0..11).filter(|number| !lost.contains(number)).collect();
     assert_eq!(contents.numbers(), expected, "{what}");
@@ -207,8 +207,8 @@ fn two_blocks_that_are_swapped_are_told() {
 /// The messages of a batch are the bytes of another batch, of the same log and the same place.
 #[test]
 fn a_whole_batch_among_messages_is_not_taken_for_one() {
-    // Write the log twice: the messages of the second are the bytes that the first wrote in that very place,
-    // and a copy of its whole segment.
+    // Write the log twice: the messages of the second are the bytes that the first wrote at this
+    // place, and a copy of its whole segment.
     let seed = 5;
     let first = FaultyDisk::new(seed);
     let log = open(&first).unwrap();
@@ -218,7 +218,7 @@ fn a_whole_batch_among_messages_is_not_taken_for_one() {
     log.close().unwrap();
     let segment = first.contents(&segments(&first)[0]).unwrap();
     let forged = &segment[4096..4096 + 5000];
-    // From 576 on, the headers end up where they were valid.
+    // From 576 on, the headers are at places where they were valid.
     for start in [0, 64, 448, 512, 576, 1000] {
         let disk = FaultyDisk::new(seed);
         let log = open(&disk).unwrap();
@@ -229,8 +229,8 @@ fn a_whole_batch_among_messages_is_not_taken_for_one() {
         let name = &segments(&disk)[0];
         let bytes = disk.contents(name).unwrap();
         assert_eq!(entries(&disk), [1..2, 2..3], "forged from {start}");
-        // Even if the batch around it is damaged, in its header or after it. (A valid header in its own place
-        // after an invalid one is what the salt protects against.)
+        // Even if the batch around it is damaged, in its header or after it. (The salt protects
+        // against a valid header in its own place after an invalid one.)
         let first = if start == 576 { 64 } else { 0 };
         for at in (4096 + 512 + first..4096 + 512 + 4000).step_by(16) {
             let mut damaged = bytes.clone();
@@ -252,13 +252,13 @@ fn entries(disk: &FaultyDisk) -> Vec<Range<u64>> {
     marks
 }
 
-/// A torn tail differs from damage in whether the data was acknowledged.
+/// Whether the data was acknowledged distinguishes damage from a torn tail.
 #[test]
 fn what_was_never_acknowledged_is_cut_and_not_told_as_damage() {
     let (disk, places) = small();
     let name = &segments(&disk)[1];
     let mut bytes = disk.contents(name).unwrap();
-    // Without the note at the end, and with the length that it had while it was being written.
+    // Without the note at the end, and with the length during writing.
     let last = places.last().unwrap().bytes.clone();
     bytes.truncate(last.end.next_multiple_of(512) as usize);
     bytes.resize(16 << 10, 0);

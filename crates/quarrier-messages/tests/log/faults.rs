@@ -7,7 +7,7 @@ use quarrier_messages::log::disk::{Fault, FaultyDisk};
 
 use crate::kit::{Random, batch, open, read};
 
-/// The outcome of messages, by their numbers.
+/// The results of messages, by their numbers.
 #[derive(Default)]
 struct Sent {
     acknowledged: BTreeSet<u64>,
@@ -15,7 +15,7 @@ struct Sent {
     unknown: BTreeSet<u64>,
 }
 
-/// Sends until the log stops or enough was sent.
+/// Sends until the log stops or enough messages were sent.
 fn live(disk: &FaultyDisk, random: &mut Random, sent: &mut Sent, first: u64) -> u64 {
     let Ok(log) = open(disk) else { return first };
     let mut number = first;

@@ -1,4 +1,4 @@
-//! Files that only an attacker would make: headers with valid checksums and false numbers.
+//! Files that only an attacker would make: headers with valid checksums and wrong numbers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ fn log() -> (FaultyDisk, String, Vec<u8>) {
     (disk, name, bytes)
 }
 
-/// Reads it, writes to it, reads it again: marks rise, and messages read once stay.
+/// Reads the log, writes to it, and reads it again: marks increase, and messages that were read
+/// remain.
 fn exercise(disk: &FaultyDisk) {
     let before = marks(disk);
     let committed = open(disk).and_then(|log| log.append(batch(90..91, 10)));

@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// Makes a batch of messages with these numbers, each with text of this length.
+/// Makes a batch of messages with these numbers, each padded to this length.
 pub(crate) fn batch(numbers: std::ops::Range<u64>, text_bytes: usize) -> Batch {
     let lines: String =
         numbers.clone().map(|number| format!("{number} {}\n", "x".repeat(text_bytes))).collect();

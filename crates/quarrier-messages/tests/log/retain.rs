@@ -36,7 +36,7 @@ fn segments_go_by_size_but_not_before_a_checkpoint_has_them() {
     let removed = removed.segments + log.retain(small, u64::MAX).unwrap().segments;
     assert_eq!(segments(&disk).len() as u64, before - removed);
     assert!(log.retain(small, u64::MAX).unwrap().segments == 0 && segments(&disk).len() >= 2);
-    // The last one always stays.
+    // The last segment always remains.
     let none = Retention { bytes_max: Some(0), ..Retention::default() };
     log.retain(none, u64::MAX).unwrap();
     assert_eq!(segments(&disk).len(), 1);

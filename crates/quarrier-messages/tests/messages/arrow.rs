@@ -1,4 +1,4 @@
-//! Every value survives the way from Arrow to a table and back.
+//! Every value survives the conversion from Arrow to a table and back.
 
 use std::sync::Arc;
 

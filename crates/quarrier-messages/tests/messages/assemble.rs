@@ -1,4 +1,4 @@
-//! An assembled table has the rows of the messages, whichever worker processed which.
+//! An assembled table has the rows of the messages, whichever worker parsed them.
 
 use proptest::prelude::*;
 use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
@@ -142,7 +142,7 @@ fn cell() -> impl Strategy<Value = Cell<'static>> {
         any::<bool>().prop_map(Cell::Boolean),
         (-300..300i64).prop_map(Cell::Integer),
         (-9_999..9_999i64, 0..4u8).prop_map(|(mantissa, scale)| Cell::Decimal { mantissa, scale }),
-        // Floats have these values, too, and precede strings in a column of both.
+        // Floats have these values as well, and come before strings in a column of both.
         (-99..99i128, 0..4u8).prop_map(|(by, scale)| Cell::exact(by * 10_i128.pow(30), scale)),
         (-99..99i64).prop_map(|halves| Cell::Float(halves as f64 / 2.0)),
         prop::sample::select(&TEXTS[..]).prop_map(Cell::Text),
@@ -157,7 +157,7 @@ fn day() -> impl Strategy<Value = Cell<'static>> {
     ]
 }
 
-/// Draws messages: field `a` has one type for long, `b` any, `c` days and times.
+/// Generates messages: field `a` keeps one type for long, `b` has any, `c` has dates and times.
 fn messages() -> impl Strategy<Value = Vec<Message>> {
     let message =
         (prop::option::of(cell()), prop::option::of(day())).prop_map(|(b, c)| [None, b, c]);

@@ -3,7 +3,7 @@
 use quarrier_messages::build::{Cell, FieldId, Row, RowBuilder};
 use quarrier_messages::column::raw::{RawColumn, RawData, SEGMENT_ROWS};
 
-/// Returns a column of the cells, a row each, and the strings of its dictionary.
+/// Returns a column of the cells, one per row, and the strings of its dictionary.
 fn column(cells: &[Cell<'_>]) -> (RawColumn, Vec<String>) {
     let mut builder = RowBuilder::new(10).finding_times();
     let field = builder.field("a").unwrap();
@@ -200,7 +200,7 @@ fn numbered_texts_are_those_that_were_set_whatever_was_taken_back() {
     };
     let set = |builder: &mut RowBuilder, row: usize| {
         let text = name(row);
-        // The bytes after a string do not belong to it, even if they are digits.
+        // The bytes after a string are not part of it, even if they are digits.
         let mut ahead = [b'0' + (row % 10) as u8; 32];
         ahead[..text.len()].copy_from_slice(text.as_bytes());
         match row % 3 {

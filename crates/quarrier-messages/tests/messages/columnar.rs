@@ -1,4 +1,4 @@
-//! Arrow IPC becomes the same table as a file or a stream, with any codec.
+//! Arrow IPC yields the same table as a file or a stream, with any codec.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! CSV is read as the `csv` crate reads it, and types are inferred.
+//! CSV is parsed as the `csv` crate does, and types are inferred.
 
 use proptest::prelude::*;
 use quarrier_messages::format::csv::Csv;
@@ -80,7 +80,7 @@ fn many_columns_are_bounded_and_told() {
     assert!(loaded.refused.count >= 99_990);
 }
 
-/// Returns the records as the `csv` crate reads them; `None` for one without three fields.
+/// Returns the records as the `csv` crate parses them; `None` for records without three fields.
 fn records(text: &str) -> Vec<Option<Vec<String>>> {
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());

@@ -9,7 +9,7 @@ use quarrier_messages::{Format, Limits};
 
 use crate::formats::{check, load, load_within, rejects, rows};
 
-/// Makes a whole message of `body`, in which `|` stands for the separator.
+/// Makes a whole message of `body`, in which `|` represents the separator.
 pub(crate) fn message(body: &str) -> Vec<u8> {
     let body = body.replace('|', "\x01");
     let mut message = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
@@ -149,7 +149,7 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
             assert_eq!(loaded.table.rows(), 2, "{what}");
         }
     }
-    // In messages back to back, only the damaged one is lost.
+    // With messages back to back, only the damaged one is lost.
     let cut = &good[..good.len() - 12];
     let loaded = load(&fix(), &[&good[..], cut, &good, &change("112=a", "112=b"), &good].concat());
     assert_eq!((loaded.table.rows(), loaded.rejected), (3, 2));
@@ -198,7 +198,7 @@ fn hostile_messages_have_bounded_cost() {
     assert_eq!(load_within(&fix(), &entries, 2, &limits).table.rows(), 1);
 }
 
-/// The simplest verification of a message.
+/// A naive verification of a message.
 fn is_right(message: &[u8]) -> bool {
     let fields: Vec<&[u8]> = message.split(|&byte| byte == 1).collect();
     let [begin, length, .., check, b""] = &fields[..] else { return false };

@@ -18,7 +18,7 @@ pub(crate) fn load_within(
     load.run(&[&Memory::new("log", bytes.to_vec())]).unwrap()
 }
 
-/// Returns the fields of every row that have a value, `name=value`, with strings in quotes.
+/// Returns the non-NULL fields of every row as `name=value`, with strings in quotes.
 pub(crate) fn rows(loaded: &Loaded) -> Vec<String> {
     let table = &loaded.table;
     let row = |row| {

@@ -1,4 +1,4 @@
-//! Hidden columns: where each message stands in its source, and its bytes.
+//! Hidden columns: the position of each message in its source, and its bytes.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn places(loaded: &Loaded) -> Places {
     (0..table.rows()).map(|row| (number(row, first), number(row, first + 1), text(row))).collect()
 }
 
-/// The same, by counting line feeds before each message.
+/// Like `places`, by counting line feeds before each message.
 fn counted(text: &str, messages: &[&str]) -> Places {
     let mut from = 0;
     let place = |message: &&str| {

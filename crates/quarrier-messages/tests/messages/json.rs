@@ -197,7 +197,7 @@ fn lines(parser: JsonParser, bytes: &[u8]) -> Vec<String> {
     log.lines
 }
 
-/// Returns the results of the same lines, each parsed alone, so that nothing is predicted.
+/// Returns the results of the same lines, each parsed alone, so that no line is predicted.
 fn lines_alone(bytes: &[u8]) -> Vec<String> {
     let mut log = Log::default();
     let mut at = 0;
@@ -288,7 +288,7 @@ fn a_length_that_was_always_the_same_may_change() {
     check_lines(text.as_bytes());
 }
 
-/// Draws JSON, valid or nearly so, from few words, so that lines resemble each other.
+/// Generates JSON, valid or nearly so, from few words, so that lines resemble each other.
 fn nearly_json() -> impl Strategy<Value = String> {
     let scalar = prop::sample::select(vec![
         "1",

@@ -1,4 +1,4 @@
-//! Loading makes the same table with any workers, source and compression.
+//! Loading yields the same table with any workers, source and compression.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ fn rows(table: &Table) -> Vec<Vec<Value>> {
     (0..table.rows()).map(row).collect()
 }
 
-/// Makes messages of changing types, among them some that do not parse, blank lines and a long one.
+/// Makes messages of changing types, with some that do not parse, blank lines and a long one.
 fn log(messages: usize) -> (Vec<u8>, Vec<(u64, u64)>) {
     let mut log = Vec::new();
     let mut wrong = Vec::new();

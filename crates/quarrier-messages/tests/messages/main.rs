@@ -1,4 +1,4 @@
-//! From messages to columns: parsers, builders and the driver; packed columns, and tables of them.
+//! From messages to columns: parsers, builders and the loader; packed columns and tables.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -1,4 +1,4 @@
-//! Packing keeps every row's value, and zone maps cover all values.
+//! Packing preserves every row's value, and zone maps cover all values.
 
 use proptest::prelude::*;
 use quarrier_messages::column::raw::{BLOCK_ROWS, RawColumn, RawData, SEGMENT_ROWS};
@@ -185,7 +185,7 @@ fn numbers(rows: usize) -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![4 => drawn, 1 => extremes, 2 => runs]
 }
 
-/// Draws numbers of up to 38 digits, near each other or not.
+/// Generates numbers of up to 38 digits, near each other or not.
 fn wide_numbers(rows: usize) -> impl Strategy<Value = Vec<i128>> {
     let most = 10_i128.pow(38) - 1;
     let from =
@@ -235,7 +235,7 @@ fn validity(rows: usize) -> impl Strategy<Value = Vec<u64>> {
     ]
 }
 
-/// Draws a column of any type, mostly with few rows.
+/// Generates a column of any type, mostly with few rows.
 fn column() -> impl Strategy<Value = RawColumn> {
     let rows = prop_oneof![4 => 1..200usize, 1 => 4_000..9_000usize];
     rows.prop_flat_map(|rows| (validity(rows), data(rows)))

@@ -1,4 +1,4 @@
-//! Repeated fields of a message: which one counts, or how they are named.
+//! Repeated fields of a message: which value counts, or how they are named.
 
 use std::sync::Arc;
 

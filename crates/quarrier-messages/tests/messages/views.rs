@@ -1,4 +1,4 @@
-//! Rows for query engines are the table's rows, whichever are requested.
+//! Record batches for query engines have the rows of the table, whichever are requested.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ fn check(views: &Views, places: &Places<'_>, rows: &[usize]) {
     let batch = views.batch(views.schema(), &columns, 0, places).unwrap();
     assert_eq!(batch.num_rows(), rows.len());
     for array in batch.columns() {
-        // Views are not validated when they are made.
+        // The conversion does not validate views.
         array.to_data().validate_full().unwrap();
     }
     let found = read(batch);
@@ -153,7 +153,7 @@ fn columns_with_codes_and_plain_text_keep_their_values_and_their_size() {
     assert!(table.columns()[1].is_mixed());
     let rows: Vec<u64> = (0..table.rows()).collect();
     let taken = table.take(&rows, &[0, 1], 2);
-    // Strings with a code are not copied beside plain ones.
+    // Strings with a code are not copied next to plain ones.
     assert!(taken.nbytes() < table.nbytes() + (1 << 20), "{} bytes", taken.nbytes());
     let views = Views::new(Arc::new(table.clone()));
     let batches = table.batches().map(Result::unwrap);

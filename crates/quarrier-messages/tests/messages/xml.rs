@@ -1,4 +1,4 @@
-//! XML: an element per message, with its contents as paths.
+//! XML: one element per message, with its contents as paths.
 
 use quarrier_messages::format::xml::{Xml, XmlPlace};
 use quarrier_messages::{Format, Limits};

@@ -216,7 +216,7 @@ fn view<'t>(segment: &SegmentColumn, text: impl Fn(usize) -> &'t str) -> ArrayRe
 /// Makes a buffer of the bytes without a copy; `owner` keeps them alive.
 pub(super) fn shared(bytes: &[u8], owner: Arc<dyn Allocation>) -> Buffer {
     // SAFETY: a slice's pointer is not null and valid for its length. `owner` is the segment or
-    // dictionary whose vector has the bytes; behind its `Arc` that never changes, so they stay
+    // dictionary whose vector has the bytes; inside its `Arc` that never changes, so they stay
     // valid and unchanged until the buffer drops `owner`.
     unsafe { Buffer::from_custom_allocation(NonNull::from(bytes).cast(), bytes.len(), owner) }
 }
