@@ -168,9 +168,9 @@ impl Session {
         }
     }
 
-    /// Takes rows of a portal, which comes back. `None` if the statement has no rows but is done; then
-    /// the count of changed rows takes the place of the rows sent. Of live rows, takes those that are
-    /// there, after waiting this long for the first.
+    /// Takes rows from a portal, which it returns as well. `None` if the statement completed without
+    /// rows; the number of rows is then that of the changed rows. For live rows, takes the available
+    /// ones, after waiting up to `patience` for the first.
     pub(super) async fn advance(
         &mut self,
         mut portal: Portal,

@@ -212,8 +212,8 @@ impl Session {
         self.wire.out.ready(self.status.letter());
     }
 
-    /// Ends what belongs to no transaction: it is on the disk when the client hears that another statement
-    /// may come.
+    /// Ends everything that belongs to no transaction. Changes are on the disk before the client learns
+    /// that the next statement may follow.
     async fn sync(&mut self) -> Result<()> {
         if self.status == Status::Idle {
             self.settle().await?;

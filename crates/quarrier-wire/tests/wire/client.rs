@@ -1,19 +1,19 @@
-//! A client that says whatever it is asked to, byte by byte.
+//! A client that sends any bytes on request.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Longer than any server here takes to answer.
+/// Longer than a server in these tests takes to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
-    /// The key with which it cancels.
+    /// The key for cancelling its statements.
     pub(crate) key: Vec<u8>,
 }
 
-/// A message of the server.
+/// A message from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) kind: char,
@@ -21,14 +21,14 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// A named field of an error or notice.
+    /// Returns the field of an error or notice with this code.
     pub(crate) fn field(&self, name: char) -> String {
         let fields = self.body.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         let found = fields.filter(|it| it.starts_with(name)).map(|it| it[1..].to_string()).next();
         found.unwrap_or_default()
     }
 
-    /// The values of a row.
+    /// Returns the values of a row.
     pub(crate) fn values(&self) -> Vec<Option<Vec<u8>>> {
         let mut rest = &self.body[2..];
         let mut values = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
 }
 
 impl Client {
-    /// One that is in.
+    /// Connects and authenticates.
     pub(crate) fn new(address: SocketAddr) -> Self {
         let mut client = Client { stream: connect(address), key: Vec::new() };
         client.send(&startup(&[("user", "ann")]));
@@ -85,7 +85,7 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next message; None where the server left.
+    /// Receives the next message; None if the server disconnected.
     pub(crate) fn next(&mut self) -> Option<Message> {
         let mut head = [0; 5];
         self.stream.read_exact(&mut head).ok()?;
@@ -95,7 +95,7 @@ impl Client {
         Some(Message { kind: char::from(head[0]), body })
     }
 
-    /// All messages up to and with the one that says that the next statement may come.
+    /// Receives all messages up to and including ReadyForQuery.
     pub(crate) fn until_ready(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
         loop {
@@ -108,7 +108,7 @@ impl Client {
         }
     }
 
-    /// The answer to a text of statements, as messages.
+    /// Runs the statements of a string; returns all messages.
     pub(crate) fn query(&mut self, text: &str) -> Vec<Message> {
         self.send(&framed(b'Q', format!("{text}\0").as_bytes()));
         self.until_ready()
@@ -119,7 +119,7 @@ pub(crate) fn kinds(messages: &[Message]) -> String {
     messages.iter().map(|message| message.kind).collect()
 }
 
-/// An answer over HTTP: its status and its body, without chunks.
+/// Sends an HTTP request; returns the status and the body, without chunks.
 pub(crate) fn http(address: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = connect(address);
     stream.write_all(request.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Clients that mean harm, or are broken.
+//! Hostile and broken clients.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn quick() -> Served {
     served_to(None, limits)
 }
 
-/// Whether the server has left.
+/// Whether the server has disconnected.
 fn is_left(stream: &mut std::net::TcpStream) -> bool {
     let mut rest = Vec::new();
     matches!(stream.read_to_end(&mut rest), Ok(_) | Err(_))
@@ -56,7 +56,7 @@ fn large_messages_share_what_room_there_is() {
     let mut text = b"Q".to_vec();
     text.extend((900_004_u32).to_be_bytes());
     first.send(&text);
-    // It holds its room now; nobody else gets as much.
+    // The first client holds its memory now, so nobody else gets as much.
     let mut second = Client::new(served.postgres);
     std::thread::sleep(Duration::from_millis(50));
     second.send(&text);
@@ -168,8 +168,8 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Any messages in any order, cut anywhere: the connection ends or continues, and no other client
-    /// notices.
+    /// Any messages in any order, cut anywhere: the connection ends or continues, and no other
+    /// client is affected.
     #[test]
     fn no_messages_harm_the_others(
         messages in vec(message(), 1..12),
@@ -180,7 +180,7 @@ proptest! {
         let mut client = Client::new(served.postgres);
         let mut bytes: Vec<u8> = messages.concat();
         bytes.extend(broken.unwrap_or_default());
-        // The server may have left already.
+        // The server may have disconnected already.
         let _ = client.stream.write_all(&bytes);
         let _ = client.stream.shutdown(std::net::Shutdown::Write);
         let mut rest = Vec::new();

@@ -130,7 +130,7 @@ fn a_portal_gives_as_many_rows_as_are_wanted() {
     assert_eq!(messages.iter().filter(|message| message.kind == 'D').count(), 1_300);
     let last = messages[1_299].values();
     assert_eq!(last[0].as_deref(), Some(&2_499_i64.to_be_bytes()[..]));
-    // Without a transaction it ends with Sync.
+    // Outside of a transaction, it ends with Sync.
     client.query("COMMIT");
     client.send(&execute("p", 1));
     client.send(SYNC);
@@ -192,7 +192,7 @@ fn rows_are_sent_before_more_of_them_come() {
     client.send(&framed(b'Q', b"SELECT slowly\0"));
     let first: Vec<_> = (0..4).map(|_| client.next().unwrap()).collect();
     assert_eq!(kinds(&first), "TDDD");
-    // And it ends when it is cancelled, however long it would have gone on.
+    // It ends when it is cancelled, even if it has no end.
     cancel(&client, served.postgres);
     let rest = client.until_ready();
     assert_eq!(rest[rest.len() - 2].field('C'), "57014");
@@ -235,7 +235,7 @@ fn statements_end_with_their_time_and_with_their_client() {
     wait_for(|| stop.is_set() && served.board.clients().is_empty());
 }
 
-/// Waits for what happens soon.
+/// Waits for a condition that soon holds.
 pub(crate) fn wait_for(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -307,7 +307,7 @@ fn a_copy_that_fails_leaves_nothing() {
         assert_eq!(client.next().unwrap().kind, 'G');
         client.send(&framed(b'd', b"1,x,2.5\n"));
         client.send(&framed(kind.as_bytes()[0], body));
-        // Later data belong to no COPY any more.
+        // Later data belongs to no COPY.
         client.send(&framed(b'd', b"2,y,3\n"));
         let failed = client.until_ready();
         assert_eq!((kinds(&failed).as_str(), failed[0].field('C').as_str()), ("EZ", code));

@@ -1,4 +1,4 @@
-//! psql in front of the toy.
+//! psql, connected to the toy engine.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

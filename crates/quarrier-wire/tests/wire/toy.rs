@@ -1,4 +1,4 @@
-//! An engine that knows a few sentences, and a server in front of it.
+//! An engine that knows a few statements, and a server in front of it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,11 +23,11 @@ use quarrier_wire::{
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// The statements and values that it received.
+/// Records the statements and values that it received.
 #[derive(Default)]
 pub(crate) struct Toy {
     pub(crate) taken: Arc<Mutex<Vec<u8>>>,
-    /// Statements that were ended while they ran.
+    /// Statements that were stopped while they ran.
     pub(crate) stopped: Arc<Mutex<Vec<Stop>>>,
 }
 
@@ -35,7 +35,7 @@ fn one(name: &str, column: ArrayRef) -> RecordBatch {
     RecordBatch::try_from_iter([(name, column)]).unwrap()
 }
 
-/// Rows from a number on, of every kind; each seventh has NULLs.
+/// Returns rows from a number on, with columns of every type; each seventh row has NULLs.
 pub(crate) fn rows(start: i64, count: i64) -> RecordBatch {
     let numbers = || (start..start + count).map(|i| (i % 7 != 6).then_some(i));
     let codes: DictionaryArray<Int32Type> =
@@ -242,7 +242,7 @@ impl Ingest for Taking {
     }
 }
 
-/// A server in front of the toy, until it is dropped.
+/// A server in front of the toy engine; dropping it shuts it down.
 pub(crate) struct Served {
     pub(crate) postgres: SocketAddr,
     pub(crate) http: SocketAddr,
@@ -254,7 +254,7 @@ pub(crate) struct Served {
     runtime: Option<Runtime>,
 }
 
-/// Serves any client on this machine.
+/// Starts a server for any client on this machine.
 pub(crate) fn served() -> Served {
     served_to(None, Limits::default())
 }
@@ -263,7 +263,7 @@ pub(crate) fn served_to(users: Option<Users>, limits: Limits) -> Served {
     served_with(users, limits, None)
 }
 
-/// Shows the pages of a folder, too.
+/// Starts a server that also serves the pages of a folder.
 pub(crate) fn served_with(users: Option<Users>, limits: Limits, pages: Option<PathBuf>) -> Served {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -294,7 +294,7 @@ pub(crate) fn served_with(users: Option<Users>, limits: Limits, pages: Option<Pa
 }
 
 impl Served {
-    /// Ends the server, and waits until it has.
+    /// Shuts the server down, and waits until it has ended.
     pub(crate) fn end(&mut self) {
         drop(self.stop.take());
         if let (Some(ended), Some(runtime)) = (self.ended.take(), &self.runtime) {
