@@ -117,5 +117,5 @@ def test_messages_own_bytes_are_kept_where_asked_for() -> None:
     assert arrays == JSON.decode().splitlines()
     sink = pa.BufferOutputStream()
     parquet.write_table(arrow(ROWS), sink)
-    with pytest.raises(quarrier.QuarrierError, match="no messages whose own bytes"):
+    with pytest.raises(quarrier.QuarrierError, match="no original messages"):
         quarrier.Table.from_messages(sink.getvalue(), keep_bytes=True)

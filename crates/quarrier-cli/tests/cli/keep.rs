@@ -202,7 +202,7 @@ fn a_full_disk_is_said_and_the_load_goes_on_when_there_is_room() {
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "full 2\n1000\n");
     let said = fs::read_to_string(lab.path("said")).unwrap();
-    assert!(said.contains("no room for the log to grow") && said.lines().count() == 1, "{said}");
+    assert!(said.contains("no space for the log to grow") && said.lines().count() == 1, "{said}");
     assert_eq!(fs::read_to_string(lab.path("found")).unwrap(), orders(0..2000));
 }
 

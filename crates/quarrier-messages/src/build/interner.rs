@@ -288,7 +288,7 @@ fn words(bytes: &[u8], start: usize, len: usize) -> [u64; 4] {
                 u64::from_le_bytes(part) & masks[word]
             })
         }
-        None => unreachable!("texts are followed by zeros"),
+        None => unreachable!("zeros follow the strings"),
     }
 }
 

@@ -218,7 +218,7 @@ impl SegmentColumn {
         }
         match &self.data {
             Data::Codes(packed) => {
-                let texts = texts.expect("codes come with what they are codes of");
+                let texts = texts.expect("codes require a dictionary");
                 Some(texts.get(packed.get(row) as usize))
             }
             Data::Text(texts) => Some(texts.get(row)),

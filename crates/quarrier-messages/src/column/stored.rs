@@ -169,7 +169,7 @@ impl<'r> Input<'r> {
     pub(crate) fn number<T: Number>(&mut self) -> io::Result<T> {
         let mut bytes = [0; 16];
         let bytes = &mut bytes[..T::BYTES];
-        check(self.left >= T::BYTES as u64, "it ends too early")?;
+        check(self.left >= T::BYTES as u64, "it is cut off")?;
         self.source.read_exact(bytes)?;
         self.left -= T::BYTES as u64;
         Ok(T::of(bytes))
@@ -194,7 +194,7 @@ impl<'r> Input<'r> {
 
     pub(crate) fn kind(&mut self) -> io::Result<Kind> {
         let (code, scale) = (self.number::<u8>()?, self.number::<u8>()?);
-        check(scale <= DIGITS_MAX, "a number with more digits than there are")?;
+        check(scale <= DIGITS_MAX, "a scale of more than 38 digits")?;
         Ok(match code {
             0 => Kind::Null,
             1 => Kind::Boolean,
@@ -204,18 +204,18 @@ impl<'r> Input<'r> {
             5 => Kind::Date,
             6 => Kind::Timestamp,
             7 => Kind::Text,
-            _ => return Err(wrong("a kind that there is not")),
+            _ => return Err(wrong("an unknown type")),
         })
     }
 
     pub(crate) fn texts(&mut self) -> io::Result<Texts> {
         let (ends, bytes) = (self.list()?, self.list()?);
-        Texts::checked(ends, bytes).ok_or_else(|| wrong("texts that are none"))
+        Texts::checked(ends, bytes).ok_or_else(|| wrong("invalid strings"))
     }
 
     pub(crate) fn dictionary(&mut self) -> io::Result<Dictionary> {
         let texts = self.texts()?;
-        Dictionary::checked(texts).ok_or_else(|| wrong("a dictionary without order"))
+        Dictionary::checked(texts).ok_or_else(|| wrong("an unsorted dictionary"))
     }
 
     /// Reads a segment of `rows` rows, within the limit, with codes below `codes`.
@@ -230,7 +230,7 @@ impl<'r> Input<'r> {
         if let Some(last) = valid.last() {
             let behind = if rows.is_multiple_of(64) { 0 } else { last >> (rows % 64) };
             let is_right = valid.len() == row_count.div_ceil(64) && behind == 0;
-            check(is_right, "rows that have a value and are none")?;
+            check(is_right, "a validity bitmap that does not fit the rows")?;
         }
         let zone = self.zone(rows)?;
         let blocks = (0..row_count.div_ceil(BLOCK_ROWS)).map(|_| self.zone(rows));
@@ -243,7 +243,7 @@ impl<'r> Input<'r> {
             Data::Scaled { .. } | Data::Float(_) => kind == Kind::Float,
             Data::Shifted { .. } | Data::Exact(_) => matches!(kind, Kind::Decimal { .. }),
         };
-        check(is_of_kind, "values of another kind than their column")?;
+        check(is_of_kind, "values of another type than their column")?;
         Ok(SegmentColumn { kind, rows, valid, data, zone, blocks })
     }
 
@@ -252,7 +252,7 @@ impl<'r> Input<'r> {
         let most = 10i128.pow(u32::from(DIGITS_MAX));
         let are_possible = zone.min > -most && zone.max < most;
         let is_right = zone.nulls <= rows && (zone.is_without_values() || are_possible);
-        check(is_right, "bounds of values that there are not")?;
+        check(is_right, "an impossible zone map")?;
         Ok(zone)
     }
 
@@ -263,12 +263,12 @@ impl<'r> Input<'r> {
             1 => Data::Whole(self.packed(rows)?),
             2 => {
                 let packed = self.packed(rows)?;
-                check(is_within(&packed, codes), "a code without a text")?;
+                check(is_within(&packed, codes), "a code without a string")?;
                 Data::Codes(packed)
             }
             3 => {
                 let exponent = self.number::<u8>()?;
-                check(usize::from(exponent) < POWERS.len(), "a power that there is not")?;
+                check(usize::from(exponent) < POWERS.len(), "an unknown exponent")?;
                 Data::Scaled { exponent, packed: self.packed(rows)? }
             }
             4 => {
@@ -279,20 +279,20 @@ impl<'r> Input<'r> {
             }
             5 => {
                 let numbers: Vec<i128> = self.list()?;
-                check(numbers.len() == filled, "a number for each row there is not")?;
+                check(numbers.len() == filled, "a wrong number of values")?;
                 Data::Exact(numbers)
             }
             6 => {
                 let numbers: Vec<f64> = self.list()?;
-                check(numbers.len() == filled, "a float for each row there is not")?;
+                check(numbers.len() == filled, "a wrong number of floats")?;
                 Data::Float(numbers)
             }
             7 => {
                 let texts = self.texts()?;
-                check(texts.len() == rows as usize, "a text for each row there is not")?;
+                check(texts.len() == rows as usize, "a wrong number of strings")?;
                 Data::Text(texts)
             }
-            _ => return Err(wrong("an encoding that there is not")),
+            _ => return Err(wrong("an unknown encoding")),
         })
     }
 
@@ -314,9 +314,9 @@ impl<'r> Input<'r> {
                     && ends.first() != Some(&0);
                 (Lanes::Runs { ends, values }, is_right)
             }
-            _ => return Err(wrong("lanes that there are not")),
+            _ => return Err(wrong("unknown lanes")),
         };
-        check(is_right, "a number for each row there is not")?;
+        check(is_right, "a wrong number of values")?;
         Ok(Packed { base, lanes, rows })
     }
 }

@@ -116,18 +116,20 @@ impl Texts {
 /// Returns the reason if these parts are invalid.
 fn wrong(ends: &[u32], bytes: &[u8]) -> Option<String> {
     if bytes.len() > TEXTS_BYTES_MAX {
-        return Some(format!("texts of {} bytes are too long", bytes.len()));
+        return Some(format!("strings of {} bytes are too long", bytes.len()));
     }
     if ends.last().map_or(0, |&end| end as usize) != bytes.len() {
-        return Some("texts end elsewhere".to_string());
+        return Some("the last string does not end with the bytes".to_string());
     }
-    let Ok(whole) = std::str::from_utf8(bytes) else { return Some("texts are UTF-8".to_string()) };
+    let Ok(whole) = std::str::from_utf8(bytes) else {
+        return Some("strings must be UTF-8".to_string());
+    };
     let is_ascii = whole.is_ascii();
     let mut start = 0;
     for &end in ends {
         let is_border = is_ascii || whole.is_char_boundary(end as usize);
         if start > end || !is_border {
-            return Some(format!("a text that ends at byte {end} cuts a character"));
+            return Some(format!("a string that ends at byte {end} cuts a character"));
         }
         start = end;
     }
@@ -141,7 +143,7 @@ impl<'t> FromIterator<&'t str> for Texts {
     fn from_iter<I: IntoIterator<Item = &'t str>>(all: I) -> Self {
         let mut texts = Texts::new();
         for text in all {
-            texts.push(text).expect("texts are not too long");
+            texts.push(text).expect("the strings are not too long");
         }
         texts
     }
@@ -159,7 +161,7 @@ impl Dictionary {
     /// If `texts` are not in strictly ascending order.
     pub fn from_sorted(texts: Texts) -> Self {
         let sorted = Dictionary::checked(texts);
-        assert!(sorted.is_some(), "a dictionary is in order, each text once");
+        assert!(sorted.is_some(), "a dictionary is sorted, with each string once");
         sorted.unwrap_or_default()
     }
 

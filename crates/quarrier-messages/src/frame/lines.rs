@@ -65,7 +65,8 @@ impl<F: LineFormat> Lines<F> {
     /// Rejects the line at `at`, which is longer than a message may be.
     #[cold]
     fn too_long<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
-        let fault = Fault { at: self.message_bytes_max, what: "longer than a message may be" };
+        let fault =
+            Fault { at: self.message_bytes_max, what: "longer than the maximum message length" };
         let bytes = &chunk.bytes[chunk.at..chunk.at + self.message_bytes_max];
         taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
         chunk.lines += 1;

@@ -97,7 +97,7 @@ impl<F: RecordFormat> Records<F> {
     /// Rejects the message at `at`, which is too long, and skips the rest of its line.
     #[cold]
     fn too_long<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) -> bool {
-        let fault = Fault::new(self.message_bytes_max, "longer than a message may be");
+        let fault = Fault::new(self.message_bytes_max, "longer than the maximum message length");
         let bytes = &chunk.bytes[chunk.at..chunk.at + self.message_bytes_max];
         taker.reject(Rejected { bytes, at: chunk.at, line: chunk.lines, fault });
         pass(chunk);

@@ -56,7 +56,7 @@ impl ColumnFiles {
 
     pub(super) fn note(&self, table: u32, what: &str) {
         let path = self.disk.path(&file_name(table));
-        let notice = format!("{path}: {what}; the columns are made anew from the log");
+        let notice = format!("{path}: {what}; the columns are rebuilt from the log");
         let mut notices = lock(&self.notices);
         if !notices.contains(&notice) {
             notices.push(notice);
@@ -129,14 +129,14 @@ fn is_of(
     let Some(first) = extents.get(..batches) else {
         // A reader may have seen fewer batches than a concurrent writer.
         return Err(match is_whole {
-            true => Unused::For("has messages that the log has not".to_string()),
+            true => Unused::For("has messages that the log lacks".to_string()),
             false => Unused::Silently,
         });
     };
     let is_of_these = head.table == table
         && places_sum == places(first)
         && first.last().map(|last| last.marks.end) == Some(end_mark);
-    if is_of_these { Ok(()) } else { Err(Unused::For("is of another log".to_string())) }
+    if is_of_these { Ok(()) } else { Err(Unused::For("belongs to another log".to_string())) }
 }
 
 /// Hashes the places and contents of batches.

@@ -81,9 +81,9 @@ impl Misfit {
     /// Returns the reason for a [`Fault`](crate::Fault).
     pub fn words(self) -> &'static str {
         match self {
-            Misfit::Kind => "a value is of another kind than its column",
+            Misfit::Kind => "a value has another type than its column",
             Misfit::Digits => "a number has more digits than its column",
-            Misfit::Missing => "a column that needs a value has none",
+            Misfit::Missing => "a required column has no value",
             Misfit::Unknown => "a field has no column in the table",
         }
     }
@@ -101,7 +101,7 @@ impl Definition {
     /// [`Error::Kept`] if the columns are too many, or the name of one is not allowed.
     pub fn new(columns: Vec<DefinedColumn>) -> Result<Self> {
         if columns.len() > COLUMNS_MAX {
-            return Err(wrong(format!("a table has at most {COLUMNS_MAX}")));
+            return Err(wrong(format!("a table has at most {COLUMNS_MAX} columns")));
         }
         let mut names = HashSet::new();
         for DefinedColumn { name, .. } in &columns {
@@ -114,7 +114,7 @@ impl Definition {
                 )));
             }
             if !names.insert(name.to_ascii_lowercase()) {
-                return Err(wrong(format!("'{name}' is there twice")));
+                return Err(wrong(format!("the name '{name}' is repeated")));
             }
         }
         Ok(Definition { columns, key: Vec::new() })
@@ -130,7 +130,8 @@ impl Definition {
         let mut key = Vec::with_capacity(names.len());
         for name in names {
             let place = self.columns.iter().position(|column| *column.name == **name);
-            let place = place.ok_or_else(|| wrong(format!("there is no '{name}' for the key")))?;
+            let place =
+                place.ok_or_else(|| wrong(format!("the key's column '{name}' does not exist")))?;
             if key.contains(&place) {
                 return Err(wrong(format!("'{name}' is in the key twice")));
             }
@@ -142,17 +143,17 @@ impl Definition {
 
     fn set_key(&mut self, key: Vec<usize>) -> Result<()> {
         if key.is_empty() || key.len() > KEY_COLUMNS_MAX {
-            return Err(wrong(format!("a key has 1 to {KEY_COLUMNS_MAX}")));
+            return Err(wrong(format!("a key has 1 to {KEY_COLUMNS_MAX} columns")));
         }
         if let Some(any) = self.columns.iter().find(|column| column.kind == Kind::Null) {
             let name = &any.name;
-            return Err(wrong(format!("'{name}' has any kind, which no column beside a key has")));
+            return Err(wrong(format!("'{name}' takes any type; a table with a key needs types")));
         }
         for place in &key {
             let column = &mut self.columns[*place];
             if column.kind == Kind::Float {
                 let name = &column.name;
-                return Err(wrong(format!("'{name}' has floating numbers, which are no key")));
+                return Err(wrong(format!("'{name}' has floats, which a key cannot have")));
             }
             column.is_required = true;
         }

@@ -23,7 +23,7 @@ pub(super) fn encoding_of(format: &Format, name: &str) -> Result<Encoding> {
         Format::Xml(_) => Encoding::Xml,
         Format::Arrow | Format::Parquet => {
             let reason = format!(
-                "{} has columns, and the log keeps messages: write it as JSON lines or CSV first",
+                "{} is a columnar format, and the log stores messages: convert it to JSON lines or CSV",
                 format.name()
             );
             return Err(crate::Error::Kept { place: name.to_string(), reason });

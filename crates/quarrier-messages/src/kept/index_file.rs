@@ -86,7 +86,7 @@ pub(super) fn read(disk: &dyn Disk, logs: &dyn Disk) -> std::result::Result<Know
     if !is_possible {
         return Err(Unused::damaged());
     }
-    let another = || Unused::For("is of another log, or of one that is damaged".to_string());
+    let another = || Unused::For("belongs to another log, or to a damaged one".to_string());
     let there = sealings(logs).ok().flatten().ok_or_else(another)?;
     let oldest = there.first().map(|segment| segment.first_mark);
     let is_kept = |segment: &&Sealing| oldest.is_some_and(|oldest| segment.first_mark >= oldest);
@@ -260,5 +260,5 @@ fn take_extents(input: &mut Input<'_>, headers: &[Arc<[u8]>]) -> io::Result<Vec<
 }
 
 fn check(is_right: bool) -> io::Result<()> {
-    if is_right { Ok(()) } else { Err(wrong("an index that is none")) }
+    if is_right { Ok(()) } else { Err(wrong("an invalid index")) }
 }

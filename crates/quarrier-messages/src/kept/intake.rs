@@ -148,7 +148,7 @@ pub(super) fn take(
         source_offset: 0,
     });
     if decompressed(spool)?.is_some() {
-        let reason = "they are compressed: send them as they are".to_string();
+        let reason = "they are compressed: send them uncompressed".to_string();
         return Err(Error::Kept { place: spool.name().to_string(), reason });
     }
     let format = match &options.format {

@@ -51,7 +51,11 @@ fn exact((mantissa, scale): (i128, u8), to: u8) -> Option<Value> {
 fn fitted(key: &[Value], kinds: &[Kind]) -> Result<Vec<Value>> {
     let wrong = |reason: String| Error::Kept { place: "a key".to_string(), reason };
     if key.len() != kinds.len() {
-        return Err(wrong(format!("has {} values, and the table's {}", key.len(), kinds.len())));
+        return Err(wrong(format!(
+            "has {} values, and the table's key {} columns",
+            key.len(),
+            kinds.len()
+        )));
     }
     let fit = |(value, kind): (&Value, &Kind)| {
         let fitted = match (value, kind) {
@@ -74,7 +78,7 @@ fn fitted(key: &[Value], kinds: &[Kind]) -> Result<Vec<Value>> {
             | (Value::Text(_), Kind::Text) => Some(value.clone()),
             _ => None,
         };
-        fitted.ok_or_else(|| wrong(format!("{value:?} is no value of a column of {kind:?}")))
+        fitted.ok_or_else(|| wrong(format!("{value:?} does not fit a column of type {kind:?}")))
     };
     key.iter().zip(kinds).map(fit).collect()
 }

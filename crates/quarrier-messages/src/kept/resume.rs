@@ -67,7 +67,8 @@ pub(super) fn begin<'s>(
         plain.open(&FormatReader::new(&options.format, &options.limits, opening))?;
         return Ok((plain.rest(offset)?, Start { sequence, offset, lines, ..fresh }));
     }
-    let reason = format!("{SOURCES_MAX} others of this name were loaded; give it another name");
+    let reason =
+        format!("{SOURCES_MAX} other sources with this name were loaded; use another name");
     Err(crate::Error::Kept { place: source.name().to_string(), reason })
 }
 

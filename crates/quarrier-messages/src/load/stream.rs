@@ -163,7 +163,7 @@ impl<'r> Stream<'r> {
             | io::ErrorKind::Other => Error::Compressed {
                 source_name: self.name.to_string(),
                 reason: format!(
-                    "compressed bytes are damaged or cut off, {} bytes into what they hold: {error}",
+                    "compressed bytes are damaged or cut off after {} decompressed bytes: {error}",
                     state.offset
                 ),
             },

@@ -81,7 +81,7 @@ impl Appender {
             stopped: None,
         };
         if end.next_mark > MARK_MAX {
-            return Err(Error::Invalid { reason: "the log has given out all marks" });
+            return Err(Error::Invalid { reason: "the log has used all marks" });
         }
         if let Some(last) = end.last {
             appender.reopen(&last)?;

@@ -231,7 +231,7 @@ impl Batch {
             return Err(Error::Invalid { reason: "it has no messages" });
         }
         if matches!(encoding, Encoding::Note | Encoding::Other(_)) {
-            return Err(Error::Invalid { reason: "its encoding is none that a writer may use" });
+            return Err(Error::Invalid { reason: "writers may not use its encoding" });
         }
         let bytes_max = PAYLOAD_BYTES_MAX as u64;
         let bytes_unpacked = u32::try_from(payload.len())

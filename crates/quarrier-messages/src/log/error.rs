@@ -109,20 +109,21 @@ impl fmt::Display for Error {
             Error::Io { path, what, error } => write!(f, "{path}: cannot {what}: {}", plain(error)),
             Error::Full { path, error } => write!(
                 f,
-                "{path}: no room for the log to grow: {}; free some space and send again (reads go on)",
+                "{path}: no space for the log to grow: {}; free some space and send again \
+                 (reads continue)",
                 plain(error)
             ),
             Error::Stopped { reason } => write!(
                 f,
-                "the log takes no more writes: {reason}; check the disk, then open the log again \
-                 (reads go on)"
+                "the log accepts no more writes: {reason}; check the disk, then open the log again \
+                 (reads continue)"
             ),
             Error::Closed => f.write_str("the log is closed; open it again to write"),
             Error::TooLarge { bytes, bytes_max } => write!(
                 f,
                 "a batch of {bytes} bytes is too large, at most {bytes_max} fit; send it in parts"
             ),
-            Error::Invalid { reason } => write!(f, "the log takes no batch like this: {reason}"),
+            Error::Invalid { reason } => write!(f, "invalid batch: {reason}"),
             Error::Gap { last, sequence } => write!(
                 f,
                 "batch {sequence} of a publisher does not follow its last one in the log, {last}; \
@@ -130,10 +131,10 @@ impl fmt::Display for Error {
             ),
             Error::Gone { mark, oldest } => write!(
                 f,
-                "messages from mark {mark} on are no longer kept; the oldest mark is {oldest}"
+                "retention has removed the message of mark {mark}; the oldest mark is {oldest}"
             ),
             Error::Payload { mark, reason } => {
-                write!(f, "the batch of mark {mark} cannot be unpacked: {reason}")
+                write!(f, "the batch of mark {mark} cannot be decoded: {reason}")
             }
         }
     }

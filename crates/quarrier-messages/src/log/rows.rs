@@ -92,7 +92,7 @@ impl RowsWriter {
     /// [`Error::Invalid`] if a value has another type. The earlier rows remain.
     pub fn push(&mut self, row: &[Value]) -> Result<()> {
         if row.len() != self.kinds.len() {
-            return Err(Error::Invalid { reason: "a row has not one value for each column" });
+            return Err(Error::Invalid { reason: "a row must have one value for each column" });
         }
         let start = self.payload.len();
         self.payload.resize(start + row.len().div_ceil(8), 0);
@@ -146,11 +146,11 @@ fn put(payload: &mut Vec<u8>, value: &Value, kind: Kind) -> Result<()> {
         }
         (Value::Text(text), Kind::Text) => {
             let length = u32::try_from(text.len())
-                .map_err(|_| Error::Invalid { reason: "a text is longer than 4 GiB" })?;
+                .map_err(|_| Error::Invalid { reason: "a string is longer than 4 GiB" })?;
             payload.extend_from_slice(&length.to_le_bytes());
             payload.extend_from_slice(text.as_bytes());
         }
-        _ => return Err(Error::Invalid { reason: "a value has not the type of its column" }),
+        _ => return Err(Error::Invalid { reason: "a value has another type than its column" }),
     }
     Ok(())
 }
@@ -180,7 +180,7 @@ impl<'p> Rows<'p> {
             Some(kinds) if kinds.len() == columns && columns > 0 => {
                 Ok(Rows { kinds, rest: &payload[4 + columns * 2..] })
             }
-            _ => Err(damaged("it does not begin with the types of columns")),
+            _ => Err(damaged("it does not start with the types of columns")),
         }
     }
 
@@ -209,7 +209,7 @@ impl<'p> Rows<'p> {
 
     fn take(&mut self, bytes: usize) -> Result<&'p [u8]> {
         let (taken, rest) =
-            self.rest.split_at_checked(bytes).ok_or_else(|| damaged("a row is not whole"))?;
+            self.rest.split_at_checked(bytes).ok_or_else(|| damaged("a row is incomplete"))?;
         self.rest = rest;
         Ok(taken)
     }
@@ -224,14 +224,14 @@ impl<'p> Rows<'p> {
             Kind::Boolean => match self.take(1)? {
                 [0] => Value::Boolean(false),
                 [1] => Value::Boolean(true),
-                _ => return Err(damaged("a boolean is neither true nor false")),
+                _ => return Err(damaged("a boolean is neither 0 nor 1")),
             },
             Kind::Integer => Value::Integer(self.number()?),
             Kind::Float => Value::Float(f64::from_bits(self.number()? as u64)),
             Kind::Timestamp => Value::Timestamp(self.number()?),
             Kind::Date => {
                 let days = i32::try_from(self.number()?);
-                Value::Date(days.map_err(|_| damaged("a day is none that can be written"))?)
+                Value::Date(days.map_err(|_| damaged("a date is out of range"))?)
             }
             Kind::Decimal { scale } => {
                 let bytes = self.take(16)?;
@@ -244,7 +244,7 @@ impl<'p> Rows<'p> {
             Kind::Text => {
                 let length = u32_at(self.take(4)?, 0) as usize;
                 let text = std::str::from_utf8(self.take(length)?);
-                Value::Text(text.map_err(|_| damaged("a text is not UTF-8"))?.into())
+                Value::Text(text.map_err(|_| damaged("a string is not UTF-8"))?.into())
             }
         })
     }

@@ -46,7 +46,7 @@ impl Table {
         let mut input = Input::new(source, bytes);
         let rows: Vec<u32> = input.list()?;
         if !rows.iter().all(|&rows| (1..=SEGMENT_ROWS).contains(&(rows as usize))) {
-            return Err(wrong("a segment of too many rows, or none"));
+            return Err(wrong("a segment with too many rows or none"));
         }
         let count = input.number::<u32>()?;
         let (mut schema, mut columns) = (Schema::default(), Vec::new());
@@ -56,20 +56,20 @@ impl Table {
             columns.push(column);
         }
         if input.left() > 0 {
-            return Err(wrong("more bytes than a table has"));
+            return Err(wrong("extra bytes after the table"));
         }
         Ok(Table::of(schema, columns, &rows))
     }
 }
 
 fn read_column(input: &mut Input<'_>, rows: &[u32]) -> io::Result<(Field, Column)> {
-    let name = String::from_utf8(input.list()?).map_err(|_| wrong("a name that is no text"))?;
+    let name = String::from_utf8(input.list()?).map_err(|_| wrong("a name that is not UTF-8"))?;
     let kind = input.kind()?;
     let rounded = input.number()?;
     let dictionary = match input.number::<u8>()? {
         0 => None,
         1 => Some(Arc::new(input.dictionary()?)),
-        _ => return Err(wrong("neither a dictionary nor none")),
+        _ => return Err(wrong("an invalid dictionary flag")),
     };
     let codes = dictionary.as_ref().map_or(0, |dictionary| dictionary.len());
     let segments = rows.iter().map(|&rows| Ok(Arc::new(input.segment(kind, rows, codes)?)));

@@ -127,7 +127,7 @@ fn a_file_that_is_damaged_cut_or_of_another_log_is_made_anew_with_a_line() {
         let notices = store.take_notices();
         assert_eq!(notices.len(), 1, "{what}");
         let is_said = notices[0].contains("table1.columns: ") && notices[0].contains(words);
-        assert!(is_said && notices[0].ends_with("made anew from the log"), "{notices:?}: {what}");
+        assert!(is_said && notices[0].ends_with("rebuilt from the log"), "{notices:?}: {what}");
     };
     let used = whole.iter().rposition(|byte| *byte != 0).unwrap();
     for at in (0..=used).filter(|at| !(88..4092).contains(at) || at % 32 == 0) {
@@ -160,7 +160,7 @@ fn a_file_that_is_damaged_cut_or_of_another_log_is_made_anew_with_a_line() {
     short.put(FILE, longer.contents(FILE).unwrap());
     let store = open(&short).unwrap();
     assert_same(&table(&store), &made, "a longer log");
-    assert!(store.take_notices()[0].contains("messages that the log has not"));
+    assert!(store.take_notices()[0].contains("messages that the log lacks"));
 }
 
 /// Numbers of any size, with valid checksums.

@@ -50,7 +50,7 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
         (b"a,b\n1\n2,3\n", &["a=2 b=3"], &["2 4 fewer fields than the header has"]),
         (b"a,b\n1,2,3\n2,3\n", &["a=2 b=3"], &["2 4 more fields than the header has"]),
         (b"a,b\n\"x\ny\",2,3\n2,3\n", &["a=2 b=3"], &["2 4 more fields than the header has"]),
-        (b"a,b\n1,\"x\n2,3\n", &["a=2 b=3"], &["2 4 a quote that nothing closes"]),
+        (b"a,b\n1,\"x\n2,3\n", &["a=2 b=3"], &["2 4 an unclosed quote"]),
         (b"a,b\n1,\xFF\n2,3\n", &["a=2 b=3"], &["2 4 bytes that are not UTF-8"]),
     ];
     for (text, expected, refused) in cases {
@@ -103,7 +103,7 @@ proptest! {
         let text = pieces.concat();
         let format = Format::Csv(Csv { delimiter: Some(b','), has_header: true });
         let loaded = load(&format, format!("a,b,c\n{text}").as_bytes());
-        let open = rejects(&loaded).iter().any(|reject| reject.contains("nothing closes"));
+        let open = rejects(&loaded).iter().any(|reject| reject.contains("unclosed quote"));
         prop_assume!(!open);
         let table = &loaded.table;
         let ours: Vec<Vec<String>> = (0..table.rows()).map(|row| (0..3).map(|column| {

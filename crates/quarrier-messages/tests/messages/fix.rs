@@ -130,7 +130,7 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
         String::from_utf8(good.clone()).unwrap().replacen(from, to, 1).into_bytes()
     };
     let cases: [(Vec<u8>, &str); 9] = [
-        (change("112=a", "112=b"), "a CheckSum that differs from the bytes'"),
+        (change("112=a", "112=b"), "a CheckSum that does not match the bytes"),
         (change("9=11", "9=10"), "no CheckSum where BodyLength says"),
         (change("9=11", "9=99"), "a BodyLength beyond the message's end"),
         (change("9=11", "9=x"), "a BodyLength that is not a number or too large"),
@@ -176,7 +176,7 @@ fn names_stand_in_the_place_of_tags_in_nvfix() {
     assert_eq!(loaded.table.rows(), 1);
     assert_eq!(
         rejects(&loaded),
-        [format!("2 {} a CheckSum that differs from the bytes'", whole.len())]
+        [format!("2 {} a CheckSum that does not match the bytes", whole.len())]
     );
     check(&nvfix, b"=1\x01\nA=1\x01\n", &["A=1"], &["1 0 a field without name"]);
 }

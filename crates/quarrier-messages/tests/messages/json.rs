@@ -132,12 +132,12 @@ fn what_is_wrong_is_said_with_its_place() {
     check_refused(r#"{"a":1.}"#, 7, "a number that ends with its point");
     check_refused(r#"{"a":-}"#, 6, "a number without digits");
     check_refused(r#"{"a":1e}"#, 7, "a number with an exponent without digits");
-    check_refused(r#"{"a":1e999}"#, 5, "a number beyond what 64 bits hold");
+    check_refused(r#"{"a":1e999}"#, 5, "a number beyond the range of 64-bit floats");
     check_refused("{\"a\":\"\t\"}", 6, "a control character in a string");
     check_refused(r#"{"a":"\x"}"#, 6, "an unknown escape in a string");
     check_refused(r#"{"a":"\uDD1E"}"#, 6, "half of a surrogate pair in a string");
     check_refused(b"{\"a\":\"\xff\"}", 6, "bytes that are not UTF-8");
-    check_refused(r#"{"a":"x}"#, 8, "a string without its end");
+    check_refused(r#"{"a":"x}"#, 8, "an unclosed string");
     check_refused(r#"{"a" 1}"#, 5, "no ':' after a key");
     check_refused(r#"{a:1}"#, 1, "no key in an object");
     check_refused(r#"{"a":1 "b":2}"#, 7, "no ',' or '}' in an object");

@@ -116,6 +116,6 @@ fn columns_have_no_bytes_of_messages() {
     for format in [Format::Arrow, Format::Parquet] {
         let load = Load::new(format).keep_bytes(true);
         let error = load.run(&[&Memory::new("p", "PAR1")]).unwrap_err();
-        assert!(error.to_string().starts_with("p: it has columns, and no messages"), "{error}");
+        assert!(error.to_string().starts_with("p: it is columnar"), "{error}");
     }
 }

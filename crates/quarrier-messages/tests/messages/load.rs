@@ -139,7 +139,7 @@ fn a_message_beyond_the_limit_is_left_out_and_the_rest_is_loaded() {
                 let rejects: Vec<_> =
                     loaded.rejects.iter().map(|reject| (reject.line, reject.bytes.len())).collect();
                 assert_eq!(rejects, [(2, 4_096), (4, 5)]);
-                assert_eq!(loaded.rejects[0].fault.what, "longer than a message may be");
+                assert_eq!(loaded.rejects[0].fault.what, "longer than the maximum message length");
             }
         }
     }

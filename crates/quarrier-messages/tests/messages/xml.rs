@@ -47,7 +47,7 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
         (
             b"<l><o a='1'/>\n<o>&e;</o>\n<o a='2'/></l>",
             &["a=1", "a=2"],
-            &["2 14 an entity that XML does not know by itself"],
+            &["2 14 an entity that XML does not predefine"],
         ),
         (
             b"<l><o a='1'/>\n<o a='1' a='2'/>\n<o a='2'/></l>",

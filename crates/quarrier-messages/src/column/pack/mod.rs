@@ -27,11 +27,11 @@ pub(super) fn pack(raw: &RawColumn) -> SegmentColumn {
         }
         RawData::Integer(values) => whole(Kind::Integer, pack_whole(values, &valid)),
         RawData::Decimal { scale, mantissas } => {
-            assert!(*scale <= DIGITS_MAX, "{scale} digits behind the point");
+            assert!(*scale <= DIGITS_MAX, "{scale} digits after the point");
             whole(Kind::Decimal { scale: *scale }, pack_whole(mantissas, &valid))
         }
         RawData::Wide { scale, mantissas } => {
-            assert!(*scale <= DIGITS_MAX, "{scale} digits behind the point");
+            assert!(*scale <= DIGITS_MAX, "{scale} digits after the point");
             let (data, zones) = wide::pack_wide(mantissas, &valid);
             (Kind::Decimal { scale: *scale }, data, zones)
         }

@@ -249,7 +249,7 @@ impl RecordFormat for CsvParser {
             return self.plain(text, delimiter, row);
         }
         match record::ending(message, delimiter) {
-            Ending::Open(at) => Err(Fault::new(at, "a quote that nothing closes")),
+            Ending::Open(at) => Err(Fault::new(at, "an unclosed quote")),
             _ => self.quoted(text, row),
         }
     }

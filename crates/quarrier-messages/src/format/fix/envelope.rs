@@ -71,7 +71,7 @@ impl Keys {
         let said = &message[envelope.end - 4..envelope.end - 1];
         let said = said.iter().fold(0, |said, digit| said * 10 + u32::from(digit - b'0'));
         if u32::from(sum(&message[..envelope.check])) != said {
-            return Err(Fault::new(envelope.check, "a CheckSum that differs from the bytes'"));
+            return Err(Fault::new(envelope.check, "a CheckSum that does not match the bytes"));
         }
         Ok(envelope)
     }

@@ -225,7 +225,7 @@ impl FixParser {
                 _ => find_separator(bytes, value),
             };
             let value = text.get(value..end);
-            let value = value.ok_or(Fault::new(at, "a data field that ends within a letter"))?;
+            let value = value.ok_or(Fault::new(at, "a data field that ends within a character"))?;
             value::set(slot, value, row);
             length = match slot.kind {
                 FixType::Length => digits(value.as_bytes()),

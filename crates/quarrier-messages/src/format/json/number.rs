@@ -169,7 +169,7 @@ fn long(bytes: &[u8], start: usize, end: usize) -> Result<(Number, usize), Fault
 }
 
 fn beyond(start: usize) -> Fault {
-    Fault::new(start, "a number beyond what 64 bits hold")
+    Fault::new(start, "a number beyond the range of 64-bit floats")
 }
 
 #[cold]

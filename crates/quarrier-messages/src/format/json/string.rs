@@ -11,7 +11,7 @@ pub(super) fn end(bytes: &[u8], at: usize, plain: &mut Vec<u8>) -> Result<(usize
     loop {
         let stop = bytes[from..].iter().position(|&byte| matches!(byte, b'"' | b'\\' | 0..0x20));
         let Some(stop) = stop.map(|stop| from + stop) else {
-            return Err(Fault::new(bytes.len(), "a string without its end"));
+            return Err(Fault::new(bytes.len(), "an unclosed string"));
         };
         match bytes[stop] {
             b'"' => {

@@ -113,7 +113,7 @@ impl<'m> Tree<'m> {
                     tree.text(letter.encode_utf8(&mut [0; 4]).as_bytes()).map_err(fault)?;
                 }
                 Event::Eof if !tree.open.is_empty() => {
-                    return Err(fault("an element without its end"));
+                    return Err(fault("an unclosed element"));
                 }
                 Event::Eof if tree.nodes.is_empty() => return Err(fault("no element")),
                 Event::Eof => return Ok(tree),
@@ -188,7 +188,7 @@ type Added = Result<usize, &'static str>;
 const NODES_MAX: usize = 1 << 20;
 
 const BROKEN: &str = "XML that is not well-formed";
-const UNKNOWN_ENTITY: &str = "an entity that XML does not know by itself";
+const UNKNOWN_ENTITY: &str = "an entity that XML does not predefine";
 
 /// Returns the character of an entity.
 fn letter(entity: &BytesRef<'_>) -> Result<char, &'static str> {

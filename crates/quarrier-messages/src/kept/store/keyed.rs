@@ -39,7 +39,7 @@ impl Store {
         let number = self.number(&lock(&self.state), name)?;
         let definition = self.keyed_definition(number).ok_or_else(|| Error::Kept {
             place: self.named(name),
-            reason: "the table has no key to remove rows by".to_string(),
+            reason: "the table has no key, which removing rows requires".to_string(),
         })?;
         send_keys(log, (number, &definition), keys)
     }

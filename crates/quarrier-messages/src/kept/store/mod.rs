@@ -436,7 +436,7 @@ impl Store {
             let names: BTreeSet<String> = numbers.map(|it| state.catalog.name(it)).collect();
             let names: Vec<String> = names.into_iter().collect();
             let reason = match names.is_empty() {
-                true => format!("has no table '{name}', nor any other"),
+                true => format!("has no table '{name}'; it has no tables"),
                 false => format!("has no table '{name}'; there are: {}", names.join(", ")),
             };
             Error::Kept { place: self.place.clone(), reason }
@@ -463,17 +463,19 @@ impl Store {
                 name.escape_debug()
             )));
         }
-        let Some(disk) = &self.disk else { return Err(fail("it has no catalog".to_string())) };
+        let Some(disk) = &self.disk else {
+            return Err(fail("it has no catalog: open the data folder, not a segment".to_string()));
+        };
         let used = state.index.numbers().max().unwrap_or(0);
         let Some((catalog, number)) = state.catalog.with(name, used) else {
-            return Err(fail("it has as many tables as there may be".to_string()));
+            return Err(fail("it has the maximum number of tables".to_string()));
         };
         // Write the declaration before the name: it replaces that of a table that never got a name.
         let text = definition.map(Definition::to_text);
         if text.is_some() || state.definitions.text(number).is_some() {
             let definitions = state.definitions.saying(number, text);
             let Some(definitions) = definitions else {
-                return Err(fail("its tables have as many columns as there may be".to_string()));
+                return Err(fail("its tables have the maximum number of columns".to_string()));
             };
             definitions.write_to(disk.as_ref(), DEFINITIONS)?;
             state.definitions = definitions;

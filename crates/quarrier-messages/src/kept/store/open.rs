@@ -238,7 +238,7 @@ impl Start {
             Err(Unused::Silently) => Start::default(),
             Err(Unused::For(reason)) => {
                 let path = disk.path(index_file::NAME);
-                let notice = format!("{path}: {reason}; all of the log was read in its place");
+                let notice = format!("{path}: {reason}; the whole log was read instead");
                 Start { known: None, notices: vec![notice] }
             }
         }

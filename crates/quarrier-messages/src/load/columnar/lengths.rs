@@ -96,7 +96,9 @@ fn check_compressed(
         let plain = read_exact_at(source, at, PLAIN_LENGTH_BYTES)?;
         let plain = plain.iter().rev().fold(0, |plain, &byte| plain << 8 | u64::from(byte));
         if plain != NOT_COMPRESSED && !may_be(plain, length) {
-            return Err(ArrowError::ParseError("a buffer longer than it can be".into()));
+            return Err(ArrowError::ParseError(
+                "a buffer longer than its compressed bytes allow".into(),
+            ));
         }
     }
     Ok(())

@@ -56,7 +56,7 @@ impl Load<'_> {
         take: &mut Take<'_>,
     ) -> Result<Loaded> {
         if let Some(source) = sources.first().filter(|_| self.keeps_bytes) {
-            let reason = "it has columns, and no messages whose own bytes could be kept";
+            let reason = "it is columnar, so it has no original messages to keep";
             let source_name = source.name().into();
             return Err(Error::Columns { source_name, reason: reason.into() });
         }
@@ -73,7 +73,8 @@ impl Load<'_> {
                 };
                 let (schema, batches) = columns.map_err(|error| damaged(name, &error))?;
                 if common.as_ref().is_some_and(|common| common.fields() != schema.fields()) {
-                    let reason = "it has other columns than the sources before; load it apart";
+                    let reason =
+                        "its columns differ from those of earlier sources; load it separately";
                     return Err(Error::Columns { source_name: name.into(), reason: reason.into() });
                 }
                 common.get_or_insert(schema);
@@ -157,7 +158,7 @@ fn nbytes(batch: &RecordBatch) -> usize {
 
 /// Makes the error for Parquet without a reader.
 fn unreadable(source_name: &str) -> Error {
-    let reason = "it is Parquet, which nothing here reads: see Load::parquet".into();
+    let reason = "it is Parquet, which requires a reader: see Load::parquet".into();
     Error::Columns { source_name: source_name.into(), reason }
 }
 
@@ -216,9 +217,7 @@ pub fn guarded<T>(
     let before = IS_GUARDED.replace(true);
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     IS_GUARDED.set(before);
-    done.unwrap_or_else(|_| {
-        Err(ArrowError::ParseError("bytes that the format does not allow".into()))
-    })
+    done.unwrap_or_else(|_| Err(ArrowError::ParseError("invalid bytes".into())))
 }
 
 #[cfg(test)]
@@ -232,7 +231,7 @@ mod tests {
         assert!(matches!(guarded(|| Ok((inner()?, is_panic_caught()))), Ok((true, true))));
         // `resume_unwind` does not call the panic hook, which would print in the tests.
         let error = guarded::<()>(|| std::panic::resume_unwind(Box::new("damaged")));
-        assert!(error.unwrap_err().to_string().contains("does not allow"));
+        assert!(error.unwrap_err().to_string().contains("invalid bytes"));
         assert!(!is_panic_caught());
     }
 }

@@ -70,7 +70,7 @@ impl<'p> Plan<'p> {
             None => {
                 // Scans rely on this.
                 let has_texts = piece.zone().max < self.texts(number).len() as i128;
-                assert!(has_texts, "a code without a text");
+                assert!(has_texts, "a code without a string");
                 piece
             }
         }
