@@ -72,18 +72,18 @@ impl Counts {
     /// Returns all counters with their current totals.
     pub fn all(&self) -> [Counter; COUNTERS] {
         [
-            ("connections_total", "Connections that came.", &self.connections),
-            ("connections_refused_total", "Connections that were refused.", &self.refused),
-            ("wrong_passwords_total", "Passwords that were wrong.", &self.wrong_passwords),
-            ("http_requests_total", "Requests over HTTP.", &self.requests),
-            ("statements_total", "Statements that were begun.", &self.statements),
-            ("statements_failed_total", "Statements that failed.", &self.failures),
-            ("statements_cancelled_total", "Statements cancelled or too long.", &self.cancelled),
-            ("rows_sent_total", "Rows that were sent.", &self.rows),
-            ("sent_bytes_total", "Bytes that were sent.", &self.bytes_sent),
-            ("received_bytes_total", "Bytes that came.", &self.bytes_received),
-            ("messages_total", "Messages that were taken.", &self.messages),
-            ("messages_rejected_total", "Messages that made no sense.", &self.rejected),
+            ("connections_total", "Accepted connections.", &self.connections),
+            ("connections_refused_total", "Refused connections.", &self.refused),
+            ("wrong_passwords_total", "Wrong passwords.", &self.wrong_passwords),
+            ("http_requests_total", "HTTP requests.", &self.requests),
+            ("statements_total", "Started statements.", &self.statements),
+            ("statements_failed_total", "Failed statements.", &self.failures),
+            ("statements_cancelled_total", "Statements cancelled or timed out.", &self.cancelled),
+            ("rows_sent_total", "Rows sent.", &self.rows),
+            ("sent_bytes_total", "Bytes sent.", &self.bytes_sent),
+            ("received_bytes_total", "Bytes received.", &self.bytes_received),
+            ("messages_total", "Messages stored.", &self.messages),
+            ("messages_rejected_total", "Messages rejected.", &self.rejected),
         ]
         .map(|(name, help, count)| Counter {
             name,
@@ -154,8 +154,11 @@ impl Running {
         const CANCELLING: &str = "canceling statement due to";
         match self.ending.load(Ordering::Acquire) {
             2 => Failure::new(state::CANCELLED, format!("{CANCELLING} statement timeout")),
-            3 => Failure::fatal(state::SHUTDOWN, "terminating connection: the server ends"),
-            4 => Failure::fatal(state::IDLE, "the client left"),
+            3 => Failure::fatal(
+                state::SHUTDOWN,
+                "terminating connection: the server is shutting down",
+            ),
+            4 => Failure::fatal(state::IDLE, "the client disconnected"),
             _ => Failure::new(state::CANCELLED, format!("{CANCELLING} user request")),
         }
     }

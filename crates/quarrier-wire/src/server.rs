@@ -70,7 +70,7 @@ impl Server {
         for address in [Some(postgres), http].into_iter().flatten() {
             if users.is_none() && !address.ip().is_loopback() {
                 let said = format!(
-                    "{address} is reachable from other machines; name the users with --users"
+                    "{address} is reachable from other machines; specify users with --users"
                 );
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
             }
@@ -166,7 +166,7 @@ async fn all(tasks: &mut JoinSet<()>, shared: &Shared) {
 /// Logs a connection whose task panicked; others continue.
 fn note(shared: &Shared, ended: Result<(), tokio::task::JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
-        (shared.log)("a connection met a defect, and was closed");
+        (shared.log)("a connection hit an internal error and was closed");
     }
 }
 

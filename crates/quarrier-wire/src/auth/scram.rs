@@ -53,7 +53,7 @@ impl Exchange {
         let mut random = [0; 18];
         SystemRandom::new()
             .fill(&mut random)
-            .map_err(|_| Failure::fatal(state::SYSTEM, "the system gives no random numbers"))?;
+            .map_err(|_| Failure::fatal(state::SYSTEM, "the system provides no random numbers"))?;
         let nonce = format!("{client_nonce}{}", BASE64_STANDARD.encode(random));
         let (verifier, is_known) = users.verifier(user);
         let salt = BASE64_STANDARD.encode(&verifier.salt);

@@ -88,7 +88,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(path, &error))?;
     let all = read.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(path, &error))?;
     if all.is_empty() {
-        return Err(wrong(path, &"there is no certificate in it"));
+        return Err(wrong(path, &"it contains no certificate"));
     }
     Ok(all)
 }

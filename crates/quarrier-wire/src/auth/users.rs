@@ -102,7 +102,7 @@ impl Users {
                 reason: reason.to_string(),
             };
             let (name, verifier) = user(line).ok_or_else(|| {
-                wrong("it is not \"name\" \"SCRAM-SHA-256$…\"; --make-user NAME writes such a line")
+                wrong("expected \"name\" \"SCRAM-SHA-256$…\"; --make-user NAME prints such a line")
             })?;
             if verifiers.insert(name, verifier).is_some() {
                 return Err(wrong("this user is listed twice"));
@@ -215,14 +215,14 @@ fn verifier_of(text: &str) -> Option<Verifier> {
 /// If the system provides no random numbers, or if the name or the password is empty.
 pub fn made_line(name: &str, password: &str) -> Result<String, String> {
     if name.is_empty() || name.contains(['\n', '\r', '\0']) {
-        return Err("a user's name is a line of text that is not empty".to_string());
+        return Err("a user name must be a single line that is not empty".to_string());
     }
     if password.is_empty() {
         return Err("the password is empty".to_string());
     }
     let mut salt = [0; 16];
     let random = SystemRandom::new().fill(&mut salt);
-    random.map_err(|_| "the system gives no random numbers".to_string())?;
+    random.map_err(|_| "the system provides no random numbers".to_string())?;
     let rounds = NonZeroU32::new(ROUNDS).unwrap_or(NonZeroU32::MIN);
     let (stored, server) = derived(password, rounds, &salt);
     let name = name.replace('"', "\"\"");

@@ -38,7 +38,7 @@ fn json(value: &Value, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(format!("{value:?}").as_bytes());
         }
         Value::Float(value) => {
-            let said = format!("{value} is not kept: messages have finite numbers only");
+            let said = format!("{value} cannot be stored: messages have only finite numbers");
             return Err(Failure::new(state::OUT_OF_RANGE, said));
         }
         Value::Decimal(value) => number(value, out),

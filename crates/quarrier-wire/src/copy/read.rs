@@ -200,7 +200,7 @@ impl Reader {
                 None => b'\\',
             });
         }
-        String::from_utf8(out).map_err(|_| self.wrong("an escape makes invalid UTF-8"))
+        String::from_utf8(out).map_err(|_| self.wrong("an escape yields invalid UTF-8"))
     }
 
     fn csv_fields(&self, line: &str) -> Result<Vec<Option<String>>> {
@@ -290,7 +290,7 @@ impl Reader {
             }
             let extension = u32::from_be_bytes([head[15], head[16], head[17], head[18]]) as usize;
             if extension > 0 {
-                return Err(self.wrong("an extension of the header is not known"));
+                return Err(self.wrong("the header has an unknown extension"));
             }
             self.has_begun = true;
             return Ok(Some(BINARY_BEGIN.len()));
@@ -435,7 +435,7 @@ mod tests {
             assert!(failure.message.contains(said), "{failure}");
         }
         let failure = read(reader("FORMAT text", &[kind::FLOAT8]), b"1\nNaN\n", 3).unwrap_err();
-        assert!(failure.message.contains("row 2: NaN is not kept"), "{failure}");
+        assert!(failure.message.contains("row 2: NaN cannot be stored"), "{failure}");
     }
 
     proptest::proptest! {

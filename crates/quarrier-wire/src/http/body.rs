@@ -29,13 +29,13 @@ pub(super) fn pieces(stream: impl Stream<Item = Result<Bytes>> + Send + 'static)
 pub(super) async fn next(body: &mut Incoming, time: Duration) -> Result<Option<Bytes>> {
     loop {
         let frame = timeout(time, body.frame()).await;
-        let frame = frame.map_err(|_| Failure::new(state::IDLE, "the request does not go on"))?;
+        let frame = frame.map_err(|_| Failure::new(state::IDLE, "the request stalled"))?;
         match frame {
             None => return Ok(None),
             Some(Err(error)) => {
                 return Err(Failure::new(
                     state::PROTOCOL,
-                    format!("the request breaks off: {error}"),
+                    format!("the request was cut off: {error}"),
                 ));
             }
             Some(Ok(frame)) => {

@@ -20,20 +20,21 @@ const WRONG_PASSWORD_TIME: Duration = Duration::from_millis(500);
 /// Authorizes a request; returns its user.
 pub(super) async fn checked<B>(request: &Request<B>, shared: &Arc<Shared>) -> Result<String> {
     let headers = request.headers();
-    let host = one(headers, header::HOST)?.ok_or_else(|| denied("the request names no host"))?;
+    let host =
+        one(headers, header::HOST)?.ok_or_else(|| denied("the request has no Host header"))?;
     if shared.is_local && !is_local(host) {
-        return Err(denied("this server is asked by the name of another host"));
+        return Err(denied("the Host header names another host"));
     }
     if let Some(origin) = one(headers, header::ORIGIN)?
         && origin.split_once("://").is_none_or(|(_, of)| !of.eq_ignore_ascii_case(host))
     {
-        return Err(denied("a page of another origin may not ask here"));
+        return Err(denied("pages of another origin may not send requests here"));
     }
     if headers
         .get("sec-fetch-site")
         .is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
     {
-        return Err(denied("a page of another site may not ask here"));
+        return Err(denied("pages of another site may not send requests here"));
     }
     let Some(users) = &shared.users else {
         return Ok(basic(headers).map_or_else(|| "anybody".to_string(), |(user, _)| user));
@@ -41,7 +42,7 @@ pub(super) async fn checked<B>(request: &Request<B>, shared: &Arc<Shared>) -> Re
     if request.uri().path() == "/health" {
         return Ok(String::new());
     }
-    let wrong = || Failure::new(state::PASSWORD, "a user and a password are wanted");
+    let wrong = || Failure::new(state::PASSWORD, "user name and password required");
     let (user, password) = basic(headers).ok_or_else(wrong)?;
     let is_right = {
         // Deriving the key takes a millisecond, during which other connections continue.

@@ -97,7 +97,7 @@ fn target_of(table: String, headers: &HeaderMap) -> Result<IngestTarget> {
     });
     let (sequence, publisher) = (sequence.transpose()?, text("publisher")?);
     if sequence.is_some() && publisher.is_none() {
-        return Err(Failure::new(state::PARAMETER, "Sequence says nothing without Publisher"));
+        return Err(Failure::new(state::PARAMETER, "Sequence requires Publisher"));
     }
     Ok(IngestTarget {
         table,

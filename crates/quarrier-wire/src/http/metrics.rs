@@ -12,7 +12,7 @@ pub(super) fn text(shared: &Shared) -> String {
     let clients = shared.board.client_count() as f64;
     sample(&mut out, "connections", "Clients of PostgreSQL's protocol.", None, clients);
     let running = shared.board.running().len() as f64;
-    sample(&mut out, "statements_running", "Statements that run.", None, running);
+    sample(&mut out, "statements_running", "Running statements.", None, running);
     let up = shared.since.elapsed().as_secs_f64();
     sample(&mut out, "up_seconds", "Time since the start.", None, up);
     let mut tables = shared.answers.tables();

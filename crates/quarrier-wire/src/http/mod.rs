@@ -148,7 +148,7 @@ async fn routed(
 }
 
 fn not_so(method: &Method, path: &str) -> Failure {
-    Failure::new("METHOD", format!("{path} does not take {method}"))
+    Failure::new("METHOD", format!("{path} does not accept {method}"))
 }
 
 /// Makes a response from a string.

@@ -73,13 +73,13 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let refused = |reason: &str| io::Error::new(io::ErrorKind::InvalidInput, reason.to_string());
     let named = fs::symlink_metadata(path)?;
     if !named.is_file() {
-        return Err(refused("it is no regular file"));
+        return Err(refused("it is not a regular file"));
     }
     let file = File::open(path)?;
     let opened = file.metadata()?;
     // The name may have become a link in the meantime.
     if (opened.dev(), opened.ino()) != (named.dev(), named.ino()) {
-        return Err(refused("it was replaced just now"));
+        return Err(refused("it was replaced while it was opened"));
     }
     let mut content = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content)?;

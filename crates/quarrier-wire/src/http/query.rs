@@ -121,7 +121,10 @@ async fn begin(
             return Err(Failure::new("42P02", "there is no value for parameter $1"));
         }
         if prepared.changes && !may_change {
-            return Err(Failure::new("METHOD", "GET changes nothing; send this statement by POST"));
+            return Err(Failure::new(
+                "METHOD",
+                "GET cannot change data; send this statement by POST",
+            ));
         }
         let reply = match shared.answers.run(asker, &prepared, Vec::new(), &stop).await? {
             Reply::Sent(rows, durable) => {

@@ -55,7 +55,7 @@ pub(super) async fn answered(
             response.headers_mut().insert(header::CONTENT_TYPE, kind);
             Ok(response)
         }
-        _ => Err(Failure::new(state::UNSUPPORTED, "there is nothing to subscribe to")),
+        _ => Err(Failure::new(state::UNSUPPORTED, "the statement has no rows to subscribe to")),
     }
 }
 
@@ -79,7 +79,7 @@ fn asked(request: &Request<Incoming>) -> Result<SubscribeText> {
     if let Some(last) = request.headers().get("last-event-id") {
         let mark = last.to_str().ok().and_then(|text| text.parse().ok());
         let mark =
-            mark.ok_or_else(|| Failure::new(state::PARAMETER, "Last-Event-ID is no mark"))?;
+            mark.ok_or_else(|| Failure::new(state::PARAMETER, "Last-Event-ID is not a mark"))?;
         if asked.every.is_none() {
             (asked.after, asked.has_snapshot) = (Some(mark), false);
         }

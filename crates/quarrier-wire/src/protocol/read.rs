@@ -104,7 +104,7 @@ pub fn framed(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>> {
         b'Q' | b'P' | b'B' | b'd' => bytes_max,
         b'C' | b'D' | b'E' | b'F' | b'f' | b'p' => SMALL_BYTES_MAX.min(bytes_max),
         b'S' | b'H' | b'X' | b'c' => 0,
-        _ => return Err(wrong(&format!("no message is of kind {kind:#04x}"))),
+        _ => return Err(wrong(&format!("unknown message type {kind:#04x}"))),
     };
     if body > most {
         let shown = char::from(kind);
@@ -139,7 +139,7 @@ impl<'a> Frontend<'a> {
                 rest.all();
                 Frontend::FunctionCall
             }
-            _ => return Err(wrong("no message is of this kind")),
+            _ => return Err(wrong("unknown message type")),
         };
         match rest.0 {
             [] => Ok(message),
@@ -198,13 +198,13 @@ impl<'a> Rest<'a> {
         let count = usize::from(self.u16()?);
         match count * item_bytes <= self.0.len() {
             true => Ok(count),
-            false => Err(wrong("it counts more than it has")),
+            false => Err(wrong("it counts more items than it has")),
         }
     }
 
     fn text(&mut self) -> Result<&'a str> {
         let end = self.0.iter().position(|byte| *byte == 0);
-        let end = end.ok_or_else(|| wrong("a text has no end"))?;
+        let end = end.ok_or_else(|| wrong("an unterminated string"))?;
         let text = self.take(end + 1)?;
         std::str::from_utf8(&text[..end]).map_err(|_| {
             Failure::new(state::ENCODING, "invalid byte sequence for encoding \"UTF8\"")
@@ -227,7 +227,7 @@ impl<'a> Rest<'a> {
             formats.push(match self.u16()? {
                 0 => false,
                 1 => true,
-                other => return Err(wrong(&format!("no format is called {other}"))),
+                other => return Err(wrong(&format!("unknown format {other}"))),
             });
         }
         Ok(formats)

@@ -54,13 +54,13 @@ pub fn opening(bytes: &[u8]) -> Result<Option<(Opening, usize)>> {
         CANCEL if (8..=260).contains(&rest.len()) => {
             Opening::Cancel { connection: u32_at(rest, 0), secret: rest[4..].to_vec() }
         }
-        CANCEL => return Err(wrong("it cancels nothing")),
+        CANCEL => return Err(wrong("an invalid cancel request")),
         version if version >> 16 == 3 => {
             Opening::Start { minor: version as u16, parameters: parameters(rest)? }
         }
         version => {
             let (major, minor) = (version >> 16, version & 0xffff);
-            return Err(wrong(&format!("protocol {major}.{minor} is not spoken here, 3.0 is")));
+            return Err(wrong(&format!("protocol {major}.{minor} is not supported; use 3.0")));
         }
     };
     Ok(Some((opening, length)))
@@ -73,11 +73,11 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 fn parameters(bytes: &[u8]) -> Result<Vec<(String, String)>> {
     let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))?;
-    let text = text.strip_suffix('\0').ok_or_else(|| wrong("it has no end"))?;
+    let text = text.strip_suffix('\0').ok_or_else(|| wrong("it is unterminated"))?;
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let text = text.strip_suffix('\0').ok_or_else(|| wrong("a parameter has no end"))?;
+    let text = text.strip_suffix('\0').ok_or_else(|| wrong("a parameter is unterminated"))?;
     let words: Vec<&str> = text.split('\0').collect();
     if words.len() % 2 == 1 {
         return Err(wrong("a parameter has no value"));

@@ -80,7 +80,7 @@ impl View<'_> {
         match &self.values {
             Values::Duration(values, per_second) => {
                 let nanos = values[row].checked_mul(1_000_000_000 / per_second);
-                let nanos = nanos.ok_or_else(|| unwritable("a length of time is too long"))?;
+                let nanos = nanos.ok_or_else(|| unwritable("an interval is too long"))?;
                 Ok(IntervalMonthDayNano::new(0, 0, nanos))
             }
             Values::Interval(values) => Ok(values[row]),

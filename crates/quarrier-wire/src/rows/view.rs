@@ -92,7 +92,7 @@ impl<'a> View<'a> {
 
     fn at(array: &'a ArrayRef, depth: usize) -> Result<Self> {
         if depth > DEPTH_MAX {
-            return Err(unwritable("a column of lists nests too deep"));
+            return Err(unwritable("a column of lists nests too deeply"));
         }
         let array: &'a dyn Array = Arc::as_ref(array);
         let kind = kind::of(array.data_type());
@@ -153,7 +153,7 @@ fn values(array: &dyn Array, depth: usize) -> Result<Values<'_>> {
         D::List(_) | D::LargeList(_) | D::FixedSizeList(..) => lists(array, depth)?,
         D::Struct(_) => structure(array.as_struct(), depth)?,
         D::Dictionary(..) => coded(array, depth)?,
-        other => return Err(unwritable(&format!("a column of kind {other} cannot be sent"))),
+        other => return Err(unwritable(&format!("a column of type {other} cannot be sent"))),
     })
 }
 

@@ -48,7 +48,7 @@ impl Session {
         no_parameters(prepared.parameters.len())?;
         let begins = self.begun(activity, &prepared, Vec::new(), stop).await?;
         let Begins::Rows(mut cursor) = begins else {
-            return Err(Failure::new(state::SYNTAX, "COPY is for a query that has rows"));
+            return Err(Failure::new(state::SYNTAX, "COPY requires a query that returns rows"));
         };
         activity.let_go_on(&cursor);
         let is_binary = options.format == CopyFormat::Binary;
@@ -152,7 +152,7 @@ impl Session {
             biased;
             () = stop.wait() => Err(activity.begun.running.ended()),
             taken = self.next() => taken?.ok_or_else(|| {
-                Failure::fatal(state::PROTOCOL, "the client left within a COPY")
+                Failure::fatal(state::PROTOCOL, "the client disconnected during a COPY")
             }),
         }
     }

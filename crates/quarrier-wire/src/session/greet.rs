@@ -129,7 +129,7 @@ async fn started(
     let must_encrypt =
         shared.tls.as_ref().is_some_and(|tls| tls.knows_clients || !peer.ip().is_loopback());
     if must_encrypt && matches!(wire.socket, Socket::Plain(_)) {
-        let said = "this server wants encrypted connections; ask with sslmode=require";
+        let said = "this server requires encrypted connections; use sslmode=require";
         return Err(Failure::fatal(state::AUTHORIZATION, said));
     }
     if let Some(users) = &shared.users {
@@ -171,7 +171,7 @@ async fn proven(wire: &mut Wire, users: &Users, user: &str) -> Result<()> {
 
 /// Receives the client's response.
 async fn step(wire: &mut Wire) -> Result<bytes::Bytes> {
-    let left = || Failure::fatal(state::PROTOCOL, "the client left");
+    let left = || Failure::fatal(state::PROTOCOL, "the client disconnected");
     wire.flush().await.map_err(|_| left())?;
     loop {
         match wire.take_small(STEP_BYTES_MAX)? {

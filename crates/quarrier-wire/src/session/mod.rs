@@ -115,7 +115,9 @@ impl Session {
             match sending {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Ok(None),
-                Err(_) => return Err(Failure::fatal(code::IDLE, "the client reads nothing")),
+                Err(_) => {
+                    return Err(Failure::fatal(code::IDLE, "the client does not read its data"));
+                }
             }
             let has_begun = self.wire.has_begun();
             self.wire.rest();
@@ -126,15 +128,15 @@ impl Session {
                     _ => return Ok(None),
                 },
                 () = shared.closing.wait(), if self.status == Status::Idle || has_begun => {
-                    let said = "terminating connection: the server ends";
+                    let said = "terminating connection: the server is shutting down";
                     return Err(Failure::fatal(code::SHUTDOWN, said));
                 }
                 () = sleep(shared.limits.message_time), if has_begun => {
-                    let said = "a message did not come to its end in time";
+                    let said = "a message was not completed in time";
                     return Err(Failure::fatal(code::IDLE, said));
                 }
                 () = grace(&shared), if self.status != Status::Idle => {
-                    let said = "terminating connection: the server ends";
+                    let said = "terminating connection: the server is shutting down";
                     return Err(Failure::fatal(code::SHUTDOWN, said));
                 }
             }
@@ -200,7 +202,7 @@ impl Session {
         let flushed = timeout(self.shared.limits.send_time, self.wire.flush()).await;
         match flushed {
             Ok(Ok(())) => Ok(()),
-            _ => Err(Failure::fatal(code::IDLE, "the client reads nothing")),
+            _ => Err(Failure::fatal(code::IDLE, "the client does not read its data")),
         }
     }
 

@@ -82,7 +82,7 @@ async fn send(wire: &mut Wire, activity: &Activity) -> Result<()> {
             () = at(activity.deadline) => Ending::TooLong,
             () = sleep(activity.send_time) => {
                 running.end(Ending::Left);
-                return Err(Failure::fatal(state::IDLE, "the client reads nothing"));
+                return Err(Failure::fatal(state::IDLE, "the client does not read its data"));
             }
         };
         running.end(why);

@@ -139,23 +139,25 @@ impl Settings {
             "client_encoding" => {
                 let plain: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
                 if !matches!(plain.as_str(), "utf8" | "unicode") {
-                    return Err(refused("it is UTF8 alone"));
+                    return Err(refused("only UTF8 is supported"));
                 }
                 self.now.insert(name.to_string(), "UTF8".to_string());
                 return Ok(());
             }
-            "datestyle" if !lower.starts_with("iso") => return Err(refused("it is ISO alone")),
+            "datestyle" if !lower.starts_with("iso") => {
+                return Err(refused("only ISO is supported"));
+            }
             "datestyle" => {
                 self.now.insert(name.to_string(), "ISO, MDY".to_string());
                 return Ok(());
             }
             "standard_conforming_strings" if lower != "on" => {
-                return Err(refused("it is on alone"));
+                return Err(refused("only on is supported"));
             }
-            "bytea_output" if lower != "hex" => return Err(refused("it is hex alone")),
+            "bytea_output" if lower != "hex" => return Err(refused("only hex is supported")),
             "statement_timeout" if milliseconds(&lower).is_none() => {
                 return Err(refused(
-                    "it is a number of milliseconds, or has a unit: ms, s, min, h",
+                    "expected milliseconds, or a number with a unit: ms, s, min, h",
                 ));
             }
             _ => {}

@@ -122,7 +122,7 @@ impl Session {
             self.warn(state::NO_TRANSACTION, "there is no transaction in progress");
         }
         if !commits && self.has_changed && self.status != Status::Idle {
-            self.warn("01000", "changes made since BEGIN are durable already, and stay");
+            self.warn("01000", "changes made since BEGIN are already durable and remain");
         }
         self.status = Status::Idle;
         self.has_changed = false;
@@ -209,7 +209,7 @@ impl Session {
         drop(activity);
         super::simple::no_parameters(prepared.parameters.len())?;
         if prepared.columns.is_none() {
-            let said = "a cursor is for a query that has rows";
+            let said = "a cursor requires a query that returns rows";
             return Err(Failure::new(state::SYNTAX, said));
         }
         let statement =

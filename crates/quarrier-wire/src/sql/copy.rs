@@ -86,13 +86,16 @@ fn newer(option: &[Token<'_>], said: &mut Said) -> Result<()> {
                 None => true,
                 Some(word) if word.eq_ignore_ascii_case("match") => true,
                 Some(word) => crate::value::truth(word)
-                    .ok_or_else(|| wrong("HEADER is true, false or match"))?,
+                    .ok_or_else(|| wrong("HEADER must be true, false or match"))?,
             }
         }
         "encoding" => {
             let name = needed()?.to_ascii_lowercase().replace('-', "");
             if name != "utf8" {
-                return Err(Failure::new(state::UNSUPPORTED, "COPY: the encoding is UTF8 alone"));
+                return Err(Failure::new(
+                    state::UNSUPPORTED,
+                    "COPY: only the encoding UTF8 is supported",
+                ));
             }
         }
         "freeze" => {}
@@ -115,7 +118,7 @@ fn older(mut tokens: &[Token<'_>], said: &mut Said) -> Result<()> {
                     tokens = rest;
                     Ok(value.string().unwrap_or_default())
                 }
-                _ => Err(wrong(&format!("{} needs a text", word.text))),
+                _ => Err(wrong(&format!("{} needs a string", word.text))),
             }
         };
         match word.text.to_ascii_lowercase().as_str() {

@@ -108,7 +108,7 @@ fn subscribed(text: &str, rest: &[Token<'_>]) -> Result<SubscribeText> {
 
 fn number(token: &Token<'_>) -> Result<u64> {
     let text = token.string().unwrap_or_else(|| token.text.to_string());
-    text.parse().map_err(|_| Failure::new(state::PARAMETER, format!("'{text}' is no mark")))
+    text.parse().map_err(|_| Failure::new(state::PARAMETER, format!("'{text}' is not a mark")))
 }
 
 /// Formats the statement as SQL.
@@ -149,7 +149,7 @@ impl SubscribeText {
     pub(crate) fn with(&mut self, name: &str, value: &str) -> Result<()> {
         let is_mark = |value: &str| {
             value.parse().map(Some).map_err(|_| {
-                Failure::new(state::PARAMETER, format!("{name}: '{value}' is no mark"))
+                Failure::new(state::PARAMETER, format!("{name}: '{value}' is not a mark"))
             })
         };
         match name {

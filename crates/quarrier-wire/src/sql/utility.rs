@@ -240,7 +240,7 @@ fn declare(text: &str, rest: &[Token<'_>]) -> Result<Utility> {
     let scrolls = words.windows(2).any(|pair| pair[0].is("SCROLL") && !pair[0].is("NO"))
         && !words.iter().any(|word| word.is("NO"));
     if scrolls {
-        let said = "cursors run forwards only; leave out SCROLL";
+        let said = "cursors only move forward; omit SCROLL";
         return Err(Failure::new(state::UNSUPPORTED, said));
     }
     let query = text[rest[at].end()..].trim().to_string();
@@ -252,7 +252,7 @@ fn fetch(rest: &[Token<'_>], is_move: bool) -> Result<Utility> {
     if let [first, ..] = rest
         && backwards.iter().any(|word| first.is(word))
     {
-        return Err(Failure::new(state::UNSUPPORTED, "cursors run forwards only, row by row"));
+        return Err(Failure::new(state::UNSUPPORTED, "cursors only move forward, row by row"));
     }
     let rest = match rest {
         [next, rest @ ..] if next.is("NEXT") => return fetched(rest, Count::Rows(1), is_move),

@@ -252,7 +252,7 @@ fn a_panic_ends_one_connection_alone() {
     client.send(&framed(b'Q', b"SELECT panic\0"));
     while client.next().is_some() {}
     assert_eq!(kinds(&other.query("SELECT 1")), "TDCZ");
-    wait_for(|| lock(&served.said).iter().any(|line| line.contains("defect")));
+    wait_for(|| lock(&served.said).iter().any(|line| line.contains("internal error")));
     wait_for(|| served.board.clients().len() == 1 && served.board.running().is_empty());
 }
 
