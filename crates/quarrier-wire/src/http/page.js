@@ -62,14 +62,14 @@
       if (!answer.ok) throw new Error(answer.statusText);
       show(await answer.json());
     } catch (error) {
-      at("state").textContent = "no answer: " + error.message;
+      at("state").textContent = "no response: " + error.message;
     }
     setTimeout(watch, 1000);
   };
 
   const shownMax = 500;
 
-  // Rows of an answer; those that come as things happen stand in front.
+  // Shows rows as a table; live rows are added at the top.
   const grid = (isLive) => {
     const table = at("answer");
     table.replaceChildren();
@@ -99,7 +99,7 @@
     return { add, count: () => all };
   };
 
-  // Parts of an answer's text, as they come, with `end` behind each.
+  // Passes the parts of a response to `take` as they arrive; `end` terminates each.
   const parts = async (answer, end, take) => {
     if (!answer.ok) {
       const wrong = await answer.json();
@@ -161,7 +161,7 @@
       if (change) answer.add({ mark: Number(fields.id), change, ...data });
       said.textContent = rows(answer.count()) + " up to mark " + fields.id;
     });
-    return rows(answer.count()) + ", and no more";
+    return rows(answer.count()) + ", complete";
   });
 
   at("ask").addEventListener("click", ask);

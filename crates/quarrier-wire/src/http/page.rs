@@ -7,7 +7,7 @@ use quarrier_report::page::{Script, header, live_page, note, section, table};
 
 /// The page's script, and its SHA-256 in base64: the page's policy allows no other script.
 const SCRIPT: &str = include_str!("page.js");
-const SCRIPT_SHA256: &str = "5g7a4c+BfQpUjHNXWXyCP+jYh3Nuh79ZX1GFDlS/Hxc=";
+const SCRIPT_SHA256: &str = "7MMkRfF/Gj1Ygef4AOInigazE3y6qfTRvENDS+g2z9c=";
 
 pub(super) fn page() -> String {
     static PAGE: OnceLock<String> = OnceLock::new();
@@ -16,7 +16,7 @@ pub(super) fn page() -> String {
 
 fn made() -> String {
     let rest = html! { p.note #state { "…" } };
-    let header = header("quarrier serve", "What this server does now", false, &rest);
+    let header = header("quarrier serve", "Current state of this server", false, &rest);
     let rates = section(
         "rates",
         "Rates",
@@ -25,13 +25,13 @@ fn made() -> String {
                 @for (id, label) in [
                     ("messages", "messages in"), ("rows", "rows out"), ("statements", "statements"),
                     ("sent", "sent"), ("failed", "statements failed"),
-                    ("rejected", "messages left out"),
+                    ("rejected", "messages rejected"),
                 ] { div { dt { (label) } dd id=(id) { "…" } } }
             }
             figure.whole {
                 figcaption #top { "statements/s" }
                 svg.live viewBox="0 0 595 60" preserveAspectRatio="none" role="img"
-                    aria-label="statements a second" {
+                    aria-label="statements per second" {
                     polyline #line points="" fill="none" stroke="currentColor" stroke-width="1.5"
                         vector-effect="non-scaling-stroke" {}
                 }
@@ -45,18 +45,19 @@ fn made() -> String {
             div id=(id) hidden { (table("", columns, &none)) }
         }
     };
-    let running = listed("running", &["#for", "#rows", "user", "statement"], "Nothing runs.");
-    let tables =
-        listed("tables", &["table", "#rows", "#memory", "columns"], "There are no tables.");
-    let clients = listed("clients", &["user", "application", "from", "#for"], "Nobody is here.");
+    let running =
+        listed("running", &["#for", "#rows", "user", "statement"], "No running statements.");
+    let tables = listed("tables", &["table", "#rows", "#memory", "columns"], "No tables.");
+    let clients =
+        listed("clients", &["user", "application", "from", "#for"], "No connected clients.");
     let ask = section(
         "box",
-        "Ask",
+        "Query",
         &html! {
             p { textarea #sql rows="4" spellcheck="false" autocomplete="off"
-                aria-label="a statement of SQL" { "SELECT 1 AS one" } }
-            p { button #ask type="button" { "Ask" } " "
-                button #subscribe type="button" { "Subscribe" } " " span #said.note { "Ctrl+Enter asks, too." } }
+                aria-label="SQL statement" { "SELECT 1 AS one" } }
+            p { button #ask type="button" { "Run" } " "
+                button #subscribe type="button" { "Subscribe" } " " span #said.note { "Ctrl+Enter also runs it." } }
             div.wide { table #answer {} }
         },
     );
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn the_policy_allows_the_script_by_its_hash() {
         let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
-        assert_eq!(SCRIPT_SHA256, hash, "put the new hash beside the script that changed");
+        assert_eq!(SCRIPT_SHA256, hash, "update the hash when the script changes");
         let page = page();
         assert!(page.contains("connect-src 'self'") && !page.contains("://"), "{page}");
     }
