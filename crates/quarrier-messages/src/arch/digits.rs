@@ -19,8 +19,8 @@ pub(super) unsafe fn value(p: *const u8, whole: usize, digits: usize) -> u64 {
     unsafe {
         let from = from(digits);
         // True is -1: from the skipped byte on, take the byte one place later.
-        let is_behind = _mm_cmpgt_epi8(from, _mm_set1_epi8(whole as i8 - 1));
-        let from = _mm_sub_epi8(from, is_behind);
+        let is_after = _mm_cmpgt_epi8(from, _mm_set1_epi8(whole as i8 - 1));
+        let from = _mm_sub_epi8(from, is_after);
         let values = _mm_sub_epi8(_mm_loadu_si128(p.cast()), _mm_set1_epi8(b'0' as i8));
         // The shuffle turns negative indexes into zeros.
         sum(_mm_shuffle_epi8(values, from))

@@ -160,8 +160,8 @@ impl Lanes for Neon {
         unsafe {
             let from = from(digits);
             // True is -1: from the skipped byte on, take the byte one place later.
-            let is_behind = vcgeq_s8(vreinterpretq_s8_u8(from), vdupq_n_s8(whole as i8));
-            let from = vsubq_u8(from, is_behind);
+            let is_after = vcgeq_s8(vreinterpretq_s8_u8(from), vdupq_n_s8(whole as i8));
+            let from = vsubq_u8(from, is_after);
             let values = vsubq_u8(vld1q_u8(p), vdupq_n_u8(b'0'));
             sum(vqtbl1q_u8(values, from))
         }

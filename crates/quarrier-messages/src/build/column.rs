@@ -123,13 +123,13 @@ impl ColumnBuilder {
     pub(super) fn text_ahead(&mut self, row: usize, value: &str, ahead: &[u8; 32]) -> usize {
         match &mut self.values {
             Values::Text(texts) if texts.rows == row => texts.push_ahead(value, ahead),
-            _ => self.text_behind_gap(row, value),
+            _ => self.text_after_gap(row, value),
         }
     }
 
     /// Fills missing rows with NULL before a string, after messages that lack the field.
     #[inline(never)]
-    fn text_behind_gap(&mut self, row: usize, value: &str) -> usize {
+    fn text_after_gap(&mut self, row: usize, value: &str) -> usize {
         match &mut self.values {
             Values::Text(texts) if texts.rows < row => {
                 self.filled = (row, texts.rows);

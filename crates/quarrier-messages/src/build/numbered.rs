@@ -163,8 +163,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    fn ahead(text: &[u8], behind: u8) -> [u8; SHORT_BYTES] {
-        let mut ahead = [behind; SHORT_BYTES];
+    fn ahead(text: &[u8], padding: u8) -> [u8; SHORT_BYTES] {
+        let mut ahead = [padding; SHORT_BYTES];
         ahead[..text.len()].copy_from_slice(text);
         ahead
     }
@@ -181,8 +181,8 @@ mod tests {
                     numbered.learn(text.as_bytes(), code as u32, 1 << 20);
                 }
                 for (code, text) in texts.iter().enumerate() {
-                    for behind in [0, b'0', b'9', 0xff] {
-                        let ahead = ahead(text.as_bytes(), behind);
+                    for padding in [0, b'0', b'9', 0xff] {
+                        let ahead = ahead(text.as_bytes(), padding);
                         let found = numbered.code_ahead(&ahead, text.len());
                         assert_eq!(found, Some(code as u32), "{text}");
                     }

@@ -228,8 +228,8 @@ impl<'r> Input<'r> {
         let row_count = rows as usize;
         let valid: Vec<u64> = self.list()?;
         if let Some(last) = valid.last() {
-            let behind = if rows.is_multiple_of(64) { 0 } else { last >> (rows % 64) };
-            let is_right = valid.len() == row_count.div_ceil(64) && behind == 0;
+            let extra = if rows.is_multiple_of(64) { 0 } else { last >> (rows % 64) };
+            let is_right = valid.len() == row_count.div_ceil(64) && extra == 0;
             check(is_right, "a validity bitmap that does not fit the rows")?;
         }
         let zone = self.zone(rows)?;

@@ -18,13 +18,13 @@ pub(super) struct Checked {
     /// Number of lines that start in the block.
     pub(super) lines: u64,
     /// Rejected messages, up to [`Limits::rejects_max`](crate::Limits::rejects_max).
-    pub(super) rejects: Vec<LeftOut>,
+    pub(super) rejects: Vec<BlockReject>,
     pub(super) rejected: u64,
 }
 
 /// A rejected message.
 #[derive(Debug)]
-pub(super) struct LeftOut {
+pub(super) struct BlockReject {
     /// Its offset in the block.
     pub(super) at: u64,
     /// The number of lines of the block that start before its own.
@@ -107,7 +107,7 @@ struct Counter<'b, J> {
     judge: &'b mut J,
     bytes: &'b [u8],
     messages: u32,
-    rejects: Vec<LeftOut>,
+    rejects: Vec<BlockReject>,
     rejected: u64,
     kept_max: usize,
     bytes_max: usize,
@@ -132,7 +132,7 @@ impl<'b, J: Judge> Counter<'b, J> {
         if self.rejects.len() < self.kept_max {
             let bytes = &reject.bytes[..reject.bytes.len().min(self.bytes_max)];
             let (at, line, fault) = (reject.at as u64, reject.line, reject.fault);
-            self.rejects.push(LeftOut { at, line, fault, bytes: bytes.into() });
+            self.rejects.push(BlockReject { at, line, fault, bytes: bytes.into() });
         }
     }
 

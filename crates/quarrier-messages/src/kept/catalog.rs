@@ -72,7 +72,7 @@ impl Catalog {
 
     /// Returns the catalog with another string for a table, or without one; None if the catalog would be too
     /// long.
-    pub(super) fn saying(&self, number: u32, text: Option<String>) -> Option<Catalog> {
+    pub(super) fn with_text(&self, number: u32, text: Option<String>) -> Option<Catalog> {
         let mut tables = self.tables.clone();
         tables.retain(|(known, _)| *known != number);
         tables.extend(text.map(|text| (number, text)));

@@ -67,8 +67,8 @@ impl Changes {
     pub fn mark_of(&self, row: u64) -> u64 {
         match &self.places {
             Places::Batches(batches) => {
-                let behind = batches.partition_point(|(first, _)| *first <= row);
-                let batch = behind.checked_sub(1).and_then(|at| batches.get(at));
+                let next = batches.partition_point(|(first, _)| *first <= row);
+                let batch = next.checked_sub(1).and_then(|at| batches.get(at));
                 batch.map_or(0, |(first, marks)| marks.start + (row - first))
             }
             Places::Marked(table) => mark_of(table, row),

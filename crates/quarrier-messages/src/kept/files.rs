@@ -186,7 +186,7 @@ impl Files {
     }
 
     /// Recycles the memory of messages that nobody reads any longer.
-    pub(super) fn let_go(&self, messages: Messages) {
+    pub(super) fn recycle(&self, messages: Messages) {
         if let Messages::Stored { buffer, .. } = messages {
             self.give_back(buffer);
         }

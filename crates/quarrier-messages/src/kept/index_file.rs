@@ -36,17 +36,17 @@ const PUBLISHED: u8 = 4;
 
 /// The state of a log up to a mark.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
+pub(super) struct IndexState {
     pub(super) index: Index,
     pub(super) publishers: Publishers,
     /// The mark of the oldest segment.
     pub(super) oldest_mark: Option<u64>,
 }
 
-impl Known {
+impl IndexState {
     /// Returns whether the rest of the log, read from the last mark on, continues this state. If anything is
     /// damaged, the whole log must be read to report it.
-    pub(super) fn goes_on_with(&self, rest: &Recovered) -> bool {
+    pub(super) fn is_continued_by(&self, rest: &Recovered) -> bool {
         !rest.is_damaged() && rest.next_mark >= self.index.next_mark
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn write(
 ///
 /// # Errors
 /// The reason why it is not used.
-pub(super) fn read(disk: &dyn Disk, logs: &dyn Disk) -> std::result::Result<Known, Unused> {
+pub(super) fn read(disk: &dyn Disk, logs: &dyn Disk) -> std::result::Result<IndexState, Unused> {
     let body = |bytes: &mut dyn Read, count| take(bytes, count);
     let (head, (segments, mut known)) = whole::read(disk, NAME, MAGIC, |_| Ok(()), body)?;
     let [next_mark, ..] = head.numbers;
@@ -170,7 +170,7 @@ fn put_extents(
     put_publications(out, extents.iter().filter_map(|it| it.publication.as_ref()))
 }
 
-fn take(bytes: &mut dyn Read, count: u64) -> io::Result<(Vec<Sealing>, Known)> {
+fn take(bytes: &mut dyn Read, count: u64) -> io::Result<(Vec<Sealing>, IndexState)> {
     let mut input = Input::new(bytes, count);
     let (marks, salts): (Vec<u64>, Vec<u64>) = (input.list()?, input.list()?);
     check(marks.len() == salts.len())?;
@@ -180,7 +180,7 @@ fn take(bytes: &mut dyn Read, count: u64) -> io::Result<(Vec<Sealing>, Known)> {
     for _ in 0..input.number::<u32>()? {
         headers.push(input.list::<u8>()?.into());
     }
-    let mut known = Known::default();
+    let mut known = IndexState::default();
     for _ in 0..input.number::<u32>()? {
         let number = input.number::<u32>()?;
         let extents = take_extents(&mut input, &headers)?;

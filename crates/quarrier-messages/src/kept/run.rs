@@ -77,7 +77,7 @@ impl Alive {
         if let Some(format) = format_of(extent.encoding, &extent.header) {
             alive.bytes = alive.picked(&format, messages.bytes()).len() as u64;
         }
-        files.let_go(messages);
+        files.recycle(messages);
         Ok(alive)
     }
 
@@ -162,7 +162,7 @@ impl Inner {
         let mut messages = self.files.messages(&span.place)?;
         if let Some(alive) = &span.alive {
             let picked = alive.picked(&self.format, messages.bytes());
-            self.files.let_go(std::mem::replace(&mut messages, Messages::Unpacked(picked)));
+            self.files.recycle(std::mem::replace(&mut messages, Messages::Unpacked(picked)));
         }
         let messages = Arc::new(messages);
         let mut held = lock(&self.held);
@@ -172,7 +172,7 @@ impl Inner {
             let Some((_, first)) = held.pop_front() else { break };
             bytes -= first.bytes().len();
             if let Some(first) = Arc::into_inner(first) {
-                self.files.let_go(first);
+                self.files.recycle(first);
             }
         }
         Ok(messages)

@@ -166,9 +166,9 @@ mod tests {
             ("a", b"a,b\n", "None"),
         ];
         for (name, head, expected) in cases {
-            let told =
-                Format::told_by(name, head).map_or("None".into(), |told| format!("{told:?}"));
-            assert!(told.starts_with(expected), "{name} {told}");
+            let detected = Format::told_by(name, head)
+                .map_or("None".into(), |detected| format!("{detected:?}"));
+            assert!(detected.starts_with(expected), "{name} {detected}");
         }
     }
 

@@ -7,7 +7,7 @@ use super::batch::{ABANDONED, CONTINUES, Encoding, Header, MORE};
 use super::disk::{Disk, RealDisk};
 use super::entry::{Entry, Event};
 use super::error::{Error, Result};
-use super::steps::{Found, Horizon, Last, Steps};
+use super::steps::{Horizon, Last, LogItem, Steps};
 
 /// The folder of the segments in a data folder.
 pub(crate) const LOG_FOLDER: &str = "log";
@@ -89,9 +89,9 @@ impl Reader {
             }
             match self.steps.step()? {
                 None => return Ok(self.end_chain(self.steps.expected())),
-                Some(Found::Damage(damage)) => return Ok(Some(Event::Damage(damage))),
-                Some(Found::Cut(cut)) => return Ok(Some(Event::Cut(cut))),
-                Some(Found::Batch { header, place, stored }) => {
+                Some(LogItem::Damage(damage)) => return Ok(Some(Event::Damage(damage))),
+                Some(LogItem::Cut(cut)) => return Ok(Some(Event::Cut(cut))),
+                Some(LogItem::Batch { header, place, stored }) => {
                     self.last_time_us = self.last_time_us.max(header.time_us);
                     let ended =
                         if header.has(CONTINUES) { None } else { self.end_chain(header.mark) };
@@ -162,13 +162,13 @@ fn is_finished_later(mut steps: Steps) -> Result<bool> {
     loop {
         match steps.step()? {
             None => return Ok(is_damaged),
-            Some(Found::Cut(_)) => return Ok(false),
-            Some(Found::Damage(damage)) => is_damaged |= damage.loses_messages(),
-            Some(Found::Batch { header, .. }) if !header.has(CONTINUES) => {
+            Some(LogItem::Cut(_)) => return Ok(false),
+            Some(LogItem::Damage(damage)) => is_damaged |= damage.loses_messages(),
+            Some(LogItem::Batch { header, .. }) if !header.has(CONTINUES) => {
                 return Ok(is_damaged && !header.has(ABANDONED));
             }
-            Some(Found::Batch { header, .. }) if !header.has(MORE) => return Ok(true),
-            Some(Found::Batch { .. }) => {}
+            Some(LogItem::Batch { header, .. }) if !header.has(MORE) => return Ok(true),
+            Some(LogItem::Batch { .. }) => {}
         }
     }
 }

@@ -20,7 +20,7 @@ const BLOCK_BYTES_MIN: u64 = 512;
 
 /// An item found, in the order of the log.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum LogItem {
     Batch { header: Header, place: u64, stored: Vec<u8> },
     Damage(Damage),
     Cut(Cut),
@@ -57,7 +57,7 @@ pub(super) struct Steps {
     next_head: Option<Head>,
     expected: u64,
     horizon: Option<Horizon>,
-    waiting: VecDeque<Found>,
+    waiting: VecDeque<LogItem>,
     last: Option<Last>,
     is_end_unknown: bool,
     is_first: bool,
@@ -131,7 +131,7 @@ impl Steps {
         while let Some((mark, name)) = segments.last()
             && steps.head_of(name)?.is_some_and(|head| head.first_mark != *mark)
         {
-            steps.tell_misnamed(steps.disk.path(name), 0);
+            steps.report_misnamed(steps.disk.path(name), 0);
             segments.pop();
         }
         steps.segments = Arc::new(segments);
@@ -178,7 +178,7 @@ impl Steps {
     }
 
     /// Returns the next item; None at the end.
-    pub(super) fn step(&mut self) -> Result<Option<Found>> {
+    pub(super) fn step(&mut self) -> Result<Option<LogItem>> {
         loop {
             if let Some(found) = self.waiting.pop_front() {
                 return Ok(Some(found));
@@ -192,7 +192,7 @@ impl Steps {
             };
             match walk.step() {
                 Step::Batch { header, place, stored } => {
-                    return Ok(Some(Found::Batch { header, place, stored }));
+                    return Ok(Some(LogItem::Batch { header, place, stored }));
                 }
                 Step::Damage { bytes, first_mark, end_mark } => {
                     return Ok(Some(self.damage(bytes, first_mark, end_mark)));
@@ -245,7 +245,7 @@ impl Steps {
         bytes: std::ops::Range<u64>,
         first_mark: u64,
         end_mark: Option<u64>,
-    ) -> Found {
+    ) -> LogItem {
         // The first mark of the next segment bounds the lost messages.
         let following = self.segments.get(self.next).map(|(mark, _)| *mark);
         let next_mark = self.next_head.map(|head| head.first_mark).or(following);
@@ -261,16 +261,16 @@ impl Steps {
                 }
             }
         }
-        Found::Damage(Damage { path: self.path(), bytes, first_mark, end_mark })
+        LogItem::Damage(Damage { path: self.path(), bytes, first_mark, end_mark })
     }
 
-    fn cut(&mut self, bytes: std::ops::Range<u64>) -> Found {
+    fn cut(&mut self, bytes: std::ops::Range<u64>) -> LogItem {
         if let Some(last) = &mut self.last {
             last.is_clean = false;
             // A crash cannot damage a head, so more than a torn write may be lost.
             self.is_end_unknown |= last.head.is_none();
         }
-        Found::Cut(Cut { path: self.path(), bytes, next_mark: self.expected() })
+        LogItem::Cut(Cut { path: self.path(), bytes, next_mark: self.expected() })
     }
 
     /// Leaves a segment at its end.
@@ -290,7 +290,7 @@ impl Steps {
             let first_mark = std::mem::replace(&mut self.expected, next.first_mark);
             let end_mark = Some(next.first_mark);
             let damage = Damage { path: self.path(), bytes: at..at, first_mark, end_mark };
-            self.waiting.push_back(Found::Damage(damage));
+            self.waiting.push_back(LogItem::Damage(damage));
         }
     }
 
@@ -314,7 +314,7 @@ impl Steps {
         // The first batch has a fixed place, so its header also determines the salt.
         let salt = head.map(|head| head.salt).or(first).or(before.map(|before| before.salt));
         if head.is_some_and(|head| head.first_mark != named_mark) {
-            self.tell_misnamed(path, length);
+            self.report_misnamed(path, length);
             return Ok(());
         }
         let first_mark = named_mark;
@@ -328,7 +328,7 @@ impl Steps {
             is_clean: head.is_some(),
         });
         if !is_whole {
-            self.tell_damaged_head(salt.is_some(), length, first_mark);
+            self.report_damaged_head(salt.is_some(), length, first_mark);
         }
         let Some(salt) = salt else { return Ok(()) };
         let sealed = before.filter(|before| before.salt == salt).map(|before| before.end);
@@ -356,13 +356,13 @@ impl Steps {
                 first_mark: self.expected,
                 end_mark: Some(first_mark),
             };
-            self.waiting.push_back(Found::Damage(damage));
+            self.waiting.push_back(LogItem::Damage(damage));
         }
         self.expected = first_mark;
     }
 
     /// Reports a damaged head, of which one copy or none is intact.
-    fn tell_damaged_head(&mut self, has_salt: bool, length: u64, first_mark: u64) {
+    fn report_damaged_head(&mut self, has_salt: bool, length: u64, first_mark: u64) {
         let path = self.path();
         let damage = if has_salt {
             Damage { path, bytes: 0..HEAD_BYTES, first_mark, end_mark: Some(first_mark) }
@@ -374,14 +374,14 @@ impl Steps {
             }
             Damage { path, bytes: 0..length.max(HEAD_BYTES), first_mark, end_mark }
         };
-        self.waiting.push_back(Found::Damage(damage));
+        self.waiting.push_back(LogItem::Damage(damage));
     }
 
     /// Reports a file with the name of another segment, and skips it.
-    fn tell_misnamed(&mut self, path: String, length: u64) {
+    fn report_misnamed(&mut self, path: String, length: u64) {
         let mark = self.expected;
         let damage = Damage { path, bytes: 0..length, first_mark: mark, end_mark: Some(mark) };
-        self.waiting.push_back(Found::Damage(damage));
+        self.waiting.push_back(LogItem::Damage(damage));
     }
 
     fn head_of(&self, name: &str) -> Result<Option<Head>> {

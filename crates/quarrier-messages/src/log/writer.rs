@@ -206,8 +206,8 @@ impl Log {
     }
 
     /// Returns the requested size of batches, or a smaller one such that two fit a segment.
-    pub(crate) fn batch_bytes(&self, wished: u64) -> u64 {
-        wished.clamp(1, (self.batch_bytes_max / 2).max(1))
+    pub(crate) fn batch_bytes(&self, requested: u64) -> u64 {
+        requested.clamp(1, (self.batch_bytes_max / 2).max(1))
     }
 
     fn put(&self, sealed: Sealed, chain: Option<u64>) -> Result<Pending> {

@@ -57,9 +57,9 @@ impl Table {
                 let (segment, place) = self.locate(row);
                 chunk.holds(segment, place)
             });
-            let (chunk, behind) = left.split_at(fits.count().max(1));
+            let (chunk, rest) = left.split_at(fits.count().max(1));
             chunks.push(chunk);
-            left = behind;
+            left = rest;
         }
         chunks
     }
@@ -93,9 +93,9 @@ impl Table {
             let (segment, _) = self.locate(first);
             let (start, end) = (self.segment_start(segment), self.segment_start(segment + 1));
             let count = left.iter().take_while(|&&row| (start..end).contains(&row)).count();
-            let (group, behind) = left.split_at(count);
+            let (group, rest) = left.split_at(count);
             each(&column.segments[segment], &mut group.iter().map(|&row| (row - start) as usize));
-            left = behind;
+            left = rest;
         }
     }
 

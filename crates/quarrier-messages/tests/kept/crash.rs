@@ -63,13 +63,13 @@ fn a_fault_at_any_call_ends_a_load_that_goes_on_later() {
             let what = format!("{fault:?} at call {call}");
             let disk = FaultyDisk::new(1);
             disk.fail([(call, fault)]);
-            let told = open(&disk).and_then(|store| load(&store, "f", &bytes, &how));
+            let loaded = open(&disk).and_then(|store| load(&store, "f", &bytes, &how));
             let crashed = disk.after_crash(call);
             let store = open(&crashed).unwrap();
             load(&store, "f", &bytes, &how).unwrap();
             assert_same(&table(&store), &whole, &what);
             if fault == Fault::Short {
-                assert!(told.is_ok(), "{what}: {told:?}");
+                assert!(loaded.is_ok(), "{what}: {loaded:?}");
             }
         }
     }

@@ -66,9 +66,9 @@ fn message(random: &mut Random, keys: u64) -> Message {
 
 /// The history of a table, by marks from 1 on.
 #[derive(Debug, Clone, Default)]
-struct Told(Vec<(Key, Option<Message>)>);
+struct TableHistory(Vec<(Key, Option<Message>)>);
 
-impl Told {
+impl TableHistory {
     /// Returns the rows that the first messages leave, in order.
     fn left(&self, until: usize) -> Vec<(u64, &Message)> {
         let mut left: BTreeMap<&Key, (u64, &Message)> = BTreeMap::new();
@@ -113,17 +113,17 @@ fn remove(store: &Store, keys: &[Key]) -> Result<Taken> {
 const HEADER: &str = "n,word,price,note,at,half\n";
 
 /// Makes one step of a table's life.
-fn step(random: &mut Random, store: &Store, told: &mut Told, keys: u64) {
+fn step(random: &mut Random, store: &Store, history: &mut TableHistory, keys: u64) {
     let count = random.below(14) as usize;
     match random.below(8) {
         0 | 1 => {
             let gone: Vec<Key> = (0..count).map(|_| message(random, keys + 2).key).collect();
             let taken = remove(store, &gone).unwrap();
-            let first = told.all() as u64 + 1;
+            let first = history.all() as u64 + 1;
             if count > 0 {
                 assert_eq!(taken.marks, first..first + count as u64);
             }
-            told.0.extend(gone.into_iter().map(|key| (key, None)));
+            history.0.extend(gone.into_iter().map(|key| (key, None)));
         }
         which => {
             let messages: Vec<Message> = (0..count).map(|_| message(random, keys)).collect();
@@ -137,7 +137,7 @@ fn step(random: &mut Random, store: &Store, told: &mut Told, keys: u64) {
                 4 if count > 0 => drop(take(store, &format!("{HEADER}{csv}")).unwrap()),
                 _ => drop(take(store, &json).unwrap()),
             }
-            told.0.extend(messages.into_iter().map(|it| (it.key.clone(), Some(it))));
+            history.0.extend(messages.into_iter().map(|it| (it.key.clone(), Some(it))));
         }
     }
 }
@@ -154,10 +154,10 @@ fn rows(changes: &Changes, range: &Range<u64>) -> Vec<(u64, bool, String)> {
 }
 
 /// Applies all later changes to the rows as of a mark, and compares with the rows at the end.
-fn follow(store: &Store, told: &Told, from: u64) {
-    let (stop, until) = (AtomicBool::new(false), told.all() as u64);
+fn follow(store: &Store, history: &TableHistory, from: u64) {
+    let (stop, until) = (AtomicBool::new(false), history.all() as u64);
     let then = store.whole_at("t", from, (1, &stop)).unwrap().unwrap();
-    assert_same(then.table(), &told.table(from as usize), &format!("as of {from}"));
+    assert_same(then.table(), &history.table(from as usize), &format!("as of {from}"));
     let mut fold: Vec<(u64, String)> =
         rows(&then, &(0..u64::MAX)).into_iter().map(|(mark, _, row)| (mark, row)).collect();
     let mut mark = from;
@@ -173,7 +173,7 @@ fn follow(store: &Store, told: &Told, from: u64) {
                 }
                 false => fold.push((at, row)),
             }
-            let expected = told.left(at as usize);
+            let expected = history.left(at as usize);
             // Between a gone row and its replacement, there is one row less.
             assert!(expected.len() - fold.len() <= usize::from(is_gone), "from {from}, at {at}");
         }
@@ -195,9 +195,9 @@ fn run_lines(store: &Store) -> String {
     all
 }
 
-fn check(random: &mut Random, store: &Store, told: &Told, what: &str) {
-    assert_same(&alone(store).unwrap(), &told.table(told.all()), what);
-    let left = told.left(told.all());
+fn check(random: &mut Random, store: &Store, history: &TableHistory, what: &str) {
+    assert_same(&alone(store).unwrap(), &history.table(history.all()), what);
+    let left = history.left(history.all());
     let lines = run_lines(store);
     let messages =
         lines.lines().filter(|line| !line.is_empty() && !line.starts_with("\"n\",")).count();
@@ -206,7 +206,7 @@ fn check(random: &mut Random, store: &Store, told: &Told, what: &str) {
         let is_there = lines.contains(&message.json) || lines.contains(&message.csv);
         assert!(is_there, "{message:?}: {what}");
     }
-    follow(store, told, random.below(told.all() as u64 + 1));
+    follow(store, history, random.below(history.all() as u64 + 1));
 }
 
 #[test]
@@ -220,13 +220,13 @@ fn a_table_that_went_through_anything_has_what_its_messages_leave() {
             if is_eager { store.checkpoint_every(1) } else { store }
         };
         let mut store = reopen();
-        let mut told = Told::default();
+        let mut history = TableHistory::default();
         let keys = 1 + random.below(30);
         for number in 0..4 + random.below(24) {
             let what = format!("seed {seed}, step {number}");
-            step(&mut random, &store, &mut told, keys);
+            step(&mut random, &store, &mut history, keys);
             if random.below(3) == 0 {
-                check(&mut random, &store, &told, &what);
+                check(&mut random, &store, &history, &what);
             }
             match random.below(12) {
                 0 => {
@@ -244,22 +244,22 @@ fn a_table_that_went_through_anything_has_what_its_messages_leave() {
                 }
                 3 => {
                     let anew = store.anew("t", 1, &AtomicBool::new(false)).unwrap();
-                    assert_same(&anew, &told.table(told.all()), &what);
+                    assert_same(&anew, &history.table(history.all()), &what);
                 }
                 4 => {
                     let disk = Arc::new(disk.clone());
                     let reader = Store::read_on(Arc::clone(&disk) as _, disk).unwrap();
-                    check(&mut random, &reader, &told, &what);
+                    check(&mut random, &reader, &history, &what);
                 }
                 _ => {}
             }
             assert_eq!(store.take_notices(), [""; 0], "{what}");
         }
-        check(&mut random, &store, &told, &format!("seed {seed}, at the end"));
-        let (all, stop) = (told.all(), AtomicBool::new(false));
+        check(&mut random, &store, &history, &format!("seed {seed}, at the end"));
+        let (all, stop) = (history.all(), AtomicBool::new(false));
         let gone = store.gone("t", 1..all as u64 + 1, &stop).unwrap();
-        let came = told.0.iter().filter(|(_, message)| message.is_some()).count();
-        assert_eq!(gone as usize, came - told.left(all).len(), "seed {seed}");
+        let came = history.0.iter().filter(|(_, message)| message.is_some()).count();
+        assert_eq!(gone as usize, came - history.left(all).len(), "seed {seed}");
     }
 }
 
@@ -321,7 +321,7 @@ fn keys_that_no_row_can_have_and_tables_without_one_are_refused() {
 /// Runs steps that are the same in each run, until the disk fails.
 fn steps(store: &Store, note: &AtomicU64) -> Result<()> {
     let mut random = Random(7);
-    let mut told = 0;
+    let mut sent = 0;
     for number in 0..14 {
         let count = 1 + random.below(6);
         let some: Vec<Message> = (0..count).map(|_| message(&mut random, 4)).collect();
@@ -330,8 +330,8 @@ fn steps(store: &Store, note: &AtomicU64) -> Result<()> {
         } else {
             take(store, &some.iter().map(|it| it.json.as_str()).collect::<String>())?;
         }
-        told += count;
-        note.store(told, std::sync::atomic::Ordering::SeqCst);
+        sent += count;
+        note.store(sent, std::sync::atomic::Ordering::SeqCst);
         if number % 4 == 3 {
             alone(store)?;
             store.checkpoint()?;
@@ -341,31 +341,31 @@ fn steps(store: &Store, note: &AtomicU64) -> Result<()> {
 }
 
 /// Returns the history of all these steps.
-fn all_steps() -> Told {
+fn all_steps() -> TableHistory {
     let mut random = Random(7);
-    let mut told = Told::default();
+    let mut history = TableHistory::default();
     for number in 0..14 {
         let count = 1 + random.below(6);
         let some: Vec<Message> = (0..count).map(|_| message(&mut random, 4)).collect();
         let of = |it: Message| (it.key.clone(), (number % 3 != 2).then_some(it));
-        told.0.extend(some.into_iter().map(of));
+        history.0.extend(some.into_iter().map(of));
     }
-    told
+    history
 }
 
 /// Checks that the rows after a crash are those of a prefix of the steps, no shorter than the acknowledged
 /// one.
-fn check_crashed(crashed: &FaultyDisk, told: &Told, acknowledged: u64, what: &str) {
+fn check_crashed(crashed: &FaultyDisk, history: &TableHistory, acknowledged: u64, what: &str) {
     let store = keyed(crashed).unwrap();
     assert!(store.found().damages.is_empty(), "{what}");
     let whole = store.whole("t", 1, &AtomicBool::new(false)).unwrap();
     let found = whole.mark();
     assert!(found >= acknowledged, "{found} of {acknowledged} acknowledged: {what}");
-    assert_same(whole.table(), &told.table(found as usize), what);
+    assert_same(whole.table(), &history.table(found as usize), what);
     // The table accepts more messages, and no removed row returns.
     let more = message(&mut Random(found), 4);
     take(&store, &more.json).unwrap();
-    let mut longer = Told(told.0[..found as usize].to_vec());
+    let mut longer = TableHistory(history.0[..found as usize].to_vec());
     longer.0.push((more.key.clone(), Some(more)));
     assert_same(&alone(&store).unwrap(), &longer.table(longer.all()), what);
     drop(store);
@@ -374,20 +374,20 @@ fn check_crashed(crashed: &FaultyDisk, told: &Told, acknowledged: u64, what: &st
 
 #[test]
 fn upserts_and_removals_survive_a_power_cut_at_any_moment() {
-    let told = all_steps();
+    let history = all_steps();
     for seed in 0..3 {
         let disk = FaultyDisk::new(seed);
         let note = Arc::new(AtomicU64::new(0));
         disk.keep_history(Arc::clone(&note));
         let store = keyed(&disk).unwrap();
         steps(&store, &note).unwrap();
-        assert_same(&alone(&store).unwrap(), &told.table(told.all()), "all steps");
+        assert_same(&alone(&store).unwrap(), &history.table(history.all()), "all steps");
         store.close().unwrap();
         for (number, moment) in disk.history().into_iter().enumerate() {
             for cut in 0..3 {
                 let what = format!("seed {seed}, moment {number}, cut {cut}");
                 let crashed = moment.disk.after_crash(seed ^ cut ^ (number as u64) << 8);
-                check_crashed(&crashed, &told, moment.note, &what);
+                check_crashed(&crashed, &history, moment.note, &what);
             }
         }
     }
@@ -395,7 +395,7 @@ fn upserts_and_removals_survive_a_power_cut_at_any_moment() {
 
 #[test]
 fn upserts_and_removals_survive_a_fault_at_any_call() {
-    let told = all_steps();
+    let history = all_steps();
     for fault in [Fault::Full, Fault::Io, Fault::Short, Fault::Crash] {
         let calls = {
             let disk = FaultyDisk::new(1);
@@ -411,7 +411,7 @@ fn upserts_and_removals_survive_a_fault_at_any_call() {
             let note = AtomicU64::new(0);
             let _ = keyed(&disk).and_then(|store| steps(&store, &note));
             let acknowledged = note.load(std::sync::atomic::Ordering::SeqCst);
-            check_crashed(&disk.after_crash(call), &told, acknowledged, &what);
+            check_crashed(&disk.after_crash(call), &history, acknowledged, &what);
         }
     }
 }

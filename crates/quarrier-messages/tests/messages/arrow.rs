@@ -206,17 +206,17 @@ fn batches_of_any_size_become_full_segments_in_order() {
 
 #[test]
 fn what_has_no_place_in_a_table_is_an_error_that_names_the_column() {
-    let told = |batch: RecordBatch| table(vec![batch], 2).unwrap_err().to_string();
+    let refusal = |batch: RecordBatch| table(vec![batch], 2).unwrap_err().to_string();
     let mut list = FixedSizeListBuilder::new(Int32Builder::new(), 1);
     list.values().append_value(1);
     list.append(true);
-    let list = told(one(Arc::new(list.finish())));
+    let list = refusal(one(Arc::new(list.finish())));
     assert!(list.starts_with("Arrow column a: has the type FixedSizeList"), "{list}");
     assert!(list.ends_with("leave it out, or cast it"), "{list}");
-    let late = told(one(Arc::new(TimestampSecondArray::from(vec![0, i64::MAX]))));
+    let late = refusal(one(Arc::new(TimestampSecondArray::from(vec![0, i64::MAX]))));
     let outside = "row 1 is outside of the years 1677 to 2262; cast the column to text";
     assert_eq!(late, format!("Arrow column a: {outside}"));
-    let bytes = told(one(Arc::new(BinaryArray::from_vec(vec![b"ok", b"\xff"]))));
+    let bytes = refusal(one(Arc::new(BinaryArray::from_vec(vec![b"ok", b"\xff"]))));
     assert_eq!(bytes, "Arrow column a: row 1 is not UTF-8; leave the column out");
     let fields = vec![Field::new("a", DataType::Int64, true); 2];
     let twice = Table::from_batches(&Arc::new(Schema::new(fields)), std::iter::empty(), 1);
@@ -228,8 +228,8 @@ fn a_source_that_breaks_off_is_an_error() {
     let good = one(Arc::new(Int64Array::from(vec![1])));
     let schema = good.schema();
     let broken = Err(arrow_schema::ArrowError::ComputeError("gone".into()));
-    let told = Table::from_batches(&schema, [Ok(good), broken].into_iter(), 2);
-    assert!(told.unwrap_err().to_string().contains("gone"));
+    let result = Table::from_batches(&schema, [Ok(good), broken].into_iter(), 2);
+    assert!(result.unwrap_err().to_string().contains("gone"));
     let none = Table::from_batches(&schema, std::iter::empty(), 2).unwrap();
     assert_eq!((none.rows(), none.schema().fields[0].kind), (0, Kind::Integer));
 }

@@ -78,10 +78,10 @@ proptest! {
         let some: Vec<usize> = (start..rows).filter(|row| (row ^ seed as usize).is_multiple_of(of)).collect();
         let places: Vec<u32> = some.iter().map(|&row| row as u32).collect();
         check(&views, &Places::These(&places), &some);
-        let (mut back, mut behind) = (some, places);
+        let (mut back, mut reversed) = (some, places);
         back.reverse();
-        behind.reverse();
-        check(&views, &Places::These(&behind), &back);
+        reversed.reverse();
+        check(&views, &Places::These(&reversed), &back);
     }
 }
 

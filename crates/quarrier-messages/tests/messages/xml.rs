@@ -32,13 +32,13 @@ fn attributes_and_elements_are_fields_by_their_paths() {
     for (text, expected) in cases {
         check(&xml(), text.as_bytes(), expected, &[]);
     }
-    let told = |place, lists: &[&str]| {
+    let options = |place, lists: &[&str]| {
         let lists = lists.iter().map(|&list| list.into()).collect();
         Format::Xml(Xml { place: Some(place), lists })
     };
     let order = b"<o><leg qty='1'/></o>";
-    check(&told(XmlPlace::Outermost, &["leg"]), order, &["leg[0].qty=1"], &[]);
-    check(&told(XmlPlace::Within, &[]), order, &["qty=1"], &[]);
+    check(&options(XmlPlace::Outermost, &["leg"]), order, &["leg[0].qty=1"], &[]);
+    check(&options(XmlPlace::Within, &[]), order, &["qty=1"], &[]);
 }
 
 #[test]

@@ -115,11 +115,11 @@ fn narrow<T: Copy + Into<i64>, L: Copy + Default>(
 ) -> Vec<L> {
     let places = values.len().next_multiple_of(64);
     let mut lanes = if old.len() == places { old } else { vec![L::default(); places] };
-    let (own, behind) = lanes.split_at_mut(values.len());
+    let (own, padding) = lanes.split_at_mut(values.len());
     for (lane, &value) in own.iter_mut().zip(values) {
         *lane = cut(value.into().wrapping_sub(base) as u64);
     }
-    behind.fill(L::default());
+    padding.fill(L::default());
     for (word, lanes) in valid.iter().zip(lanes.chunks_mut(64)) {
         let mut missing = !word;
         while missing != 0 {

@@ -122,9 +122,9 @@ impl Keys {
     /// message, it mistakes that for one.
     pub(super) fn start(&self, bytes: &[u8], from: usize) -> Option<usize> {
         for at in memchr2_iter(b'\n', SEPARATOR, bytes.get(from..)?) {
-            let behind = from + at + 1;
-            if bytes[from + at] == b'\n' || bytes[behind..].starts_with(self.begin) {
-                return Some(behind);
+            let next = from + at + 1;
+            if bytes[from + at] == b'\n' || bytes[next..].starts_with(self.begin) {
+                return Some(next);
             }
         }
         None

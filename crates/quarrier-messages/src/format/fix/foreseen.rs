@@ -38,22 +38,22 @@ const OPENINGS_TRIED: u32 = 16;
 
 impl FixParser {
     /// See [`RecordFormat::messages`](crate::frame::RecordFormat::messages).
-    pub(super) fn foreseen<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+    pub(super) fn predict<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         match self.isa {
             // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Avx512` were
             // detected.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => unsafe { self.foreseen_avx512(chunk, taker) },
+            Isa::Avx512 => unsafe { self.predict_avx512(chunk, taker) },
             // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Avx2` were
             // detected.
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => unsafe { self.foreseen_avx2(chunk, taker) },
+            Isa::Avx2 => unsafe { self.predict_avx2(chunk, taker) },
             // SAFETY: `self.isa` comes from `or_best`, so all features of `Isa::Neon` were
             // detected.
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon => unsafe { self.foreseen_neon(chunk, taker) },
+            Isa::Neon => unsafe { self.predict_neon(chunk, taker) },
             // SAFETY: `Portable` needs no features.
-            _ => unsafe { self.foreseen_on::<Portable, T>(chunk, taker) },
+            _ => unsafe { self.predict_on::<Portable, T>(chunk, taker) },
         }
     }
 
@@ -61,39 +61,39 @@ impl FixParser {
     /// [`Isa::Avx512`] is available.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
-    unsafe fn foreseen_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+    unsafe fn predict_avx512<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         const { assert!(Isa::Avx512.has("avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")) };
         // SAFETY: the caller promises the features of `Isa::Avx512`, which include those that
         // `Avx512` needs.
-        unsafe { self.foreseen_on::<Avx512, T>(chunk, taker) }
+        unsafe { self.predict_on::<Avx512, T>(chunk, taker) }
     }
 
     /// # Safety
     /// [`Isa::Avx2`] is available.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    unsafe fn foreseen_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+    unsafe fn predict_avx2<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         const { assert!(Isa::Avx2.has("avx2,bmi1,bmi2,popcnt")) };
         // SAFETY: the caller promises the features of `Isa::Avx2`, which include those that `Avx2`
         // needs.
-        unsafe { self.foreseen_on::<Avx2, T>(chunk, taker) }
+        unsafe { self.predict_on::<Avx2, T>(chunk, taker) }
     }
 
     /// # Safety
     /// [`Isa::Neon`] is available.
     #[cfg(target_arch = "aarch64")]
     #[target_feature(enable = "neon")]
-    unsafe fn foreseen_neon<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+    unsafe fn predict_neon<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         const { assert!(Isa::Neon.has("neon")) };
         // SAFETY: the caller promises the features of `Isa::Neon`, which include those that `Neon`
         // needs.
-        unsafe { self.foreseen_on::<Neon, T>(chunk, taker) }
+        unsafe { self.predict_on::<Neon, T>(chunk, taker) }
     }
 
     /// # Safety
     /// The instruction set of `L` is available.
     #[inline(always)]
-    unsafe fn foreseen_on<L: Marks, T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
+    unsafe fn predict_on<L: Marks, T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
         loop {
             pass_line_ends(chunk);
             if chunk.at >= chunk.until.min(chunk.bytes.len()) {
@@ -290,11 +290,11 @@ pub(super) fn follow<'s>(
         return Some(next);
     }
     // Usually a single field is missing.
-    if let Some(behind) = steps.get(*step + 1)
-        && head & behind.mask == behind.head
+    if let Some(later) = steps.get(*step + 1)
+        && head & later.mask == later.head
     {
         *step += 1;
-        return Some(behind);
+        return Some(later);
     }
     follow_far(steps, bytes, at, step)
 }

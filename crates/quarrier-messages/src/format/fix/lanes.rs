@@ -49,11 +49,11 @@ pub(super) unsafe fn number<L: Lanes>(p: *const u8, len: usize) -> Option<Cell<'
         let (p, len) = (p.add(usize::from(is_negative)), len - usize::from(is_negative));
         let stops = L::no_digits(p);
         let point = stops.trailing_zeros() as usize;
-        let behind = (stops & stops.wrapping_sub(1)).trailing_zeros() as usize;
+        let second = (stops & stops.wrapping_sub(1)).trailing_zeros() as usize;
         let (count, scale) = match point {
             _ if len == 0 => return None,
             _ if point == len => (len, 0),
-            _ if *p.add(point) == b'.' && behind == len && len > 1 => (len - 1, len - 1 - point),
+            _ if *p.add(point) == b'.' && second == len && len > 1 => (len - 1, len - 1 - point),
             _ => return None,
         };
         let magnitude = L::value(p, point, count) as i64;

@@ -204,13 +204,13 @@ impl FixParser {
         let bytes = text.as_bytes();
         let Reached { mut at, mut step, mut length } = from;
         while at < bytes.len() {
-            let foreseen = match self.open.is_empty() {
+            let predicted = match self.open.is_empty() {
                 true => self.types[kind].step(bytes, at, &mut step),
                 false => None,
             };
-            let (known, value) = match foreseen {
+            let (known, value) = match predicted {
                 Some(found) => found,
-                None => self.unforeseen(text, at, kind, &mut step, row)?,
+                None => self.unpredicted(text, at, kind, &mut step, row)?,
             };
             let names = &self.names;
             let slot = self.slots.visit(known.slot, self.number, |tag| names.name(tag), row);
@@ -241,7 +241,7 @@ impl FixParser {
 
     /// Finds the field at `at` if it was mispredicted; returns the start of its value.
     #[inline(never)]
-    fn unforeseen(
+    fn unpredicted(
         &mut self,
         text: &str,
         at: usize,
@@ -333,7 +333,7 @@ impl RecordFormat for FixParser {
     }
 
     fn messages<T: Taker>(&mut self, chunk: &mut Chunk<'_>, taker: &mut T) {
-        self.foreseen(chunk, taker);
+        self.predict(chunk, taker);
     }
 
     fn message(&mut self, message: &[u8], row: &mut impl Row) -> Result<(), Fault> {
@@ -362,11 +362,11 @@ impl MessageType {
             8 => (load(&new.key, 0), !0),
             _ => (!0, 0),
         };
-        let (before, behind) = self.steps.split_at_mut(*step);
+        let (before, after) = self.steps.split_at_mut(*step);
         if before.iter().any(|other| other.known.slot == new.known.slot) {
             new.act = Act::Stop;
         }
-        for other in behind.iter_mut().filter(|other| other.known.slot == new.known.slot) {
+        for other in after.iter_mut().filter(|other| other.known.slot == new.known.slot) {
             other.act = Act::Stop;
         }
         // The opening records how many steps precede the bytes after it.

@@ -42,9 +42,9 @@ pub(super) fn timestamp(text: &[u8]) -> Option<i64> {
 
 /// Parses `.sss` at the start of `rest` into nanoseconds, and moves `rest` past it.
 fn fraction(rest: &mut &[u8]) -> Option<i64> {
-    let [b'.', behind @ ..] = *rest else { return Some(0) };
-    let count = behind.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (part, more) = behind.split_at(count);
+    let [b'.', after @ ..] = *rest else { return Some(0) };
+    let count = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (part, more) = after.split_at(count);
     let (part, beyond) = part.split_at(count.min(9));
     if part.is_empty() || beyond.iter().any(|&byte| byte != b'0') {
         return None;

@@ -100,19 +100,19 @@ pub(super) fn is_nothing(piece: &[u8]) -> bool {
 /// Returns the place of messages in the document, and the start of the first message or of
 /// ignorable bytes before it. `None` if it needs more bytes, unless `is_all`.
 pub(super) fn place(
-    told: Option<XmlPlace>,
+    declared: Option<XmlPlace>,
     bytes: &[u8],
     is_all: bool,
 ) -> Option<(XmlPlace, usize)> {
     let Some(first) = element(bytes, 0) else {
-        return is_all.then_some((told.unwrap_or(XmlPlace::Outermost), 0));
+        return is_all.then_some((declared.unwrap_or(XmlPlace::Outermost), 0));
     };
     let outermost = Some((XmlPlace::Outermost, 0));
     let Some(start) = tag(&bytes[first..]).map(|end| first + end) else {
         return outermost.filter(|_| is_all);
     };
     let within = Some((XmlPlace::Within, start));
-    match told {
+    match declared {
         Some(XmlPlace::Outermost) => return outermost,
         Some(XmlPlace::Within) => return within,
         None => {}

@@ -473,7 +473,7 @@ impl Store {
         // Write the declaration before the name: it replaces that of a table that never got a name.
         let text = definition.map(Definition::to_text);
         if text.is_some() || state.definitions.text(number).is_some() {
-            let definitions = state.definitions.saying(number, text);
+            let definitions = state.definitions.with_text(number, text);
             let Some(definitions) = definitions else {
                 return Err(fail("its tables have the maximum number of columns".to_string()));
             };

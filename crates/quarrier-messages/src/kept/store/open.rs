@@ -12,7 +12,7 @@ use crate::kept::catalog::{Catalog, DEFINITIONS};
 use crate::kept::columns::ColumnFiles;
 use crate::kept::files::Files;
 use crate::kept::index::Index;
-use crate::kept::index_file::{self, Known};
+use crate::kept::index_file::{self, IndexState};
 use crate::kept::segment::OneSegment;
 use crate::kept::whole::Unused;
 use crate::log::disk::{Disk, RealDisk};
@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// The state of a log that is known before it is read.
 #[derive(Default)]
 struct Start {
-    known: Option<Known>,
+    known: Option<IndexState>,
     notices: Vec<String>,
 }
 
@@ -188,7 +188,7 @@ impl Store {
     /// Reads the part of the log that is not known.
     fn recovered(mut self, start: Start) -> Result<Store> {
         let (mut recovered, mut index) = self.pass((start.known.as_ref(), None))?;
-        if start.known.as_ref().is_some_and(|known| !known.goes_on_with(&recovered)) {
+        if start.known.as_ref().is_some_and(|known| !known.is_continued_by(&recovered)) {
             (recovered, index) = self.pass((None, None))?;
         }
         if recovered.is_damaged() {
@@ -207,7 +207,7 @@ impl Store {
     /// Reads the log once, from the known part on, up to the first damage that was not reported before.
     fn pass(
         &self,
-        (known, told): (Option<&Known>, Option<&[Damage]>),
+        (known, reported): (Option<&IndexState>, Option<&[Damage]>),
     ) -> Result<(Recovered, Index)> {
         let mut index = known.map(|known| known.index.clone()).unwrap_or_default();
         let mut recovered = Recovered::default();
@@ -215,9 +215,9 @@ impl Store {
         recovered.oldest_mark =
             known.map_or_else(|| reader.oldest_mark(), |known| known.oldest_mark);
         while let Some(event) = reader.next_event()? {
-            if let (Event::Damage(damage), Some(told)) = (&event, told)
-                && told.len() < DAMAGES_MAX
-                && !told.iter().any(|told| is_same_place(told, damage))
+            if let (Event::Damage(damage), Some(reported)) = (&event, reported)
+                && reported.len() < DAMAGES_MAX
+                && !reported.iter().any(|reported| is_same_place(reported, damage))
             {
                 break;
             }
@@ -256,7 +256,7 @@ fn opened(
         let mut index = known.index.clone();
         let from = opener().from_checkpoint(index.next_mark, known.publishers.clone());
         let log = open(from, &mut |entry| index.add(&entry))?;
-        if known.goes_on_with(log.recovered()) {
+        if known.is_continued_by(log.recovered()) {
             return Ok((log, index));
         }
         log.close()?;

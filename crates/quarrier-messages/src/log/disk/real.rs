@@ -84,13 +84,13 @@ fn create_durably(folder: &Path) -> io::Result<()> {
 /// are larger than a page.
 fn direct_block(file: &File) -> Option<u64> {
     let flags = StatxFlags::DIOALIGN;
-    let told = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags).ok()?;
-    if told.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
+    let stat = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, flags).ok()?;
+    if stat.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
         // An older system does not report it: a page suits every device.
         return Some(PAGE_BYTES as u64);
     }
     let (memory, offset) =
-        (u64::from(told.stx_dio_mem_align), u64::from(told.stx_dio_offset_align));
+        (u64::from(stat.stx_dio_mem_align), u64::from(stat.stx_dio_offset_align));
     let block = offset.max(512);
     let is_usable = offset > 0
         && block.is_power_of_two()

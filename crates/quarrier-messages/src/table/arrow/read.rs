@@ -63,12 +63,12 @@ impl Table {
                     Err(error) => return Err(no_thread(error).into()),
                 }
             }
-            let told = cut(&leaves, schema, batches, &to_workers);
+            let result = cut(&leaves, schema, batches, &to_workers);
             drop(to_workers);
             let parts: Result<Vec<Part>> = team.into_iter().map(threads::joined).collect();
             // The source's error takes precedence: the workers have seen only the batches before
             // it.
-            parts.and_then(|parts| told.map(|()| parts))
+            parts.and_then(|parts| result.map(|()| parts))
         })?;
         let columns = leaves.into_iter();
         let fields = columns.map(|leaf| crate::Field { name: leaf.name.into(), kind: leaf.kind });

@@ -79,11 +79,11 @@ pub(super) fn append_numbers(
             let dictionary = array.as_any_dictionary();
             let mut values = Vec::new();
             let inner = dictionary.values();
-            let told = append_numbers(inner, inner.logical_nulls().as_ref(), &mut values);
+            let result = append_numbers(inner, inner.logical_nulls().as_ref(), &mut values);
             gather(keys_of(dictionary), nulls, &values, out);
             // An error has the row in the dictionary instead of the array, but the value does not
             // fit.
-            told
+            result
         }
         other => unreachable!("{other} holds no whole numbers"),
     }
@@ -121,9 +121,9 @@ pub(super) fn append_exact(
             let dictionary = array.as_any_dictionary();
             let mut values = Vec::new();
             let inner = dictionary.values();
-            let told = append_exact(inner, inner.logical_nulls().as_ref(), &mut values);
+            let result = append_exact(inner, inner.logical_nulls().as_ref(), &mut values);
             gather(keys_of(dictionary), nulls, &values, out);
-            told
+            result
         }
         _ => {
             let mut numbers = Vec::new();

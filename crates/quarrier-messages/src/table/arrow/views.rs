@@ -219,7 +219,7 @@ fn array(
             Arc::new(Float64Array::new(floats.into(), nulls))
         }
         Data::Text(texts) => match places.close() {
-            Some(span) => lying(segment, texts, span, places, nulls),
+            Some(span) => segment_views(segment, texts, span, places, nulls),
             None => copied(texts, places, |place| place, nulls),
         },
         Data::Codes(packed) => {
@@ -281,7 +281,7 @@ fn viewed(dictionary: &Arc<Dictionary>, codes: &[i64], nulls: Option<NullBuffer>
 }
 
 /// Makes views that point into a segment's strings within `span`, and keep the segment alive.
-fn lying(
+fn segment_views(
     segment: &Arc<SegmentColumn>,
     texts: &Texts,
     span: Range<usize>,

@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
-    fn what_is_foreseen_is_what_is_read_with_care(
+    fn predictions_equal_careful_parses(
         names in any::<bool>().prop_flat_map(|names| (Just(names), log(names))),
         between in prop_oneof![Just(""), Just("\n"), Just("\r\n")],
         until in any::<prop::sample::Index>(),
@@ -283,7 +283,7 @@ fn every_byte_of_a_message_is_under_its_sum() {
 }
 
 #[test]
-fn messages_as_the_ones_before_are_foreseen() {
+fn similar_messages_are_predicted() {
     let good = message("FIX.4.4", false, "35=D\x0144=1.5\x0158=a\x01");
     let bytes = with_room([&good[..], &good, &good].join(&b'\n'));
     for isa in Isa::available() {
