@@ -17,14 +17,14 @@ use crate::failure::{Failure, Result, state};
 /// Answers statements. Every call runs in its own task; the caller may drop the returned future at
 /// any await point, once nobody needs the result.
 pub trait Answers: Send + Sync + 'static {
-    /// Parses one statement, and returns its parameters and columns. `told` has the parameter types
+    /// Parses one statement, and returns its parameters and columns. `declared` has the parameter types
     /// that the client declared, 0 for undeclared ones. If `describes` is set, the columns are
     /// required; otherwise they may be missing until the rows arrive.
     fn prepare<'a>(
         &'a self,
         asker: &'a Asker,
         text: &'a str,
-        told: &'a [u32],
+        declared: &'a [u32],
         describes: bool,
     ) -> BoxFuture<'a, Result<Prepared>>;
 
@@ -247,14 +247,14 @@ pub struct Sample {
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
-    told: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 impl Stop {
     /// Cancels the statement.
     pub fn set(&self) {
         self.flag.store(true, Ordering::Release);
-        self.told.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     /// Returns whether the statement is cancelled.
@@ -270,14 +270,14 @@ impl Stop {
     /// Waits until the statement is cancelled.
     pub async fn wait(&self) {
         loop {
-            let told = self.told.notified();
-            tokio::pin!(told);
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
             // From here on, the waiter misses no call of `set`.
-            told.as_mut().enable();
+            changed.as_mut().enable();
             if self.is_set() {
                 return;
             }
-            told.await;
+            changed.await;
         }
     }
 }

@@ -145,7 +145,7 @@ impl Running {
     }
 
     /// Marks the statement as endless: a shutdown does not wait for it.
-    pub(crate) fn lives(&self) {
+    pub(crate) fn mark_endless(&self) {
         self.is_live.store(true, Ordering::Release);
     }
 

@@ -37,7 +37,7 @@ pub(super) async fn answered(
     let text = asked(request)?.to_string();
     let stop = Stop::default();
     let begun = shared.board.begin(&asker, &text, stop.clone());
-    begun.running.lives();
+    begun.running.mark_endless();
     let beginning = async {
         let prepared = shared.answers.prepare(&asker, &text, &[], false).await?;
         shared.answers.run(&asker, &prepared, Vec::new(), &stop).await

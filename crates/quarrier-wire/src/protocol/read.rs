@@ -247,13 +247,13 @@ mod tests {
 
     #[test]
     fn a_length_is_judged_before_anything_is_kept() {
-        let told = |bytes: &[u8]| framed(bytes, 1000);
-        assert_eq!(told(b"Q\0\0\0"), Ok(None));
-        assert_eq!(told(b"Q\0\0\0\x09abcd\0"), Ok(Some((b'Q', 10))));
-        assert_eq!(told(b"S\0\0\0\x04"), Ok(Some((b'S', 5))));
+        let frame = |bytes: &[u8]| framed(bytes, 1000);
+        assert_eq!(frame(b"Q\0\0\0"), Ok(None));
+        assert_eq!(frame(b"Q\0\0\0\x09abcd\0"), Ok(Some((b'Q', 10))));
+        assert_eq!(frame(b"S\0\0\0\x04"), Ok(Some((b'S', 5))));
         for refused in [&b"Q\0\0\0\x03"[..], b"S\0\0\0\x05", b"Q\x3f\xff\xff\xff", b"\0\0\0\0\x04"]
         {
-            let failure = told(refused).unwrap_err();
+            let failure = frame(refused).unwrap_err();
             assert!(failure.is_fatal && failure.state == state::PROTOCOL, "{failure:?}");
         }
     }

@@ -50,7 +50,7 @@ impl Session {
         let Begins::Rows(mut cursor) = begins else {
             return Err(Failure::new(state::SYNTAX, "COPY requires a query that returns rows"));
         };
-        activity.let_go_on(&cursor);
+        activity.drop_deadline_if_live(&cursor);
         let is_binary = options.format == CopyFormat::Binary;
         self.wire.out.copy_begins(b'H', is_binary, cursor.columns.len());
         let names = cursor.columns.iter().map(|(name, _)| name.as_str());
@@ -146,7 +146,7 @@ impl Session {
     }
 
     /// Receives the next message of a COPY.
-    async fn next_of_copy(&mut self, activity: &Activity) -> Result<super::wire::Taken> {
+    async fn next_of_copy(&mut self, activity: &Activity) -> Result<super::wire::ClientMessage> {
         let stop = activity.begun.stop().clone();
         tokio::select! {
             biased;

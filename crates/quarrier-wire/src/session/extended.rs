@@ -213,7 +213,7 @@ impl Session {
         let Progress::Rows(cursor) = &mut portal.progress else {
             return Ok(Some(Sent { rows: 0, is_over: true }));
         };
-        activity.let_go_on(cursor);
+        activity.drop_deadline_if_live(cursor);
         if patience.is_some() || rows_max != u64::MAX {
             cursor.patience = Some(patience.unwrap_or(PATIENCE));
         }

@@ -31,7 +31,7 @@ use crate::shared::{Place, Shared};
 
 use socket::Socket;
 use state::{Session, Status};
-use wire::{Taken, Wire};
+use wire::{ClientMessage, Wire};
 
 pub(crate) use socket::Socket as AnySocket;
 
@@ -81,7 +81,7 @@ impl Session {
                 }
             };
             let Some(taken) = taken else { return Ok(()) };
-            let Taken { kind, body, held } = taken;
+            let ClientMessage { kind, body, held } = taken;
             let message = match Frontend::parse(kind, &body) {
                 Ok(message) => message,
                 Err(failure) if failure.is_fatal => return Err(failure),
@@ -105,7 +105,7 @@ impl Session {
 
     /// Receives the next message; sends pending output before it waits. `None` if the client
     /// disconnected.
-    async fn next(&mut self) -> Result<Option<Taken>> {
+    async fn next(&mut self) -> Result<Option<ClientMessage>> {
         let shared = Arc::clone(&self.shared);
         loop {
             if let Some(taken) = self.wire.take(&shared)? {

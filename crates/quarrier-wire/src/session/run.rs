@@ -242,11 +242,11 @@ impl Session {
         &mut self,
         activity: &Activity,
         text: &str,
-        told: &[u32],
+        declared: &[u32],
         describes: bool,
     ) -> Result<Prepared> {
         let answers = std::sync::Arc::clone(&self.shared.answers);
-        let preparing = answers.prepare(&self.asker, text, told, describes);
+        let preparing = answers.prepare(&self.asker, text, declared, describes);
         until(&mut self.wire, activity, preparing).await
     }
 

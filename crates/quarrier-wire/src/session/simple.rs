@@ -40,7 +40,7 @@ impl Session {
         let rows = match self.begun(activity, &prepared, Vec::new(), stop).await? {
             Begins::Done(rows) | Begins::Sent(rows, _) => rows,
             Begins::Rows(mut cursor) => {
-                activity.let_go_on(&cursor);
+                activity.drop_deadline_if_live(&cursor);
                 describe_columns(&cursor.columns, &[], &mut self.wire.out);
                 let form = Form::Rows(&[]);
                 let wire = &mut self.wire;

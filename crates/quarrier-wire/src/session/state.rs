@@ -196,9 +196,9 @@ pub(super) struct Activity {
 
 impl Activity {
     /// Removes the deadline if the rows have no end.
-    pub(super) fn let_go_on(&mut self, cursor: &Cursor) {
+    pub(super) fn drop_deadline_if_live(&mut self, cursor: &Cursor) {
         if cursor.is_live {
-            self.begun.running.lives();
+            self.begun.running.mark_endless();
             self.deadline = None;
         }
     }

@@ -35,7 +35,7 @@ pub(super) struct Wire {
 }
 
 /// A complete message.
-pub(super) struct Taken {
+pub(super) struct ClientMessage {
     pub(super) kind: u8,
     pub(super) body: Bytes,
     /// The memory reserved for it.
@@ -83,7 +83,7 @@ impl Wire {
     }
 
     /// Returns the next message, if it has arrived.
-    pub(super) fn take(&mut self, shared: &Arc<Shared>) -> Result<Option<Taken>> {
+    pub(super) fn take(&mut self, shared: &Arc<Shared>) -> Result<Option<ClientMessage>> {
         let Some((_, length)) = framed(&self.came, shared.limits.message_bytes_max)? else {
             return Ok(None);
         };
@@ -100,7 +100,7 @@ impl Wire {
         self.wanted = 0;
         let kind = self.came[0];
         let mut message = self.came.split_to(length).freeze();
-        Ok(Some(Taken { kind, body: message.split_off(5), held: self.held.take() }))
+        Ok(Some(ClientMessage { kind, body: message.split_off(5), held: self.held.take() }))
     }
 
     /// Frees memory that an idle connection does not need.

@@ -25,7 +25,7 @@ pub(crate) struct CopyOptions {
 
 /// The options as given, before the format is known.
 #[derive(Default)]
-struct Said {
+struct GivenOptions {
     format: Option<CopyFormat>,
     delimiter: Option<String>,
     null: Option<String>,
@@ -49,7 +49,7 @@ fn format_of(word: &str) -> Result<CopyFormat> {
 
 /// Parses the options after `TO STDOUT` and `FROM STDIN`: in parentheses, or in the old syntax.
 pub(super) fn options(tokens: &[Token<'_>]) -> Result<CopyOptions> {
-    let mut said = Said::default();
+    let mut said = GivenOptions::default();
     let tokens = match tokens {
         [with, rest @ ..] if with.is("WITH") => rest,
         rest => rest,
@@ -66,7 +66,7 @@ pub(super) fn options(tokens: &[Token<'_>]) -> Result<CopyOptions> {
     said.checked()
 }
 
-fn newer(option: &[Token<'_>], said: &mut Said) -> Result<()> {
+fn newer(option: &[Token<'_>], said: &mut GivenOptions) -> Result<()> {
     let [name, values @ ..] = option else { return Err(wrong("an option is missing")) };
     let value = match values {
         [] => None,
@@ -104,7 +104,7 @@ fn newer(option: &[Token<'_>], said: &mut Said) -> Result<()> {
     Ok(())
 }
 
-fn older(mut tokens: &[Token<'_>], said: &mut Said) -> Result<()> {
+fn older(mut tokens: &[Token<'_>], said: &mut GivenOptions) -> Result<()> {
     while let [word, rest @ ..] = tokens {
         tokens = rest;
         let mut text = || {
@@ -135,7 +135,7 @@ fn older(mut tokens: &[Token<'_>], said: &mut Said) -> Result<()> {
     Ok(())
 }
 
-impl Said {
+impl GivenOptions {
     fn checked(self) -> Result<CopyOptions> {
         let format = self.format.unwrap_or(CopyFormat::Text);
         let byte = |said: Option<String>, usual: u8, what: &str| match said.as_deref() {

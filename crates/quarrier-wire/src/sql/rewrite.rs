@@ -45,8 +45,8 @@ pub fn cast_kinds(text: &str) -> Result<Vec<(usize, u32)>> {
         let [dollar, number, a, b, name] = five else { return None };
         let is_cast = dollar.is_mark("$") && a.is_mark(":") && b.is_mark(":");
         let place = number.text.parse::<usize>().ok()?.checked_sub(1)?;
-        let behind = all.iter().position(|token| token.start == name.start)?;
-        let rest = &all[behind..];
+        let index = all.iter().position(|token| token.start == name.start)?;
+        let rest = &all[index..];
         let kind = kind_named(&kind_of(rest))?;
         let is_list = length(rest) > if name.is("pg_catalog") { 3 } else { 1 };
         let list = crate::kind::ALL.iter().find(|known| known.0 == kind).map(|known| known.3);
@@ -152,12 +152,12 @@ pub fn plain(text: &str, number: impl Fn(&str) -> Option<u32>) -> Result<String>
             }
             // COLLATE pg_catalog.default
             [collate, inner @ ..] if collate.is("COLLATE") => match inner {
-                [_, point, _, behind @ ..] if point.is_mark(".") => behind,
-                [_, behind @ ..] => behind,
+                [_, point, _, tail @ ..] if point.is_mark(".") => tail,
+                [_, tail @ ..] => tail,
                 [] => &[],
             },
             // pg_catalog.name
-            [schema, point, behind @ ..] if schema.is("pg_catalog") && point.is_mark(".") => behind,
+            [schema, point, tail @ ..] if schema.is("pg_catalog") && point.is_mark(".") => tail,
             // (SELECT c.relkind = 'c' FROM pg_class c WHERE …): returns at most one row, which the
             // engine does not know
             [select, alias, point, column, equals, value, from, ..]

@@ -319,7 +319,7 @@ fn copied_table(text: &str, rest: &[Token<'_>]) -> Result<Option<Utility>> {
         return Ok(None);
     };
     let shown = &text[first.start..rest[at - 1].end()];
-    let (columns, behind) = if rest[at].is_mark("(") {
+    let (columns, tail) = if rest[at].is_mark("(") {
         let close = closing(&rest[at..]).ok_or_else(|| wrong(rest.last()))? + at;
         let names = rest[at + 1..close].split(|token| token.is_mark(","));
         let names = names.map(|part| match part {
@@ -330,7 +330,7 @@ fn copied_table(text: &str, rest: &[Token<'_>]) -> Result<Option<Utility>> {
     } else {
         (Vec::new(), &rest[at..])
     };
-    match behind {
+    match tail {
         [to, target, options @ ..] if to.is("TO") && target.is("STDOUT") => {
             let listed: Vec<String> = columns.iter().map(|name| to_ident(name)).collect();
             let listed = if listed.is_empty() { "*".to_string() } else { listed.join(", ") };

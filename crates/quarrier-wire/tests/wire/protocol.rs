@@ -8,10 +8,10 @@ use quarrier_wire::Limits;
 use crate::client::{Client, connect, framed, kinds};
 use crate::toy::{served, served_to};
 
-fn parse(name: &str, text: &str, told: &[u32]) -> Vec<u8> {
+fn parse(name: &str, text: &str, declared: &[u32]) -> Vec<u8> {
     let mut body = format!("{name}\0{text}\0").into_bytes();
-    body.extend((told.len() as u16).to_be_bytes());
-    told.iter().for_each(|kind| body.extend(kind.to_be_bytes()));
+    body.extend((declared.len() as u16).to_be_bytes());
+    declared.iter().for_each(|kind| body.extend(kind.to_be_bytes()));
     framed(b'P', &body)
 }
 

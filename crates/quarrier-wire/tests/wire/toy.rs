@@ -100,7 +100,7 @@ fn echoed(value: &Value, data: &DataType) -> ArrayRef {
     }
 }
 
-fn known(text: &str, told: &[u32]) -> Result<Prepared> {
+fn known(text: &str, declared: &[u32]) -> Result<Prepared> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let columns = match words.as_slice() {
         ["SELECT", "rows", _] | ["SELECT", "broken"] => Some(rows(0, 0).schema()),
@@ -117,7 +117,8 @@ fn known(text: &str, told: &[u32]) -> Result<Prepared> {
         }
     };
     let count = text.matches('$').count();
-    let kind = |place: usize| told.get(place).copied().filter(|it| *it != 0).unwrap_or(kind::TEXT);
+    let kind =
+        |place: usize| declared.get(place).copied().filter(|it| *it != 0).unwrap_or(kind::TEXT);
     let parameters: Vec<u32> = (0..count).map(kind).collect();
     let is_echo = words.get(1) == Some(&"echo");
     let columns = if is_echo { Some(schema_of(&parameters)) } else { columns };
@@ -174,10 +175,10 @@ impl Answers for Toy {
         &'a self,
         _asker: &'a Asker,
         text: &'a str,
-        told: &'a [u32],
+        declared: &'a [u32],
         _describes: bool,
     ) -> BoxFuture<'a, Result<Prepared>> {
-        async move { known(text, told) }.boxed()
+        async move { known(text, declared) }.boxed()
     }
 
     fn run<'a>(
