@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_float_that_says_the_same_loses_nothing() {
+    fn a_float_of_the_same_value_loses_nothing() {
         let power = 1_i128 << 62;
         for (mantissa, scale) in [
             (power, 0),

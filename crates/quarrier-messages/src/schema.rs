@@ -37,7 +37,7 @@ mod tests {
     use crate::Kind;
 
     #[test]
-    fn a_name_is_found_as_it_stands_then_without_case() {
+    fn names_match_exactly_first_then_without_case() {
         let field = |name: &str| Field { name: name.into(), kind: Kind::Integer };
         let schema = Schema { fields: vec![field("Qty"), field("a"), field("A")] };
         assert_eq!(schema.position("qty"), Some(0));

@@ -360,7 +360,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn one_pass_sees_what_a_loop_sees_wherever_a_message_starts_and_ends(
+        fn one_pass_equals_a_loop_at_any_alignment(
             bytes in proptest::collection::vec(
                 prop_oneof![Just(1u8), Just(b'\n'), 0u8..4, any::<u8>(), 0u8..128, 0x20u8..0x7F], 64..700),
             at in 0usize..64,
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_nothing_but_separators_is_marked_whole() {
+    fn a_message_of_only_separators_is_marked_completely() {
         let bytes = [SEPARATOR; MARKED_BYTES_MAX + AHEAD_BYTES];
         let mut ends = Ends::new();
         for isa in Isa::available() {

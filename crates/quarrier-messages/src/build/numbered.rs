@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_found_whatever_stands_before_and_behind_it() {
+    fn a_number_is_found_between_any_bytes() {
         for before in ["", "A", "ACC", "ACCOUNT", "1", "0012é", "ABCDEFGHI"] {
             for digits in 2..=(BYTES_MAX - before.len()).min(9) {
                 let mut numbered = Numbered::default();
@@ -203,7 +203,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_code_that_is_known_is_the_texts_own(
+        fn a_known_code_belongs_to_its_string(
             texts in proptest::collection::vec("(A|B|ac)?[0-9]{0,4}|[0-9a:/\u{0}é]{0,9}", 0..3000),
         ) {
             let (mut numbered, mut codes) = (Numbered::default(), HashMap::new());

@@ -109,7 +109,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn a_text_is_known_by_its_bytes_and_its_length() {
+    fn words_differ_by_bytes_and_length() {
         let texts: [&[u8]; 7] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefgh", b"abcdefg\0"];
         for (at, a) in texts.iter().enumerate() {
             for (other, b) in texts.iter().enumerate() {
@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_code_that_is_known_is_the_one_learnt_last(
+        fn a_cached_code_is_the_last_one_learned(
             texts in proptest::collection::vec("[ab]{0,8}|[a-z]{2,4}", 0..3000),
         ) {
             let (mut words, mut codes) = (Words::default(), HashMap::new());

@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_key_of_a_text_among_others_is_its_own(
+        fn a_string_key_does_not_depend_on_neighbours(
             texts in proptest::collection::vec("[a\u{0}é]{0,12}", 0..20),
         ) {
             let all: Texts = texts.iter().map(String::as_str).collect();

@@ -114,7 +114,7 @@ mod tests {
     use crate::build::Cell::{self, Decimal, Float, Integer, Text};
 
     #[test]
-    fn a_number_is_found_where_it_can_be_written_back() {
+    fn only_restorable_numbers_are_numbers() {
         let cases: [(&str, Cell<'_>); 23] = [
             ("0", Integer(0)),
             ("-12", Integer(-12)),

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_catalog_is_read_as_it_was_written() {
+    fn a_catalog_survives_a_round_trip() {
         assert_eq!(Catalog::of(&both(&catalog())), catalog());
         assert_eq!(catalog().number("fills é"), Some(8));
         assert_eq!((catalog().name(8), catalog().name(9)), ("fills é".into(), "table9".into()));

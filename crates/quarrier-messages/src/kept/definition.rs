@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_read_as_it_was_written() {
+    fn a_definition_survives_a_round_trip() {
         let definition = definition();
         assert_eq!(Definition::of_text(&definition.to_text()), Some(definition));
         assert_eq!(Definition::of_text(""), Some(Definition::default()));
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_of_columns_that_are_there_and_equal_or_not() {
+    fn keys_have_existing_columns_and_definitions_compare() {
         let columns =
             vec![column("id", Kind::Integer, 38, false), column("x", Kind::Float, 38, false)];
         let plain = Definition::new(columns).unwrap();
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said_and_the_next_message_is_judged_anew() {
+    fn misfits_are_reported_and_the_next_message_is_checked() {
         let definition = definition();
         let mut checker = Checker::new(&definition);
         let mut judge = |set: &dyn Fn(&mut Checker<'_>)| {

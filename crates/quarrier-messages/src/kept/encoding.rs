@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_ends_behind_its_last_name_whatever_names_hold() {
+    fn a_header_ends_after_its_last_name() {
         for (text, expected) in [
             ("\"a\"\n1\n", Some((4, b','))),
             ("\"a\";\"b\"\"\n;\"\nrest", Some((12, b';'))),

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_deaths_are_forgotten_and_it_says_from_where_on_it_has_all() {
+    fn the_oldest_deaths_are_forgotten_and_the_rest_is_complete() {
         let mut history = History::since(5);
         history.note(4, 1);
         for at in 5..10 + DEATHS_MAX as u64 {

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_the_same_in_memory_and_in_a_file_and_leave_nothing() {
+    fn bytes_are_the_same_in_memory_and_in_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut spool = Spool::new(folder.path());
         let mut expected = Vec::new();

@@ -135,7 +135,7 @@ mod tests {
     use super::Format;
 
     #[test]
-    fn a_format_has_one_name_and_all_endings_of_its_files_besides() {
+    fn a_format_has_one_name_and_all_its_extensions() {
         for name in Format::NAMES {
             let format = Format::named(name).unwrap().unwrap();
             assert_eq!(format.name(), name);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_certain_goes_before_the_name_and_the_name_before_the_rest() {
+    fn certain_content_precedes_names_and_names_precede_guesses() {
         let cases: [(&str, &[u8], &str); 11] = [
             ("a.csv", b"PAR1", "Parquet"),
             ("a", b"ARROW1\0\0", "Arrow"),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_speaks_for_is_json_or_has_a_header() {
+    fn unmarked_bytes_are_json_or_have_a_header() {
         for (head, expected) in
             [("a,b\n1,2\n", "Csv"), ("[1,2]\n", "Json"), ("no message\n", "Json"), ("", "Json")]
         {

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_read_as_it_was_written_and_only_in_its_place() {
+    fn a_header_survives_a_round_trip_only_in_its_place() {
         let bytes = header().to_bytes(4096);
         assert_eq!(Header::of(&bytes, 4096, 5), Some(header()));
         assert_eq!(Header::of(&bytes, 4096 + 64, 5), None);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_read_as_they_were_written() {
+    fn encodings_survive_a_round_trip() {
         for code in 0..=u8::MAX {
             assert_eq!(Encoding::of(code).code(), code);
         }
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_get_shorter_is_not_compressed() {
+    fn incompressible_messages_are_stored_uncompressed() {
         let short =
             Batch::new(1, Encoding::Json, 1, b"{}".to_vec()).unwrap().compressed(3).unwrap();
         assert!(!short.is_compressed && short.payload == b"{}");

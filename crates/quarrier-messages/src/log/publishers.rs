@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_after_the_last_is_a_duplicate() {
+    fn a_sequence_not_after_the_last_is_a_duplicate() {
         let mut publishers = Publishers::default();
         publishers.note(of(1, 5), 1);
         assert!(publishers.is_duplicate(&of(1, 5)) && publishers.is_duplicate(&of(1, 4)));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn publishers_without_number_take_no_memory_without_bound() {
+    fn any_number_of_publishers_takes_bounded_memory() {
         let mut publishers = Publishers::default();
         for publisher in 0..PUBLISHERS_MAX as u64 + 10 {
             publishers.note(of(publisher, 1), publisher + 1);

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_as_they_were_written() {
+    fn rows_survive_a_round_trip() {
         let mut writer = RowsWriter::new(&KINDS).unwrap();
         let nulls = vec![Value::Null; KINDS.len()];
         let rows = [row(), nulls.clone(), row()];
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_is_refused_and_the_rows_before_it_stay() {
+    fn a_value_of_another_type_is_refused_and_earlier_rows_stay() {
         let mut writer = RowsWriter::new(&KINDS[..2]).unwrap();
         writer.push(&[Value::Null, Value::Integer(1)]).unwrap();
         let before = writer.payload().to_vec();

@@ -134,7 +134,7 @@ mod tests {
     };
 
     #[test]
-    fn a_head_is_read_as_it_was_written() {
+    fn a_head_survives_a_round_trip() {
         let first = Head { before: None, ..HEAD };
         for head in [HEAD, first] {
             assert_eq!(Head::from_bytes(&head.to_bytes()), Some((head, true)));

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_dead_are_gone_and_the_others_stay_in_order() {
+    fn dead_rows_are_removed_and_others_stay_in_order() {
         let one = Table::concat(&[table(0, 70_000), table(70_000, 10), table(70_010, 500)], 1);
         assert_eq!(one.segments(), 4);
         for dead in [
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_anew_has_few_segments_and_no_strings_that_are_gone() {
+    fn a_repacked_table_has_few_segments_and_no_unused_strings() {
         let parts: Vec<Table> = (0..200).map(|at| table(at * 10, 10)).collect();
         let all = Table::concat(&parts, 1);
         let dead: Vec<u64> = (0..2_000).filter(|row| row % 1_000 >= 100).collect();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_a_column_that_can_be_left_out_again() {
+    fn a_column_of_numbers_can_be_added_and_removed() {
         let table = table(0, 70_000);
         let marked = table.clone().with_numbers("mark", 5..);
         assert_eq!(marked.value(69_999, 3), Value::Integer(70_004));

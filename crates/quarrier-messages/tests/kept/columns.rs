@@ -37,7 +37,7 @@ fn anew(disk: &FaultyDisk) -> Arc<Table> {
 }
 
 #[test]
-fn a_table_that_is_opened_again_is_the_one_that_was_stored_bit_for_bit() {
+fn a_reopened_table_is_bit_for_bit_the_stored_one() {
     for seed in 0..100 {
         let mut random = Random(seed);
         let disk = FaultyDisk::new(seed);
@@ -74,7 +74,7 @@ fn a_table_that_is_opened_again_is_the_one_that_was_stored_bit_for_bit() {
 /// Covers whole segments, plain strings next to codes, numbers of 128 bits, and floats that no
 /// other type can hold.
 #[test]
-fn large_columns_of_all_kinds_come_back() {
+fn large_columns_of_all_types_are_restored() {
     let mut text = String::new();
     for number in 0..150_000u64 {
         let wide = if number.is_multiple_of(3) { "98765432109876543210.123456789" } else { "-0.5" };
@@ -112,7 +112,7 @@ fn large_columns_of_all_kinds_come_back() {
 
 /// Every fault of a file is reported, and does no harm.
 #[test]
-fn a_file_that_is_damaged_cut_or_of_another_log_is_made_anew_with_a_line() {
+fn a_damaged_truncated_or_foreign_file_is_rebuilt_with_a_notice() {
     let disk = FaultyDisk::new(1);
     let store = eager(&disk).unwrap();
     load(&store, "f", &orders(0..60), &small(Format::Json)).unwrap();
@@ -202,7 +202,7 @@ fn a_hostile_file_does_no_harm() {
 
 /// Cuts the power at every moment of lives that load, build tables and store columns.
 #[test]
-fn a_power_cut_while_columns_are_stored_leaves_the_old_ones_or_the_new() {
+fn a_power_cut_while_columns_are_stored_leaves_either_version() {
     let parts: Vec<Vec<u8>> = (0..4).map(|part| orders(part * 30..part * 30 + 30)).collect();
     for seed in 0..4 {
         let disk = FaultyDisk::new(seed);
@@ -233,7 +233,7 @@ fn a_power_cut_while_columns_are_stored_leaves_the_old_ones_or_the_new() {
 }
 
 #[test]
-fn a_fault_at_any_call_that_stores_columns_costs_the_columns_at_most() {
+fn a_fault_while_columns_are_stored_loses_only_the_columns() {
     let live = |disk: &FaultyDisk| -> Result<()> {
         for part in 0..2 {
             let store = eager(disk)?;

@@ -11,7 +11,7 @@ use quarrier_messages::log::disk::{Fault, FaultyDisk};
 use crate::kit::{Acknowledged, assert_same, at_once, load, open, orders, small, table};
 
 #[test]
-fn what_was_told_survives_a_power_cut_at_any_moment_and_the_load_goes_on() {
+fn reported_progress_survives_power_cuts_and_the_load_resumes() {
     let bytes = orders(0..120);
     let whole = at_once(&[&bytes], Format::Json);
     for seed in 0..4 {
@@ -47,7 +47,7 @@ fn what_was_told_survives_a_power_cut_at_any_moment_and_the_load_goes_on() {
 
 /// Injects every fault into every call of a load.
 #[test]
-fn a_fault_at_any_call_ends_a_load_that_goes_on_later() {
+fn a_load_resumes_after_a_fault_at_any_call() {
     let bytes = orders(0..120);
     let whole = at_once(&[&bytes], Format::Json);
     let how = small(Format::Json);

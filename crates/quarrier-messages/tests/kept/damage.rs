@@ -93,7 +93,7 @@ fn check((numbers, found): &(Vec<u64>, Recovered), lost: &[u64], what: &str) {
 }
 
 #[test]
-fn each_flipped_byte_loses_its_batch_at_most_and_is_told_with_its_place() {
+fn a_flipped_byte_loses_at_most_its_batch_and_is_reported() {
     let (disk, name, whole) = disk();
     let (numbers, found) = read((&disk, &name), whole.clone());
     assert!(numbers == (0..16).collect::<Vec<u64>>() && !found.is_damaged());
@@ -113,7 +113,7 @@ fn each_flipped_byte_loses_its_batch_at_most_and_is_told_with_its_place() {
 }
 
 #[test]
-fn a_log_that_is_cut_at_each_length_keeps_its_beginning_and_says_so() {
+fn a_log_truncated_anywhere_keeps_and_reports_its_prefix() {
     let (disk, name, whole) = disk();
     let places = places(&disk);
     for length in 0..whole.len() {
@@ -128,7 +128,7 @@ fn a_log_that_is_cut_at_each_length_keeps_its_beginning_and_says_so() {
 
 /// Reading only the headers finds the same damage as reading all bytes.
 #[test]
-fn a_look_at_the_headers_misses_no_damage() {
+fn reading_only_headers_misses_no_damage() {
     let (folder, segment) = folder();
     let whole = std::fs::read(&segment).unwrap();
     let all = |store: &Store| store.table("t", 2, &false.into()).map(|table| table.rows());
@@ -148,7 +148,7 @@ fn a_look_at_the_headers_misses_no_damage() {
 }
 
 #[test]
-fn a_segment_alone_is_a_file_of_messages() {
+fn a_single_segment_can_be_read() {
     let (folder, segment) = folder();
     let copy = folder.path().join("copy of it");
     std::fs::copy(&segment, &copy).unwrap();

@@ -88,7 +88,7 @@ fn fix() {
 }
 
 #[test]
-fn tables_stand_beside_each_other_and_formats_in_one() {
+fn a_folder_has_several_tables_and_a_table_several_formats() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     let (json, csv) = (orders(0..30), b"n,side\n100,B\n101,S\n".to_vec());

@@ -45,7 +45,7 @@ pub(crate) fn lines(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn a_table_that_grew_is_the_one_of_all_messages_at_once() {
+fn a_grown_table_equals_one_of_all_messages_at_once() {
     for seed in 0..150 {
         let mut random = Random(seed);
         let disk = FaultyDisk::new(seed);
@@ -69,7 +69,7 @@ fn a_table_that_grew_is_the_one_of_all_messages_at_once() {
 }
 
 #[test]
-fn a_table_that_grew_by_single_messages_is_packed_anew() {
+fn a_table_grown_by_single_messages_is_repacked() {
     let disk = FaultyDisk::new(1);
     let store = open(&disk).unwrap();
     for number in 0..200 {
@@ -84,7 +84,7 @@ fn a_table_that_grew_by_single_messages_is_packed_anew() {
 
 /// A reader of a folder that is being written sees a prefix of the log, and no damage.
 #[test]
-fn a_folder_is_read_beside_its_writer() {
+fn a_folder_can_be_read_while_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = quarrier_messages::log::Options::default();
     options.segment_bytes = 1 << 20;

@@ -52,7 +52,7 @@ fn assert_same_folder(disk: &FaultyDisk, what: &str) {
 }
 
 #[test]
-fn what_is_in_the_index_is_not_read_again() {
+fn indexed_batches_are_not_read_again() {
     let disk = FaultyDisk::new(1);
     let store = eager(&disk).unwrap();
     load(&store, "f", &orders(0..900), &small(Format::Json)).unwrap();
@@ -75,7 +75,7 @@ fn segments(disk: &FaultyDisk) -> Vec<String> {
 }
 
 #[test]
-fn a_folder_is_the_same_with_its_index_and_loads_go_on() {
+fn a_folder_is_the_same_with_its_index_and_loads_resume() {
     for seed in 0..40 {
         let mut random = Random(seed);
         let disk = FaultyDisk::new(seed);
@@ -121,7 +121,7 @@ fn a_folder_is_the_same_with_its_index_and_loads_go_on() {
 }
 
 #[test]
-fn an_index_that_is_damaged_cut_or_of_another_log_is_left_out_with_a_line() {
+fn a_damaged_truncated_or_foreign_index_is_ignored_with_a_notice() {
     let disk = FaultyDisk::new(1);
     let store = eager(&disk).unwrap();
     load(&store, "f", &orders(0..100), &small(Format::Json)).unwrap();
@@ -234,7 +234,7 @@ fn an_index_hides_no_damage() {
 }
 
 #[test]
-fn reading_all_of_a_damaged_log_lets_others_do_so_too() {
+fn reading_a_whole_damaged_log_makes_others_do_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = options();
     options.segment_bytes = 64 << 10;

@@ -69,7 +69,7 @@ fn defined() -> Definition {
 }
 
 #[test]
-fn messages_of_every_format_are_those_of_their_file() {
+fn the_log_has_the_messages_of_files_in_every_format() {
     let json: String =
         (0..5_000).map(|n| format!("{{\"a\":{n},\"b\":\"x{}\"}}\n", n % 7)).collect();
     let csv: String = (0..5_000).map(|n| format!("{n};\"x;{}\"\n", n % 7)).collect();
@@ -91,7 +91,7 @@ fn messages_of_every_format_are_those_of_their_file() {
 }
 
 #[test]
-fn what_makes_no_sense_is_left_out_or_keeps_all_out() {
+fn invalid_messages_are_rejected_alone_or_with_all_others() {
     let (_folder, store) = store(&Definition::default());
     let text = b"{\"a\":1}\nno message\n{\"a\":2}\n";
     let mut options = IntakeOptions::default();
@@ -106,7 +106,7 @@ fn what_makes_no_sense_is_left_out_or_keeps_all_out() {
 }
 
 #[test]
-fn more_than_one_batch_is_there_as_a_whole_also_after_it_is_opened_anew() {
+fn several_batches_are_atomic_even_after_reopening() {
     let (folder, store) = store(&Definition::default());
     let line = format!("{{\"a\":\"{}\"}}\n", "x".repeat(1_000));
     let text = line.repeat(4_000);
@@ -125,7 +125,7 @@ fn more_than_one_batch_is_there_as_a_whole_also_after_it_is_opened_anew() {
 }
 
 #[test]
-fn small_segments_take_what_clients_send() {
+fn client_messages_fit_small_segments() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = quarrier_messages::log::Options::default();
     options.segment_bytes = 64 << 10;
@@ -138,7 +138,7 @@ fn small_segments_take_what_clients_send() {
 }
 
 #[test]
-fn what_a_publisher_sent_before_is_not_taken_again() {
+fn messages_sent_before_are_not_stored_again() {
     let (folder, mut store) = store(&Definition::default());
     let line = b"{\"a\":1}\n";
     let of = |name: &str, sequence| {
@@ -172,7 +172,7 @@ fn what_a_publisher_sent_before_is_not_taken_again() {
 }
 
 #[test]
-fn a_declared_table_keeps_its_columns_whatever_comes() {
+fn a_declared_table_keeps_its_columns_for_any_message() {
     let (folder, mut store) = store(&defined());
     let kinds = |table: &Table| -> Vec<Kind> {
         table.schema().fields.iter().map(|field| field.kind).collect()
@@ -204,7 +204,7 @@ fn a_declared_table_keeps_its_columns_whatever_comes() {
 }
 
 #[test]
-fn few_bytes_a_batch_are_read_again_in_any_order_of_writing_and_asking() {
+fn small_batches_are_read_in_any_order() {
     let (folder, mut store) = store(&Definition::default());
     for number in 0..400 {
         let line = format!("{{\"n\":{number}}}\n");

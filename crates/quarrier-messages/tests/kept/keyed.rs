@@ -210,7 +210,7 @@ fn check(random: &mut Random, store: &Store, history: &TableHistory, what: &str)
 }
 
 #[test]
-fn a_table_that_went_through_anything_has_what_its_messages_leave() {
+fn a_table_has_the_rows_of_its_messages_after_any_history() {
     for seed in 0..60 {
         let mut random = Random(seed);
         let disk = FaultyDisk::new(seed);
@@ -285,7 +285,7 @@ fn a_table_of_few_keys_stays_small_however_often_they_are_replaced() {
 }
 
 #[test]
-fn keys_that_no_row_can_have_and_tables_without_one_are_refused() {
+fn impossible_keys_and_tables_without_keys_are_refused() {
     let disk = FaultyDisk::new(1);
     let store = keyed(&disk).unwrap();
     let stop = AtomicBool::new(false);

@@ -30,7 +30,7 @@ impl LoadWatch for StopAt<'_> {
 
 /// Batches of a megabyte would not fit the segments.
 #[test]
-fn small_segments_take_loads() {
+fn loads_fit_small_segments() {
     let disk = FaultyDisk::new(1);
     let store = open(&disk).unwrap();
     let bytes = orders(0..2_000);
@@ -41,7 +41,7 @@ fn small_segments_take_loads() {
 }
 
 #[test]
-fn a_load_that_was_stopped_goes_on_and_loads_nothing_twice() {
+fn a_stopped_load_resumes_without_duplicates() {
     let mut bytes = orders(0..900);
     bytes.extend_from_slice(b"no message\n");
     bytes.extend_from_slice(&orders(900..1000));
@@ -70,7 +70,7 @@ fn a_load_that_was_stopped_goes_on_and_loads_nothing_twice() {
 }
 
 #[test]
-fn a_file_that_grew_is_loaded_from_where_it_ended() {
+fn a_grown_file_is_loaded_from_its_old_end() {
     let store = open(&FaultyDisk::new(1)).unwrap();
     let bytes = orders(0..100);
     for end in [0, 1000, 1000, 3000, bytes.len()] {
@@ -82,7 +82,7 @@ fn a_file_that_grew_is_loaded_from_where_it_ended() {
 }
 
 #[test]
-fn another_file_of_the_same_name_is_loaded_from_its_start() {
+fn another_file_with_the_same_name_is_loaded_from_its_start() {
     let store = open(&FaultyDisk::new(1)).unwrap();
     let (one, other) = (orders(0..50), orders(50..80));
     for (bytes, new) in [(&one, 50), (&other, 30), (&one, 0), (&other, 0)] {
@@ -96,7 +96,7 @@ fn another_file_of_the_same_name_is_loaded_from_its_start() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_the_load_goes_on_when_there_is_room() {
+fn a_full_disk_is_an_error_and_the_load_resumes_with_space() {
     let bytes = orders(0..1000);
     for room in [44 << 10, 56 << 10, 80 << 10] {
         let disk = FaultyDisk::new(room);

@@ -9,7 +9,7 @@ use quarrier_messages::log::{Batch, Encoding, Error, Event, Opener, Publication,
 use crate::kit::{Random, TABLE, batch, open, options, read};
 
 #[test]
-fn a_chain_counts_as_a_whole_or_not_at_all_at_any_moment() {
+fn chains_are_atomic_at_any_crash() {
     for seed in 0..60 {
         let mut random = Random(seed);
         let disk = FaultyDisk::new(seed);
@@ -45,7 +45,7 @@ fn a_chain_counts_as_a_whole_or_not_at_all_at_any_moment() {
 }
 
 #[test]
-fn a_chain_that_is_given_up_counts_for_nothing() {
+fn an_abandoned_chain_is_discarded() {
     let disk = FaultyDisk::new(1);
     let log = open(&disk).unwrap();
     log.append(batch(0..1, 10)).unwrap();
@@ -63,7 +63,7 @@ fn a_chain_that_is_given_up_counts_for_nothing() {
 }
 
 #[test]
-fn others_wait_until_a_chain_is_over() {
+fn senders_wait_for_the_end_of_a_chain() {
     let disk = FaultyDisk::new(1);
     let log = open(&disk).unwrap();
     let mut chain = log.begin().unwrap();
@@ -80,7 +80,7 @@ fn others_wait_until_a_chain_is_over() {
 }
 
 #[test]
-fn a_chain_of_which_a_batch_found_no_room_counts_for_nothing() {
+fn a_chain_with_a_batch_that_did_not_fit_is_discarded() {
     let disk = FaultyDisk::new(1);
     disk.set_room(32 << 10);
     let log = open(&disk).unwrap();
@@ -97,7 +97,7 @@ fn a_chain_of_which_a_batch_found_no_room_counts_for_nothing() {
 }
 
 #[test]
-fn what_a_publisher_sends_again_is_taken_once() {
+fn batches_sent_again_are_stored_once() {
     let publication =
         |sequence| Publication { publisher: 9, sequence, source_offset: sequence * 100 };
     let disk = FaultyDisk::new(1);
@@ -135,7 +135,7 @@ fn what_a_publisher_sends_again_is_taken_once() {
 }
 
 #[test]
-fn messages_are_kept_as_they_came_compressed_or_not() {
+fn messages_are_kept_verbatim_with_or_without_compression() {
     let disk = FaultyDisk::new(1);
     let bytes: Vec<u8> = (0..3000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
     let log = open(&disk).unwrap();
@@ -164,7 +164,7 @@ fn a_batch_that_no_segment_holds_is_refused() {
 }
 
 #[test]
-fn time_never_goes_back_and_marks_go_on() {
+fn time_never_goes_back_and_marks_continue() {
     let disk = FaultyDisk::new(1);
     let mut times = Vec::new();
     for (life, clock_us) in [(0, 5_000), (1, 4_000), (2, 6_000)] {
@@ -178,7 +178,7 @@ fn time_never_goes_back_and_marks_go_on() {
 }
 
 #[test]
-fn a_log_is_read_from_a_checkpoint_on() {
+fn a_log_is_read_from_a_checkpoint() {
     let disk = FaultyDisk::new(1);
     let log = open(&disk).unwrap();
     for number in 0..40 {

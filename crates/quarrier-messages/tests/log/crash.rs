@@ -70,7 +70,7 @@ fn check(contents: &Contents, note: u64, seed: u64) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_power_cut_at_any_moment() {
+fn acknowledged_messages_survive_a_power_cut_at_any_moment() {
     let points = std::env::var("LOG_CRASH_POINTS").ok().and_then(|n| n.parse().ok());
     let points = points.unwrap_or(POINTS);
     let (mut done, mut seed) = (0, 0);
@@ -117,7 +117,7 @@ fn live_on(crashed: &FaultyDisk, contents: &Contents, random: &mut Random, seed:
 /// After a kill, all written data is there, but no more durable than before. The next process reads
 /// it, so it must make it durable first: a later power cut must not lose it.
 #[test]
-fn what_was_shown_after_a_kill_survives_a_power_cut() {
+fn messages_read_after_a_kill_survive_a_power_cut() {
     for seed in 0..200 {
         let mut random = Random(seed);
         let disk = FaultyDisk::new(seed);

@@ -92,7 +92,7 @@ fn damage_to_the_last_group_of_a_closed_log_is_damage() {
 }
 
 #[test]
-fn every_flipped_byte_is_told_with_its_place_and_the_rest_kept() {
+fn every_flipped_byte_is_reported_and_the_rest_kept() {
     let (disk, places) = small();
     for (segment, name) in segments(&disk).iter().enumerate() {
         let bytes = disk.contents(name).unwrap();
@@ -120,7 +120,7 @@ fn every_flipped_byte_is_told_with_its_place_and_the_rest_kept() {
 }
 
 #[test]
-fn a_log_cut_at_any_length_says_what_is_missing() {
+fn a_log_truncated_anywhere_reports_what_is_missing() {
     let (disk, places) = small();
     let names = segments(&disk);
     for (segment, name) in names.iter().enumerate() {
@@ -140,7 +140,7 @@ fn a_log_cut_at_any_length_says_what_is_missing() {
 }
 
 #[test]
-fn writing_goes_on_after_damage_and_no_mark_is_given_twice() {
+fn writing_continues_after_damage_and_no_mark_repeats() {
     let (disk, _) = small();
     let names = segments(&disk);
     let bytes = disk.contents(&names[1]).unwrap();
@@ -164,7 +164,7 @@ fn writing_goes_on_after_damage_and_no_mark_is_given_twice() {
 }
 
 #[test]
-fn a_missing_segment_is_told() {
+fn a_missing_segment_is_reported() {
     let disk = FaultyDisk::new(3);
     let log = open(&disk).unwrap();
     for number in 0..20 {
@@ -189,7 +189,7 @@ fn a_missing_segment_is_told() {
 }
 
 #[test]
-fn two_blocks_that_are_swapped_are_told() {
+fn swapped_blocks_are_reported() {
     let disk = FaultyDisk::new(3);
     let log = open(&disk).unwrap();
     for number in 0..4 {
@@ -206,7 +206,7 @@ fn two_blocks_that_are_swapped_are_told() {
 
 /// The messages of a batch are the bytes of another batch, of the same log and the same place.
 #[test]
-fn a_whole_batch_among_messages_is_not_taken_for_one() {
+fn a_batch_inside_messages_is_not_mistaken_for_one() {
     // Write the log twice: the messages of the second are the bytes that the first wrote at this
     // place, and a copy of its whole segment.
     let seed = 5;
@@ -254,7 +254,7 @@ fn entries(disk: &FaultyDisk) -> Vec<Range<u64>> {
 
 /// Whether the data was acknowledged distinguishes damage from a torn tail.
 #[test]
-fn what_was_never_acknowledged_is_cut_and_not_told_as_damage() {
+fn unacknowledged_bytes_are_cut_and_not_reported_as_damage() {
     let (disk, places) = small();
     let name = &segments(&disk)[1];
     let mut bytes = disk.contents(name).unwrap();
@@ -278,7 +278,7 @@ fn what_was_never_acknowledged_is_cut_and_not_told_as_damage() {
 }
 
 #[test]
-fn opening_reports_what_reading_does() {
+fn opening_reports_the_same_as_reading() {
     let (disk, places) = small();
     let name = &segments(&disk)[0];
     let mut bytes = disk.contents(name).unwrap();

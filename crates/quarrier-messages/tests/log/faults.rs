@@ -117,7 +117,7 @@ fn a_failed_sync_stops_writes_and_not_reads() {
 }
 
 #[test]
-fn a_full_disk_refuses_clearly_and_takes_more_when_there_is_room() {
+fn a_full_disk_is_a_clear_error_and_writes_resume_with_space() {
     let disk = FaultyDisk::new(1);
     disk.set_room(32 << 10);
     let log = open(&disk).unwrap();

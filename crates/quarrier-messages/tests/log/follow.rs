@@ -39,7 +39,7 @@ fn a_follower_gets_everything_once_from_its_mark_on() {
 }
 
 #[test]
-fn a_follower_waits_and_says_when_nothing_came() {
+fn a_follower_waits_and_returns_none_without_news() {
     let disk = FaultyDisk::new(1);
     let log = open(&disk).unwrap();
     let mut follower = log.follow(1).unwrap();
@@ -51,7 +51,7 @@ fn a_follower_waits_and_says_when_nothing_came() {
 }
 
 #[test]
-fn a_follower_sees_a_chain_when_it_is_over() {
+fn a_follower_sees_only_complete_chains() {
     let disk = FaultyDisk::new(1);
     let log = open(&disk).unwrap();
     let mut follower = log.follow(1).unwrap();
@@ -79,7 +79,7 @@ fn a_follower_sees_a_chain_when_it_is_over() {
 }
 
 #[test]
-fn who_asks_for_what_is_gone_is_told_the_oldest_mark() {
+fn a_request_for_removed_messages_reports_the_oldest_mark() {
     let disk = FaultyDisk::new(1);
     let log = open(&disk).unwrap();
     for number in 0..20 {

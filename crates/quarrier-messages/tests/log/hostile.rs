@@ -74,7 +74,7 @@ fn marks(disk: &FaultyDisk) -> Vec<Range<u64>> {
 }
 
 #[test]
-fn figures_of_any_size_in_headers_do_no_harm() {
+fn numbers_of_any_size_in_headers_do_no_harm() {
     let (disk, name, bytes) = log();
     let fields =
         [(5, 1), (6, 2), (16, 8), (24, 4), (28, 4), (32, 4), (36, 4), (40, 8), (48, 8), (56, 4)];
@@ -97,7 +97,7 @@ fn figures_of_any_size_in_headers_do_no_harm() {
 }
 
 #[test]
-fn figures_of_any_size_in_heads_do_no_harm() {
+fn numbers_of_any_size_in_heads_do_no_harm() {
     let (disk, name, bytes) = log();
     for (field, length) in [(12, 4), (16, 8), (24, 8), (32, 8), (40, 8), (48, 8), (56, 8)] {
         for value in [0, 1, 511, 4096, 0xFFFF_FFFF, 1 << 40, u64::MAX / 2, u64::MAX] {
@@ -143,7 +143,7 @@ fn random_bytes_and_names_do_no_harm() {
 }
 
 #[test]
-fn compressed_bytes_that_lie_are_an_error() {
+fn false_compressed_lengths_are_an_error() {
     let (disk, name, bytes) = log();
     let mut hostile = bytes;
     // Flagged as compressed, with a claimed length of 64 MiB.

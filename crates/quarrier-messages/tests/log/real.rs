@@ -26,7 +26,7 @@ fn payloads(folder: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_was_appended_is_read_again_by_another_process() {
+fn another_process_reads_the_appended_messages() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("deep").join("data");
     let mut expected = Vec::new();
@@ -54,7 +54,7 @@ fn what_was_appended_is_read_again_by_another_process() {
 }
 
 #[test]
-fn a_closed_log_takes_hardly_more_than_its_messages() {
+fn a_closed_log_is_little_larger_than_its_messages() {
     let folder = tempfile::tempdir().unwrap();
     let log = Log::open(folder.path()).unwrap();
     let bytes = 20 * 100_000;
@@ -68,7 +68,7 @@ fn a_closed_log_takes_hardly_more_than_its_messages() {
 }
 
 #[test]
-fn the_second_writer_is_told_who_has_the_lock() {
+fn the_second_writer_learns_who_holds_the_lock() {
     let folder = tempfile::tempdir().unwrap();
     let log = Opener::new().options(options()).open(folder.path(), |_| {}).unwrap();
     let Err(error) = Log::open(folder.path()) else { panic!("two writers") };
@@ -79,7 +79,7 @@ fn the_second_writer_is_told_who_has_the_lock() {
 }
 
 #[test]
-fn many_senders_share_syncs_and_followers_read_along() {
+fn many_senders_share_syncs_while_followers_read() {
     let folder = tempfile::tempdir().unwrap();
     let log = Opener::new().options(options()).open(folder.path(), |_| {}).unwrap();
     let mut follower = log.follow(1).unwrap();
@@ -107,7 +107,7 @@ fn many_senders_share_syncs_and_followers_read_along() {
 }
 
 #[test]
-fn what_is_no_segment_is_left_alone() {
+fn files_that_are_not_segments_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("log")).unwrap();
     let other = folder.path().join("log").join("notes.txt");

@@ -17,14 +17,14 @@ fn log(disk: &FaultyDisk) -> quarrier_messages::log::Log {
 }
 
 #[test]
-fn all_is_kept_unless_told() {
+fn everything_is_kept_by_default() {
     let disk = FaultyDisk::new(1);
     let log = log(&disk);
     assert_eq!(log.retain(Retention::default(), u64::MAX).unwrap().segments, 0);
 }
 
 #[test]
-fn segments_go_by_size_but_not_before_a_checkpoint_has_them() {
+fn segments_are_removed_by_size_only_after_a_checkpoint() {
     let disk = FaultyDisk::new(1);
     let log = log(&disk);
     let before = segments(&disk).len() as u64;
@@ -48,7 +48,7 @@ fn segments_go_by_size_but_not_before_a_checkpoint_has_them() {
 }
 
 #[test]
-fn segments_go_by_age() {
+fn segments_are_removed_by_age() {
     let disk = FaultyDisk::new(1);
     let log = log(&disk);
     let retention = Retention { age_max: Some(Duration::from_secs(10)), ..Retention::default() };
@@ -60,7 +60,7 @@ fn segments_go_by_age() {
 }
 
 #[test]
-fn a_crash_while_segments_go_leaves_no_gap() {
+fn a_crash_while_segments_are_removed_leaves_no_gap() {
     for seed in 0..50 {
         let mut random = Random(seed);
         let disk = FaultyDisk::new(seed);

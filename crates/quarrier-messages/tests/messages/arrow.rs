@@ -49,7 +49,7 @@ fn text(text: &str) -> Value {
 }
 
 #[test]
-fn every_type_of_numbers_becomes_what_holds_it() {
+fn every_numeric_type_maps_to_one_that_holds_it() {
     use Value::{Integer, Null};
     let small = [Integer(-1), Null, Integer(7)];
     check(Arc::new(Int8Array::from(vec![Some(-1), None, Some(7)])), Kind::Integer, &small);
@@ -70,7 +70,7 @@ fn every_type_of_numbers_becomes_what_holds_it() {
 }
 
 #[test]
-fn exact_numbers_stay_exact_where_38_digits_hold_them() {
+fn exact_numbers_of_38_digits_stay_exact() {
     let decimals = |mantissas: Vec<i128>, precision, scale| -> ArrayRef {
         let array = Decimal128Array::from(mantissas);
         Arc::new(array.with_precision_and_scale(precision, scale).unwrap())
@@ -129,7 +129,7 @@ fn days_and_times_count_from_1970_in_nanoseconds() {
 }
 
 #[test]
-fn text_of_every_layout_is_text() {
+fn strings_of_every_layout_are_strings() {
     let rows = vec![Some("b"), None, Some(""), Some("é, more than twelve bytes"), Some("b")];
     let expected: Vec<_> = rows.iter().map(|row| row.map_or(Value::Null, text)).collect();
     let arrays: [ArrayRef; 6] = [
@@ -158,7 +158,7 @@ fn dictionaries_of_numbers_are_numbers() {
 }
 
 #[test]
-fn floats_are_shared_with_arrow_and_come_back_bit_for_bit() {
+fn floats_are_shared_with_arrow_and_survive_bit_for_bit() {
     let mut all = FLOATS.to_vec();
     all.push(0.1 + 0.2);
     let expected: Vec<_> = all.iter().map(|&float| Value::Float(float)).collect();
@@ -205,7 +205,7 @@ fn batches_of_any_size_become_full_segments_in_order() {
 }
 
 #[test]
-fn what_has_no_place_in_a_table_is_an_error_that_names_the_column() {
+fn unsupported_columns_are_errors_that_name_them() {
     let refusal = |batch: RecordBatch| table(vec![batch], 2).unwrap_err().to_string();
     let mut list = FixedSizeListBuilder::new(Int32Builder::new(), 1);
     list.values().append_value(1);
@@ -224,7 +224,7 @@ fn what_has_no_place_in_a_table_is_an_error_that_names_the_column() {
 }
 
 #[test]
-fn a_source_that_breaks_off_is_an_error() {
+fn a_truncated_source_is_an_error() {
     let good = one(Arc::new(Int64Array::from(vec![1])));
     let schema = good.schema();
     let broken = Err(arrow_schema::ArrowError::ComputeError("gone".into()));

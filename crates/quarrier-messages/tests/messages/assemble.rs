@@ -178,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn tables_one_after_the_other_are_the_table_of_all_messages(
+    fn concatenated_tables_equal_the_table_of_all_messages(
         messages in messages(), cut in 1..60usize, chunk_rows in 1..40usize,
     ) {
         let tables: Vec<_> = messages
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn rows_that_are_taken_stay_what_they_are(
+    fn taken_rows_keep_their_values(
         messages in messages(), picks in prop::collection::vec(any::<u64>(), 0..200),
     ) {
         let table = Table::assemble(parts(&messages, 7, 1), 1);
@@ -240,7 +240,7 @@ fn exact_numbers_stay_exact_while_38_digits_hold_all() {
 }
 
 #[test]
-fn a_given_schema_says_which_columns_there_are_and_what_they_are_at_least() {
+fn a_schema_selects_columns_and_their_minimal_types() {
     let field = |name: &str, kind| Field { name: name.into(), kind };
     let decimal = Kind::Decimal { scale: 1 };
     let schema = Schema { fields: vec![field("z", Kind::Date), field("a", decimal)] };
@@ -262,7 +262,7 @@ fn one_part_without_a_dictionary_makes_the_column_plain() {
 }
 
 #[test]
-fn long_texts_that_come_again_are_not_spelled_out() {
+fn repeated_long_strings_are_not_spelled_out() {
     let long = "x".repeat(1 << 20);
     let codes = RawData::Codes(vec![0; 60_000]);
     let plain = RawData::Text { ends: vec![1], bytes: b"y".to_vec() };
@@ -285,7 +285,7 @@ fn tables_that_share_their_texts_share_segments() {
 }
 
 #[test]
-fn nothing_makes_a_table_without_rows() {
+fn no_parts_make_a_table_without_rows() {
     let table = Table::assemble(Vec::new(), 2);
     assert_eq!((table.rows(), table.segments(), table.columns().len()), (0, 0, 0));
     assert_eq!(Table::concat(&[table, Table::default()], 1).rows(), 0);

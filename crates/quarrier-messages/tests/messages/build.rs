@@ -35,7 +35,7 @@ fn check(cells: &[Cell<'_>], expected: RawData) {
 const TENTH: Cell<'_> = Cell::Decimal { mantissa: 1, scale: 1 };
 
 #[test]
-fn a_column_has_the_least_kind_that_holds_its_values() {
+fn a_column_has_the_narrowest_type_for_its_values() {
     use Cell::{Boolean, Date, Float, Integer, Null, Text, Timestamp};
     check(&[Null, Null], RawData::Null(2));
     check(&[Null, Boolean(true)], RawData::Boolean { bits: vec![2], rows: 2 });
@@ -89,7 +89,7 @@ fn digits_lost_in_floats_are_counted() {
 }
 
 #[test]
-fn a_number_among_texts_is_its_shortest_text() {
+fn a_number_among_strings_is_written_in_its_shortest_form() {
     let decimal = |mantissa, scale| Cell::Decimal { mantissa, scale };
     let (_, texts) = column(&[
         Cell::Text(""),
@@ -121,7 +121,7 @@ fn a_number_among_texts_is_its_shortest_text() {
 }
 
 #[test]
-fn a_row_rolled_back_leaves_nothing_and_a_field_set_twice_its_later_value() {
+fn rolled_back_rows_vanish_and_the_later_of_two_values_counts() {
     let mut builder = RowBuilder::new(10);
     let (a, b) = (builder.field("a").unwrap(), builder.field("b").unwrap());
     for row in 0..1000 {
@@ -148,7 +148,7 @@ fn a_row_rolled_back_leaves_nothing_and_a_field_set_twice_its_later_value() {
 }
 
 #[test]
-fn a_dictionary_that_does_not_pay_is_given_up_and_texts_stay_as_they_are() {
+fn an_unprofitable_dictionary_is_dropped_and_strings_stay_unchanged() {
     let mut builder = RowBuilder::new(10);
     let field = builder.field("a").unwrap();
     let mut row = 0u32;
@@ -191,7 +191,7 @@ fn a_dictionary_that_does_not_pay_is_given_up_and_texts_stay_as_they_are() {
 }
 
 #[test]
-fn numbered_texts_are_those_that_were_set_whatever_was_taken_back() {
+fn numbered_strings_survive_rollbacks() {
     let mut builder = RowBuilder::new(10);
     let field = builder.field("a").unwrap();
     let name = |row: usize| match row * 7_919 {
@@ -227,7 +227,7 @@ fn numbered_texts_are_those_that_were_set_whatever_was_taken_back() {
 }
 
 #[test]
-fn fields_beyond_the_most_there_may_be_are_refused_and_counted() {
+fn fields_beyond_the_maximum_are_refused_and_counted() {
     let mut builder = RowBuilder::new(2);
     assert!(builder.field("a").is_some() && builder.field("b").is_some());
     assert_eq!(builder.field("c"), None);
@@ -237,7 +237,7 @@ fn fields_beyond_the_most_there_may_be_are_refused_and_counted() {
 }
 
 #[test]
-fn a_field_that_comes_late_was_null_before() {
+fn a_late_field_is_null_in_earlier_rows() {
     let mut builder = RowBuilder::new(2);
     builder.commit();
     let field = builder.field("a").unwrap();
@@ -252,7 +252,7 @@ fn a_field_that_comes_late_was_null_before() {
 }
 
 #[test]
-fn a_field_of_rows_rolled_back_alone_has_no_column() {
+fn a_field_only_of_rolled_back_rows_has_no_column() {
     let mut builder = RowBuilder::new(3);
     let fields = ["a", "b", "c"].map(|name| builder.field(name).unwrap());
     for row in 0..10 {
@@ -276,7 +276,7 @@ fn a_field_of_rows_rolled_back_alone_has_no_column() {
 }
 
 #[test]
-fn texts_that_all_are_days_or_points_in_time_become_such_and_come_back_when_one_is_not() {
+fn times_become_strings_again_after_another_string() {
     use Cell::{Date, Null, Text, Timestamp};
     let day = 86_400_000_000_000;
     check(&[Text("1970-01-02"), Null, Text("2024-02-29")], RawData::Date(vec![1, 0, 19_782]));
@@ -328,7 +328,7 @@ fn texts_that_all_are_days_or_points_in_time_become_such_and_come_back_when_one_
 }
 
 #[test]
-fn a_row_rolled_back_does_not_change_a_kind() {
+fn a_rolled_back_row_does_not_change_a_type() {
     let mut builder = RowBuilder::new(10).finding_times();
     let field = builder.field("a").unwrap();
     for row in 0..100 {

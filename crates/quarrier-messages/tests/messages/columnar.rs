@@ -57,7 +57,7 @@ fn every_codec_gives_the_same_rows_in_order() {
 }
 
 #[test]
-fn columns_that_are_not_wanted_are_left_out_and_sources_follow_one_another() {
+fn unrequested_columns_are_dropped_and_sources_are_concatenated() {
     let file = Memory::new("a.arrow", arrow_file(None));
     let field = |name: &str| Field { name: name.into(), kind: Kind::Float };
     let schema = Schema { fields: vec![field("price")] };
@@ -71,7 +71,7 @@ fn columns_that_are_not_wanted_are_left_out_and_sources_follow_one_another() {
 }
 
 #[test]
-fn damaged_files_are_errors_that_name_them() {
+fn errors_of_damaged_files_name_them() {
     let formats =
         [(Format::Arrow, arrow_file(Some(CompressionType::ZSTD))), (Format::Arrow, arrow_stream())];
     for (format, whole) in formats {
@@ -91,7 +91,7 @@ fn damaged_files_are_errors_that_name_them() {
 }
 
 #[test]
-fn a_stream_of_columns_is_read_up_to_a_bound() {
+fn a_columnar_stream_is_read_up_to_a_limit() {
     let bytes = arrow_stream();
     let bound =
         |columnar_stream_bytes_max| Limits { columnar_stream_bytes_max, ..Limits::default() };
@@ -102,7 +102,7 @@ fn a_stream_of_columns_is_read_up_to_a_bound() {
 }
 
 #[test]
-fn a_load_of_columns_that_is_told_to_stop_ends_with_an_error_of_its_own() {
+fn a_cancelled_columnar_load_is_a_cancellation_error() {
     let stop = AtomicBool::new(true);
     let load = Load::new(Format::Arrow).workers(2).cancel(&stop);
     let error = load.run(&[&Memory::new("columns", arrow_file(None))]).unwrap_err();
@@ -110,7 +110,7 @@ fn a_load_of_columns_that_is_told_to_stop_ends_with_an_error_of_its_own() {
 }
 
 #[test]
-fn parquet_is_an_error_where_nothing_reads_it() {
+fn parquet_without_a_reader_is_an_error() {
     let error = Load::new(Format::Parquet).run(&[&Memory::new("p", "PAR1")]).unwrap_err();
     assert!(error.to_string().starts_with("p: it is Parquet"), "{error}");
 }

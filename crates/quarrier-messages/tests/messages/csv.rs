@@ -11,7 +11,7 @@ fn csv() -> Format {
 }
 
 #[test]
-fn fields_have_the_names_of_the_header_and_the_kinds_that_are_found() {
+fn fields_have_the_header_names_and_inferred_types() {
     let cases: [(&str, &[&str]); 11] = [
         ("a,b\n1,2.5\n", &["a=1 b=25/1"]),
         ("a,b\r\n1,x\r\n", &[r#"a=1 b="x""#]),
@@ -45,7 +45,7 @@ fn a_header_without_rows_names_columns_without_rows() {
 }
 
 #[test]
-fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
+fn invalid_messages_are_listed_and_the_rest_loaded() {
     let cases: [(&[u8], &[&str], &[&str]); 5] = [
         (b"a,b\n1\n2,3\n", &["a=2 b=3"], &["2 4 fewer fields than the header has"]),
         (b"a,b\n1,2,3\n2,3\n", &["a=2 b=3"], &["2 4 more fields than the header has"]),
@@ -59,7 +59,7 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
 }
 
 #[test]
-fn a_line_that_is_too_long_or_has_a_lone_quote_costs_that_line_only() {
+fn a_long_line_or_an_unclosed_quote_rejects_only_that_line() {
     let limits = Limits { message_bytes_max: 1 << 20, ..Limits::default() };
     let lines = "1,2\n".repeat(1_000_000);
     for wrong in ["3,\"x\n".to_string(), format!("{}\n", "x".repeat(5 << 20))] {
@@ -71,7 +71,7 @@ fn a_line_that_is_too_long_or_has_a_lone_quote_costs_that_line_only() {
 }
 
 #[test]
-fn many_columns_are_bounded_and_told() {
+fn many_columns_are_limited_and_reported() {
     let limits = Limits { columns_max: 10, ..Limits::default() };
     let names: Vec<String> = (0..100_000).map(|column| format!("c{column}")).collect();
     let log = format!("{}\n{}\n", names.join(","), vec!["1"; 100_000].join(","));
@@ -97,7 +97,7 @@ proptest! {
     })]
 
     #[test]
-    fn records_are_those_of_the_csv_crate(
+    fn records_equal_those_of_the_csv_crate(
         pieces in proptest::collection::vec("x|y|,|,|,|\"|\"\"|\n|\r\n|\r|é", 0..60),
     ) {
         let text = pieces.concat();

@@ -88,7 +88,7 @@ const DICTIONARY: &[u8] = br#"<fix major="4" minor="4">
 </fix>"#;
 
 #[test]
-fn a_dictionary_names_groups_within_groups() {
+fn a_dictionary_defines_nested_groups() {
     let format = Format::Fix(Arc::new(Dictionary::from_xml(DICTIONARY).unwrap()));
     check_body(
         &format,
@@ -99,7 +99,7 @@ fn a_dictionary_names_groups_within_groups() {
 }
 
 #[test]
-fn a_dictionary_that_is_broken_says_where() {
+fn errors_of_a_dictionary_have_their_position() {
     let said = |xml: &str| Dictionary::from_xml(xml.as_bytes()).unwrap_err().to_string();
     assert!(said("<fix><fields>").contains("broken at byte 13"), "{}", said("<fix><fields>"));
     let unknown =
@@ -112,7 +112,7 @@ fn a_dictionary_that_is_broken_says_where() {
 }
 
 #[test]
-fn messages_stand_a_line_each_or_back_to_back() {
+fn messages_are_one_per_line_or_back_to_back() {
     let (a, b) = (message("35=0|112=a|"), message("35=0|112=b|"));
     let shown = rows(&load(&fix(), &a))[0].clone();
     for between in ["", "\n", "\r\n", "\n\n"] {
@@ -124,7 +124,7 @@ fn messages_stand_a_line_each_or_back_to_back() {
 }
 
 #[test]
-fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
+fn invalid_messages_are_listed_and_the_rest_loaded() {
     let good = message("35=0|112=a|");
     let change = |from: &str, to: &str| {
         String::from_utf8(good.clone()).unwrap().replacen(from, to, 1).into_bytes()
@@ -158,7 +158,7 @@ fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
 }
 
 #[test]
-fn names_stand_in_the_place_of_tags_in_nvfix() {
+fn nvfix_has_names_instead_of_tags() {
     let nvfix = Format::Nvfix(Arc::new(Dictionary::builtin()));
     let plain = b"Symbol=ABC\x01Price=1.5\x01Strange.Name=7\x01\nSymbol=D\x01Price=2";
     check(
@@ -216,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn a_message_is_accepted_where_the_naive_check_does(
+    fn a_message_is_accepted_if_the_naive_check_accepts_it(
         texts in proptest::collection::vec("[a-c1=]{1,9}", 0..4),
         change in proptest::option::of((any::<prop::sample::Index>(), "[0-9a\u{1}=]")),
     ) {
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_fields_does_not_matter_to_what_is_read(
+    fn the_order_of_fields_does_not_matter(
         orders in proptest::collection::vec(
             Just(vec![("1", "a"), ("38", "5"), ("44", "1.5"), ("55", "X"), ("9001", "7")])
                 .prop_shuffle().prop_flat_map(|all| (Just(all), 0usize..6)),

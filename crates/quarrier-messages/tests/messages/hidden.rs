@@ -70,7 +70,7 @@ fn check(format: &Format, text: &str, messages: &[&str]) {
 }
 
 #[test]
-fn places_are_those_of_the_decoded_text_in_every_format() {
+fn positions_refer_to_decompressed_bytes_in_every_format() {
     let json = "\u{feff}{\"a\":1}\nno message\n\n  {\"a\":2,\"b\":\"ü\"}\r\n{\"c\":null}";
     let lines = ["{\"a\":1}", "  {\"a\":2,\"b\":\"ü\"}\r", "{\"c\":null}"];
     check(&Format::Json, json, &lines);
@@ -91,7 +91,7 @@ fn places_are_those_of_the_decoded_text_in_every_format() {
 }
 
 #[test]
-fn places_hold_over_claims_segments_and_sources() {
+fn positions_are_right_across_claims_segments_and_sources() {
     let line = |n: u64| match n % 1_000 {
         998 => "no message\n\n".to_string(),
         999 => format!("{{\"n\":{n},\"late{}\":true}}\n", n / 10_000),
@@ -128,7 +128,7 @@ fn pieces_count_on() {
 }
 
 #[test]
-fn hidden_columns_come_last_and_may_be_taken_off() {
+fn hidden_columns_come_last_and_can_be_removed() {
     let log = "{\"_line\":\"x\",\"a\":1}\n{\"b\":2}\n";
     let loaded = load(&Format::Json, log.as_bytes(), 1);
     let names = |table: &quarrier_messages::Table| -> Vec<String> {
@@ -146,7 +146,7 @@ fn hidden_columns_come_last_and_may_be_taken_off() {
 }
 
 #[test]
-fn no_message_still_has_the_columns() {
+fn an_empty_result_has_the_columns() {
     for (format, text) in [(Format::Json, ""), (Format::Csv(Csv::default()), "a,b\n")] {
         let loaded = load(&format, text.as_bytes(), 1);
         let first = loaded.table.visible();

@@ -88,7 +88,7 @@ fn check_refused(message: impl AsRef<[u8]>, at: usize, what: &str) {
 }
 
 #[test]
-fn scalars_have_the_kind_that_they_are_written_as() {
+fn scalars_have_the_type_of_their_notation() {
     check(r#"{"a":1,"b":-0,"c":9223372036854775807}"#, "a=1 b=0 c=9223372036854775807");
     check(r#"{"a":-9223372036854775808}"#, "a=-9223372036854775808");
     check(r#"{"a":9223372036854775808}"#, "a=9223372036854775808/0");
@@ -105,7 +105,7 @@ fn scalars_have_the_kind_that_they_are_written_as() {
 }
 
 #[test]
-fn fields_are_named_by_their_paths_and_a_key_that_would_be_mistaken_is_quoted() {
+fn fields_are_named_by_paths_and_ambiguous_keys_are_quoted() {
     check(
         r#"{"order":{"leg":[{"qty":1},{"qty":2}],"none":{}},"z":[]}"#,
         "order.leg[0].qty=1 order.leg[1].qty=2",
@@ -118,7 +118,7 @@ fn fields_are_named_by_their_paths_and_a_key_that_would_be_mistaken_is_quoted() 
 }
 
 #[test]
-fn escapes_stand_for_their_characters() {
+fn escapes_are_replaced_by_their_characters() {
     check(
         r#"{"a":"\"\\\/\b\f\n\r\t\u00e9\uD834\uDD1E\u0000"}"#,
         r#"a="\"\\/\u{8}\u{c}\n\r\té𝄞\0""#,
@@ -127,7 +127,7 @@ fn escapes_stand_for_their_characters() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn faults_have_their_position() {
     check_refused(r#"{"a":01}"#, 5, "a number that starts with 0");
     check_refused(r#"{"a":1.}"#, 7, "a number that ends with its point");
     check_refused(r#"{"a":-}"#, 6, "a number without digits");
@@ -227,7 +227,7 @@ fn check_lines(text: &[u8]) {
 }
 
 #[test]
-fn predicted_lines_are_read_as_those_that_are_not() {
+fn predicted_lines_are_parsed_like_others() {
     check_lines(
         b"{\"a\":1}\n{\"a\":2}\r\n\n \t\n{\"a\":3}\n{\"a\":03}\n{\"a\":3.}\n{\"a\":4}x\n{\"a\":5}",
     );
@@ -259,7 +259,7 @@ fn predicted_lines_are_read_as_those_that_are_not() {
 }
 
 #[test]
-fn a_scalar_may_end_wherever_the_bytes_end_that_were_looked_at_with_its_key() {
+fn a_scalar_may_end_at_the_end_of_the_examined_bytes() {
     let digits = "1234567890123456789";
     let mut text = String::new();
     for key in (0..6).chain(36..66) {
@@ -278,7 +278,7 @@ fn a_scalar_may_end_wherever_the_bytes_end_that_were_looked_at_with_its_key() {
 }
 
 #[test]
-fn a_length_that_was_always_the_same_may_change() {
+fn a_constant_length_may_change() {
     let mut text = String::new();
     for number in 0..200 {
         // As long as the line before, except every fortieth.
@@ -333,7 +333,7 @@ fn nearly_json() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_lines_are_read_as_each_by_itself(
+    fn lines_are_parsed_as_if_each_were_alone(
         kinds in prop::collection::vec(nearly_json(), 1..6),
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
     ) {

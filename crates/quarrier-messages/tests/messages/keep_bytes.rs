@@ -35,7 +35,7 @@ fn check(format: &Format, bytes: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_message_of_every_format_is_kept_as_it_stands_in_the_source() {
+fn messages_of_every_format_are_kept_verbatim() {
     let json = "{ \"a\" : 1.50}\nno message\n\n{\"a\":2,\"b\":\"ü\\n\"}\r\n{\"c\":null}";
     let expected = ["{ \"a\" : 1.50}", "{\"a\":2,\"b\":\"ü\\n\"}\r", "{\"c\":null}"];
     check(&Format::Json, json, &expected);
@@ -55,7 +55,7 @@ fn a_message_of_every_format_is_kept_as_it_stands_in_the_source() {
 }
 
 #[test]
-fn bytes_are_not_kept_unless_asked_for() {
+fn bytes_are_kept_only_on_request() {
     let log = Memory::new("log", "{\"a\":1}\n");
     let loaded = Load::new(Format::Json).run(&[&log]).unwrap();
     assert_eq!(loaded.table.schema().position(MESSAGE_COLUMN), None);
@@ -89,7 +89,7 @@ fn long_messages_need_no_segment_of_all_rows() {
 }
 
 #[test]
-fn a_field_called_as_the_column_gives_way_and_is_told() {
+fn a_field_with_the_name_of_the_column_is_replaced_and_reported() {
     let log = "{\"a\":1,\"_message\":\"x\",\"b\":2}\n{\"b\":3}\n";
     let loaded = load(&Format::Json, log, 1);
     assert_eq!(messages(&loaded), log.lines().collect::<Vec<_>>());
@@ -100,7 +100,7 @@ fn a_field_called_as_the_column_gives_way_and_is_told() {
 }
 
 #[test]
-fn bytes_are_kept_beside_columns_that_are_told() {
+fn bytes_are_kept_next_to_declared_columns() {
     let schema = Schema { fields: vec![Field { name: "b".into(), kind: Kind::Float }] };
     let load = Load::new(Format::Json).schema(schema).keep_bytes(true).limits(Limits::default());
     let log = Memory::new("log", "{\"a\":1}\n{\"b\":2}\n");

@@ -24,7 +24,7 @@ const VALUES: [(&str, Cell<'static>); 14] = [
 
 proptest! {
     #[test]
-    fn a_kind_found_value_by_value_is_that_of_a_load(
+    fn the_inferred_type_is_that_of_a_load(
         chosen in prop::collection::vec(0..VALUES.len(), 1..5),
         picks in prop::collection::vec(any::<prop::sample::Index>(), 1..60),
         segment_rows in 1..20_usize,
@@ -51,7 +51,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_but_null_has_no_kind() {
+fn only_null_has_no_type() {
     let mut kinds = KindFinder::default();
     kinds.add(Cell::Null);
     assert_eq!(kinds.kind(), Kind::Null);

@@ -73,7 +73,7 @@ fn messages_keep_their_order_and_rejects_have_their_lines() {
 }
 
 #[test]
-fn what_is_compressed_is_read_through() {
+fn compressed_sources_are_decompressed() {
     let (log, _) = log(20_000);
     let expected = load(&Memory::new("log", log.clone()), 2);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -99,7 +99,7 @@ fn what_is_compressed_is_read_through() {
 }
 
 #[test]
-fn several_sources_make_one_table_and_lines_are_counted_in_each() {
+fn sources_are_concatenated_with_their_own_line_numbers() {
     let first = Memory::new("first", "\u{feff}{\"a\":1}\n{\n{\"b\":true}");
     let second = Memory::new("second", "\n[\n{\"a\":2.5}\n");
     let loaded =
@@ -117,7 +117,7 @@ fn several_sources_make_one_table_and_lines_are_counted_in_each() {
 }
 
 #[test]
-fn a_message_beyond_the_limit_is_left_out_and_the_rest_is_loaded() {
+fn a_message_beyond_the_limit_is_rejected_and_the_rest_loaded() {
     let limits = Limits { message_bytes_max: 300_000, ..Limits::default() };
     for long_bytes in [300_001usize, 3_000_000] {
         let mut log = b"{\"a\":1}\n".to_vec();
@@ -157,7 +157,7 @@ fn columns_beyond_the_limit_are_refused_and_named() {
 }
 
 #[test]
-fn a_schema_chooses_columns_and_kinds() {
+fn a_schema_selects_columns_and_types() {
     let field = |name: &str, kind| Field { name: name.into(), kind };
     let schema = Schema {
         fields: vec![
@@ -177,7 +177,7 @@ fn a_schema_chooses_columns_and_kinds() {
 }
 
 #[test]
-fn times_are_times_only_if_all_of_a_column_are_and_are_texts_as_they_were_if_not() {
+fn only_columns_of_times_are_times_and_others_stay_strings() {
     let line = |number: usize, text: &str| {
         format!(
             "{{\"a\":\"2024-01-0{}T00:00:00.{:03}Z\",\"b\":\"{text}\"}}\n",
@@ -209,7 +209,7 @@ fn times_are_times_only_if_all_of_a_column_are_and_are_texts_as_they_were_if_not
 }
 
 #[test]
-fn a_load_that_is_told_to_stop_ends_with_an_error_of_its_own() {
+fn a_cancelled_load_is_a_cancellation_error() {
     let stop = AtomicBool::new(true);
     let (log, _) = log(20_000);
     for workers in [1, 2] {

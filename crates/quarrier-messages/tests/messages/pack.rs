@@ -246,17 +246,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_packed_is_what_was_written(raw in column()) {
+    fn packed_values_equal_the_written_ones(raw in column()) {
         check(&raw, &WORDS.into_iter().collect());
     }
 
     #[test]
-    fn float_keys_compare_as_floats_do(a in any::<f64>(), b in any::<f64>()) {
+    fn float_keys_compare_like_floats(a in any::<f64>(), b in any::<f64>()) {
         prop_assert_eq!(a.partial_cmp(&b), Some(float_key(a).cmp(&float_key(b))));
     }
 
     #[test]
-    fn text_keys_never_fall(a in ".{0,10}", b in ".{0,10}") {
+    fn string_keys_never_decrease(a in ".{0,10}", b in ".{0,10}") {
         if a <= b {
             prop_assert!(text_key(&a) <= text_key(&b));
         }

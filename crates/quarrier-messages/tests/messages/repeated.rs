@@ -11,7 +11,7 @@ use crate::fix::message;
 use crate::formats::{check, load, rows};
 
 #[test]
-fn of_a_key_that_comes_twice_in_json_the_last_counts() {
+fn the_last_of_repeated_json_keys_counts() {
     // The second message has the keys of the first, the third has others.
     let log = b"{\"a\":1,\"b\":0,\"a\":2}\n{\"a\":3,\"b\":0,\"a\":4}\n{\"a\":5,\"a\":null}\n";
     check(&Format::Json, log, &["a=2 b=0", "a=4 b=0", ""], &[]);
@@ -22,7 +22,7 @@ fn of_a_key_that_comes_twice_in_json_the_last_counts() {
 }
 
 #[test]
-fn a_tag_that_comes_again_in_fix_has_its_number_behind() {
+fn repeated_fix_tags_are_numbered() {
     let fix = Format::Fix(Arc::new(Dictionary::builtin()));
     let shown = rows(&load(&fix, &message("35=D|58=a|38=5|58=b|58=c|")));
     let (_, fields) = shown[0].split_once("MsgType=\"D\" ").unwrap();
@@ -33,12 +33,12 @@ fn a_tag_that_comes_again_in_fix_has_its_number_behind() {
 }
 
 #[test]
-fn a_column_that_comes_twice_in_a_csv_header_has_its_number_behind() {
+fn repeated_csv_columns_are_numbered() {
     check(&Format::Csv(Csv::default()), b"a,b,a\n1,2,3\n", &["a=1 b=2 a[1]=3"], &[]);
 }
 
 #[test]
-fn names_that_come_twice_in_an_xml_element_are_a_list_and_attributes_a_fault() {
+fn repeated_xml_elements_are_lists_and_attributes_faults() {
     let xml = Format::Xml(Xml::default());
     let log = b"<l><o><a>1</a><a>2</a></o><o a='3'><a>4</a></o><o a='5' a='6'/></l>";
     let fault = ["1 47 attributes that are not well-formed"];

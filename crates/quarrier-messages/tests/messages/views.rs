@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_rows_of_a_segment_are_what_they_are_in_the_table(
+    fn any_rows_of_a_segment_equal_those_of_the_table(
         rows in 1..3_000_usize,
         seed: u64,
         of in 1..40_usize,
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn values_come_of_their_numbers() {
+fn values_are_decoded_from_their_numbers() {
     let table = Arc::new(table(500, 3));
     let views = Views::new(Arc::clone(&table));
     let dictionary = table.columns()[5].dictionary().unwrap();
@@ -142,7 +142,7 @@ fn a_string_is_copied_once_for_the_rows_that_share_it() {
 }
 
 #[test]
-fn columns_with_codes_and_plain_text_keep_their_values_and_their_size() {
+fn columns_with_codes_and_plain_strings_keep_values_and_size() {
     let packing = Packing {
         segment_rows: 300,
         dictionary_bytes: 250_000,

@@ -42,7 +42,7 @@ fn attributes_and_elements_are_fields_by_their_paths() {
 }
 
 #[test]
-fn what_is_wrong_is_listed_and_the_rest_is_loaded() {
+fn invalid_messages_are_listed_and_the_rest_loaded() {
     let cases: [(&[u8], &[&str], &[&str]); 7] = [
         (
             b"<l><o a='1'/>\n<o>&e;</o>\n<o a='2'/></l>",

@@ -219,7 +219,7 @@ mod tests {
         }
 
         #[test]
-        fn lanes_of_before_do_not_shine_through(
+        fn old_lanes_do_not_show(
             rows in 1usize..300,
             before in proptest::collection::vec(any::<u32>(), 300),
             after in proptest::collection::vec(any::<u32>(), 300),

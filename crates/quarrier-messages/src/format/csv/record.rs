@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_fields_are_counted_as_are_read() {
+    fn counted_fields_equal_parsed_fields() {
         let mut records = vec![Vec::new()];
         for _ in 0..7 {
             let longer = |record: &Vec<u8>| {

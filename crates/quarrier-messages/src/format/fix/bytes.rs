@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn eight_bytes_at_a_time_is_one_at_a_time(
+        fn eight_bytes_at_a_time_equal_one_at_a_time(
             bytes in proptest::collection::vec(prop_oneof![Just(1u8), 0u8..4, Just(0x81)], 0..40),
             at in 0usize..50,
         ) {
@@ -102,7 +102,7 @@ mod tests {
         }
 
         #[test]
-        fn digits_are_what_the_standard_library_says(text in "[0-9]{0,25}|[0-9:/a\u{80}]{1,12}") {
+        fn digits_equal_those_of_the_standard_library(text in "[0-9]{0,25}|[0-9:/a\u{80}]{1,12}") {
             let naive = text.parse::<i64>().ok().filter(|_| text.len() <= 19);
             prop_assert_eq!(digits(text.as_bytes()), naive);
         }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn points_in_time_have_fractions_zones_and_leap_seconds() {
+    fn timestamps_have_fractions_zones_and_leap_seconds() {
         let cases = [
             ("19700101-00:00:01", Some(1_000_000_000)),
             ("19700101-00:00:00.5", Some(500_000_000)),

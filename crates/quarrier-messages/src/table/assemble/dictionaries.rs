@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_are_sorted_as_texts_are(
+        fn merged_strings_are_sorted(
             lists in prop::collection::vec(
                 prop::collection::btree_set("(a{0,40}|[ab\0é]{0,12}|.{0,4})", 0..120),
                 1..4,
