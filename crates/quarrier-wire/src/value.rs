@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_assigned_as_columns_have_them() {
+    fn values_are_converted_to_their_columns() {
         let text = |text: &str| Value::Text(text.to_string());
         let decimal = |text: &str| Value::Decimal(text.to_string());
         let time = |text: &str| Value::Timestamp(text.to_string());
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_by_their_kind() {
+    fn strings_are_parsed_by_their_type() {
         let value = |kind, text: &str| read(kind, Some(text.as_bytes()), false);
         assert_eq!(value(kind::INT4, " 7"), Ok(Value::Int(7)));
         assert_eq!(value(kind::BOOL, "T"), Ok(Value::Bool(true)));

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_knows_the_password_comes_in() {
+    fn only_the_right_password_authenticates() {
         let users = users();
         for (user, password, comes_in) in
             [("ann", "pencil", true), ("ann", "Pencil", false), ("bob", "pencil", false)]

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_was_made_lets_its_user_in() {
+    fn a_generated_line_authenticates_its_user() {
         let line = made_line("a\"b", "secret").unwrap();
         let users = Users::of(&format!("# users\n\n{line}\n"), "users").unwrap();
         assert!(users.is_right("a\"b", "secret") && users.is_right("a\"b", "secret"));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_name_no_user_are_refused_with_their_place() {
+    fn invalid_lines_are_refused_with_their_position() {
         let line = made_line("a", "b").unwrap();
         for wrong in [
             "a b".to_string(),

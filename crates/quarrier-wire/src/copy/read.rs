@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_row() {
+    fn errors_have_their_row() {
         let kinds = [kind::INT4, kind::TEXT];
         for (options, bytes, said) in [
             ("FORMAT text", &b"1\ta\n2\n"[..], "row 2: missing data for column \"b\""),

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_is_judged_before_anything_is_kept() {
+    fn a_length_is_checked_before_anything_is_buffered() {
         let frame = |bytes: &[u8]| framed(bytes, 1000);
         assert_eq!(frame(b"Q\0\0\0"), Ok(None));
         assert_eq!(frame(b"Q\0\0\0\x09abcd\0"), Ok(Some((b'Q', 10))));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_to_their_end_and_no_further() {
+    fn messages_are_decoded_exactly_to_their_end() {
         let bind = b"p\0s\0\0\x01\0\x01\0\x02\0\0\0\x02ab\xff\xff\xff\xff\0\0";
         let Ok(Frontend::Bind(bound)) = Frontend::parse(b'B', bind) else { unreachable!() };
         assert_eq!((bound.portal, bound.statement), ("p", "s"));

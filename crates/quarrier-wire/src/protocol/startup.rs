@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_says_who_it_is() {
+    fn a_startup_message_names_the_client() {
         let bytes = sent(3 << 16, b"user\0ann\0database\0d\0\0");
         let (said, length) = opening(&bytes).unwrap().unwrap();
         let pair = |name: &str, value: &str| (name.to_string(), value.to_string());

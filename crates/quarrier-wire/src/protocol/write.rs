@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_say_their_length() {
+    fn messages_include_their_length() {
         let mut out = Out::default();
         out.ready(b'I');
         out.complete("SELECT\x001");

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_written_as_postgres_does() {
+    fn floats_are_written_like_postgres() {
         let float = |number: f64| {
             let shortest =
                 |exponent| if exponent { format!("{number:e}") } else { format!("{number}") };
@@ -143,7 +143,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn binary_decimals_come_back(number: i128, scale in 0_i8..39) {
+        fn binary_decimals_survive_a_round_trip(number: i128, scale in 0_i8..39) {
             let number = number / 10;
             let written = text(|out| pointed(&number.to_string(), scale, out));
             let mut binary = Vec::new();

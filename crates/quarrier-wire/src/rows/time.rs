@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn points_in_time_are_written_as_postgres_does() {
+    fn timestamps_are_written_like_postgres() {
         assert_eq!(text(|out| timestamp(0, false, out)), "1970-01-01 00:00:00");
         assert_eq!(text(|out| timestamp(-1, true, out)), "1969-12-31 23:59:59.999999+00");
         assert_eq!(text(|out| iso(1_500, 1_000, true, out)), "1970-01-01T00:00:01.5Z");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_time_are_written_as_postgres_does() {
+    fn intervals_are_written_like_postgres() {
         let shown = |months, days, nanos| {
             text(|out| interval(IntervalMonthDayNano::new(months, days, nanos), out))
         };

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_told_from_what_looks_like_them() {
+    fn parameters_are_distinguished_from_lookalikes() {
         let text = "SELECT $1, '$2', \"$3\", $$ $4 $$ -- $5\n, a$6 + $12";
         assert_eq!(parameter_count(text), Ok(12));
         let said = with_parameters(text, |place| Some(format!("<{place}>"))).unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_so_that_no_text_ends_them() {
+    fn literals_are_quoted_safely() {
         assert_eq!(literal(&Value::Text("a'; --".into())), "'a''; --'");
         assert_eq!(literal(&Value::Int(-1)), "(-1)");
         let list = Value::List(vec![Value::Int(1), Value::Null]);

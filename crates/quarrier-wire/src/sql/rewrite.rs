@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_row_of_a_relation_is_said_to_be_one() {
+    fn the_single_row_of_a_relation_is_declared() {
         let asked =
             "OR (SELECT c.relkind = 'c' FROM pg_catalog.pg_class c WHERE c.oid = t.typrelid)";
         let plain = "OR (SELECT bool_or(c.relkind = 'c') FROM pg_class c WHERE c.oid = t.typrelid)";
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_postgres_become_plain_ones() {
+    fn postgres_syntax_becomes_standard() {
         for (said, meant) in [
             (
                 "SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relname OPERATOR(pg_catalog.~) \
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn casts_tell_kinds_of_parameters() {
+    fn casts_determine_the_types_of_parameters() {
         let kinds =
             cast_kinds("SELECT $2::int, x = any($1::oid[]), $3::pg_catalog.text, $4").unwrap();
         assert_eq!(kinds, [(1, crate::kind::INT4), (0, 1028), (2, crate::kind::TEXT)]);

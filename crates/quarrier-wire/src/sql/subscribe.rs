@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_subscription_is_left_or_refused() {
+    fn other_statements_are_ignored_or_refused() {
         for text in ["SELECT 1", "SUBSCRIBED", "", "-- SUBSCRIBE", "/* SUBSCRIBE */ SELECT 1"] {
             assert_eq!(subscribe_text(text).unwrap(), None, "{text}");
         }

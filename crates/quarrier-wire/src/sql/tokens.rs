@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_end_where_a_semicolon_is_no_part_of_them() {
+    fn statements_are_split_at_semicolons_outside_tokens() {
         let text = "SELECT ';' ; -- a;\n SELECT $x$;$x$, $1;; /* /* ; */ */ E'\\';' x; \"a;\"\"b\"";
         let apart = split(text).unwrap();
         assert_eq!(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_what_they_say() {
+    fn tokens_have_their_values() {
         let said = tokens("E'a\\n\\x41''' 'it''s' $t$x$t$ \"Na\"\"me\" Name").unwrap();
         let strings: Vec<_> = said.iter().filter_map(Token::string).collect();
         assert_eq!(strings, ["a\nA'", "it's", "x"]);

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_have_options_in_both_ways_of_writing() {
+    fn copies_have_options_in_both_syntaxes() {
         let Utility::CopyOut { query, options } = is("COPY (SELECT (1)) TO STDOUT CSV HEADER")
         else {
             unreachable!()

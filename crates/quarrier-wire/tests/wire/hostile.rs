@@ -30,7 +30,7 @@ fn is_left(stream: &mut std::net::TcpStream) -> bool {
 }
 
 #[test]
-fn a_message_that_is_announced_too_long_is_refused_before_it_is_there() {
+fn a_message_with_a_too_large_length_is_refused_early() {
     let served = served();
     for bytes in
         [&b"Q\x3f\xff\xff\xff"[..], b"Q\0\0\0\x01", b"E\0\x7f\0\0", b"\xffabcd", b"S\0\0\0\x09"]
@@ -49,7 +49,7 @@ fn a_message_that_is_announced_too_long_is_refused_before_it_is_there() {
 }
 
 #[test]
-fn large_messages_share_what_room_there_is() {
+fn large_messages_share_the_available_memory() {
     let limits = Limits { messages_bytes_max: 1 << 20, ..Limits::default() };
     let served = served_to(None, limits);
     let mut first = Client::new(served.postgres);
@@ -70,7 +70,7 @@ fn large_messages_share_what_room_there_is() {
 }
 
 #[test]
-fn who_is_too_slow_is_left() {
+fn slow_clients_are_disconnected() {
     let served = quick();
     let mut silent = connect(served.postgres);
     let mut slow = connect(served.postgres);
@@ -86,7 +86,7 @@ fn who_is_too_slow_is_left() {
 }
 
 #[test]
-fn who_reads_nothing_is_given_up() {
+fn clients_that_read_nothing_are_disconnected() {
     let served = quick();
     let mut client = Client::new(served.postgres);
     client.send(&framed(b'Q', b"SELECT rows 100000000\0"));
@@ -101,7 +101,7 @@ fn who_reads_nothing_is_given_up() {
 }
 
 #[test]
-fn one_client_too_many_is_refused_and_the_others_go_on() {
+fn one_client_too_many_is_refused_and_others_continue() {
     let served = quick();
     let mut clients: Vec<_> = (0..4).map(|_| Client::new(served.postgres)).collect();
     let mut more = Client { stream: connect(served.postgres), key: Vec::new() };
@@ -116,7 +116,7 @@ fn one_client_too_many_is_refused_and_the_others_go_on() {
 }
 
 #[test]
-fn without_its_password_nobody_comes_in() {
+fn nobody_connects_without_a_password() {
     let line = made_line("ann", "pencil").unwrap();
     let served = served_to(Some(Users::of(&line, "users").unwrap()), Limits::default());
     let mut client = Client { stream: connect(served.postgres), key: Vec::new() };

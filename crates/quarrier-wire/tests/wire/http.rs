@@ -10,7 +10,7 @@ use crate::toy::{served, served_to, served_with};
 const ASK: &str = "/query?sql=SELECT+rows+7";
 
 #[test]
-fn rows_come_as_they_are_wanted() {
+fn rows_are_sent_in_the_requested_format() {
     let served = served();
     let (status, lines) = get(served.http, ASK, "");
     let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -32,7 +32,7 @@ fn rows_come_as_they_are_wanted() {
 }
 
 #[test]
-fn what_goes_wrong_is_said_with_a_status() {
+fn errors_have_their_http_status() {
     let served = served();
     let (status, said) = get(served.http, "/query?sql=nonsense", "");
     assert_eq!(status, 400);
@@ -53,7 +53,7 @@ fn what_goes_wrong_is_said_with_a_status() {
 }
 
 #[test]
-fn rows_that_break_off_cut_the_connection() {
+fn interrupted_rows_cut_the_connection() {
     let served = served();
     for format in ["json", "ndjson", "csv", "arrow"] {
         let path = format!("/query?sql=SELECT+broken&format={format}");
@@ -90,7 +90,7 @@ fn messages_are_posted() {
 }
 
 #[test]
-fn pages_of_a_folder_are_shown_and_nothing_else_of_it() {
+fn only_pages_of_a_folder_are_served() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("pages");
     std::fs::create_dir_all(folder.join("below.html")).unwrap();
@@ -125,7 +125,7 @@ fn pages_of_a_folder_are_shown_and_nothing_else_of_it() {
 }
 
 #[test]
-fn pages_of_others_reach_nothing() {
+fn pages_of_other_sites_are_refused() {
     let served = served();
     let address = served.http;
     for headers in [
@@ -148,7 +148,7 @@ fn pages_of_others_reach_nothing() {
 }
 
 #[test]
-fn figures_and_the_page_are_there() {
+fn metrics_and_the_page_are_served() {
     let served = served();
     get(served.http, ASK, "");
     let (_, metrics) = get(served.http, "/metrics", "");
@@ -166,7 +166,7 @@ fn figures_and_the_page_are_there() {
 }
 
 #[test]
-fn with_users_a_password_is_wanted() {
+fn users_require_a_password() {
     let line = made_line("ann", "pencil").unwrap();
     let served = served_to(Some(Users::of(&line, "users").unwrap()), Limits::default());
     let ask = |headers: &str| get(served.http, "/query?sql=SELECT+1", headers).0;

@@ -62,7 +62,7 @@ fn several_statements_are_answered_until_one_fails() {
 }
 
 #[test]
-fn rows_come_in_text_as_postgres_writes_them() {
+fn rows_in_text_are_written_like_postgres() {
     let served = served();
     let messages = Client::new(served.postgres).query("SELECT rows 7");
     let text = |row: usize| -> Vec<String> {
@@ -112,7 +112,7 @@ fn values_are_bound_in_text_and_in_binary() {
 }
 
 #[test]
-fn a_portal_gives_as_many_rows_as_are_wanted() {
+fn a_portal_returns_as_many_rows_as_requested() {
     let served = served();
     let mut client = Client::new(served.postgres);
     client.query("BEGIN");
@@ -156,7 +156,7 @@ fn cursors_are_fetched_in_parts() {
 }
 
 #[test]
-fn a_transaction_that_failed_takes_nothing_but_its_end() {
+fn a_failed_transaction_accepts_only_its_end() {
     let served = served();
     let mut client = Client::new(served.postgres);
     let begun = client.query("BEGIN");
@@ -186,7 +186,7 @@ fn after_an_error_messages_are_skipped_until_sync() {
 }
 
 #[test]
-fn rows_are_sent_before_more_of_them_come() {
+fn rows_are_sent_before_more_arrive() {
     let served = served();
     let mut client = Client::new(served.postgres);
     client.send(&framed(b'Q', b"SELECT slowly\0"));
@@ -220,7 +220,7 @@ fn nobody_cancels_without_the_secret() {
 }
 
 #[test]
-fn statements_end_with_their_time_and_with_their_client() {
+fn statements_end_at_their_timeout_and_with_their_client() {
     let served = served();
     let mut client = Client::new(served.postgres);
     client.query("SET statement_timeout = '100ms'");
@@ -257,7 +257,7 @@ fn a_panic_ends_one_connection_alone() {
 }
 
 #[test]
-fn a_server_that_ends_lets_statements_be_done() {
+fn a_shutdown_lets_statements_finish() {
     let limits = Limits { grace_time: Duration::from_millis(500), ..Limits::default() };
     let mut served = served_to(None, limits);
     let mut idle = Client::new(served.postgres);
@@ -276,7 +276,7 @@ fn a_server_that_ends_lets_statements_be_done() {
 }
 
 #[test]
-fn a_copy_goes_both_ways() {
+fn copy_works_in_both_directions() {
     let served = served();
     let mut client = Client::new(served.postgres);
     let out = client.query("COPY (SELECT rows 2) TO STDOUT WITH (FORMAT csv, HEADER)");
@@ -318,7 +318,7 @@ fn a_copy_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn rows_that_break_off_end_with_an_error() {
+fn interrupted_rows_end_with_an_error() {
     let served = served();
     let mut client = Client::new(served.postgres);
     assert_eq!(kinds(&client.query("SELECT broken")), "TDDDEZ");

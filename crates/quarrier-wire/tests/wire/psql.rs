@@ -30,7 +30,7 @@ fn said(output: &Output) -> (String, String) {
 }
 
 #[test]
-fn psql_asks_and_copies() {
+fn psql_queries_and_copies() {
     let served = served();
     let (out, wrong) = said(&psql(&served, &["-c", "SELECT rows 2"], "", ""));
     assert_eq!(wrong, "");
@@ -50,7 +50,7 @@ fn psql_asks_and_copies() {
 }
 
 #[test]
-fn psql_comes_in_with_its_password_alone() {
+fn psql_connects_only_with_its_password() {
     let line = made_line("ann", "pencil").unwrap();
     let served = served_to(Some(Users::of(&line, "users").unwrap()), Limits::default());
     let (out, wrong) = said(&psql(&served, &["-c", "SELECT 1"], "pencil", ""));
