@@ -122,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cached_code_is_the_last_one_learned(
+        fn a_known_code_is_the_last_one_learned(
             texts in proptest::collection::vec("[ab]{0,8}|[a-z]{2,4}", 0..3000),
         ) {
             let (mut words, mut codes) = (Words::default(), HashMap::new());
