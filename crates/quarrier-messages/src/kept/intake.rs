@@ -59,7 +59,7 @@ impl Intake {
     ///
     /// # Errors
     /// [`log::Error::Full`] or [`log::Error::Io`], if the bytes exceed their share of memory and cannot be
-    /// written to disk. takes no more.
+    /// written to disk.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.0.push(bytes).map_err(failed)
     }

@@ -56,7 +56,7 @@ impl Keyed {
     /// Makes a table without rows.
     ///
     /// # Errors
-    /// None, for a table without messages.
+    /// Never fails, since there are no messages to read.
     pub(super) fn new(making: &Making<'_>, definition: &Definition) -> Result<Self> {
         let (table, key) = (making.marked(&[])?, definition.key().to_vec());
         let (keys, history) = (Keys::default(), History::default());

@@ -132,7 +132,7 @@ struct Shared<'l> {
     stop: &'l AtomicBool,
 }
 
-/// Loads a source into the table with this number. Returns the acknowledged part even on an error.
+/// Loads a source into the table with this number. Before an error, `watch` learns what was acknowledged.
 pub(super) fn load(
     store: &Store,
     table: u32,

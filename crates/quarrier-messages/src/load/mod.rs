@@ -131,8 +131,8 @@ impl<'c> Load<'c> {
     /// Keeps each message's original bytes, excluding the end of the line, in a column of strings
     /// named [`MESSAGE_COLUMN`](crate::MESSAGE_COLUMN) after the columns of the messages. They are
     /// UTF-8, like all messages that parse. Takes their length and 4 bytes per message, and
-    /// replaces a field with the same name. Has no effect on Arrow and Parquet, which have no such
-    /// bytes.
+    /// replaces a field with the same name. Loading Arrow and Parquet, which have no such bytes,
+    /// then fails.
     #[must_use]
     pub fn keep_bytes(mut self, keeps_bytes: bool) -> Self {
         self.keeps_bytes = keeps_bytes;
