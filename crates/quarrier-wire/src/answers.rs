@@ -17,8 +17,8 @@ use crate::failure::{Failure, Result, state};
 /// Answers statements. Every call runs in its own task; the caller may drop the returned future at
 /// any await point, once nobody needs the result.
 pub trait Answers: Send + Sync + 'static {
-    /// Parses one statement, and returns its parameters and columns. `declared` has the parameter types
-    /// that the client declared, 0 for undeclared ones. If `describes` is set, the columns are
+    /// Parses one statement, and returns its parameters and columns. `declared` has the parameter
+    /// types that the client declared, 0 for undeclared ones. If `describes` is set, the columns are
     /// required; otherwise they may be missing until the rows arrive.
     fn prepare<'a>(
         &'a self,
@@ -178,7 +178,8 @@ pub struct IngestTarget {
     pub format: Option<String>,
     /// The publisher of the messages.
     pub publisher: Option<String>,
-    /// The publisher's sequence number; messages with an earlier number are dropped.
+    /// The publisher's sequence number; messages whose number does not exceed its last one are
+    /// dropped.
     pub sequence: Option<u64>,
     /// Whether one invalid message rejects all of them; otherwise only the invalid ones are
     /// rejected.
