@@ -224,6 +224,26 @@ fn unsupported_columns_are_errors_that_name_them() {
 }
 
 #[test]
+fn entries_of_a_dictionary_without_rows_decide_nothing() {
+    let seconds = TimestampSecondArray::from(vec![i64::MAX, 5, i64::MIN]);
+    let of = |keys: Vec<Option<i32>>| -> ArrayRef {
+        Arc::new(DictionaryArray::new(Int32Array::from(keys), Arc::new(seconds.clone())))
+    };
+    let good = table(vec![one(of(vec![Some(1), None, Some(1)]))], 2).unwrap();
+    let time = Value::Timestamp(5_000_000_000);
+    assert_eq!(values(&good, 0), [time.clone(), Value::Null, time]);
+    let late = table(vec![one(of(vec![None, Some(1), Some(2)]))], 2).unwrap_err().to_string();
+    assert!(late.starts_with("Arrow column a: row 2 is outside of the years"), "{late}");
+    // An entry of more than 38 digits makes floats of a column only where a row has it.
+    let digits = Decimal256Array::from(vec![i256::from_i128(7), i256::MAX]);
+    let digits = digits.with_precision_and_scale(76, 0).unwrap();
+    let digits = Arc::new(digits);
+    let dictionary = DictionaryArray::new(Int8Array::from(vec![0, 0]), digits);
+    let exact = table(vec![one(Arc::new(dictionary))], 2).unwrap();
+    assert_eq!(values(&exact, 0), [Value::Integer(7), Value::Integer(7)]);
+}
+
+#[test]
 fn a_truncated_source_is_an_error() {
     let good = one(Arc::new(Int64Array::from(vec![1])));
     let schema = good.schema();

@@ -75,16 +75,7 @@ pub(super) fn append_numbers(
                 TimeUnit::Nanosecond => plain::<t::TimestampNanosecondType>(array, out),
             }
         }
-        T::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            let mut values = Vec::new();
-            let inner = dictionary.values();
-            let result = append_numbers(inner, inner.logical_nulls().as_ref(), &mut values);
-            gather(keys_of(dictionary), nulls, &values, out);
-            // An error has the row in the dictionary instead of the array, but the value does not
-            // fit.
-            result
-        }
+        T::Dictionary(..) => gathered(array.as_any_dictionary(), nulls, append_numbers, out),
         other => unreachable!("{other} holds no whole numbers"),
     }
 }
@@ -117,14 +108,7 @@ pub(super) fn append_exact(
         T::Decimal256(_, scale) => {
             each::<t::Decimal256Type, _>(array, nulls, out, |value| grown(scale, value.to_i128()))
         }
-        T::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary();
-            let mut values = Vec::new();
-            let inner = dictionary.values();
-            let result = append_exact(inner, inner.logical_nulls().as_ref(), &mut values);
-            gather(keys_of(dictionary), nulls, &values, out);
-            result
-        }
+        T::Dictionary(..) => gathered(array.as_any_dictionary(), nulls, append_exact, out),
         _ => {
             let mut numbers = Vec::new();
             append_numbers(array, nulls, &mut numbers)?;
@@ -197,6 +181,36 @@ fn keys_of(dictionary: &dyn AnyDictionaryArray) -> Vec<usize> {
         0 => vec![0; dictionary.keys().len()],
         _ => dictionary.normalized_keys(),
     }
+}
+
+/// Appends the values of a dictionary's rows by `append`, which converts only the entries in use: an
+/// entry without a row must not decide what the column becomes.
+///
+/// # Errors
+///
+/// The first row of an entry that `append` refuses.
+fn gathered<V: Copy + Default>(
+    dictionary: &dyn AnyDictionaryArray,
+    nulls: Option<&NullBuffer>,
+    append: impl Fn(&dyn Array, Option<&NullBuffer>, &mut Vec<V>) -> Result<(), usize>,
+    out: &mut Vec<V>,
+) -> Result<(), usize> {
+    let entries = dictionary.values();
+    let keys = keys_of(dictionary);
+    let mut is_used = vec![false; entries.len()];
+    for (row, &key) in keys.iter().enumerate() {
+        if let Some(used) = is_used.get_mut(key).filter(|_| is_valid(nulls, row)) {
+            *used = true;
+        }
+    }
+    let used = NullBuffer::union(entries.logical_nulls().as_ref(), Some(&is_used.into()));
+    let mut values = Vec::new();
+    append(entries, used.as_ref(), &mut values).map_err(|entry| {
+        let is_row = |(row, &key): (usize, &usize)| key == entry && is_valid(nulls, row);
+        keys.iter().enumerate().position(is_row).unwrap_or(entry)
+    })?;
+    gather(keys, nulls, &values, out);
+    Ok(())
 }
 
 fn gather<V: Copy + Default>(
