@@ -15,7 +15,7 @@ use crate::errors::raise;
 /// moves nor resizes them.
 pub(crate) struct Buffer<'py> {
     view: Box<ffi::Py_buffer>,
-    /// The thread that has it is attached to the interpreter.
+    /// /// The token of the attached thread.
     _py: Python<'py>,
 }
 
@@ -49,8 +49,8 @@ impl<'py> Buffer<'py> {
         Ok(Buffer { view: unsafe { Box::from_raw(Box::into_raw(view).cast()) }, _py: py })
     }
 
-    /// Returns the bytes as they are now: those of a `bytes` object in place, for they never change, and a copy
-    /// of others.
+    /// Returns the current bytes: those of a `bytes` object in place, because they never change,
+    /// and a copy of any other object's.
     pub(crate) fn steady(&self) -> Cow<'_, [u8]> {
         let (shown, owner) = (self.shown(), self.view.obj);
         // SAFETY: `owner` is NULL, which is checked first, or the exporter, to which the view holds a
@@ -67,9 +67,10 @@ impl<'py> Buffer<'py> {
 
     /// Returns the bytes for writing; an empty slice if they are read-only.
     ///
-    /// Only code that fills the slice may have it, and none that reads back what it wrote: Python code on
-    /// another thread may use the same memory at the same time, and then finds any mixture, as with the
-    /// `readinto` of a file. Strictly, Rust gives no meaning to that; see [`ChangingBytes`].
+    /// Pass the slice only to code that fills it and does not read back what it wrote: Python code
+    /// on another thread may use the same memory at the same time, and then either side may see any
+    /// mixture, as with `readinto` of a file. Strictly, Rust does not define that; see
+    /// [`ChangingBytes`].
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         let length = self.length();
         if length == 0 || self.view.readonly != 0 {
@@ -103,7 +104,7 @@ impl Drop for Buffer<'_> {
     }
 }
 
-/// Replaces the exporter's error by one that says what to do.
+/// Replaces the exporter's error by one that names the remedy.
 fn refused(object: &Bound<'_, PyAny>, flags: c_int) -> PyErr {
     let py = object.py();
     let cause = PyErr::fetch(py);

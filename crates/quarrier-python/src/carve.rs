@@ -21,7 +21,7 @@ use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::{MEMORY_NAME, path_of};
 
-/// Recovers files from a disk image, device, URL or bytes-like object into a folder; or only lists
+/// Recovers files from a disk image, device, URL or bytes-like object into a folder, or only lists
 /// them (`dry_run=True`, without a folder).
 #[pyfunction]
 #[pyo3(
@@ -102,7 +102,7 @@ pub(crate) fn carve(
     Ok(CarvedFiles::new(carved.map_err(|error| of_facade(py, &error))?))
 }
 
-/// Carves, and gathers the rows: of a folder those of its report.
+/// Carves and returns the rows; with a folder, the rows of its report.
 fn run(
     request: &Carve,
     folder: Option<&Path>,
@@ -130,7 +130,7 @@ fn run(
     Ok(Carved { source, unreadable, skimmed, rows, skipped })
 }
 
-/// Gathers rows where no folder has them.
+/// Collects rows in memory when no folder holds them.
 struct Rows {
     are_gathered: bool,
     rows: Mutex<Vec<Row>>,

@@ -16,17 +16,17 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use quarrier_carve::SkimmedRange;
 use quarrier_carve::folder::Row;
 
-/// All that a carving gave.
+/// The results of a carving run.
 pub(crate) struct Carved {
     pub(crate) source: String,
     pub(crate) unreadable: Vec<Range<u64>>,
     pub(crate) skimmed: Vec<SkimmedRange>,
     pub(crate) rows: Vec<Row>,
-    /// Skipped parts, for people.
+    /// A sentence about the skipped parts, for people.
     pub(crate) skipped: Option<String>,
 }
 
-/// The files that were carved, in the order of the source.
+/// The carved files, in the order of the source.
 #[pyclass(frozen, sequence, module = "quarrier")]
 pub(crate) struct CarvedFiles {
     carved: Arc<Carved>,
@@ -74,8 +74,8 @@ impl CarvedFiles {
         self.carved.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
     }
 
-    /// Ranges that were looked at less closely, as (offset, length, types, reason);
-    /// `thorough=True` goes back to them.
+    /// Ranges that were examined less closely, as (offset, length, types, reason); `thorough=True`
+    /// examines them too.
     #[getter]
     fn skimmed(&self) -> Vec<(u64, u64, Vec<&'static str>, &'static str)> {
         let one = |one: &SkimmedRange| {
@@ -85,14 +85,14 @@ impl CarvedFiles {
         self.carved.skimmed.iter().map(one).collect()
     }
 
-    /// Skipped parts, inside archives or with `unallocated=True` in partitions, as a sentence; `None` if
-    /// nothing was skipped.
+    /// A sentence about skipped parts, inside archives or (with `unallocated=True`) in partitions;
+    /// `None` if nothing was skipped.
     #[getter]
     fn skipped(&self) -> Option<&str> {
         self.carved.skipped.as_deref()
     }
 
-    /// All rows as a list of dicts, as `report.jsonl` has them.
+    /// All rows as a list of dicts, with the keys of `report.jsonl`.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for row in &self.carved.rows {
@@ -157,7 +157,7 @@ impl CarvedFiles {
     }
 }
 
-/// All rows as columns, named and in the order of `report.jsonl`.
+/// Converts all rows to columns, with the names and order of `report.jsonl`.
 fn batch(rows: &[Row]) -> Result<RecordBatch, ArrowError> {
     let text = |of: &dyn Fn(&Row) -> &str| -> ArrayRef {
         let mut builder = StringBuilder::new();
@@ -200,7 +200,7 @@ fn batch(rows: &[Row]) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new(schema, columns.into_iter().map(|(_, column)| column).collect())
 }
 
-/// Goes through carved files.
+/// Iterates over carved files.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct CarvedIterator {
     carved: Arc<Carved>,

@@ -1,4 +1,4 @@
-//! Counts and sizes that quarrier may choose itself.
+//! Counts and sizes, or `"auto"`, where quarrier chooses.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -6,12 +6,12 @@ use quarrier_core::size::parse_size;
 
 use crate::errors::raise;
 
-/// A count as on the command line; 0 for `"auto"`.
+/// A count, written as on the command line; 0 for `"auto"`.
 #[derive(Clone, Copy)]
 pub(crate) struct Count(usize);
 
 impl Count {
-    /// The count; 0 if it is not given.
+    /// Returns the count; 0 if none is given.
     pub(crate) fn asked(count: Option<Count>) -> usize {
         count.map_or(0, |count| count.0)
     }
@@ -32,7 +32,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Count {
     }
 }
 
-/// A size in bytes: a number, or text as on the command line (`"64M"`).
+/// A size in bytes: a number, or a string as on the command line (`"64M"`).
 #[derive(Clone, Copy)]
 pub(crate) struct Size(pub(crate) u64);
 

@@ -1,4 +1,4 @@
-//! From Rust errors to exceptions. The classes are Python's (`quarrier/_errors.py`).
+//! Converts Rust errors to exceptions. The classes are Python's (`quarrier/_errors.py`).
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::sql::{self, Refused};
 
-/// An exception of the class `name` of `quarrier._errors`, made of the message and attributes.
+/// Makes an exception of the class `name` of `quarrier._errors` from the message and attributes.
 pub(crate) fn raise<'py>(py: Python<'py>, name: &str, args: impl PyCallArgs<'py>) -> PyErr {
     let make = || -> PyResult<PyErr> {
         let class = py.import("quarrier._errors")?.getattr(name)?;
@@ -17,7 +17,7 @@ pub(crate) fn raise<'py>(py: Python<'py>, name: &str, args: impl PyCallArgs<'py>
     make().unwrap_or_else(|error| error)
 }
 
-/// Why a request could not be carried out.
+/// The exception for an error of the facade.
 pub(crate) fn of_facade(py: Python<'_>, error: &quarrier::Error) -> PyErr {
     use quarrier::Error;
     let message = in_python(&error.to_string());
@@ -58,7 +58,7 @@ pub(crate) fn of_units(py: Python<'_>, error: &quarrier_units::Error) -> PyErr {
     }
 }
 
-/// The system's number for a file that is not there.
+/// The system's error number for a missing file, ENOENT.
 const NO_SUCH_FILE: i32 = 2;
 
 /// The system's message for an error number.
@@ -110,7 +110,7 @@ pub(crate) fn of_sparse(py: Python<'_>, error: &quarrier_sparse::Error) -> PyErr
     }
 }
 
-/// The exception for an error of a source. Errors of the system become Python's own `OSError`, or its
+/// The exception for an error of a source. System errors become Python's own `OSError`, or its
 /// subclass for the error number.
 pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
     use quarrier_core::Error;
@@ -137,7 +137,7 @@ pub(crate) fn of_core(py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
     }
 }
 
-/// The exception for an error of loading messages.
+/// The exception for an error while loading messages.
 pub(crate) fn of_messages(py: Python<'_>, error: &quarrier_messages::Error) -> PyErr {
     use quarrier_messages::Error;
     let message = error.to_string();
@@ -203,7 +203,8 @@ pub(crate) fn of_sql(py: Python<'_>, refused: &Refused) -> PyErr {
     }
 }
 
-/// A table that could not be opened; where its file is not there, as Python says that.
+/// The exception for a table that could not be opened; Python's `FileNotFoundError` if its file is
+/// missing.
 fn of_table(py: Python<'_>, name: &str, reason: &str) -> PyErr {
     let is_name = !quarrier::source::is_remote(name) && !name.contains(['*', '?', '[', '(']);
     let looked_at = std::fs::metadata(name).err().and_then(|error| error.raw_os_error());
@@ -256,7 +257,7 @@ pub(crate) fn of_io(py: Python<'_>, error: std::io::Error, name: &str) -> PyErr 
     of_core(py, &quarrier_core::Error::io(name, "read", error))
 }
 
-/// The exception for an error of a remote source. All are subclasses of `OSError`, as they are for
+/// The exception for an error of a remote source. All are subclasses of `OSError`, like errors of
 /// files.
 pub(crate) fn of_remote(py: Python<'_>, error: &quarrier_remote::Error) -> PyErr {
     use quarrier_remote::Error;
@@ -270,7 +271,7 @@ pub(crate) fn of_remote(py: Python<'_>, error: &quarrier_remote::Error) -> PyErr
     raise(py, class, (in_python(&error.to_string()), error.source_name()))
 }
 
-/// The advice of the command line in the words of Python.
+/// Translates the command line's advice into Python's terms.
 fn in_python(text: &str) -> String {
     let words = [
         ("`quarrier query` answers it", "pip install 'quarrier[sql]' brings all of SQL"),

@@ -16,9 +16,9 @@ use crate::host;
 use crate::interrupt::interruptible;
 use crate::source::{MEMORY_NAME, path_of};
 
-/// The files of the file systems in a disk image, device, URL or bytes-like object, as a list of dicts;
-/// their bytes are written into `folder` if one is named. `only` is a path or a glob. Damage, and files
-/// that could not be written, are reported by a warning.
+/// Lists the files of the file systems in a disk image, device, URL or bytes-like object, as a list
+/// of dicts; with `folder`, it also extracts them there. `only` is a path or a glob. A warning
+/// reports damage, and files that could not be written.
 #[pyfunction]
 #[pyo3(
     signature = (source, only=None, *, deleted=false, folder=None),

@@ -17,24 +17,24 @@ use crate::{frames, stream};
 
 /// The result of a search.
 pub(crate) struct SearchResult {
-    /// The sources in order: the name, and the index after the source's last finding.
+    /// The sources in order: each name, and the index after the source's last finding.
     pub(crate) sources: Vec<(String, usize)>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) engine: String,
     pub(crate) unreadable: Vec<Range<u64>>,
     pub(crate) findings: Vec<Finding>,
-    /// The bytes found, one after another, and where those of each finding end.
+    /// The matched bytes, concatenated; `ends` says where those of each finding end.
     matches: Vec<u8>,
     match_ends: Vec<usize>,
 }
 
-/// The findings of a search, in order of source, offset, then pattern.
+/// The findings of a search, ordered by source, offset, then pattern.
 #[pyclass(frozen, sequence, module = "quarrier")]
 pub(crate) struct Findings {
     found: Arc<SearchResult>,
 }
 
-/// The name of a pattern, or None.
+/// Returns the name of a pattern, or None.
 fn name<'py>(py: Python<'py>, pattern: &Pattern) -> Bound<'py, PyAny> {
     match &pattern.name {
         Some(name) => PyString::new(py, name).into_any(),
@@ -43,7 +43,7 @@ fn name<'py>(py: Python<'py>, pattern: &Pattern) -> Bound<'py, PyAny> {
 }
 
 impl SearchResult {
-    /// An empty result for these patterns.
+    /// Makes an empty result for these patterns.
     pub(crate) fn of(patterns: &[Pattern]) -> Self {
         SearchResult {
             sources: Vec::new(),
@@ -56,7 +56,7 @@ impl SearchResult {
         }
     }
 
-    /// Adds findings of a chunk, with their bytes.
+    /// Adds the findings of a chunk, with their bytes.
     pub(crate) fn add(&mut self, chunk: &Chunk<'_>, findings: &[Finding]) {
         let mut copy = Vec::new();
         for finding in findings {
@@ -72,14 +72,14 @@ impl SearchResult {
         self.match_ends.push(self.matches.len());
     }
 
-    /// The bytes of a finding.
+    /// Returns the matched bytes of a finding.
     pub(crate) fn match_of(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).and_then(|before| self.match_ends.get(before));
         let end = self.match_ends.get(at).copied().unwrap_or_default();
         self.matches.get(start.copied().unwrap_or_default()..end).unwrap_or_default()
     }
 
-    /// The name of the source that a finding is in.
+    /// Returns the name of the source of a finding.
     pub(crate) fn source_of(&self, at: usize) -> &str {
         let place = self.sources.partition_point(|(_, end)| *end <= at);
         self.sources.get(place).map_or("", |(name, _)| name)
@@ -101,7 +101,7 @@ impl SearchResult {
         class.bind(py).call1((source, offset, length, &pattern.text, name(py, pattern), found))
     }
 
-    /// All rows; a string that stands in many rows is made once.
+    /// Converts all rows; a string that many rows share is made once.
     fn dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut sources = self.sources.iter();
         let mut source = (PyString::new(py, ""), 0);
@@ -145,7 +145,7 @@ impl Findings {
         &self.found.engine
     }
 
-    /// Ranges that could not be read, as (offset, length): of all sources, one after the other.
+    /// Ranges that could not be read, as (offset, length), source after source.
     #[getter]
     fn unreadable(&self) -> Vec<(u64, u64)> {
         self.found.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
@@ -187,12 +187,12 @@ impl Findings {
         frames::made(slf.as_any(), "to_polars", true)
     }
 
-    /// The first rows as HTML, which notebooks show.
+    /// The first rows as HTML, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         frames::made(slf.as_any(), "repr_html", true)
     }
 
-    /// A finding by its number; of a slice, a list of them.
+    /// A finding by its index, or a list of findings by a slice.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = key.py();
         if let Ok(slice) = key.cast::<PySlice>() {
@@ -229,7 +229,7 @@ impl Findings {
     }
 }
 
-/// Goes through findings.
+/// Iterates over findings.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct FindingIterator {
     found: Arc<SearchResult>,

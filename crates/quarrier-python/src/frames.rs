@@ -1,11 +1,11 @@
-//! Rows as other packages have them: data frames, HTML, pickles. `quarrier._frames` makes them.
+//! Rows as objects of other packages: data frames, HTML, pickles. `quarrier._frames` makes them.
 
 use pyo3::prelude::*;
 
-/// Makes the frames of rows by the function of `quarrier._frames` with this name.
+/// Converts rows by the function of `quarrier._frames` with this name.
 ///
 /// # Errors
-/// `ImportError` where a package is missing, and what that package raises.
+/// `ImportError` if a package is missing, and any exception that the package raises.
 pub(crate) fn made<'py>(
     rows: &Bound<'py, PyAny>,
     name: &str,

@@ -9,7 +9,7 @@ use crate::errors::of_facade;
 use crate::host;
 use crate::interrupt::interruptible;
 
-/// Measures areas of the machine; gives the report as JSON.
+/// Measures areas of the machine and returns the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (areas, quick, path))]
 pub(crate) fn gauge_json(

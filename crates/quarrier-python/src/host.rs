@@ -6,18 +6,18 @@ use std::sync::atomic::AtomicBool;
 
 use quarrier::{Environment, Machine, OpenOptions, Opener};
 
-/// The machine, by which runs are planned. Its profile is loaded once, when it is first needed.
+/// Returns the machine that runs are planned for. Its profile is loaded once, at first use.
 pub(crate) fn machine() -> &'static Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
     MACHINE.get_or_init(|| Machine::of(&Environment::of_process()))
 }
 
-/// Opens sources by the current environment, since programs change theirs.
+/// Makes an opener with the current environment, because programs may change theirs.
 pub(crate) fn opener(options: OpenOptions, stop: &Arc<AtomicBool>) -> Opener {
     Opener::new(options, &Environment::of_process(), stop)
 }
 
-/// The current environment, and the machine.
+/// Returns the current environment, and the machine.
 pub(crate) fn known() -> (Environment, Machine) {
     (Environment::of_process(), machine().clone())
 }

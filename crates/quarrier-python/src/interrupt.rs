@@ -1,4 +1,4 @@
-//! Ctrl-C while Rust works: the calling thread waits and looks for signals, another works.
+//! Ctrl-C while Rust works: another thread works, and the calling thread checks for signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use quarrier_core::threads;
 
-/// How often signals are looked for.
+/// The interval between checks for signals.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Runs `work` with the interpreter's lock released. When a signal's handler raises, the flag
-/// that `work` gets becomes true; `work` must then end soon.
+/// Runs `work` with the interpreter's lock released. When a signal handler raises, the flag passed
+/// to `work` becomes true; `work` must then end soon.
 ///
 /// # Errors
-/// The exception that the handler raised: `KeyboardInterrupt` for Ctrl-C, after `work` has ended.
+/// The exception that the handler raised (`KeyboardInterrupt` for Ctrl-C), after `work` has ended.
 /// `OSError` if the system refuses a thread.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
@@ -27,7 +27,7 @@ pub(crate) fn interruptible<T: Send>(
             let (done, waiting) = mpsc::channel::<()>();
             let stop = &stop;
             let worker = threads::in_scope(scope, "", move || {
-                // Dropped at the end, by panic too, which wakes the waiting thread.
+                // Dropped at the end, or by a panic, which wakes the waiting thread.
                 let _done = done;
                 work(stop)
             })?;

@@ -1,4 +1,4 @@
-//! The Python package `quarrier`: the other crates for Python, without their bytes being copied.
+//! The Python package `quarrier`: exposes the other crates to Python without copying their bytes.
 //!
 //! ```text
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    requests to the facade (quarrier)
@@ -19,11 +19,11 @@
 //! ```
 //!
 //! The crate is linked twice: alone as `quarrier._light`, and with an engine for all of SQL as
-//! `quarrier_sql._native` (`quarrier-python-sql`). `quarrier._native` is the one that is installed,
-//! so that tables are of one class.
+//! `quarrier_sql._native` (`quarrier-python-sql`). `quarrier._native` imports the installed one, so
+//! that there is a single class of tables.
 //!
-//! The interpreter's lock is released around work; a signal ends a search (`interrupt`).
-//! Nothing here runs Python code while it holds a lock of its own.
+//! The interpreter's lock is released during long calls; a signal ends a search (`interrupt`). No
+//! code here runs Python while it holds one of its own locks.
 
 mod host;
 
@@ -71,19 +71,19 @@ mod gauge;
 
 use pyo3::prelude::*;
 
-/// The native half of the package without an engine for all of SQL; see `quarrier`.
+/// The native half of the package without the engine for all of SQL; see `quarrier`.
 #[pymodule(gil_used = false, name = "_light")]
 fn light(module: &Bound<'_, PyModule>) -> PyResult<()> {
     fill(module)
 }
 
-/// Puts all classes and functions into a module.
+/// Adds all classes and functions to a module.
 ///
-/// Panics are not printed from then on, for they become exceptions; what only the loader reads takes
-/// no memory any more.
+/// Afterwards panics are not printed, because they become exceptions, and memory that only the
+/// loader needed is given back to the system.
 ///
 /// # Errors
-/// Exceptions of Python.
+/// Any exception that Python raises.
 pub fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     quarrier_core::region::give_back_relocations();
     quarrier_core::panics::watch(quarrier_messages::is_panic_caught);

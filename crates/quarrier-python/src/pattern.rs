@@ -1,4 +1,4 @@
-//! Patterns as Python code gives them.
+//! Patterns as Python code passes them.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::errors::of_search;
 
-/// A hex pattern or a regex; made by `hex` and `regex`.
+/// A hex pattern or a regex, made by `hex` or `regex`.
 #[pyclass(frozen, eq, module = "quarrier", from_py_object)]
 #[derive(Clone, PartialEq)]
 pub(crate) struct Pattern {
@@ -27,7 +27,7 @@ impl Pattern {
     }
 }
 
-/// A pattern in hexadecimal: `??` is any byte, `?A` and `A?` are half a byte.
+/// A pattern in hexadecimal: `??` is any byte; `?A` and `A?` fix half a byte.
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn hex(py: Python<'_>, text: &str) -> PyResult<Pattern> {
@@ -35,7 +35,7 @@ pub(crate) fn hex(py: Python<'_>, text: &str) -> PyResult<Pattern> {
     Ok(Pattern { pattern })
 }
 
-/// A regex over bytes. Of `str`, characters beyond ASCII stand for their UTF-8 bytes.
+/// A regex over bytes. In a `str`, a character beyond ASCII stands for its UTF-8 bytes.
 #[pyfunction]
 #[pyo3(signature = (expression, /))]
 pub(crate) fn regex(expression: &Bound<'_, PyAny>) -> PyResult<Pattern> {
@@ -46,14 +46,14 @@ pub(crate) fn regex(expression: &Bound<'_, PyAny>) -> PyResult<Pattern> {
     Ok(Pattern { pattern })
 }
 
-/// The flags of `re` that mean the same here, and their letters.
+/// The flags of `re` that have the same meaning here, and their letters.
 const FLAGS: [(u32, char); 4] = [(2, 'i'), (8, 'm'), (16, 's'), (64, 'x')];
 
 fn is_compiled(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     given.is_instance(&given.py().import("re")?.getattr("Pattern")?)
 }
 
-/// A regex from `re.compile`, with its flags.
+/// Makes a pattern of a compiled `re.Pattern`, with its flags.
 fn compiled(given: &Bound<'_, PyAny>) -> PyResult<quarrier_search::Pattern> {
     let flags: u32 = given.getattr("flags")?.extract()?;
     let letters = FLAGS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, letter)| *letter);
@@ -62,7 +62,7 @@ fn compiled(given: &Bound<'_, PyAny>) -> PyResult<quarrier_search::Pattern> {
     of_expression(&given.getattr("pattern")?, &prefix)
 }
 
-/// A regex of bytes or str, behind a prefix.
+/// Makes a pattern of a regex in bytes or str, with a prefix.
 fn of_expression(
     expression: &Bound<'_, PyAny>,
     prefix: &str,
@@ -79,12 +79,13 @@ fn of_expression(
     quarrier_search::Pattern::regex(&text).map_err(|error| of_search(py, &error))
 }
 
-/// A byte of an expression as text: a byte beyond ASCII means itself, not a character.
+/// Writes a byte of an expression as text: a byte beyond ASCII means itself, not a character.
 fn regex_byte(byte: u8) -> String {
     if byte.is_ascii() { char::from(byte).to_string() } else { format!("\\x{byte:02X}") }
 }
 
-/// All patterns of an argument: one pattern, a sequence of them, or a dict from name to pattern.
+/// Returns all patterns of an argument: one pattern, a sequence of them, or a dict from name to
+/// pattern.
 ///
 /// # Errors
 /// `TypeError` for a value that is not a pattern, `PatternError` for an invalid one.
@@ -126,7 +127,7 @@ fn one(given: &Bound<'_, PyAny>) -> PyResult<quarrier_search::Pattern> {
     literal.map_err(|error| of_search(given.py(), &error))
 }
 
-/// How bytes are shown as a pattern: as text where they are, else with escapes.
+/// Shows bytes as a pattern: as text if they are text, else with escapes.
 fn shown(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_string(),

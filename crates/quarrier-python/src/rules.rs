@@ -29,7 +29,7 @@ use crate::{frames, host, stream, units};
 /// Rows of a record batch.
 const BATCH_ROWS: usize = 16 * 1024;
 
-/// A search for rules, as Python code asks for it.
+/// A search for rules, as Python code requested it.
 pub(crate) struct RuleRequest {
     pub(crate) paths: Vec<PathBuf>,
     pub(crate) scopes: Scopes,
@@ -54,10 +54,10 @@ impl RuleRequest {
     }
 }
 
-/// The files of rules in an argument: a path, or several.
+/// Returns the rule files named by an argument: one path or several.
 ///
 /// # Errors
-/// `TypeError` for anything else, and for none.
+/// `TypeError` for any other argument, and if it names no file.
 pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     if given.is_instance_of::<PyString>() || given.hasattr("__fspath__")? {
         return Ok(vec![given.extract()?]);
@@ -72,10 +72,10 @@ pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     }
 }
 
-/// Judges rules in an open source, a path or URL, or bytes.
+/// Evaluates rules over an open source, a path or URL, or bytes.
 ///
 /// # Errors
-/// The exceptions of the sources; `QuarrierError` for rules that are wrong.
+/// The exceptions of the sources; `QuarrierError` for invalid rules.
 pub(crate) fn judge(source: &Bound<'_, PyAny>, request: &RuleRequest) -> PyResult<RuleFindings> {
     let py = source.py();
     if units::unit_of(source)?.is_some() {
@@ -108,7 +108,7 @@ pub(crate) fn judge(source: &Bound<'_, PyAny>, request: &RuleRequest) -> PyResul
     Ok(RuleFindings { found: Arc::new(found) })
 }
 
-/// Judges rules in the sources that a path or URL stands for, one after another.
+/// Evaluates rules over each source of a path or URL, in order.
 fn in_sources(
     request: &RuleRequest,
     name: PathBuf,
@@ -161,7 +161,7 @@ fn gather(
     Ok(())
 }
 
-/// The rows of a search for rules.
+/// Collects the rows of a search for rules.
 struct RuleRows {
     rules: Rules,
     rows: Vec<Row>,
@@ -173,7 +173,7 @@ struct RuleRows {
 struct Row {
     source: Arc<str>,
     scope: Arc<str>,
-    /// By its place among all.
+    /// The index of the rule in the set.
     rule: usize,
     string: Option<Box<str>>,
     offset: Option<u64>,
@@ -191,7 +191,7 @@ impl RuleRows {
         self.rows.len() as u64 >= self.rows_max
     }
 
-    /// Adds the rows of a scope, up to the most.
+    /// Adds the rows of a scope, up to the maximum.
     fn add(&mut self, source: &Arc<str>, scope: &JudgedScope<'_>) -> ControlFlow<()> {
         let name: Arc<str> = scope.name.into();
         for row in scope.rows(&self.rules) {
@@ -230,9 +230,9 @@ impl RuleRows {
     }
 }
 
-/// Where YARA rules hold: one row for each string found of each rule that holds in a scope, with the keys
-/// `source`, `scope`, `rule`, `tags`, `string`, `offset`, `length` and `match`. A rule that holds without a
-/// string has one row, with None in the last four.
+/// Matches of YARA rules: one row for each string found of each rule that holds in a scope, with
+/// the keys `source`, `scope`, `rule`, `tags`, `string`, `offset`, `length` and `match`. A rule
+/// that holds without a string has one row, with None in the last four.
 #[pyclass(frozen, sequence, module = "quarrier")]
 pub(crate) struct RuleFindings {
     found: Arc<RuleRows>,
@@ -240,13 +240,13 @@ pub(crate) struct RuleFindings {
 
 #[pymethods]
 impl RuleFindings {
-    /// Notices of scopes that were not judged, a line each. Each is a warning, too.
+    /// One line for each scope that was not judged. Each is also a warning.
     #[getter]
     fn notices(&self) -> Vec<String> {
         self.found.notices.clone()
     }
 
-    /// Ranges that could not be read, as (offset, length): of all sources, one after the other.
+    /// Ranges that could not be read, as (offset, length), source after source.
     #[getter]
     fn unreadable(&self) -> Vec<(u64, u64)> {
         self.found.unreadable.iter().map(|range| (range.start, range.end - range.start)).collect()
@@ -261,7 +261,8 @@ impl RuleFindings {
         Ok(list)
     }
 
-    /// The rows as a stream of Arrow record batches, by the Arrow PyCapsule interface; tags are words.
+    /// The rows as a stream of Arrow record batches, by the Arrow PyCapsule interface. Tags are
+    /// joined by spaces.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -293,12 +294,12 @@ impl RuleFindings {
         frames::made(slf.as_any(), "to_polars", true)
     }
 
-    /// The first rows as HTML, which notebooks show.
+    /// The first rows as HTML, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         frames::made(slf.as_any(), "repr_html", true)
     }
 
-    /// A row by its number; of a slice, a list of them.
+    /// A row by its index, or a list of rows by a slice.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, rows) = (key.py(), &self.found.rows);
         let Ok(index) = key.extract::<isize>() else {

@@ -30,10 +30,11 @@ use crate::units;
 
 /// Finds every occurrence of patterns in a file, device or bytes-like object.
 ///
-/// With `rules`, the path of a file of YARA rules or several, it finds where these hold instead, as
-/// `quarrier search --rules` does, and returns `RuleFindings`: `quarrier.search("disk.img",
-/// rules=["malware.yar"], scopes="source,files,members")`. The options `rules_max_size` and
-/// `rules_timeout` (in seconds), `max_count` and those of the machine go with rules.
+/// With `rules`, the path of a file of YARA rules or a list of paths, it evaluates these rules
+/// instead, as `quarrier search --rules` does, and returns `RuleFindings`:
+/// `quarrier.search("disk.img", rules=["malware.yar"], scopes="source,files,members")`. Rules take
+/// the options `rules_max_size`, `rules_timeout` (in seconds), `max_count`, and those of the
+/// machine.
 #[pyfunction]
 #[pyo3(
     signature = (
@@ -203,7 +204,7 @@ fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyRes
     found.map_err(|error| of_facade(py, &error))
 }
 
-/// Searches the sources that a path or URL stands for, one after another.
+/// Searches each source of a path or URL, in order.
 fn in_sources(
     request: &Search,
     name: PathBuf,
@@ -253,13 +254,13 @@ fn gather(
     Ok(())
 }
 
-/// Also which devices failed.
+/// Ends a search and adds the devices that failed.
 fn ended(running: Option<&Running<'_>>, mut found: SearchResult) -> Gathered {
     found.engine = running.map_or_else(String::new, Running::engine_name);
     (found, running.map_or_else(Vec::new, Running::lost_devices))
 }
 
-/// The value of `device=`.
+/// Parses the value of `device=`.
 fn device_choice(text: &str) -> Result<DeviceChoice, String> {
     text.parse()
         .map_err(|_| format!("no device '{text}'; there are: auto, cpu, gpu, gpu:0, gpu:1 …, all"))

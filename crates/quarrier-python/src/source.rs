@@ -21,10 +21,10 @@ use crate::host;
 use crate::interrupt::interruptible;
 use crate::sparse::Number;
 
-/// The name of a source that is bytes in memory.
+/// The name of a source in memory.
 pub(crate) const MEMORY_NAME: &str = "<bytes>";
 
-/// Something with bytes at offsets; `quarrier.open` makes a file object of it.
+/// A source of bytes at offsets; `quarrier.open` makes a file object of it.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct Source {
     kind: Kind,
@@ -34,18 +34,18 @@ enum Kind {
     Local(Box<dyn source::Source>),
     Remote {
         source: RemoteSource,
-        /// Does its requests.
+        /// Keeps alive the thread that sends its requests.
         _remote: Arc<Remote>,
     },
 }
 
-/// The options of remote sources; sources with the same options share a thread, the limit of requests
-/// and the memory.
+/// The options of remote sources. Sources with the same options share a thread, the limit on
+/// requests, and the memory.
 #[derive(Clone, PartialEq)]
 struct Settings {
     options: OpenOptions,
     environment: Environment,
-    /// A forked child has none of its parent's threads.
+    /// Part of the key because a forked child has none of its parent's threads.
     process: u32,
 }
 
@@ -82,14 +82,14 @@ fn open(name: PathBuf, options: OpenOptions, stop: &Arc<AtomicBool>) -> quarrier
     }
 }
 
-/// The owners of requests that are in use, and the last one: to read the certificates again
-/// for each file would take longer than to open it.
+/// The request owners in use, and the last one: loading the certificates again for each file would
+/// take longer than opening it.
 struct Remotes {
     used: Vec<(Settings, Weak<Remote>)>,
     last: Option<Arc<Remote>>,
 }
 
-/// The owner of the requests for these settings: the one there is, or a new one.
+/// Returns the request owner for these settings: the existing one, or a new one.
 fn remote_of(settings: &Settings) -> quarrier::Result<Arc<Remote>> {
     static REMOTES: Mutex<Remotes> = Mutex::new(Remotes { used: Vec::new(), last: None });
     let mut remotes = lock(&REMOTES);
@@ -115,7 +115,7 @@ impl Source {
         }
     }
 
-    /// The length in bytes when it was opened.
+    /// The length in bytes when the source was opened.
     #[getter]
     fn length(&self) -> u64 {
         match &self.kind {
@@ -124,7 +124,7 @@ impl Source {
         }
     }
 
-    /// The cost of reads of a remote source so far; None for a local one.
+    /// The cost of reads of a remote source so far; None for a local source.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Kind::Remote { source, .. } = &self.kind else { return Ok(None) };
         let counters = source.counters();
@@ -137,8 +137,8 @@ impl Source {
         Ok(Some(dict))
     }
 
-    /// Reads at `offset` until `buffer` is full or the source ends, and returns how many bytes
-    /// that were.
+    /// Reads at `offset` until `buffer` is full or the source ends, and returns the number of bytes
+    /// read.
     fn read_into(&self, offset: Number, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
         let py = buffer.py();
         let mut target = Buffer::writable(buffer)?;
@@ -156,8 +156,8 @@ impl Source {
 }
 
 impl Source {
-    /// Ctrl-C ends a read that waits for the network; looking for it takes a thread, which what
-    /// is held is not worth.
+    /// Reads on another thread if the bytes are not cached, so that Ctrl-C ends a read that waits
+    /// for the network. A read of cached bytes is not worth a thread.
     fn read_remote(
         &self,
         py: Python<'_>,
@@ -175,7 +175,7 @@ impl Source {
     }
 }
 
-/// The errors of an [`Opened`] source's readers, and whether they are to give up.
+/// The errors of an [`Opened`] source's readers, and the flag that stops them.
 #[derive(Default)]
 pub(crate) struct Failed {
     stop: Arc<AtomicBool>,
@@ -183,17 +183,17 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// Readers give up once `stop` is true.
+    /// Makes readers give up once `stop` is true.
     pub(crate) fn stopped_by(stop: &Arc<AtomicBool>) -> Self {
         Failed { stop: Arc::clone(stop), remote: Mutex::default() }
     }
 
-    /// Lets reads that wait for a network end soon.
+    /// Makes reads that wait for a network end soon.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The exception for `error`: the network's own, if that is the cause.
+    /// Returns the exception for `error`: the network's own, if that is the cause.
     pub(crate) fn raised(&self, py: Python<'_>, error: &quarrier_core::Error) -> PyErr {
         let remote = lock(&self.remote).take();
         remote.map_or_else(|| of_core(py, error), |remote| of_remote(py, &remote))
@@ -211,7 +211,7 @@ impl Opened {
         Opened { source, failed }
     }
 
-    /// Where a request works.
+    /// The source as the place of a request.
     pub(crate) fn place(&self) -> Place<'_> {
         match self.kind() {
             Kind::Local(_) => Place::Local(self),
@@ -272,7 +272,7 @@ impl source::Source for Opened {
     }
 }
 
-/// The source that `quarrier.open` returned, if `source` is one.
+/// Returns the source that `quarrier.open` returned, if `source` is one.
 pub(crate) fn opened(source: &Bound<'_, PyAny>) -> PyResult<Option<Py<Source>>> {
     let class = source.py().import("quarrier._file")?.getattr("SourceFile")?;
     if !source.is_instance(&class)? {

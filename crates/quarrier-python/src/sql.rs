@@ -1,4 +1,4 @@
-//! Full SQL, in modules that have an engine for it.
+//! Full SQL, in modules that include an engine for it.
 //!
 //! ```text
 //!  Table.query, quarrier.query ─→ queries beyond one table ─→ StatementBatch ─→ Engine ─→ Answers
@@ -16,26 +16,26 @@ use quarrier_messages::{Reject, Schema, Table};
 
 /// Answers statements of any kind.
 pub trait Engine: Send + Sync {
-    /// Whether a query about one table in packed columns is left to its scan, which has the same
-    /// answer sooner.
+    /// Whether a query of one table in packed columns should be left to its scan, which gives the
+    /// same answer faster.
     fn leaves_to_scan(&self, query: &Query, schema: &Schema) -> bool;
 
-    /// Answers all statements, in their order; those that search the same table share one pass. Called
-    /// without the interpreter's lock. Ends soon after `stop` has become true.
+    /// Answers all statements, in order; those over the same table share one pass. Called without
+    /// the interpreter's lock. Ends soon after `stop` becomes true.
     ///
     /// # Errors
-    /// The error of the first statement without an answer.
+    /// The error of the first statement that fails.
     fn answer(&self, asked: StatementBatch, stop: &Arc<AtomicBool>) -> Result<Answers, Refused>;
 }
 
 static ENGINE: OnceLock<&'static dyn Engine> = OnceLock::new();
 
-/// Gives this module an engine, once.
+/// Sets the engine of this module, once.
 pub fn provide(engine: &'static dyn Engine) {
     let _ = ENGINE.set(engine);
 }
 
-/// The engine of this module.
+/// Returns the engine of this module, if it has one.
 pub(crate) fn engine() -> Option<&'static dyn Engine> {
     ENGINE.get().copied()
 }
@@ -43,22 +43,22 @@ pub(crate) fn engine() -> Option<&'static dyn Engine> {
 /// Statements, and the tables and machine to run them with.
 #[derive(Debug)]
 pub struct StatementBatch {
-    /// Tables by their names; statements may name files, too.
+    /// Tables by name; statements may name files, too.
     pub tables: Vec<(String, Given)>,
-    /// One statement each.
+    /// One statement in each.
     pub statements: Vec<String>,
-    /// Threads, at least 1.
+    /// The number of threads, at least 1.
     pub workers: usize,
     /// Proxies and credentials for remote sources.
     pub environment: Environment,
-    /// The machine by which searches are planned.
+    /// The machine that searches are planned for.
     pub machine: Machine,
 }
 
-/// A table as the caller gave it.
+/// A table as the caller passed it.
 #[derive(Debug, Clone)]
 pub enum Given {
-    /// In memory.
+    /// Rows in memory.
     Rows(Rows),
     /// A file, glob or URL.
     File(String),
@@ -67,9 +67,9 @@ pub enum Given {
 /// Rows in memory. Cheap to clone.
 #[derive(Debug, Clone)]
 pub enum Rows {
-    /// In packed columns.
+    /// Packed columns.
     Packed(Arc<Table>),
-    /// As Arrow has them, where packed columns have no place for them: lists, bytes, times of day.
+    /// Arrow data of types that packed columns lack: lists, bytes, times of day.
     Arrow(Arc<Batches>),
 }
 
@@ -87,46 +87,46 @@ pub struct Batches {
 pub struct Answers {
     /// The rows of each statement.
     pub rows: Vec<Rows>,
-    /// Rejected messages of files, up to the limit.
+    /// The first rejected messages of files, up to the limit.
     pub rejects: Vec<Reject>,
-    /// How many do not.
+    /// The number of all rejected messages.
     pub rejected: u64,
-    /// Ranges of sources that could not be read, a line each.
+    /// One line for each range of a source that could not be read.
     pub notes: Vec<String>,
 }
 
-/// Why statements have no answer.
+/// Why a statement has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// It was stopped.
+    /// The caller stopped it.
     Stopped,
-    /// A statement is wrong, or nothing that is answered.
+    /// A statement is invalid or unsupported.
     Statement {
         /// Why it was refused, and what to try.
         reason: String,
-        /// Line and column, from 1, where they are known.
+        /// Line and column, from 1, if known.
         place: Option<(u64, u64)>,
     },
-    /// A statement names a column that is not there.
+    /// A statement names a column that does not exist.
     UnknownColumn {
-        /// Which, and what to try.
+        /// Which column, and what to try.
         reason: String,
     },
     /// A table cannot be opened.
     Table {
-        /// Its name, mostly that of a file.
+        /// The table's name, usually that of a file.
         name: String,
         /// Why.
         reason: String,
     },
-    /// A row has no value, and the answer depends on it.
+    /// An expression that the answer depends on has no value for a row.
     Value {
         /// Why.
         reason: String,
     },
     /// There is not enough memory.
     Memory {
-        /// For what, and what to try.
+        /// What needed it, and what to try.
         reason: String,
     },
     /// The engine cannot work.

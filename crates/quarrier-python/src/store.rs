@@ -1,4 +1,4 @@
-//! `quarrier.Store`: tables that are kept in a data folder.
+//! `quarrier.Store`: tables kept in a data folder.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -22,19 +22,19 @@ use crate::table::{Table, query};
 
 /// A data folder of tables. When `append` returns, its messages are on disk.
 ///
-/// One process at a time may write to a folder; the error for a second one names the first. With
-/// `read_only`, it is only read, also while another process writes.
+/// Only one process at a time may write to a folder; the error for a second one names the first. A
+/// store with `read_only` can be open while another process writes.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct Store {
     kept: Mutex<Option<Arc<DataFolder>>>,
 }
 
-/// The level of `compress=True`: what zstd takes itself.
+/// The level of `compress=True`, zstd's own default.
 const ZSTD_LEVEL: i32 = 3;
 
 #[pymethods]
 impl Store {
-    /// Opens the data folder `folder`, and makes it if it is not there.
+    /// Opens the data folder `folder`, and creates it if it does not exist.
     #[new]
     #[pyo3(signature = (folder, *, read_only=false))]
     fn new(py: Python<'_>, folder: PathBuf, read_only: bool) -> PyResult<Self> {
@@ -47,7 +47,7 @@ impl Store {
         Ok(Store { kept: Mutex::new(Some(Arc::new(kept))) })
     }
 
-    /// How many messages each table has, by its name.
+    /// The number of messages of each table, by table name.
     #[getter]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let kept = self.kept(py)?;
@@ -59,18 +59,19 @@ impl Store {
         Ok(dict)
     }
 
-    /// Damaged places of the log, a line each, with the marks of the lost messages. All other messages
-    /// are there.
+    /// One line for each damaged place of the log, with the marks of the lost messages. All other
+    /// messages are intact.
     #[getter]
     fn damages(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(self.kept(py)?.damages())
     }
 
-    /// Appends messages to a table, which is made if it is not there, and returns when they are on the
-    /// disk: how many were appended, and how many were left out because they do not parse.
+    /// Appends messages to a table, which is created if needed. When it returns, they are on disk.
+    /// It returns the number of messages appended, and the number rejected because they do not
+    /// parse.
     ///
-    /// `data` is the path of a file, all files of a glob, a URL, a bytes-like object, or dictionaries,
-    /// which become JSON. A path or URL that was appended before goes on where it ended.
+    /// `data` is a path, a glob, a URL, a bytes-like object, or dictionaries, which are converted
+    /// to JSON. A path or URL that was appended before continues where it ended.
     #[pyo3(signature = (table, data, *, format="auto", compress=false, workers=None))]
     fn append(
         &self,
@@ -112,8 +113,8 @@ impl Store {
         appended.map_err(|error| of_facade(py, &error))
     }
 
-    /// A table as it is now, in memory. Only messages appended since the last call, or since the
-    /// columns were stored in the folder, are parsed.
+    /// Loads the current rows of a table into memory. Only messages appended since the last call,
+    /// or since the columns were stored in the folder, are parsed.
     #[pyo3(signature = (name, *, workers=None))]
     fn table(&self, py: Python<'_>, name: &str, workers: Option<Count>) -> PyResult<Table> {
         let kept = self.kept(py)?;
@@ -124,14 +125,14 @@ impl Store {
         Ok(Table::of(Rows::Packed(table)))
     }
 
-    /// Answers a statement over the tables, by their names: see `quarrier.query`.
+    /// Answers a statement over the tables by name; see `quarrier.query`.
     fn query(&self, py: Python<'_>, sql: &str) -> PyResult<Table> {
         let kept = self.kept(py)?;
         let all = py.detach(|| kept.tables()).map_err(|error| of_facade(py, &error))?;
         let text = sql.to_lowercase();
         let tables = PyDict::new(py);
         for table in all {
-            // Only named tables are read.
+            // Load only tables that the statement may name.
             if table.name.contains('"') || text.contains(&table.name.to_lowercase()) {
                 tables
                     .set_item(&table.name, Bound::new(py, self.table(py, &table.name, None)?)?)?;
@@ -164,7 +165,7 @@ impl Store {
     }
 }
 
-/// Warns of messages that could not be read.
+/// Issues a warning for messages that could not be read.
 fn warn(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     for line in lines {
         let class = py.import("quarrier._errors")?.getattr("UnreadableWarning")?;
@@ -173,11 +174,11 @@ fn warn(py: Python<'_>, lines: Vec<String>) -> PyResult<()> {
     Ok(())
 }
 
-/// The forms in which messages can be given.
+/// The forms in which a caller can pass messages.
 enum Data<'py> {
     Path(PathBuf),
     Buffer(Buffer<'py>),
-    /// JSON lines that were made of dictionaries.
+    /// JSON lines made from dictionaries.
     Lines(Vec<u8>),
 }
 

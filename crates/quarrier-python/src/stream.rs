@@ -1,4 +1,4 @@
-//! Findings as a stream of Arrow record batches, made as the consumer asks for them.
+//! Findings as a stream of Arrow record batches, made when the consumer requests them.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::findings::SearchResult;
 /// Rows of a record batch.
 const BATCH_ROWS: usize = 64 * 1024;
 
-/// The capsule that the Arrow PyCapsule interface speaks of.
+/// Makes the capsule of the Arrow PyCapsule interface.
 pub(crate) fn capsule(py: Python<'_>, found: Arc<SearchResult>) -> PyResult<Bound<'_, PyCapsule>> {
     capsule_of(py, Box::new(Batches { found, next: 0, schema: schema() }))
 }
 
-/// A capsule of any batches.
+/// Makes a capsule of any batches.
 pub(crate) fn capsule_of(
     py: Python<'_>,
     batches: Box<dyn RecordBatchReader + Send>,

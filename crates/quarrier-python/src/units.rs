@@ -17,10 +17,10 @@ use crate::findings::SearchResult;
 use crate::host;
 use crate::interrupt::interruptible;
 
-/// A unit as `quarrier._units.Unit` has it: name, source, length, mark, start, end.
+/// A unit as a `quarrier._units.Unit`: name, source, length, mark, start, end.
 type Fields = (OsString, String, u64, String, u64, u64);
 
-/// Cuts sources into units of `size` bytes; without a size, each is one.
+/// Cuts sources into units of `size` bytes; without a size, each source is one unit.
 #[pyfunction]
 #[pyo3(signature = (sources, size))]
 pub(crate) fn cut(
@@ -46,7 +46,7 @@ fn all(names: Vec<PathBuf>, unit_bytes: u64, stop: &Arc<AtomicBool>) -> Result<V
     Ok(all)
 }
 
-/// The unit that an object is, if it is one.
+/// Returns the unit that an object is, if it is one.
 pub(crate) fn unit_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Unit>> {
     let class = given.py().import("quarrier._units")?.getattr("Unit")?;
     if !given.is_instance(&class)? {
@@ -56,10 +56,11 @@ pub(crate) fn unit_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Unit>> {
     Ok(Some(Unit { name, source, version: Version { length, mark }, range: start..end }))
 }
 
-/// The rows of a unit.
+/// Searches a unit and returns its rows.
 ///
 /// # Errors
-/// [`Error::Request`] for regexes over a part of a source, whose matches depend on those before.
+/// [`Error::Request`] for regexes over a part of a source, because their matches depend on earlier
+/// ones.
 pub(crate) fn rows(
     request: &Search,
     unit: &Unit,

@@ -1,4 +1,4 @@
-//! The pipeline's readers, filling memory that worker processes share.
+//! The pipeline's readers, which fill memory that worker processes share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::SharedRegion;
 use crate::errors::of_core;
 use crate::source::{Failed, Opened, Source, open_source};
 
-/// How often signals are looked for while a chunk is waited for.
+/// The interval between checks for signals while a caller waits for a chunk.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// Chunks of a source, read into slots of shared memory by threads.
@@ -21,13 +21,13 @@ const PERIOD: Duration = Duration::from_millis(50);
 pub(crate) struct SharedFeed {
     feed: pipeline::SharedFeed,
     region: Py<SharedRegion>,
-    /// Tells readers that wait for a network to give up, and holds their errors.
+    /// Stops readers that wait for a network, and holds their errors.
     failed: Arc<Failed>,
 }
 
 #[pymethods]
 impl SharedFeed {
-    /// `source` is what `open_source` returns, or a path or URL.
+    /// `source` is the result of `open_source`, or a path or URL.
     #[new]
     fn new(
         source: &Bound<'_, PyAny>,
@@ -45,7 +45,7 @@ impl SharedFeed {
         };
         let failed = Arc::new(Failed::default());
         let opened = Opened::new(source, Arc::clone(&failed));
-        // All of it will be read.
+        // The scan reads all of it.
         opened.announce(0..opened.length());
         let feed = pipeline::SharedFeed::new(Box::new(opened), chunk, overlap, buffers)
             .map_err(|error| of_core(py, &error))?;
@@ -53,7 +53,7 @@ impl SharedFeed {
         Ok(SharedFeed { feed, region, failed })
     }
 
-    /// The memory: slot i is at i * stride.
+    /// The shared memory: slot i is at i * stride.
     #[getter]
     fn region(&self, py: Python<'_>) -> Py<SharedRegion> {
         self.region.clone_ref(py)
@@ -75,7 +75,7 @@ impl SharedFeed {
         self.feed.chunks()
     }
 
-    /// Starts the threads. Workers are to be forked before.
+    /// Starts the threads. Fork all workers before.
     #[pyo3(signature = (readers=1))]
     fn start(&self, py: Python<'_>, readers: usize) -> PyResult<()> {
         self.feed.start(readers).map_err(|error| of_core(py, &error))
@@ -96,12 +96,12 @@ impl SharedFeed {
         }
     }
 
-    /// Gives a slot back, to be filled again.
+    /// Returns a slot, to be filled again.
     fn release(&self, py: Python<'_>, slot: usize) -> PyResult<()> {
         self.feed.release(slot).map_err(|error| of_core(py, &error))
     }
 
-    /// Ranges that could not be read so far, as (offset, length, reason); they are filled with zeros.
+    /// Ranges that could not be read so far, as (offset, length, reason); their bytes are zero.
     fn problems(&self) -> Vec<(u64, u64, String)> {
         let problems = self.feed.problems().into_iter();
         let row = |problem: pipeline::Unreadable| {
@@ -122,8 +122,8 @@ impl SharedFeed {
     }
 }
 
-/// Readers may be in the middle of a read when nobody wants it any more; the interpreter waits
-/// for that read, and for no other.
+/// Readers may be in the middle of a read when the feed is dropped; the interpreter waits for that
+/// read, and for no other.
 impl Drop for SharedFeed {
     fn drop(&mut self) {
         self.failed.stop();

@@ -1,4 +1,4 @@
-//! Shared memory as an object that shows its bytes.
+//! Shared memory as an object with the buffer protocol.
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -12,8 +12,8 @@ use quarrier_core::region;
 
 use crate::errors::of_core;
 
-/// Zeroed memory that this process shares with others; no slice of it is ever made here, for
-/// they may write to it.
+/// Zeroed memory that this process shares with others. No code here makes a slice of it, because
+/// other processes may write to it.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct SharedRegion {
     region: Arc<region::SharedRegion>,
@@ -27,7 +27,7 @@ impl SharedRegion {
         made.map(SharedRegion::from).map_err(|error| of_core(py, &error))
     }
 
-    /// The memory behind a descriptor that another process sent; it is duplicated.
+    /// Maps the memory of a descriptor that another process sent; the descriptor is duplicated.
     #[staticmethod]
     fn from_fd(py: Python<'_>, fd: RawFd, nbytes: usize) -> PyResult<Self> {
         if fd < 0 {
@@ -38,13 +38,13 @@ impl SharedRegion {
         let given = unsafe { BorrowedFd::borrow_raw(fd) };
         let file = given.try_clone_to_owned()?;
         // SAFETY: this crate makes no slice of the region, so that no writer can change bytes under
-        // one. Nothing here enforces that no holder shortens the file: the documentation asks that
+        // one. Nothing here prevents a holder from shortening the file: the documentation asks that
         // of Python code.
         let made = unsafe { region::SharedRegion::try_from_fd(file, nbytes) };
         made.map(SharedRegion::from).map_err(|error| of_core(py, &error))
     }
 
-    /// The descriptor, which stays the region's.
+    /// The descriptor, which the region still owns.
     fn fileno(&self) -> RawFd {
         self.region.as_fd().as_raw_fd()
     }
@@ -64,7 +64,8 @@ impl SharedRegion {
         self.region.backing().name()
     }
 
-    /// Why this process has no huge pages; `None` if it has, or where none were asked for yet.
+    /// The reason why this process has no huge pages; `None` if it has some, or has not requested
+    /// any yet.
     #[staticmethod]
     fn huge_pages_refused() -> Option<&'static str> {
         region::SharedRegion::huge_pages_refused()
@@ -84,7 +85,7 @@ impl SharedRegion {
         Ok(())
     }
 
-    /// Takes the pages of a range now, rather than one by one when they are touched.
+    /// Allocates the pages of a range now, rather than one by one at first touch.
     fn populate(&self, py: Python<'_>, offset: usize, length: usize) {
         py.detach(|| self.region.populate(offset, length));
     }
@@ -132,7 +133,7 @@ impl From<region::SharedRegion> for SharedRegion {
 }
 
 impl SharedRegion {
-    /// Wraps the memory of a feed, which the feed shares.
+    /// Wraps the memory of a feed, which stays shared with the feed.
     pub(super) fn of_feed(region: &Arc<region::SharedRegion>) -> Self {
         SharedRegion { region: Arc::clone(region) }
     }

@@ -13,7 +13,7 @@ use super::held::Work;
 use super::number::Number;
 use crate::errors::of_sparse;
 
-/// Plans the fetches of one reader of a sparse file: the requested bytes, and how much more.
+/// Plans the fetches of one reader of a sparse file: the requested bytes, and a lookahead.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct ReadAhead {
     planner: Mutex<quarrier_sparse::ReadAhead>,
@@ -31,7 +31,7 @@ impl ReadAhead {
         ReadAhead { planner: Mutex::new(planner) }
     }
 
-    /// The requests to make before the range can be read: none if all of it is held.
+    /// Returns the requests to make before the range can be read; none if all of it is held.
     fn plan(
         &self,
         py: Python<'_>,
@@ -46,15 +46,15 @@ impl ReadAhead {
         Ok(requests.into_iter().map(|span| (span.offset, span.length)).collect())
     }
 
-    /// Takes note of a request: its bytes, and how long it took until the first of them had
-    /// come and until all had.
+    /// Records a request: its length in bytes, the seconds until its first bytes arrived, and the
+    /// seconds until all had.
     fn observe(&self, length: u64, first_byte_seconds: f64, seconds: f64) {
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let mut planner = lock(&self.planner);
         planner.observe(length, duration(first_byte_seconds), duration(seconds));
     }
 
-    /// Bytes that come within the time of a request.
+    /// The number of bytes that arrive in the time that a request costs.
     #[getter]
     fn reach_bytes(&self) -> u64 {
         lock(&self.planner).reach_bytes()

@@ -11,12 +11,12 @@ use super::number::{Number, out_of_range};
 use crate::buffer::Buffer;
 use crate::errors::raise;
 
-/// Offsets or lengths: a copy, since other threads may write to the array while the interpreter's lock is
-/// released, and sums of them say how much is read.
+/// Offsets or lengths: a copy, because other threads may write to the array while the interpreter's
+/// lock is released, and the sizes of reads are computed from them.
 struct Numbers(Vec<u64>);
 
 impl Numbers {
-    /// From whatever numpy makes an array of integers of.
+    /// Converts any object of which numpy makes an array of integers.
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
         let numpy = numpy(py)?;
@@ -49,8 +49,8 @@ impl Numbers {
     fn copied(buffer: &Buffer<'_>) -> Self {
         let shown = buffer.shown();
         let mut numbers = vec![0_u64; shown.len() / size_of::<u64>()];
-        // SAFETY: any `u64` is eight bytes, any eight bytes are a `u64`, and a byte is aligned anywhere, so
-        // that no numbers are left over at either end.
+        // SAFETY: any `u64` is eight bytes, any eight bytes are a `u64`, and a byte is aligned
+        // anywhere, so that no numbers are left over at either end.
         let (_, bytes, _) = unsafe { numbers.align_to_mut::<u8>() };
         shown.copy_to(0, bytes);
         Numbers(numbers)
@@ -124,7 +124,7 @@ impl Ranges {
     }
 }
 
-/// Ranges that can be sent to where no Python is.
+/// Ranges that can be sent to threads without the interpreter's lock.
 #[derive(Clone, Copy)]
 pub(super) struct Spans<'s> {
     offsets: &'s [u64],
@@ -149,7 +149,7 @@ impl<'s> Spans<'s> {
         pairs.map(move |(index, &offset)| Span::new(offset, self.length(index)))
     }
 
-    /// All bytes together; `None` where that is more than memory can be.
+    /// The sum of all lengths; `None` if memory cannot hold so many bytes.
     pub(super) fn bytes(self) -> Option<u64> {
         let sum = match self.lengths {
             Lengths::Same(length) => length.checked_mul(self.count() as u64),
@@ -161,7 +161,7 @@ impl<'s> Spans<'s> {
     }
 }
 
-/// A new array of 64-bit numbers, at least `count` of them, whatever they are.
+/// Makes a new array of at least `count` 64-bit numbers with arbitrary values.
 pub(super) fn room<'py>(py: Python<'py>, count: usize, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
     if count < NUMBERS_MIN {
         return empty(py, count, dtype);
@@ -170,7 +170,7 @@ pub(super) fn room<'py>(py: Python<'py>, count: usize, dtype: &str) -> PyResult<
     numpy(py)?.call_method1(intern!(py, "frombuffer"), (memory, dtype))
 }
 
-/// The first `count` items of an array from `start` on.
+/// Returns `count` items of an array from `start` on.
 pub(super) fn part<'py>(
     array: &Bound<'py, PyAny>,
     start: usize,
@@ -179,8 +179,8 @@ pub(super) fn part<'py>(
     array.get_item(PySlice::new(array.py(), start as isize, (start + count) as isize, 1))
 }
 
-/// A new array of offsets and one of lengths, to be filled: two halves of one, since a large
-/// piece of memory costs less to touch first than two of half the size.
+/// A new array of offsets and one of lengths, to be filled. They are two halves of one array,
+/// because touching one large piece of new memory costs less than touching two of half the size.
 pub(super) struct Pair<'py> {
     array: Bound<'py, PyAny>,
     buffer: Buffer<'py>,
@@ -194,19 +194,19 @@ impl<'py> Pair<'py> {
         Ok(Pair { array, buffer, count })
     }
 
-    /// Places for ranges, in order.
+    /// Iterates over the places of ranges, in order.
     pub(super) fn places(&mut self) -> impl Iterator<Item = (&mut u64, &mut u64)> + Send {
         let (offsets, lengths) = self.halves();
         offsets.iter_mut().zip(lengths)
     }
 
-    /// Places for offsets, and for lengths.
+    /// Borrows the places of offsets, and those of lengths.
     pub(super) fn halves(&mut self) -> (&mut [u64], &mut [u64]) {
         let (offsets, rest) = numbers_mut(&mut self.buffer).split_at_mut(self.count);
         (offsets, &mut rest[..self.count])
     }
 
-    /// The first `count` items of both.
+    /// Returns the first `count` items of both.
     pub(super) fn shortened(self, count: usize) -> PyResult<Bound<'py, PyTuple>> {
         let offsets = part(&self.array, 0, count)?;
         let lengths = part(&self.array, self.count, count)?;

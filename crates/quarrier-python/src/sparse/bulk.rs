@@ -10,10 +10,10 @@ use super::held::{Held, Work};
 use crate::buffer::Buffer;
 use crate::errors::{of_sparse, raise};
 
-/// Reads of more bytes than this are checked before room is made for them.
+/// Larger reads are checked before memory is allocated for them.
 const UNCHECKED_BYTES_MAX: u64 = 64 << 20;
 
-/// The bytes of many ranges, one after the other, and where each begins.
+/// Reads many ranges: their bytes concatenated, and the start of each.
 pub(super) fn read_many<'py>(
     held: &Held,
     offsets: &Bound<'py, PyAny>,
@@ -54,7 +54,7 @@ pub(super) fn read_many<'py>(
     PyTuple::new(py, [data, part(&starts, 0, count)?])
 }
 
-/// Writes many ranges, whose bytes follow one another in `data`.
+/// Writes many ranges, whose bytes are concatenated in `data`.
 pub(super) fn write_many<'py>(
     held: &Held,
     offsets: &Bound<'py, PyAny>,
@@ -65,8 +65,8 @@ pub(super) fn write_many<'py>(
     let ranges = Ranges::of(offsets, lengths)?;
     let spans = ranges.get();
     let buffer = Buffer::of(data)?;
-    // SAFETY: a sparse file compares and copies bytes, in code without `unsafe`, and makes no `str` of them.
-    // Where another thread changes them meanwhile, it holds any mixture.
+    // SAFETY: a sparse file compares and copies bytes, in code without `unsafe`, and makes no `str`
+    // of them. If another thread changes them meanwhile, the file holds any mixture.
     let bytes = buffer.shown().as_data(unsafe { AsData::promised() });
     let total = py.detach(|| spans.bytes());
     if total != Some(bytes.len() as u64) {
@@ -78,7 +78,7 @@ pub(super) fn write_many<'py>(
     written.map_err(|error| of_sparse(py, &error))
 }
 
-/// The missing ranges of many ranges, as arrays of offsets and lengths.
+/// Finds the missing ranges of many ranges, as arrays of offsets and lengths.
 pub(super) fn need_many<'py>(
     held: &Held,
     offsets: &Bound<'py, PyAny>,
@@ -105,18 +105,18 @@ pub(super) fn need_many<'py>(
     pair.shortened(count)
 }
 
-/// The missing ranges of one range, written to their final place: most of the time goes into memory
-/// that is touched for the first time.
+/// Finds the missing ranges of one range and writes them to their final place, because the first
+/// touch of new memory takes most of the time.
 fn need_of_one<'py>(py: Python<'py>, held: &Held, span: Span) -> PyResult<Bound<'py, PyTuple>> {
     loop {
         let most = held.look(py, Work::Short, quarrier_sparse::SparseFile::need_count_max);
-        // Between two missing ranges lies a held byte.
+        // Any two missing ranges have a held byte between them.
         let most = usize::try_from(span.length.div_ceil(2)).unwrap_or(most).min(most);
         let mut pair = Pair::new(py, most)?;
         let (offsets, lengths) = pair.halves();
         let needed = held.look(py, Work::Long, |file| file.need_into(span, offsets, lengths));
         let count = needed.map_err(|error| of_sparse(py, &error))?;
-        // More than there was room for: another thread wrote in between.
+        // There was not enough room: another thread wrote in between.
         if count <= most {
             return pair.shortened(count);
         }

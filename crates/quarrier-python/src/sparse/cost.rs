@@ -1,4 +1,4 @@
-//! The cost of requests, for `need` and its kin.
+//! The cost of requests, for `need` and `need_many`.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl CostModel {
 }
 
 impl CostModel {
-    /// The same, as the crate has it.
+    /// Converts the model to that of the crate.
     pub(super) fn model(&self) -> quarrier_sparse::CostModel {
         quarrier_sparse::CostModel {
             latency: Duration::try_from_secs_f64(self.latency).unwrap_or_default(),
@@ -83,8 +83,8 @@ impl CostModel {
     }
 }
 
-/// How missing ranges become requests: by a cost model if one is given, else requests of at least
-/// `greedy` bytes, if that is not 0.
+/// Chooses how missing ranges become requests: by a cost model if one is given, else by requests of
+/// at least `greedy` bytes, if that is not 0.
 pub(super) fn merge(greedy: u64, cost: Option<&CostModel>) -> Merge {
     match cost {
         Some(cost) => Merge::Cost(cost.model()),

@@ -17,7 +17,7 @@ use super::number::Number;
 use crate::buffer::Buffer;
 use crate::errors::of_sparse;
 
-/// The blocks of a file that were fetched so far.
+/// The blocks of a file that have been fetched so far.
 #[pyclass(frozen, weakref, module = "quarrier")]
 pub(crate) struct SparseFile {
     pub(super) held: Held,
@@ -28,7 +28,7 @@ impl SparseFile {
         SparseFile { held: Held::new(place) }
     }
 
-    /// A read that is long enough to release the interpreter's lock.
+    /// Reads enough bytes to release the interpreter's lock.
     fn read_long<'py>(
         &self,
         py: Python<'py>,
@@ -100,7 +100,7 @@ impl SparseFile {
         Ok(SparseFile::of(Place::Own(Box::new(builder.build()))))
     }
 
-    /// The file's name: a path, a URL, anything.
+    /// The file's name: a path, a URL or any other string.
     #[getter]
     fn id(&self, py: Python<'_>) -> String {
         self.held.look(py, Work::Short, |file| file.id().to_string())
@@ -112,19 +112,19 @@ impl SparseFile {
         self.held.look(py, Work::Short, |file| file.modified())
     }
 
-    /// The server's word for this version of the file.
+    /// The server's version tag of the file.
     #[getter]
     fn etag(&self, py: Python<'_>) -> Option<String> {
         self.held.look(py, Work::Short, |file| file.etag().map(str::to_string))
     }
 
-    /// The file's length in bytes, if it is known.
+    /// The file's length in bytes, if known.
     #[getter]
     fn length(&self, py: Python<'_>) -> Option<u64> {
         self.held.look(py, Work::Short, |file| file.length())
     }
 
-    /// The handling of writes that differ from the bytes held: 'raise' or 'replace'.
+    /// How a write that differs from the held bytes is handled: 'raise' or 'replace'.
     #[getter]
     fn on_conflict(&self, py: Python<'_>) -> &'static str {
         match self.held.look(py, Work::Short, |file| file.on_conflict()) {
@@ -133,7 +133,7 @@ impl SparseFile {
         }
     }
 
-    /// Sets the file's length. Raises BeyondLengthError if the file holds a byte after it.
+    /// Sets the file's length. Raises BeyondLengthError if the file holds a byte beyond it.
     fn set_length(&self, py: Python<'_>, length: Number) -> PyResult<()> {
         let set = self.held.change(py, Work::Short, |file| file.set_length(length.0));
         set.map_err(|error| of_sparse(py, &error))
@@ -144,18 +144,19 @@ impl SparseFile {
         self.held.look(py, Work::Short, |file| file.has(offset.0, length.0))
     }
 
-    /// Writes bytes, from any object with a buffer; returns how many of them are new.
+    /// Writes bytes from any object with a buffer and returns how many of them are new.
     ///
-    /// They join the blocks they touch. ConflictError if one differs from the byte held; then nothing
-    /// is written. Another thread must not change the buffer meanwhile.
+    /// They are merged with adjacent blocks. If one differs from the byte held, it raises
+    /// ConflictError and writes nothing. Another thread must not change the buffer meanwhile.
     fn write(&self, py: Python<'_>, offset: Number, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         let buffer;
         let bytes = match data.cast_exact::<PyBytes>() {
             Ok(bytes) => bytes.as_bytes(),
             Err(_) => {
                 buffer = Buffer::of(data)?;
-                // SAFETY: a sparse file compares and copies bytes, in code without `unsafe`, and makes no
-                // `str` of them. Where another thread changes them meanwhile, it holds any mixture.
+                // SAFETY: a sparse file compares and copies bytes, in code without `unsafe`, and
+                // makes no `str` of them. If another thread changes them meanwhile, the file holds
+                // any mixture.
                 buffer.shown().as_data(unsafe { AsData::promised() })
             }
         };
@@ -164,7 +165,7 @@ impl SparseFile {
         written.map_err(|error| of_sparse(py, &error))
     }
 
-    /// The bytes of the range. NotHeldError with the first range that is missing.
+    /// The bytes of the range. Raises NotHeldError with the first missing range.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -173,7 +174,7 @@ impl SparseFile {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (Number(offset), Number(length)) = (offset, length);
         if length == 1 {
-            // The interpreter has objects for all bytes of length 1.
+            // The interpreter caches all bytes objects of length 1.
             let mut byte = [0];
             let read = self.held.look(py, Work::Short, |file| file.read_into(offset, &mut byte));
             return match read {
@@ -185,7 +186,7 @@ impl SparseFile {
             return self.read_long(py, offset, length);
         }
         let (bytes, room) = new_bytes(py, length as usize)?;
-        // For so few bytes this costs next to nothing.
+        // For so few bytes this costs almost nothing.
         room.fill(MaybeUninit::new(0));
         // SAFETY: `fill` has just initialised all of it.
         let room = unsafe { room.assume_init_mut() };
@@ -195,7 +196,7 @@ impl SparseFile {
         }
     }
 
-    /// Fills a writable buffer; returns the number of bytes.
+    /// Fills a writable buffer and returns the number of bytes.
     fn read_into(
         &self,
         py: Python<'_>,
@@ -256,8 +257,8 @@ impl SparseFile {
         list::of_spans(py, &needed.map_err(|error| of_sparse(py, &error))?)
     }
 
-    /// The bytes of many ranges, as two arrays: all bytes, one range after the other, and the start of
-    /// each range in them, with the end of the last.
+    /// The bytes of many ranges, as two arrays: the bytes of all ranges concatenated, and the start
+    /// of each range in them, followed by the end of the last.
     fn read_many<'py>(
         &self,
         offsets: &Bound<'py, PyAny>,
@@ -266,8 +267,8 @@ impl SparseFile {
         bulk::read_many(&self.held, offsets, lengths)
     }
 
-    /// Writes many ranges, whose bytes follow one another in `data`; returns how many of these are new.
-    /// After a conflict, with bytes held or between the ranges, nothing is written.
+    /// Writes many ranges, whose bytes are concatenated in `data`, and returns how many of them are
+    /// new. After a conflict, with held bytes or between the ranges, nothing is written.
     fn write_many<'py>(
         &self,
         offsets: &Bound<'py, PyAny>,
@@ -277,7 +278,7 @@ impl SparseFile {
         bulk::write_many(&self.held, offsets, lengths, data)
     }
 
-    /// As need_many, from and to arrays: of offsets and of lengths.
+    /// Like need_many, with arrays of offsets and lengths as arguments and result.
     #[pyo3(
         signature = (offsets, lengths, greedy=Number(0), *, cost=None),
         text_signature = "($self, offsets, lengths, greedy=0, *, cost=None)"
@@ -293,31 +294,31 @@ impl SparseFile {
         bulk::need_many(&self.held, offsets, lengths, &merge)
     }
 
-    /// Erases the held bytes of the range; returns their number.
+    /// Erases the held bytes of the range and returns their number.
     fn erase(&self, py: Python<'_>, offset: Number, length: Number) -> PyResult<u64> {
         let erased = self.held.change(py, Work::Short, |file| file.erase(offset.0, length.0));
         erased.map_err(|error| of_sparse(py, &error))
     }
 
-    /// Evicts bytes, those first that were not used for longest, until at most `bytes_max`
-    /// are held or all others are pinned; returns how many that were.
+    /// Evicts the least recently used bytes until at most `bytes_max` are held or all others are
+    /// pinned, and returns the number of evicted bytes.
     fn evict(&self, py: Python<'_>, bytes_max: Number) -> u64 {
         self.held.change(py, Work::Long, |file| file.evict(bytes_max.0))
     }
 
-    /// Erases everything that is not pinned; returns how many bytes that were.
+    /// Erases everything that is not pinned and returns the number of erased bytes.
     fn clear(&self, py: Python<'_>) -> u64 {
         self.held.change(py, Work::Long, quarrier_sparse::SparseFile::clear)
     }
 
-    /// Keeps a range from being evicted or erased until it is unpinned as often.
+    /// Pins a range: it is not evicted or erased until it has been unpinned as often.
     fn pin(&self, py: Python<'_>, offset: Number, length: Number) -> PyResult<()> {
         let span = Span::new(offset.0, length.0);
         let pinned = self.held.change(py, Work::Short, |file| file.pin(span));
         pinned.map_err(|error| of_sparse(py, &error))
     }
 
-    /// Takes back one pin of exactly this range.
+    /// Removes one pin of exactly this range.
     fn unpin(&self, py: Python<'_>, offset: Number, length: Number) -> PyResult<()> {
         let span = Span::new(offset.0, length.0);
         let unpinned = self.held.change(py, Work::Short, |file| file.unpin(span));
@@ -345,7 +346,7 @@ impl SparseFile {
         self.held.look(py, Work::Short, quarrier_sparse::SparseFile::memory_bytes)
     }
 
-    /// The counters so far: hits, misses, bytes read, written, wasted, erased, evicted.
+    /// The counters since the start: hits, misses, bytes read, written, wasted, erased, evicted.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counters = self.held.look(py, Work::Short, quarrier_sparse::SparseFile::counters);
         let dict = PyDict::new(py);
@@ -364,12 +365,12 @@ impl SparseFile {
         Ok(dict)
     }
 
-    /// All of it but the pins, as bytes; see from_bytes.
+    /// The file without its pins, as bytes; see from_bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.to_vec(py))
     }
 
-    /// The file that to_bytes was asked of. CorruptError where it was not.
+    /// Restores the file from the result of to_bytes. Raises CorruptError for other bytes.
     #[staticmethod]
     fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = data.py();
@@ -413,7 +414,7 @@ impl SparseFile {
     }
 }
 
-/// Makes a bytes object. The caller must write all its bytes before anybody else sees it.
+/// Makes a bytes object. The caller must write all its bytes before any other code sees it.
 #[inline]
 fn new_bytes(
     py: Python<'_>,

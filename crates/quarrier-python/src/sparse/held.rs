@@ -1,15 +1,15 @@
-//! A sparse file, by itself or in a store, and how its lock is taken.
+//! A sparse file, alone or in a store, and its locking rules.
 //!
-//! Two rules prevent deadlocks. A thread that holds the file's lock runs no Python code and does not
-//! take the interpreter's lock. And a thread that waits for the file's lock releases the interpreter's
-//! meanwhile, so that only it stands still.
+//! Two rules prevent deadlocks. A thread that holds the file's lock runs no Python code and does
+//! not take the interpreter's lock. A thread that waits for the file's lock releases the
+//! interpreter's lock first, so that other threads can run.
 
 use std::sync::{PoisonError, RwLock, TryLockError};
 
 use pyo3::prelude::*;
 use quarrier_sparse::{SharedFile, SparseFile};
 
-/// A file of its own, or one of a store.
+/// A file alone, or one of a store.
 ///
 /// Boxed, because Python's allocator does not align its objects to cache lines as a file asks.
 pub(super) enum Place {
@@ -22,17 +22,17 @@ pub(super) struct Held {
     place: RwLock<Place>,
 }
 
-/// Whether the interpreter's lock is released for work.
+/// Whether an operation releases the interpreter's lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// It is done before others would notice.
+    /// Ends before other threads would notice.
     Short,
-    /// Others may run meanwhile.
+    /// Takes long enough that others should run meanwhile.
     Long,
 }
 
 impl Work {
-    /// The effort of copying this many bytes.
+    /// Classifies a copy of this many bytes.
     pub(super) fn of_copy(bytes: usize) -> Self {
         if bytes < super::COPY_BYTES_MIN { Work::Short } else { Work::Long }
     }
@@ -43,7 +43,7 @@ impl Held {
         Held { place: RwLock::new(place) }
     }
 
-    /// Runs `look` on the file; others may look meanwhile. It must not touch Python.
+    /// Runs `look` on the file under a shared lock. It must not touch Python.
     #[inline]
     pub(super) fn look<R: Send>(
         &self,
@@ -83,7 +83,7 @@ impl Held {
         })
     }
 
-    /// Runs `change` on the file alone. It must not touch Python.
+    /// Runs `change` on the file under an exclusive lock. It must not touch Python.
     #[inline]
     pub(super) fn change<R: Send>(
         &self,
@@ -123,7 +123,7 @@ impl Held {
         })
     }
 
-    /// Runs `exchange` on the place itself: to put a file into a store.
+    /// Runs `exchange` on the place itself, to move a file into a store.
     pub(super) fn exchange<R: Send>(
         &self,
         py: Python<'_>,

@@ -1,8 +1,8 @@
 //! Ranges as a list of tuples.
 //!
-//! A tuple and an integer for each range are what takes the time; with the safe wrappers it
-//! takes twice as long, and with the garbage collector, which looks again and again at what
-//! cannot be garbage yet, four times.
+//! Making a tuple and an integer for each range takes most of the time. With PyO3's safe wrappers
+//! it takes twice as long, and with the garbage collector, which rescans objects that cannot be
+//! garbage yet, four times.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,10 +11,10 @@ use quarrier_sparse::Span;
 
 use super::number::Number;
 
-/// For as many tuples or more, the garbage collector would run at least once.
+/// The number of tuples from which the garbage collector would run at least once.
 const COLLECTED_FROM: usize = 700;
 
-/// Disables the garbage collector while it lives.
+/// Disables the garbage collector until it is dropped.
 struct NoCollection<'py> {
     was_enabled: bool,
     _py: Python<'py>,
@@ -78,7 +78,7 @@ fn of_span<'py>(py: Python<'py>, span: Span) -> PyResult<Bound<'py, PyTuple>> {
     }
 }
 
-/// Ranges from any iterable of pairs.
+/// Converts an iterable of pairs to ranges.
 pub(super) fn to_spans(ranges: &Bound<'_, PyAny>) -> PyResult<Vec<Span>> {
     let span = |range: Bound<'_, PyAny>| {
         let (offset, length): (Number, Number) = range.extract()?;

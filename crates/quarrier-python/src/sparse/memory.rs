@@ -1,8 +1,8 @@
 //! Reuses the memory of large arrays of numbers.
 //!
-//! In a call that returns half a million offsets, two thirds of the time went into new memory, which
-//! the system had to clear page by page (2.3 of 3.4 ms on two cores of a virtual machine). So the last
-//! few large arrays that were freed are kept for the next.
+//! In a call that returns half a million offsets, two thirds of the time went into new memory,
+//! which the system had to clear page by page (2.3 of 3.4 ms on two cores of a virtual machine). So
+//! the last few large arrays that were freed are kept for reuse.
 
 use std::os::raw::c_int;
 use std::sync::Mutex;
@@ -11,17 +11,17 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use quarrier_core::sync::lock;
 
-/// Smaller arrays are numpy's.
+/// Numpy allocates smaller arrays.
 pub(super) const NUMBERS_MIN: usize = (1 << 20) / 8;
-/// The most that is kept: 32 MiB.
+/// The maximum memory kept, in numbers: 32 MiB.
 const NUMBERS_KEPT_MAX: usize = (32 << 20) / 8;
 
-/// Freed arrays, the latest first. They hold offsets and lengths, never bytes of a file.
+/// Freed arrays, most recent first. They hold offsets and lengths, never bytes of a file.
 static KEPT: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
-/// As many as there are threads that give up arrays and take them again.
+/// The number of threads that may free such arrays and request new ones at the same time.
 const KEPT_ARRAYS_MAX: usize = 4;
 
-/// The memory of an array, shown by the buffer protocol.
+/// The memory of an array, exposed by the buffer protocol.
 #[pyclass(frozen, module = "quarrier._native", name = "_Memory")]
 pub(crate) struct Memory {
     numbers: Vec<u64>,
@@ -38,7 +38,7 @@ unsafe impl Send for Start {}
 unsafe impl Sync for Start {}
 
 impl Memory {
-    /// Makes room for at least `count` numbers of any value.
+    /// Allocates at least `count` numbers of any value.
     pub(super) fn new(count: usize) -> Self {
         let mut kept = lock(&KEPT);
         let fits = |numbers: &Vec<u64>| numbers.len() >= count && numbers.len() / 4 <= count;
@@ -54,7 +54,7 @@ impl Drop for Memory {
     fn drop(&mut self) {
         let mut kept = lock(&KEPT);
         kept.insert(0, std::mem::take(&mut self.numbers));
-        // The arrays given up last stay, as far as there is room for them.
+        // Keep the most recently freed arrays that fit.
         let mut room = NUMBERS_KEPT_MAX;
         kept.truncate(KEPT_ARRAYS_MAX);
         kept.retain(|numbers| {

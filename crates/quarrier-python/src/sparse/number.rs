@@ -1,4 +1,4 @@
-//! Offsets and lengths as Python gives them.
+//! Offsets and lengths as Python passes them.
 
 use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
@@ -17,14 +17,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Number {
     #[inline]
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         // SAFETY: `object` is alive, and its type shows that this thread is attached to the
-        // interpreter. PyLong_AsUnsignedLongLong takes any object and reports what is no such
-        // number by an exception.
+        // interpreter. PyLong_AsUnsignedLongLong takes any object and raises an exception if it is
+        // not such a number.
         let number = unsafe { ffi::PyLong_AsUnsignedLongLong(object.as_ptr()) };
         if number == u64::MAX { slowly(&object) } else { Ok(Number(number)) }
     }
 }
 
-/// Converts the greatest number and objects that are not an `int`, as numpy's integers are not, or
+/// Converts the greatest number, and objects that are not an `int`, such as numpy's integers, or
 /// raises.
 #[cold]
 fn slowly(object: &Bound<'_, PyAny>) -> PyResult<Number> {
@@ -43,7 +43,7 @@ fn slowly(object: &Bound<'_, PyAny>) -> PyResult<Number> {
     }
 }
 
-/// The exception for a number that is no offset.
+/// The exception for a number that is not an offset.
 pub(super) fn out_of_range<'py>(py: Python<'py>, shown: &str, number: &Bound<'py, PyAny>) -> PyErr {
     let message = format!("{shown} is not an offset or length; they go from 0 to 2**64 - 1");
     raise(py, "OffsetOverflowError", (message, number, py.None()))

@@ -18,11 +18,11 @@ use crate::errors::of_sparse;
 #[pyclass(frozen, weakref, module = "quarrier")]
 pub(crate) struct SparseStore {
     store: quarrier_sparse::SparseStore,
-    /// Taken to insert, so that who finds a name free keeps it.
+    /// Held during an insert, so that a free name stays free until the file is in.
     inserting: Mutex<()>,
 }
 
-/// Why a file was not put into a store.
+/// Why a store refused a file.
 enum Refused {
     Error(Error),
     IsInStore,
@@ -33,7 +33,7 @@ impl SparseStore {
         SparseStore { store, inserting: Mutex::new(()) }
     }
 
-    /// Puts the file of `place` in and leaves its shared form there.
+    /// Inserts the file of `place` and leaves its shared form there.
     fn insert_place(&self, place: &mut Place) -> Result<(), Refused> {
         let Place::Own(file) = place else { return Err(Refused::IsInStore) };
         let _inserting = lock(&self.inserting);
@@ -55,13 +55,13 @@ impl SparseStore {
         SparseStore::of(quarrier_sparse::SparseStore::new(bytes_max.map(|number| number.0)))
     }
 
-    /// The most bytes that all files may hold together.
+    /// The maximum number of bytes that all files may hold together.
     #[getter]
     fn bytes_max(&self) -> Option<u64> {
         self.store.bytes_max()
     }
 
-    /// Puts a file in, under its name; from now on it is that of the store.
+    /// Inserts a file under its name. The file then belongs to the store.
     fn insert(&self, py: Python<'_>, file: &Bound<'_, SparseFile>) -> PyResult<()> {
         let inserted = file.get().held.exchange(py, |place| self.insert_place(place));
         inserted.map_err(|refused| match refused {
@@ -70,14 +70,14 @@ impl SparseStore {
         })
     }
 
-    /// The file of this name, or None.
+    /// Returns the file of this name, or None.
     #[pyo3(signature = (id, /))]
     fn get(&self, py: Python<'_>, id: &str) -> Option<SparseFile> {
         let file = py.detach(|| self.store.get(id));
         file.map(|file| SparseFile::of(Place::Store(file)))
     }
 
-    /// Takes the file of this name out of the store and returns it.
+    /// Removes the file of this name from the store and returns it.
     #[pyo3(signature = (id, /))]
     fn remove(&self, py: Python<'_>, id: &str) -> PyResult<SparseFile> {
         match py.detach(|| self.store.remove(id)) {
@@ -86,7 +86,7 @@ impl SparseStore {
         }
     }
 
-    /// The names of all files, in order.
+    /// The names of all files, sorted.
     fn ids(&self, py: Python<'_>) -> Vec<String> {
         py.detach(|| self.store.ids())
     }
@@ -96,18 +96,18 @@ impl SparseStore {
         self.store.num_bytes()
     }
 
-    /// Evicts bytes of any file, those first that were not used for longest, until at most
-    /// `bytes_max` are held; returns how many that were.
+    /// Evicts the least recently used bytes of all files until at most `bytes_max` are held, and
+    /// returns the number of evicted bytes.
     fn evict(&self, py: Python<'_>, bytes_max: Number) -> u64 {
         py.detach(|| self.store.evict(bytes_max.0))
     }
 
-    /// All files but their pins, as bytes; see from_bytes.
+    /// All files without their pins, as bytes; see from_bytes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &py.detach(|| self.store.to_bytes()))
     }
 
-    /// A store of the files that to_bytes was asked of.
+    /// Restores a store from the result of to_bytes.
     #[staticmethod]
     #[pyo3(signature = (data, bytes_max=None))]
     fn from_bytes(data: &Bound<'_, PyAny>, bytes_max: Option<Number>) -> PyResult<Self> {

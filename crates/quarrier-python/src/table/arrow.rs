@@ -1,4 +1,4 @@
-//! From Arrow and to it, by the Arrow PyCapsule interface.
+//! Conversion from and to Arrow, by the Arrow PyCapsule interface.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 const ARRAY: &std::ffi::CStr = c"arrow_array";
 const SCHEMA: &std::ffi::CStr = c"arrow_schema";
 
-/// Batches as they are asked for.
+/// Batches made on request.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// Packs an object that exports an Arrow stream or one record batch.
 ///
-/// The data is trusted: a producer of Arrow data promises that its buffers match their types (strings
-/// are UTF-8, offsets are in bounds) and that nobody changes them while they are held. A file of Arrow
-/// that others may write to is loaded by its path, which reads and checks it.
+/// The data is trusted: a producer of Arrow data promises that its buffers match their types
+/// (strings are UTF-8, offsets are in bounds) and that nobody changes them while they are held. To
+/// load an Arrow file that others may write to, pass its path: its bytes are then read and checked.
 pub(super) fn import(data: &Bound<'_, PyAny>, workers: usize) -> PyResult<Table> {
     let py = data.py();
     let (schema, batches) = if data.hasattr("__arrow_c_stream__")? {
@@ -87,7 +87,7 @@ fn arrow(error: ArrowError) -> PyErr {
     PyValueError::new_err(format!("the Arrow data cannot be read: {error}"))
 }
 
-/// The rows as a stream of record batches.
+/// Exports the rows as a stream of record batches.
 pub(super) fn stream<'py>(py: Python<'py>, rows: &Rows) -> PyResult<Bound<'py, PyCapsule>> {
     let reader: Box<dyn RecordBatchReader + Send> = match rows {
         Rows::Packed(table) => Box::new(table.batches()),
@@ -99,7 +99,7 @@ pub(super) fn stream<'py>(py: Python<'py>, rows: &Rows) -> PyResult<Bound<'py, P
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
 
-/// The schema of that stream.
+/// Exports the schema of that stream.
 pub(super) fn schema<'py>(py: Python<'py>, rows: &Rows) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = match rows {
         Rows::Packed(table) => table.batches().schema(),

@@ -1,4 +1,4 @@
-//! The hidden columns of a table's messages: loaded when a statement names them.
+//! The hidden columns of a table's messages, loaded when a statement names them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::sql::Rows;
 pub(super) enum Origin {
     /// A path, glob or URL.
     Source(Box<Loading>),
-    /// Bytes in memory, which the table does not hold.
+    /// Bytes in memory, which the table does not keep.
     Bytes,
 }
 
@@ -27,18 +27,18 @@ pub(super) struct Loading {
     pub(super) tables: Tables<'static>,
     pub(super) path: PathBuf,
     pub(super) versions: Vec<Option<Version>>,
-    /// The table with the hidden columns that statements named so far.
+    /// The table with the hidden columns that statements have named so far.
     pub(super) loaded: Mutex<Option<Arc<Packed>>>,
 }
 
-/// The hidden columns that one of the statements may name.
+/// Returns the hidden columns that one of the statements may name.
 pub(super) fn named_in<'t>(statements: impl IntoIterator<Item = &'t str>) -> HiddenColumns {
     let named = statements.into_iter().map(HiddenColumns::named_in);
     named.fold(HiddenColumns::default(), |all, one| all | one)
 }
 
 impl Origin {
-    /// The rows with these hidden columns.
+    /// Returns the rows with these hidden columns.
     pub(super) fn rows_with(&self, py: Python<'_>, hidden: HiddenColumns) -> PyResult<Rows> {
         let loading = match self {
             Origin::Source(loading) => loading,

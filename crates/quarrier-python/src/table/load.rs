@@ -56,7 +56,7 @@ pub(super) fn load(
     Ok((loaded.map_err(|error| of_facade(py, &error))?, Origin::Bytes))
 }
 
-/// The rejected messages, for a table's text form.
+/// Converts rejected messages to dicts.
 pub(super) fn dicts<'py>(py: Python<'py>, rejects: &[Reject]) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for reject in rejects {

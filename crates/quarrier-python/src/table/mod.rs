@@ -21,17 +21,17 @@ use crate::count::Count;
 use crate::frames;
 use crate::sql::Rows;
 
-/// Messages as columns, or the rows of an answer. Nothing changes it.
+/// Messages in columns, or the rows of an answer. A table is immutable.
 #[pyclass(frozen, module = "quarrier")]
 pub(crate) struct Table {
     rows: Rows,
     /// Rejected messages, up to the limit.
     rejects: Vec<Reject>,
-    /// How many were none.
+    /// The number of all rejected messages.
     rejected: u64,
     /// Its origin, if it was loaded from messages.
     origin: Option<hidden::Origin>,
-    /// Columns that would be hidden and are not.
+    /// The columns that would be hidden but were requested.
     visible: HiddenColumns,
 }
 
@@ -41,18 +41,19 @@ impl Table {
         Table { rows, rejects: Vec::new(), rejected: 0, origin: None, visible }
     }
 
-    /// A table of messages, from a path or bytes, with these hidden columns.
+    /// Loads messages from a path or bytes, with these hidden columns.
     fn loaded(source: &Bound<'_, PyAny>, hidden: HiddenColumns) -> PyResult<Self> {
         Ok(load::load(source, "auto", None, (false, hidden), None)?.0.into())
     }
 
-    /// A table of messages, from a path, glob or URL.
+    /// Loads messages from a path, glob or URL.
     fn loaded_from_name(py: Python<'_>, name: &str, hidden: HiddenColumns) -> PyResult<Self> {
         Self::loaded(PyString::new(py, name).as_any(), hidden)
     }
 
-    /// The rows, with the hidden columns that statements may name; or without, and why. That matters
-    /// only if the statements have no answer then: a word of theirs may stand in a string.
+    /// Returns the rows with the hidden columns that statements may name, or without them and the
+    /// reason. The reason matters only if the statements fail, because the name may only occur in a
+    /// string.
     fn rows_for<'t>(
         &self,
         py: Python<'_>,
@@ -68,7 +69,7 @@ impl Table {
         }
     }
 
-    /// Answers statements about the table, which is called `name` in them.
+    /// Answers statements about the table, which they call `name`.
     fn answers(
         &self,
         py: Python<'_>,
@@ -97,14 +98,15 @@ impl Default for Table {
 
 #[pymethods]
 impl Table {
-    /// Loads the messages of a file, all files of a glob, a URL or bytes-like object, compressed or not.
+    /// Loads the messages of a file, a glob, a URL or a bytes-like object, compressed or not.
     ///
-    /// The format is detected by the content, then by the extension. `dictionary` is the path of a
-    /// QuickFIX data dictionary, for FIX and NVFIX. With `keep_bytes`, the table has a column `_message`
-    /// with each message as it is in the source.
+    /// The format is detected from the content, then from the extension. `dictionary` is the path
+    /// of a QuickFIX data dictionary, for FIX and NVFIX. With `keep_bytes`, the table has a column
+    /// `_message` with the original bytes of each message.
     ///
-    /// Statements may name `_line`, `_offset` and `_message`, the place and the bytes of each message,
-    /// of any table. The first that does reads the source again, unless that was changed.
+    /// Statements may name the hidden columns `_line`, `_offset` and `_message`, the place and the
+    /// bytes of each message. The first statement that does reads the source again, unless the
+    /// source has changed.
     #[staticmethod]
     #[pyo3(signature = (source, *, format="auto", dictionary=None, keep_bytes=false, workers=None))]
     fn from_messages(
@@ -129,7 +131,7 @@ impl Table {
         Ok(Self::of(Rows::Packed(Arc::new(table))))
     }
 
-    /// Bytes of memory that the columns take.
+    /// The bytes of memory that the columns occupy.
     #[getter]
     fn nbytes(&self) -> usize {
         match &self.rows {
@@ -151,7 +153,7 @@ impl Table {
         }
     }
 
-    /// The kind of each column by its name, in the words of SQL.
+    /// The SQL type of each column, by name.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let schema = PyDict::new(py);
@@ -170,13 +172,13 @@ impl Table {
         Ok(schema)
     }
 
-    /// How many messages were left out because they do not parse.
+    /// The number of messages that were rejected because they do not parse.
     #[getter]
     fn rejected(&self) -> u64 {
         self.rejected
     }
 
-    /// How many values lost digits because they became floats, by column, where some did.
+    /// The number of values that lost digits in the conversion to floats, for each column with any.
     #[getter]
     fn rounded<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let rounded = PyDict::new(py);
@@ -189,17 +191,17 @@ impl Table {
         Ok(rounded)
     }
 
-    /// The first of the messages left out, as dicts of source, line, offset, reason and bytes.
+    /// The first rejected messages, as dicts of source, line, offset, reason and bytes.
     #[getter]
     fn rejects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         load::dicts(py, &self.rejects)
     }
 
-    /// Answers a statement about this table, which is called `name` in it.
+    /// Answers a statement about this table, which it calls `name`.
     ///
-    /// `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]` is answered by the table's scan,
-    /// all else of SQL by the engine of `quarrier query`, which `quarrier[sql]` brings. `params` are the
-    /// values of its `?`, or of `$1`, `$2` and so on.
+    /// The table's scan answers `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]`. All
+    /// other SQL needs the engine of `quarrier query`, which `quarrier[sql]` installs. `params` are
+    /// the values of `?`, or of `$1`, `$2` and so on.
     #[pyo3(signature = (sql, *, params=None, name="m", workers=None))]
     fn query(
         &self,
@@ -225,8 +227,8 @@ impl Table {
         self.answers(py, sqls, name, workers)
     }
 
-    /// Answers the statements in one pass, and explains how: the order of evaluation, the parts they
-    /// share, blocks skipped and bytes of columns touched.
+    /// Answers the statements in one pass and explains the plan: the order of evaluation, shared
+    /// parts, blocks skipped and bytes of columns read.
     #[pyo3(signature = (sqls, *, name="m", workers=None))]
     fn explain(
         &self,
@@ -253,25 +255,25 @@ impl Table {
         frames::made(slf.as_any(), "to_arrow", true)
     }
 
-    /// The rows as a `pandas.DataFrame`. Decimals become floats, unless `exact` keeps them;
-    /// integers stay integers where some are missing.
+    /// The rows as a `pandas.DataFrame`. Decimals become floats unless `exact` is true; integer
+    /// columns with missing values stay integers.
     #[pyo3(signature = (*, exact=false))]
     fn to_pandas<'py>(slf: &Bound<'py, Self>, exact: bool) -> PyResult<Bound<'py, PyAny>> {
         frames::made(slf.as_any(), "to_pandas", exact)
     }
 
-    /// The rows as a `polars.DataFrame`. Decimals become floats, unless `exact` keeps them.
+    /// The rows as a `polars.DataFrame`. Decimals become floats unless `exact` is true.
     #[pyo3(signature = (*, exact=false))]
     fn to_polars<'py>(slf: &Bound<'py, Self>, exact: bool) -> PyResult<Bound<'py, PyAny>> {
         frames::made(slf.as_any(), "to_polars", exact)
     }
 
-    /// The first rows as HTML, which notebooks show.
+    /// The first rows as HTML, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         frames::made(slf.as_any(), "repr_html", true)
     }
 
-    /// A row as a dict, by its number; of a slice, a table.
+    /// A row as a dict by its index, or a table by a slice.
     fn __getitem__<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,
@@ -279,12 +281,12 @@ impl Table {
         rows::item(slf, key)
     }
 
-    /// The rows as dicts.
+    /// Iterates over the rows as dicts.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         frames::made(slf.as_any(), "rows_of", true)
     }
 
-    /// Pickles hold the rows as Arrow data, which needs pyarrow; not what was rejected.
+    /// Pickles the rows as Arrow data, which needs pyarrow; rejected messages are left out.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         frames::made(slf.as_any(), "reduce", true)
     }
@@ -301,7 +303,7 @@ impl Table {
         arrow::stream(py, &self.rows)
     }
 
-    /// The schema of that stream.
+    /// The schema of the Arrow stream.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         arrow::schema(py, &self.rows)
     }
@@ -322,7 +324,7 @@ impl Table {
     }
 }
 
-/// A kind in the words of SQL.
+/// Returns the SQL name of a type.
 fn name_of(kind: Kind, column: &Column) -> String {
     let name = match kind {
         Kind::Null => "NULL",

@@ -1,4 +1,4 @@
-//! Python's values as parameters of a statement.
+//! Python values as the parameters of a statement.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use quarrier::parameters::{Parameter, bind};
 
 use crate::errors::of_facade;
 
-/// The statement with `params` in its places; as it is where there are none.
+/// Inserts `params` into the statement; without params it is unchanged.
 ///
 /// # Errors
-/// `TypeError` for what is no list of values that SQL has, and where their number is wrong.
+/// `TypeError` if `params` is not a list of values that SQL has, or has the wrong length.
 pub(super) fn bound<'s>(
     py: Python<'_>,
     statement: &'s str,
@@ -39,7 +39,7 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Parameter> {
         return Ok(Parameter::Boolean(truth.is_true()));
     }
     if value.is_instance_of::<PyInt>() {
-        // A class of its own, as an enumeration is, may show itself otherwise.
+        // A subclass, such as an enumeration, may override its representation.
         let digits = py.get_type::<PyInt>().call_method1("__repr__", (value,))?;
         return Ok(Parameter::Number(digits.extract()?));
     }
@@ -52,7 +52,7 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Parameter> {
     if let Some(found) = time_or_decimal(value)? {
         return Ok(found);
     }
-    // A number of numpy.
+    // A numpy scalar.
     if value.hasattr("item")? && value.hasattr("dtype")? {
         let plain = value.call_method0("item")?;
         if !plain.hasattr("dtype")? {
@@ -68,7 +68,7 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Parameter> {
 fn time_or_decimal(value: &Bound<'_, PyAny>) -> PyResult<Option<Parameter>> {
     let py = value.py();
     let datetime = py.import("datetime")?;
-    // A datetime is a date, too.
+    // A datetime is also a date.
     if value.is_instance(&datetime.getattr("datetime")?)? {
         let utc = datetime.getattr("timezone")?.getattr("utc")?;
         let is_naive = value.call_method0("utcoffset")?.is_none();

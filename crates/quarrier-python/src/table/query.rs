@@ -1,4 +1,5 @@
-//! Statements over tables: the scan answers those of one table that it can, an engine all others.
+//! Statements over tables: the scan answers the simple statements over one table, an engine all
+//! others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +18,13 @@ use crate::interrupt::interruptible;
 use crate::source::path_of;
 use crate::sql::{self, Answers, Engine, Given, Refused, Rows, StatementBatch};
 
-/// Why there is no answer.
+/// Why a statement has no answer.
 enum Failure {
     Filter(Error),
     Sql(Refused),
 }
 
-/// A table, and the statements bound over it, or the first that is wrong.
+/// A table, and the statements bound over it, or the error of the first invalid one.
 type Queries = (Arc<Packed>, Result<Vec<Query>, Error>);
 
 /// Answers statements over a table of this name.
@@ -38,19 +39,19 @@ pub(super) fn of_table(
     answer(py, Some(name), tables, statements, Count::asked(workers))
 }
 
-/// Answers a statement over tables given by name, over files (`FROM 'orders.ndjson'`), and over
-/// what `search('disk.img', 'patterns.txt')`, `carve('disk.img')` and `gauge('memory')` find.
+/// Answers a statement over tables passed by name, over files (`FROM 'orders.ndjson'`), and over
+/// the results of `search('disk.img', 'patterns.txt')`, `carve('disk.img')` and `gauge('memory')`.
 ///
-/// A table is a path, a `Table`, or whatever shows itself as Arrow data: pyarrow, pandas, polars.
-/// `SELECT … FROM … [WHERE …] [ORDER BY …] [LIMIT …]` over one table is answered by its shared
-/// scan; everything else of SQL by the engine of `quarrier query`, which `quarrier[sql]` brings.
+/// A table is a path, a `Table`, or any object that exports Arrow data: pyarrow, pandas, polars.
+/// The shared scan of a table answers `SELECT … FROM … [WHERE …] [ORDER BY …] [LIMIT …]`. All other
+/// SQL needs the engine of `quarrier query`, which `quarrier[sql]` installs.
 ///
 /// >>> orders = b'{"side": "B", "qty": 7}\n{"side": "S", "qty": 8}\n'
 /// >>> query("SELECT qty FROM orders WHERE side = 'S'", orders=orders).to_pylist()
 /// [{'qty': 8}]
 ///
-/// `params` are the values of its `?`, or of `$1`, `$2` and so on. They never change what the
-/// statement is.
+/// `params` are the values of `?`, or of `$1`, `$2` and so on. They never change the structure of
+/// the statement.
 ///
 /// >>> query("SELECT side FROM orders WHERE qty < ?", params=[8], orders=orders).to_pylist()
 /// [{'side': 'B'}]
@@ -79,7 +80,7 @@ pub(crate) fn query(
         let answers = answer(py, Some(&named.name), tables, vec![sql.to_string()], 0);
         return only(answers.map_err(|error| missing.unwrap_or(error)));
     }
-    // Only named tables are loaded.
+    // Load only tables that the statement may name.
     let text = sql.to_lowercase();
     all.retain(|(name, _)| name.contains('"') || text.contains(&name.to_lowercase()));
     let mut missing = None;
@@ -103,7 +104,7 @@ fn only(answers: PyResult<Vec<Table>>) -> PyResult<Table> {
     Ok(answers?.pop().unwrap_or_default())
 }
 
-/// The table of this name, whatever its case where only one is meant.
+/// Finds the table of this name; case matters only if several names differ by it.
 fn place_of(py: Python<'_>, all: &[(String, Bound<'_, PyAny>)], name: &str) -> PyResult<usize> {
     if let Some(exact) = all.iter().position(|(known, _)| known == name) {
         return Ok(exact);
@@ -120,7 +121,8 @@ fn place_of(py: Python<'_>, all: &[(String, Bound<'_, PyAny>)], name: &str) -> P
     Err(raise(py, "QuarrierError", (message,)))
 }
 
-/// A table in memory, with the hidden columns that a statement names; or without, and why.
+/// Returns a table in memory with the hidden columns that a statement names, or without them and
+/// the reason.
 fn in_memory(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Rows, Option<PyErr>)> {
     if let Ok(known) = table.cast::<Table>() {
         return Ok(known.get().rows_for(table.py(), [sql]));
@@ -131,7 +133,7 @@ fn in_memory(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Rows, Option<PyEr
     Ok((Table::loaded(table, hidden::named_in([sql]))?.rows, None))
 }
 
-/// A table for the engine, which opens files itself.
+/// Prepares a table for the engine, which opens files itself.
 fn given(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Given, Option<PyErr>)> {
     let is_in_memory = table.is_instance_of::<Table>()
         || table.hasattr("__arrow_c_stream__")?
@@ -146,8 +148,8 @@ fn given(table: &Bound<'_, PyAny>, sql: &str) -> PyResult<(Given, Option<PyErr>)
     Ok((Given::Rows(rows), missing))
 }
 
-/// The results, one for each statement. `scanned` is the name of the table that all of them may be
-/// about.
+/// Answers the statements, with one result each. `scanned` is the name of the table that a scan may
+/// answer them all over.
 fn answer(
     py: Python<'_>,
     scanned: Option<&str>,
@@ -213,7 +215,7 @@ fn answers(
     }
 }
 
-/// The error of the scan in place of the engine's, if it names the place in the text or the row.
+/// Prefers the scan's error to the engine's if it has a position in the statement or a row.
 fn told_better(
     refused: Refused,
     bound: Option<Queries>,
@@ -248,7 +250,7 @@ fn scan(
     Ok(Answers { rows: rows.collect::<Result<_, Error>>()?, ..Answers::default() })
 }
 
-/// The statements as queries, or the first that is wrong. Looks at `stop` before each.
+/// Binds the statements as queries, or returns the first error. Checks `stop` before each.
 fn bound(
     table: &Packed,
     name: &str,
@@ -262,7 +264,7 @@ fn bound(
     bound.collect()
 }
 
-/// Explains how the scan answers the statements together; runs them for it.
+/// Explains how the scan answers the statements together; it runs them for that.
 pub(super) fn explain(
     py: Python<'_>,
     rows: &Rows,

@@ -1,4 +1,4 @@
-//! Some rows of a table.
+//! Single rows and slices of a table.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pyo3::types::PySlice;
 use super::Table;
 use crate::sql::{Batches, Rows};
 
-/// A row as a dict, by its number; of a slice, a table.
+/// Returns a row as a dict by its index, or a table by a slice.
 pub(super) fn item<'py>(
     table: &Bound<'py, Table>,
     key: &Bound<'py, PyAny>,
@@ -32,7 +32,7 @@ pub(super) fn item<'py>(
     }
 }
 
-/// So many rows from `start` on, all of which there are.
+/// Returns `count` rows from `start` on; all of them must exist.
 fn cut(rows: &Rows, start: usize, count: usize) -> Rows {
     let shown = match rows {
         Rows::Packed(table) => {

@@ -1,4 +1,4 @@
-//! Rows that packed columns have no place for: lists, bytes, times of day, spans.
+//! Rows of types that packed columns lack: lists, bytes, times of day, intervals.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::sql::Batches;
 
 type Objects<'py> = Vec<Bound<'py, PyAny>>;
 
-/// All rows.
+/// Converts all rows to dicts.
 pub(super) fn dicts<'py>(py: Python<'py>, shown: &Batches) -> PyResult<Bound<'py, PyList>> {
     let fields = shown.schema.fields();
     let names: Vec<_> = fields.iter().map(|field| PyString::new(py, field.name())).collect();
@@ -41,7 +41,7 @@ pub(super) fn dicts<'py>(py: Python<'py>, shown: &Batches) -> PyResult<Bound<'py
     Ok(list)
 }
 
-/// The kind of each column in the words of SQL.
+/// Returns the SQL type of each column.
 pub(super) fn kind(data_type: &DataType) -> String {
     use DataType as T;
     match data_type {
@@ -73,7 +73,7 @@ pub(super) fn kind(data_type: &DataType) -> String {
     }
 }
 
-/// Python's values of an array.
+/// Converts an array to Python values.
 fn objects<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Objects<'py>> {
     use DataType as T;
     let rows = array.len();
@@ -113,7 +113,7 @@ fn objects<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Objec
     }
 }
 
-/// Lists, with their values one after another.
+/// Converts lists, whose values are stored consecutively.
 fn nested<'py>(
     py: Python<'py>,
     name: &str,
@@ -158,7 +158,7 @@ fn bytes<'py, 'a>(
     Ok(all)
 }
 
-/// Each value as microseconds, put into `make`.
+/// Passes each value as microseconds to `make`.
 fn microseconds<'py, T: ArrowPrimitiveType>(
     py: Python<'py>,
     array: &ArrayRef,
@@ -175,7 +175,7 @@ where
     array.as_primitive::<T>().iter().map(value).collect()
 }
 
-/// Times of day, to the microsecond.
+/// Converts times of day, to the microsecond.
 fn times<'py, T: ArrowPrimitiveType>(
     py: Python<'py>,
     array: &ArrayRef,
@@ -193,7 +193,7 @@ where
     })
 }
 
-/// Spans of time, to the microsecond.
+/// Converts durations, to the microsecond.
 fn spans<'py, T: ArrowPrimitiveType>(
     py: Python<'py>,
     array: &ArrayRef,
@@ -207,7 +207,7 @@ where
     microseconds::<T>(py, array, (times, over), |value| delta.call1((0, 0, value)))
 }
 
-/// Spans of days and time; of months Python has none.
+/// Converts intervals of days and time; Python has no type for months.
 fn intervals<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Objects<'py>> {
     let delta = py.import("datetime")?.getattr("timedelta")?;
     let value = |value: Option<IntervalMonthDayNano>| match value {
@@ -223,7 +223,7 @@ fn refused(py: Python<'_>, name: &str, reason: &str) -> PyErr {
     raise(py, "ArrowColumnError", (message, name, reason))
 }
 
-/// The columns that packed tables support, in their own display.
+/// Converts columns of the types that packed tables have, by way of a packed table.
 fn packed<'py>(py: Python<'py>, name: &str, array: &ArrayRef) -> PyResult<Objects<'py>> {
     let schema = Schema::new(vec![Field::new(name, array.data_type().clone(), true)]);
     let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::clone(array)]);

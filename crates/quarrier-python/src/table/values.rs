@@ -1,11 +1,11 @@
-//! Rows as Python's values.
+//! Rows as Python values.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString};
 use quarrier_messages::{Column, Table, Value};
 
-/// All rows; a text of a dictionary is made once.
+/// Converts all rows; each string of a dictionary is made once.
 pub(super) fn dicts<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyList>> {
     let fields = &table.schema().fields;
     let names: Vec<_> = fields.iter().map(|field| PyString::new(py, &field.name)).collect();
@@ -25,7 +25,7 @@ pub(super) fn dicts<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, 
     Ok(list)
 }
 
-/// The values of one column.
+/// Converts the values of one column.
 pub(super) fn column<'py>(
     py: Python<'py>,
     table: &Table,
@@ -41,11 +41,11 @@ pub(super) fn column<'py>(
     Ok(values)
 }
 
-/// Makes Python's values of one column's.
+/// Makes the Python values of one column.
 struct Maker<'t, 'py> {
     py: Python<'py>,
     column: &'t Column,
-    /// The strings of the dictionary that were met so far.
+    /// The strings of the dictionary that have been made so far.
     texts: Vec<Option<Bound<'py, PyString>>>,
     datetime: Bound<'py, PyModule>,
     epoch: Bound<'py, PyAny>,
