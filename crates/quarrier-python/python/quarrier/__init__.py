@@ -5,9 +5,9 @@
 >>> [(finding.offset, finding.pattern) for finding in found]
 [(4, 'GIF8'), (7, '38 3?')]
 
-`quarrier.carve("disk.img", "recovered")` writes the files that lie in an image, deleted ones too.
+`quarrier.carve("disk.img", "recovered")` recovers the files in an image, deleted ones too.
 
-A sparse file holds what was fetched of a big one, and knows what is missing:
+A sparse file holds the fetched parts of a large one, and lists the missing ranges:
 
 >>> file = quarrier.SparseFile("https://example.org/big.tif")
 >>> file.write(0, b"II*\\0")
@@ -177,9 +177,9 @@ __all__ = [
 register_when_imported()
 
 
-# Checkers of types do not see it: with it, every name would be there for them.
+# Hidden from type checkers: with it, they would accept any name.
 if not TYPE_CHECKING:
-    # Modules whose imports take longer than all others together, and the names that they define.
+    # Modules that take longer to import than all others together, and the names they define.
     _LATER = {
         "Change": "quarrier._live",
         "Connection": "quarrier._server",
@@ -190,7 +190,7 @@ if not TYPE_CHECKING:
     }
 
     def __getattr__(name: str) -> Any:
-        # A program that does not use them should not wait for them.
+        # Programs that do not use it should not wait for it.
         if name == "parallel":
             return importlib.import_module("quarrier.parallel")
         if name in _LATER:

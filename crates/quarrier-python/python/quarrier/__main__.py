@@ -1,4 +1,4 @@
-"""`python -m quarrier` is the command line, the program that the package has inside."""
+"""`python -m quarrier` runs the command line, a program inside the package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "quarrier"
 
 
 def places() -> Iterator[Path]:
-    """Where pip puts programs: into an environment, for one user, beside a folder of packages."""
+    """The places of programs: of the environment, of the user, of a `--target`, on the path."""
     yield Path(sysconfig.get_path("scripts"), NAME)
     yield Path(sysconfig.get_path("scripts", scheme=f"{os.name}_user"), NAME)
     yield Path(__file__).parents[1] / "bin" / NAME
@@ -23,7 +23,7 @@ def places() -> Iterator[Path]:
 
 
 def main() -> None:
-    """Becomes the program, with the arguments of this one."""
+    """Replaces this process by the program, with the same arguments."""
     for program in places():
         if os.access(program, os.X_OK):
             os.execv(program, [NAME, *sys.argv[1:]])

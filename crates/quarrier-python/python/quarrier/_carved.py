@@ -1,4 +1,4 @@
-"""A row of what was carved."""
+"""A row of a carving."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 
 class CarvedFile(NamedTuple):
-    """A carved file: the place of its bytes, its status, and where it was written."""
+    """A carved file: the place of its bytes, its status, and its path in the folder."""
 
     source: str
     type: str
@@ -18,4 +18,4 @@ class CarvedFile(NamedTuple):
     sha256: str
     path: str
     container: str | None = None
-    """The path through the archives, if it was inside one."""
+    """The path through the archives, if the file was inside one."""

@@ -39,11 +39,11 @@ class PatternSetError(QuarrierError, ValueError):
 
 
 class EngineError(QuarrierError, ValueError):
-    """No engine of this name, or it cannot serve these patterns or this machine."""
+    """No engine has this name, or it cannot serve these patterns or this machine."""
 
 
 class DeviceError(QuarrierError, ValueError):
-    """No device of this name, or it cannot take the patterns."""
+    """No device has this name, or it cannot hold the patterns."""
 
 
 class NotReadableError(QuarrierError, OSError):
@@ -59,7 +59,7 @@ class NotReadableError(QuarrierError, OSError):
 
 
 class ShrankError(QuarrierError, EOFError):
-    """The source ended before the length it had when it was opened."""
+    """The source ended before the length that it had when it was opened."""
 
     def __init__(self, message: str, source: str, opened_bytes: int, ended_at: int) -> None:
         super().__init__(message, source, opened_bytes, ended_at)
@@ -73,13 +73,13 @@ class PlanError(QuarrierError, ValueError):
 
 
 class FolderError(QuarrierError, ValueError):
-    """A folder that cannot be carved into: not empty, or begun with other options."""
+    """A folder that cannot be carved into: not empty, or started with other options."""
 
 
 class NoRoomError(QuarrierError, MemoryError):
     """There is less memory, or disk for a measurement, than requested.
 
-    Both sizes are 0 where they are not known.
+    Both sizes are 0 if unknown.
     """
 
     def __init__(self, message: str, asked_bytes: int, left_bytes: int) -> None:
@@ -108,7 +108,7 @@ class CompressedError(QuarrierError, OSError):
 
 
 class ColumnFileError(QuarrierError, OSError):
-    """An Arrow or Parquet file is damaged, or not one."""
+    """An Arrow or Parquet file is damaged, or is not one."""
 
     def __init__(self, message: str, source: str) -> None:
         super().__init__(message, source)
@@ -138,7 +138,7 @@ class ArrowColumnError(QuarrierError, TypeError):
 class QueryError(QuarrierError, ValueError):
     """A statement is invalid or cannot be answered; `line` and `column` count from 1.
 
-    They are 0 where the place is not known.
+    Both are 0 if the position is unknown.
     """
 
     def __init__(self, message: str, line: int, column: int, reason: str) -> None:
@@ -163,7 +163,7 @@ class NotInstalledError(UnansweredError, ImportError):
 class RowError(QuarrierError, ArithmeticError):
     """A statement has no value for a row, and the result depends on it.
 
-    Rows count from 0; None where it is not known which.
+    Rows count from 0; None if the row is unknown.
     """
 
     def __init__(self, message: str, row: int | None) -> None:
@@ -172,7 +172,7 @@ class RowError(QuarrierError, ArithmeticError):
 
 
 class UnreadableWarning(UserWarning):
-    """Part of a source could not be read, and the answer is without it."""
+    """Part of a source could not be read, and the answer lacks it."""
 
 
 class BufferLayoutError(QuarrierError, BufferError):
@@ -182,7 +182,7 @@ class BufferLayoutError(QuarrierError, BufferError):
 class OffsetOverflowError(QuarrierError, OverflowError):
     """An invalid offset, or a range beyond the greatest one, 2**64 - 1.
 
-    `length` is None where the number itself is the cause.
+    `length` is None if the number itself is the cause.
     """
 
     def __init__(self, message: str, offset: int, length: int | None) -> None:
@@ -275,21 +275,21 @@ class RemoteDeniedError(RemoteError, PermissionError):
 
 
 class RemoteChangedError(RemoteError):
-    """The object changed after it was opened."""
+    """The object has changed since it was opened."""
 
 
 class RemoteRangesError(RemoteError):
-    """The server ignores ranges, and the object is too large to read whole."""
+    """The server ignores range requests, and the object is too large to read whole."""
 
 
-# The indices of a chunk; those of a tile, for each axis.
+# The indices of a chunk; for a tile, those of each axis.
 Where: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
 
 
 class WorkerError(QuarrierError):
     """A worker of `quarrier.parallel` failed at `range` (None if unknown).
 
-    It counts in indices of the first axis, for `scan` in bytes, and is half open. For `stencil` it
+    The range is half open, in indices of the first axis, or in bytes for `scan`. For `stencil` it
     is a tuple of such ranges, one for each axis.
     """
 
@@ -299,7 +299,7 @@ class WorkerError(QuarrierError):
 
 
 class WorkerDiedError(WorkerError):
-    """A worker was killed by `signal`, or exited with `status`; the other of the two is None."""
+    """A worker was killed by `signal`, or exited with `status`; the other one is None."""
 
     def __init__(
         self, message: str, signal: int | None, status: int | None, range: Where | None
@@ -318,7 +318,7 @@ class WorkerTimeoutError(WorkerError, TimeoutError):
 
 
 class KernelError(WorkerError):
-    """A kernel raised an exception that cannot be pickled; the message and the cause hold it."""
+    """A kernel raised an exception that cannot be pickled; the message describes it."""
 
 
 class RegionGoneError(QuarrierError, LookupError):
@@ -342,8 +342,8 @@ class ServerError(QuarrierError):
 
     @classmethod
     def _of_answer(cls, status: int, reason: str, content: bytes) -> ServerError:
-        """The error that an answer with another status than 200 reports."""
-        # Whoever meets no server needs no JSON.
+        """Makes the error for an answer with another status than 200."""
+        # Programs that meet no server need no JSON.
         import json
 
         try:

@@ -11,17 +11,17 @@ from typing import Any, Literal
 from quarrier._errors import RemoteChangedError
 from quarrier._native import Source, open_source
 
-# The most ranges of one call that are read at once; the source limits its requests besides.
+# The maximum number of concurrent reads in one call; the source also limits its requests.
 _READERS_MAX = 16
 
 
 class SourceFile(io.RawIOBase):
-    """A source to be read like a file, from `quarrier.open`.
+    """A source opened by `quarrier.open`, read like a file.
 
-    Reads are exact: they return as many bytes as requested, unless the source ends. A read of held
-    bytes costs a few microseconds; no further buffering is needed. Threads may
-    share the file if each seeks and reads under a lock, or use `read_at`, which needs none.
-    Pickled files and those in a forked child open their source again.
+    Reads are exact: they return as many bytes as requested, unless the source ends. Reading cached
+    bytes costs a few microseconds, so no further buffering is needed. Threads may share the file if
+    each seeks and reads under a lock, or use `read_at`, which needs none. Pickled files, and files
+    in a forked child, open their source again.
     """
 
     def __init__(self, source: str, settings: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ class SourceFile(io.RawIOBase):
 
     @property
     def size(self) -> int:
-        """The length in bytes when it was opened."""
+        """The length in bytes when the source was opened."""
         return self._size
 
     @property
@@ -62,7 +62,7 @@ class SourceFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """The offset where the next read begins."""
         self._check_open()
         return self._position
 
@@ -90,28 +90,28 @@ class SourceFile(io.RawIOBase):
         return count
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """`size` bytes, or all that are left."""
+        """Reads `size` bytes, or all remaining ones."""
         self._check_open()
         data = self.read_at(self._position, self._size if size is None or size < 0 else size)
         self._position += len(data)
         return data
 
     def readall(self) -> bytes:
-        """All bytes that are left."""
+        """Reads all remaining bytes."""
         return self.read()
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """`size` bytes from `offset` on, fewer at the end; the position stays."""
+        """Reads `size` bytes at `offset`, fewer at the end; the position stays."""
         self._check_open()
         data = bytearray(max(0, min(size, self._size - offset)))
         count = self._source.read_into(offset, data)
         return bytes(memoryview(data)[:count])
 
     def read_ranges(self, ranges: Iterable[tuple[int, int]], /) -> list[bytes]:
-        """The bytes of each (offset, length), in the order of `ranges`; fewer at the end.
+        """Reads each (offset, length), in the order of `ranges`; fewer bytes at the end.
 
-        Ranges of a remote source are fetched side by side, close ones by one request. The position
-        stays.
+        Ranges of a remote source are fetched concurrently, and nearby ones by one request. The
+        position stays.
         """
         wanted = [(operator.index(offset), operator.index(length)) for offset, length in ranges]
         for offset, length in wanted:
@@ -130,7 +130,7 @@ class SourceFile(io.RawIOBase):
         # Programs that do not use it should not wait for it.
         from concurrent.futures import ThreadPoolExecutor
 
-        # In order: the source fetches what is close to a range with it, if that pays.
+        # In order: the source fetches nearby ranges together if that pays.
         readers = ThreadPoolExecutor(_READERS_MAX, "quarrier ranges")
         try:
             return list(readers.map(lambda span: self.read_at(*span), wanted))
@@ -149,7 +149,7 @@ class SourceFile(io.RawIOBase):
             del self._source
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Whoever unpickles it opens the source again, and goes on where this one is.
+        # Unpickling opens the source again at the same position.
         return _reopen, (*self._asked, self._size, self._position)
 
     def _check_open(self) -> None:
@@ -183,14 +183,15 @@ def open(
 ) -> SourceFile:
     """Opens a source for reading: a file, device, image (split, or `.E01`), URL.
 
-    A remote source is fetched only where it is read, with neighbouring bytes if they are cheap.
-    Fetched bytes are held in memory, up to `memory` bytes (256 MiB; or a string, `"1G"`) together
-    with other sources opened with the same settings. `cache` is a folder that keeps them across
-    processes. At most `requests` (8) requests are under way at once. Credentials for `s3://` and
-    proxies come from the usual environment variables (`AWS_…`, `https_proxy` …).
+    Only the requested ranges of a remote source are fetched, with neighbouring bytes if they are
+    cheap. Fetched bytes are held in memory, up to `memory` bytes (256 MiB by default; also a
+    string, `"1G"`), a limit shared by all sources opened with the same settings. `cache` is a
+    folder that keeps them across processes. At most `requests` (8) requests are in flight at once.
+    Credentials for `s3://` and proxies come from the usual environment variables (`AWS_…`,
+    `https_proxy` …).
 
-    `mode` is always `"rb"`; it is there for code that calls `open(path, "rb")`, as openers of other
-    libraries do. Raises FileNotFoundError, PermissionError and other kinds of OSError.
+    `mode` is always `"rb"`; it exists for code that calls `open(path, "rb")`, such as openers of
+    other libraries. Raises FileNotFoundError, PermissionError and other kinds of OSError.
     """
     if mode not in ("rb", "br"):
         raise ValueError(f"mode is {mode!r}; a source is only read, as bytes: give 'rb'")

@@ -1,4 +1,4 @@
-"""A row of what a search found."""
+"""A row of a search."""
 
 from __future__ import annotations
 

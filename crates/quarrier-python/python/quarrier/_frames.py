@@ -1,4 +1,4 @@
-"""Rows as data frames, in a notebook, and one after another."""
+"""Rows as data frames, as HTML in a notebook, and in batches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quarrier._native import Findings, RuleFindings, Table
 
-# Rows that a notebook shows.
+# The number of rows that a notebook shows.
 _ROWS_SHOWN = 10
-# Characters of a value that it shows.
+# The number of characters that it shows of a value.
 _CHARACTERS_SHOWN = 200
-# Rows that are made at a time.
+# The number of rows converted at a time.
 _ROWS_AT_ONCE = 4096
 
 
@@ -24,7 +24,7 @@ def to_arrow(rows: Table | Findings | RuleFindings, _exact: bool) -> Any:
 
 
 def to_pandas(rows: Table | Findings | RuleFindings, exact: bool) -> Any:
-    """The rows as a pandas.DataFrame: decimals as floats, unless all their digits are asked for."""
+    """The rows as a pandas.DataFrame; decimals become floats unless `exact` is true."""
     pandas = _needed("pandas", "to_pandas")
     pa = _needed("pyarrow", "to_pandas")
     table = pa.table(rows)
@@ -40,7 +40,7 @@ def to_pandas(rows: Table | Findings | RuleFindings, exact: bool) -> Any:
     frame = table.to_pandas()
     for place, field in enumerate(table.schema):
         column = table.column(place)
-        # Without this, pandas makes floats of integers among which some are missing.
+        # Without this, pandas makes floats of integer columns with missing values.
         if pa.types.is_integer(field.type) and column.null_count:
             whole = pandas.array(column.to_pylist(), dtype="Int64")
             frame.isetitem(place, whole)
@@ -48,7 +48,7 @@ def to_pandas(rows: Table | Findings | RuleFindings, exact: bool) -> Any:
 
 
 def to_polars(rows: Table | Findings | RuleFindings, exact: bool) -> Any:
-    """The rows as a polars.DataFrame: decimals as floats, unless all their digits are asked for."""
+    """The rows as a polars.DataFrame; decimals become floats unless `exact` is true."""
     polars = _needed("polars", "to_polars")
     frame = polars.DataFrame(rows)
     if exact:
@@ -68,7 +68,7 @@ def _needed(package: str, method: str) -> Any:
 
 
 def repr_html(rows: Table | Findings | RuleFindings, _exact: bool) -> str:
-    """The first rows as a table of HTML, in which nothing of the rows is markup."""
+    """The first rows as an HTML table; the values are escaped."""
     shown = [row if isinstance(row, dict) else row._asdict() for row in rows[:_ROWS_SHOWN]]
     names = list(rows.schema) if hasattr(rows, "schema") else list(shown[0]) if shown else []
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
@@ -91,19 +91,19 @@ def _cell(value: Any) -> str:
     text = str(value)
     if len(text) > _CHARACTERS_SHOWN:
         text = text[:_CHARACTERS_SHOWN] + "…"
-    # Values may come from evidence: what cannot be printed is escaped.
+    # Values may come from evidence: unprintable characters are escaped.
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return html.escape(text)
 
 
 def rows_of(table: Table, _exact: bool) -> Iterator[dict[str, Any]]:
-    """The rows as dicts, a few at a time."""
+    """Iterates over the rows as dicts, converting a few thousand at a time."""
     for start in range(0, len(table), _ROWS_AT_ONCE):
         yield from table[start : start + _ROWS_AT_ONCE].to_pylist()
 
 
 def reduce(table: Table, _exact: bool) -> tuple[Any, tuple[bytes]]:
-    """What pickle keeps of a table: its rows, as an Arrow stream."""
+    """The pickled form of a table: its rows as an Arrow stream."""
     pa = _needed("pyarrow", "pickle")
     stream = pa.BufferOutputStream()
     rows = pa.table(table)
@@ -113,7 +113,7 @@ def reduce(table: Table, _exact: bool) -> tuple[Any, tuple[bytes]]:
 
 
 def unpickled(data: bytes) -> Table:
-    """The table of what `reduce` kept."""
+    """Restores a table from the result of `reduce`."""
     from quarrier._native import Table
 
     _needed("pyarrow", "pickle")

@@ -1,7 +1,7 @@
-"""Makes the cache of `quarrier.compat.fsspec` known to fsspec, whichever is imported first.
+"""Registers the cache of `quarrier.compat.fsspec` with fsspec, whichever is imported first.
 
-Importing fsspec takes as long as all the rest of quarrier; programs that do not use it should not
-wait for it. fsspec finds file systems of other packages by itself, but not caches.
+Importing fsspec takes as long as the rest of quarrier, and programs that do not use it should not
+wait for it. fsspec discovers file systems of other packages, but not caches.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class _Watch:
 
 
 def _register() -> None:
-    # It registers itself; and if it is what imports fsspec, it is about to.
+    # The module registers itself; if it is the one that imports fsspec, it is about to.
     importlib.import_module("quarrier.compat.fsspec")
 
 
 def register_when_imported() -> None:
-    """Registers the cache: now, if fsspec is there already, or as soon as it is."""
+    """Registers the cache: now if fsspec is loaded, else as soon as it is."""
     if _MODULE in sys.modules:
         _register()
     else:

@@ -1,4 +1,4 @@
-"""quarrier.gauge: what CPU, memory, disk and network can do."""
+"""quarrier.gauge: the ceilings of CPU, memory, disk and network."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Reading(NamedTuple):
     stddev: float
     runs: int
     conditions: dict[str, Any]
-    """`load`, `steal`, `others`, `cpu_share`; `disturbed`: do not trust it."""
+    """`load`, `steal`, `others`, `cpu_share`; `disturbed`: do not rely on the value."""
     mean: float
     best: float
     dropped: int
     samples: list[float]
     percentiles: dict[str, Any] | None
     received_share: float | None
-    """For UDP: the share of the sent datagrams that arrived."""
+    """For UDP, the fraction of the sent datagrams that arrived."""
     notes: list[str]
 
 
@@ -35,14 +35,14 @@ def gauge(
 ) -> list[Reading]:
     """Measures areas of the machine (`cpu`, `memory`, `disk`, `network`, `gpu`), or all of them.
 
-    `quick` measures what planning needs, in less than 30 seconds for all areas; otherwise it takes
-    minutes. `path` is a folder on the disk to measure. The interpreter's lock is released, but the
-    work of other threads disturbs the measurement.
+    `quick` measures only the readings that planning needs, in less than 30 seconds for all areas;
+    otherwise it takes minutes. `path` is a folder on the disk to measure. The interpreter's lock is
+    released, but work on other threads disturbs the measurement.
 
     >>> for reading in quarrier.gauge("memory", quick=True):  # doctest: +SKIP
     ...     print(reading.measurement, reading.parameters, reading.value, reading.unit)
     """
-    # Whoever does not measure is not charged with its memory.
+    # Programs that do not measure should not pay for its memory.
     import json
 
     report = json.loads(gauge_json(list(areas), quick, path))

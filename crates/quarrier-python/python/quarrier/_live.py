@@ -1,4 +1,4 @@
-"""Subscriptions to a server: rows as they come, over server-sent events."""
+"""Subscriptions to a server: live rows over server-sent events."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from quarrier._native import Table
 
 _SIGNS = {"snapshot": "=", "insert": "+", "delete": "-", "progress": ">"}
 _SILENCE_SECONDS = 30.0
-"""A server that says nothing for so long, though it reports progress each second, is gone."""
+"""A server silent for this long is dead, because it reports progress each second."""
 
 
 class Change(NamedTuple):
     """A row of a subscription, or progress.
 
-    `change` is `=` for a row that was there at the start, `+` for one that came, `-` for one that
-    went, `>` for progress. `mark` is the place of its message in the order of commits: a
-    subscription `since` that mark goes on behind it. A row of a table with a key that was replaced
-    comes as `-` before the new one, with the same mark.
+    `change` is `=` for a row that existed at the start, `+` for an added one, `-` for a removed
+    one, and `>` for progress. `mark` is the position of its message in the order of commits: a
+    subscription `since` that mark continues after it. When a row of a table with a key is replaced,
+    the old row comes as `-` before the new one, with the same mark.
     """
 
     mark: int
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 
 class Subscription:
-    """Iterates over changes, without an end. Leaving its `with` block, or `close`, ends it."""
+    """An endless iterator over changes. Leaving its `with` block, or `close`, ends it."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class Subscription:
         self._answer: http.client.HTTPResponse | None = None
         self._is_closed = False
         self._held: list[dict[str, Any]] = []
-        """Rows that are gone, of which the one in their place has not arrived."""
+        """Removed rows whose replacement has not arrived."""
         self._ready: list[Change] = []
         self.mark: int | None = None
-        """The mark of the last change, or of the last progress."""
+        """The mark of the last change or progress report."""
 
     def __iter__(self) -> Iterator[Change]:
         return self
@@ -80,7 +80,7 @@ class Subscription:
                 event = self._event()
             except (http.client.HTTPException, OSError):
                 failures += 1
-                # They come again.
+                # The server sends them again.
                 self._held.clear()
                 self._disconnect()
                 if self._is_closed:
@@ -112,7 +112,7 @@ class Subscription:
         if self._answer is None:
             parameters = dict(self._parameters)
             if self.mark is not None:
-                # Rows of the snapshot that did not arrive come as others do.
+                # Rows of the snapshot that have not arrived are sent as additions.
                 parameters["as_of"] = str(self.mark)
                 parameters["snapshot"] = "false"
             self._http = self._connect(_SILENCE_SECONDS)
@@ -129,10 +129,11 @@ class Subscription:
         return self._answer
 
     def _event(self) -> tuple[str, int | None, dict[str, Any]] | None:
-        """The next event; None if the server has sent everything.
+        """Returns the next event; None if the server has sent everything.
 
-        A removed row has no mark if the row in its place follows, so that a client that continues
-        after a break gets both."""
+        A removed row has no mark if its replacement follows, so that a client that resumes after
+        a break gets both.
+        """
         answer = self._opened()
         kind, data = "", ""
         mark: int | None = None
@@ -150,7 +151,7 @@ class Subscription:
                     mark = self.mark or 0
                 return kind, mark, json.loads(data)
             elif not line and answer.isclosed():
-                # Also a server that was killed ends what it sends.
+                # A server that was killed also ends the stream.
                 last = self._parameters.get("up_to")
                 if last is None or (self.mark or 0) < int(last):
                     raise http.client.IncompleteRead(b"")
@@ -179,8 +180,8 @@ class Subscription:
 
 
 async def frames(subscription: Subscription, seconds: float) -> AsyncIterator[Table]:
-    """Tables of the changes of so many seconds each, with the columns `mark` and `change` first."""
-    import asyncio  # Nobody else waits for it to be loaded.
+    """Tables of the changes in each interval of `seconds`, with `mark` and `change` first."""
+    import asyncio  # Other calls should not wait for it.
 
     def collect() -> tuple[bytes, bool]:
         lines: list[str] = []

@@ -1,7 +1,7 @@
-"""The native half of the package: that of quarrier-sql where it is installed, else the light one.
+"""The native half of the package: the one of quarrier-sql if installed, else the light one.
 
-Both have the same classes and functions. One module has all of them, so that a table is the same
-to whoever holds it and to the engine that answers statements about it.
+Both have the same classes and functions. All of them come from one module, so that the engine that
+answers statements accepts a caller's tables.
 """
 
 from __future__ import annotations

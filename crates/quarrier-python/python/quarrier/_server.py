@@ -1,4 +1,4 @@
-"""quarrier.connect: a server that `quarrier serve` runs, over HTTP."""
+"""quarrier.connect: a client over HTTP for a server started by `quarrier serve`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quarrier._live import Subscription, frames
 from quarrier._native import Table
 
 _BATCH_BYTES = 1 << 20
-"""Messages are sent when there are so many bytes of them."""
+"""Messages are sent when so many bytes are waiting."""
 
 _ARROW = "application/vnd.apache.arrow.stream"
 
@@ -37,10 +37,10 @@ def connect(
     password: str | None = None,
     timeout: float | None = None,
 ) -> Connection:
-    """Speaks with the server at `url`, such as `http://localhost:5434`.
+    """Connects to the server at `url`, such as `http://localhost:5434`.
 
-    `timeout` is the longest that is waited for an answer to go on, in seconds. Nothing is sent
-    before the first question.
+    `timeout` is the longest wait for the next part of an answer, in seconds. The first query opens
+    the connection.
 
     >>> db = quarrier.connect("http://localhost:5434")  # doctest: +SKIP
     >>> db.query("SELECT count(*) FROM orders").to_pylist()  # doctest: +SKIP
@@ -49,7 +49,7 @@ def connect(
 
 
 class Connection:
-    """A server. One thread at a time may use it; it connects again after a break."""
+    """A server. Only one thread at a time may use it; it reconnects after a break."""
 
     def __init__(
         self, url: str, user: str | None, password: str | None, timeout: float | None
@@ -74,7 +74,7 @@ class Connection:
         return f"quarrier.connect('{scheme}://{self._host}:{self._port}')"
 
     def query(self, sql: str) -> Table:
-        """The rows that a statement answers, in memory."""
+        """Answers a statement, with its rows in memory."""
         headers = {"Accept": _ARROW, "Content-Type": "text/plain; charset=utf-8"}
         kind, body = self._ask("/query", sql.encode(), headers, again=False)
         if kind != _ARROW:
@@ -84,11 +84,11 @@ class Connection:
     def writer(
         self, table: str, *, publisher: str | None = None, sequence: int | None = None
     ) -> Writer:
-        """Sends messages to a table.
+        """Returns a writer that sends messages to a table.
 
-        After a break they are sent again, and never count twice: the server knows them by
-        `publisher` and a number that begins at `sequence`. A program that begins again after a
-        crash names the same publisher, and the number of the batch that it is not sure of.
+        After a break they are sent again, and never count twice: the server recognises them by
+        `publisher` and a number that starts at `sequence`. A program restarted after a crash passes
+        the same publisher, and the number of the first batch that may not have been stored.
         """
         return Writer(self, table, publisher, sequence)
 
@@ -103,16 +103,16 @@ class Connection:
         progress: str | None = None,
         attempts: int = 5,
     ) -> Subscription:
-        """Live rows of a query: `for change in db.subscribe(…)`.
+        """Subscribes to the live rows of a query: `for change in db.subscribe(…)`.
 
-        `sql` is a query of one table, each row of which comes once. With `every`, such as `"1s"`,
+        `sql` is a query of one table; each of its rows is sent once. With `every`, such as `"1s"`,
         it may be any query: the server runs it again at this interval if messages have arrived, and
-        sends the differences. `snapshot` first sends the rows that are there at the start, `since`
-        begins after a mark, and `until` ends at one. With `progress`, such as `"1s"`, changes of
-        the kind `>` report the progress at this interval.
+        sends the differences. `snapshot` first sends the existing rows, `since` begins after a
+        mark, and `until` ends at one. With `progress`, such as `"1s"`, changes of the kind `>`
+        report the progress at this interval.
 
-        After a lost connection it connects again, up to a number of times in a row, and continues
-        where it was: no change is missed or repeated. With `every`, a lost connection is an error.
+        After a lost connection it reconnects, a limited number of times in a row, and continues at
+        the same mark: no change is missed or repeated. With `every`, a lost connection is an error.
 
         >>> query = "SELECT * FROM orders WHERE price > 500"
         >>> for change in db.subscribe(query):  # doctest: +SKIP
@@ -139,12 +139,12 @@ class Connection:
         until: int | None = None,
         snapshot: bool = False,
     ) -> AsyncIterator[Table]:
-        """The changes of a query of one table as tables, one for each interval `every`.
+        """Subscribes to a query of one table and returns a table of changes for each interval.
 
         Use it as `async for frame in db.subscribe_frames(…)`; `frame.to_polars()` and
         `frame.to_pandas()` make frames of the table.
 
-        The first columns are `mark` and `change`, as of `Change`.
+        The first columns are `mark` and `change`, as in `Change`.
         """
         subscription = self.subscribe(
             sql, since=since, until=until, snapshot=snapshot, progress=every
@@ -152,7 +152,7 @@ class Connection:
         return frames(subscription, _seconds(every))
 
     def close(self) -> None:
-        """Ends the connection; the next query opens a new one."""
+        """Closes the connection; the next query opens a new one."""
         if self._http is not None:
             self._http.close()
             self._http = None
@@ -180,8 +180,10 @@ class Connection:
     def _ask(
         self, path: str, body: bytes, headers: Mapping[str, str], *, again: bool
     ) -> tuple[str, bytes]:
-        """The kind and the bytes of an answer. A connection that broke while it was idle is made
-        anew where nothing was answered yet and asking twice does no harm (`again`)."""
+        """Returns the type and the bytes of an answer.
+
+        Reconnects if an idle connection broke and repeating the request is harmless (`again`).
+        """
         was_idle = self._http is not None
         try:
             return self._asked(path, body, headers)
@@ -191,7 +193,7 @@ class Connection:
                 raise
             return self._asked(path, body, headers)
         except BaseException:
-            # The rest of the answer must not be mistaken for the next one.
+            # The rest of this answer must not be mistaken for the next one.
             self.close()
             raise
 
@@ -207,7 +209,7 @@ class Connection:
 
 
 def _seconds(time: str) -> float:
-    """Of `100ms`, `1s`, `2 min`, `1h`."""
+    """The seconds of `100ms`, `1s`, `2 min`, `1h`."""
     for unit, seconds in (("ms", 0.001), ("min", 60.0), ("h", 3600.0), ("s", 1.0)):
         if time.endswith(unit):
             return float(time.removesuffix(unit)) * seconds
@@ -215,7 +217,7 @@ def _seconds(time: str) -> float:
 
 
 class Writer:
-    """Sends messages to a table in batches. Leaving its `with` block sends the last one."""
+    """Sends messages to a table in batches. Leaving its `with` block sends the last batch."""
 
     def __init__(
         self, connection: Connection, table: str, publisher: str | None, sequence: int | None
@@ -227,15 +229,15 @@ class Writer:
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self.rejected = 0
-        """Messages that made no sense to the server, and were left out."""
+        """The number of messages that the server could not parse and left out."""
 
     @property
     def sequence(self) -> int:
-        """The number of the batch that is sent next."""
+        """The number of the next batch."""
         return self._sequence
 
     def send(self, row: Mapping[str, Any]) -> None:
-        """Sends a row with others, when there are enough of them."""
+        """Queues a row, and sends the batch once it is large enough."""
         line = json.dumps(row, ensure_ascii=False, allow_nan=False, default=str).encode()
         self._waiting.append(line)
         self._waiting_bytes += len(line) + 1
@@ -243,14 +245,14 @@ class Writer:
             self.flush()
 
     def send_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Sends rows."""
+        """Queues rows, as `send` does."""
         for row in rows:
             self.send(row)
 
     def flush(self, *, attempts: int = 5) -> Marks | None:
-        """Sends what waits; when it returns, that is durable. None where nothing waited.
+        """Sends the waiting rows and returns when they are durable; None if none were waiting.
 
-        After a break it tries again, so many times in all, waiting longer each time.
+        After a break it tries again, `attempts` times in all, with growing pauses.
         """
         if not self._waiting:
             return None

@@ -1,4 +1,4 @@
-"""Units: parts of sources that other processes and machines search."""
+"""Units: parts of sources that other processes and machines can search."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def units(
     *,
     size: int | str | None = "1G",
 ) -> list[Unit]:
-    """Cuts sources into units, which other processes search with `run`.
+    """Cuts sources into units, which other processes can search with `run`.
 
     A source is a path, a folder, a glob or a URL. Units end at multiples of `size` bytes; with
     None, each source is one unit.
@@ -42,11 +42,12 @@ def units(
 
 
 def run(unit: Unit, patterns: Any, **options: Any) -> Findings:
-    """Searches one unit and returns its rows. The rows of all units are those of the whole.
+    """Searches one unit and returns its rows. The rows of all units are those of the whole
+    source.
 
-    Options are those of `search` except for `range` and `max_count`; one worker searches unless
-    `workers` says otherwise. Matches of a regex depend on those before, so a set with a regex is
-    refused for a part of a source. A source that changed since it was cut is a `QuarrierError`.
+    Options are those of `search` except for `range` and `max_count`; by default one worker
+    searches. A regex cannot search a part of a source, because its matches depend on earlier ones.
+    If a source changed since it was cut, a `QuarrierError` is raised.
     """
     if not isinstance(unit, Unit):
         raise TypeError(f"a unit is what quarrier.units returns, not {type(unit).__name__!r}")

@@ -1,3 +1,3 @@
-"""The version of the package: that of the workspace in Cargo.toml."""
+"""The version of the package, equal to the workspace's in Cargo.toml."""
 
 __version__ = "0.1.0"

@@ -1,1 +1,1 @@
-"""Modules that stand in for others, for code that was written to those."""
+"""Modules that stand in for other packages, for code written for those."""

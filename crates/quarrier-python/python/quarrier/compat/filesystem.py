@@ -1,7 +1,7 @@
 """Sources as a file system of fsspec: `fsspec.open("quarrier://https://example.org/big.tif")`.
 
-Behind `quarrier://` stands whatever `quarrier.open` opens: a path, a URL, an image. fsspec finds it
-by itself where the package is installed; `import quarrier` registers it too.
+The part after `quarrier://` is anything that `quarrier.open` opens: a path, a URL, an image. fsspec
+discovers it if the package is installed; `import quarrier` registers it too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quarrier._file import open as open_file
 if TYPE_CHECKING:
 
     class _Kept(type):
-        """fsspec has no types; checkers are to know that its classes keep their instances."""
+        """fsspec is untyped; this tells type checkers that its classes cache their instances."""
 
         def __init__(cls, *args: Any, **kwargs: Any) -> None: ...
         def __call__(cls, *args: Any, **kwargs: Any) -> Any: ...
@@ -33,7 +33,7 @@ else:
 
 T = TypeVar("T")
 
-# So many remote files stay open between calls: opening one costs a request.
+# The number of remote files that stay open between calls, because opening one costs a request.
 _HELD_MAX = 16
 
 
@@ -65,21 +65,21 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore[mis
         text: str = stringify_path(path)
         for start in ("quarrier://", "quarrier::"):
             text = text.removeprefix(start)
-        # The end of a URL may have a meaning.
+        # The end of a URL may be significant.
         return text if "://" in text else text.rstrip("/") or "/"
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> SourceFile:
         return open_file(path, mode, **self._settings)
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """The size of a source; of a local folder, that it is one."""
+        """The size of a source, or the entry of a local folder."""
         path = self._strip_protocol(path)
         if _is_folder(path):
             return {"name": path, "size": 0, "type": "directory"}
         return {"name": path, "size": self._with(path, _size_of), "type": "file"}
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        """What is in a local folder; of a source, itself."""
+        """The entries of a local folder; for a source, its own entry."""
         path = self._strip_protocol(path)
         if not _is_folder(path):
             found = [self.info(path)]
@@ -90,7 +90,7 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore[mis
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
     ) -> bytes:
-        """The bytes of a source from `start` to `end`; negative ones count from its end."""
+        """The bytes of a source from `start` to `end`; negative offsets count from its end."""
 
         def read(file: SourceFile) -> bytes:
             offset, length = _range_of(file, start, end)
@@ -107,7 +107,7 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore[mis
         on_error: str = "return",
         **_: Any,
     ) -> list[Any]:
-        """Many ranges; those of one source are fetched side by side, `max_gap` has no meaning."""
+        """Many ranges; those of one source are fetched concurrently. `max_gap` is ignored."""
         starts = starts if isinstance(starts, list) else [starts] * len(paths)
         ends = ends if isinstance(ends, list) else [ends] * len(paths)
         if not len(paths) == len(starts) == len(ends):
@@ -129,14 +129,14 @@ class SourceFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore[mis
         return found
 
     def _with(self, path: str, read: Callable[[SourceFile], T]) -> T:
-        """The result of `read` for a source, which stays open if it is remote."""
+        """Returns the result of `read` for a source, which stays open if it is remote."""
         with self._lock_held:
             file = self._held.pop(path, None)
         if file is not None:
             try:
                 value = read(file)
             except RemoteChangedError:
-                # The object of now is another one; only its own bytes count.
+                # The object has changed, and bytes of the old one must not count.
                 file = None
             else:
                 self._hold(path, file)
@@ -162,7 +162,7 @@ def _entry(folder: str, name: str) -> dict[str, Any]:
     path = os.path.join(folder, name)
     if os.path.isdir(path):
         return {"name": path, "size": 0, "type": "directory"}
-    # As it lies on the disk: to open each as an image would take long.
+    # The size on disk: opening each file as an image would take too long.
     return {"name": path, "size": os.lstat(path).st_size, "type": "file"}
 
 

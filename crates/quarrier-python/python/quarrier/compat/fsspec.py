@@ -1,10 +1,10 @@
 """Sparse files as a cache of fsspec: `fsspec.open(url, cache_type="quarrier")`.
 
-Works with every file system of fsspec that reads by ranges (http, s3fs, gcsfs, adlfs …). It is
-registered by `import quarrier`. Unlike the caches that come with fsspec, it keeps all that was
-fetched, fetches again only what is cheaper than another request, and decides by what requests
-cost how much more to fetch:
-`cache_options={"cost": quarrier.CostModel(latency=0.05)}` says so, else it is learned.
+Works with every file system of fsspec that reads ranges (http, s3fs, gcsfs, adlfs …). `import
+quarrier` registers it. Unlike the caches that come with fsspec, it keeps everything it has fetched,
+fetches bytes again only if that is cheaper than another request, and chooses its lookahead by the
+cost of requests. That cost is learned, or set by `cache_options={"cost":
+quarrier.CostModel(latency=0.05)}`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fsspec.registry import register_implementation
 
 from quarrier._native import CostModel, ReadAhead, SparseFile
 
-# Below this, the time of a request is all latency.
+# The time of a smaller request is all latency.
 _LATENCY_BYTES_MAX = 64 << 10
 
 
 class SparseCache(BaseCache):  # type: ignore[misc]
-    """A cache of one open file. `blocksize`, which other caches fetch, has no meaning here."""
+    """A cache of one open file. `blocksize`, the unit of other caches, is ignored."""
 
     name = "quarrier"
 
@@ -74,10 +74,11 @@ class SparseCache(BaseCache):  # type: ignore[misc]
         return f" , cache: {self._file.counters()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Held bytes are not pickled: the process that unpickles the file fetches those it needs.
+        # Held bytes are not pickled: the process that unpickles the file fetches the bytes it
+        # needs.
         return type(self), (self.blocksize, self.fetcher, self.size)
 
 
 register_cache(SparseCache, clobber=True)
-# Imported when it is first used.
+# Imported at first use.
 register_implementation("quarrier", "quarrier.compat.filesystem.SourceFileSystem", clobber=True)

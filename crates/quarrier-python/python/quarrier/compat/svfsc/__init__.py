@@ -1,12 +1,11 @@
 """Stands in for the package svfsc 0.4.1: `import quarrier.compat.svfsc as svfsc`.
 
 Names, arguments, results, exceptions and their messages are those of svfsc. The differences are
-promises that svfsc does not keep: blocks that touch are joined whatever the order of writes, a
-write that differs from the bytes held is detected wherever it differs and loses nothing, and
-offsets below 0 or from 2**64 on are an error (`quarrier.OffsetOverflowError`). `size_of` returns
-the memory used here.
+promises that svfsc breaks: adjacent blocks are merged whatever the order of writes, any write that
+differs from the held bytes is detected and loses nothing, and offsets below 0 or from 2**64 on are
+an error (`quarrier.OffsetOverflowError`). `size_of` returns the memory used here.
 
-New code does better with `quarrier.SparseFile` and `quarrier.SparseStore`.
+New code should use `quarrier.SparseFile` and `quarrier.SparseStore`.
 """
 
 from __future__ import annotations

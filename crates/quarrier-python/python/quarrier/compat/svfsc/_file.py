@@ -19,16 +19,16 @@ _WRITE = (
 _ERASE = "cp_SparseVirtualFile_erase(): Can not erase from a SVF. ERROR: "
 _PICKLE_VERSION = 1
 
-# Touches are remembered by place. Once there are this many more places than blocks, they are
-# merged by block, and the older ones dropped.
+# Touches are recorded by place. Once there are this many more places than blocks, they are merged
+# by block, and the older ones dropped.
 _TOUCHES_SPARE = 4096
 
 
 class cSVF:  # noqa: N801 (svfsc's name)
-    """A Sparse Virtual File: fragments of a real file, by their place in it.
+    """A Sparse Virtual File: fragments of a real file, by offset.
 
-    `id` names it, `mod_time` is when it was modified. `overwrite_on_exit` wipes memory that is
-    given up; `compare_for_diff` refuses writes that differ from what is held.
+    `id` names it, `mod_time` is the time of its last modification. `overwrite_on_exit` wipes memory
+    before it is freed; `compare_for_diff` refuses writes that differ from the held bytes.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
     # svfsc's promises about blocks, computed from the bytes held.
 
     def _held_from(self, offset: int) -> int:
-        """How many bytes are held from here on without a gap."""
+        """The number of bytes held from here on without a gap."""
         if not self._file.has(offset, 1):
             return 0
         known, step = 1, 1
@@ -81,7 +81,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
         return known
 
     def _is_in_block(self, offset: int) -> bool:
-        """Whether a block contains this place, or ends at it."""
+        """Whether a block contains or ends at this place."""
         return self._file.has(offset, 1) or (offset > 0 and self._file.has(offset - 1, 1))
 
     def _block_at(self, offset: int) -> int:
@@ -99,7 +99,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
                 self._touches = {start: touch for touch, start in self._by_touch().items()}
 
     def _by_touch(self) -> dict[int, int]:
-        """The latest touch of each block, oldest first, and where the block begins."""
+        """The latest touch of each block and where the block begins, oldest first."""
         blocks = self._file.blocks()
         starts = [offset for offset, _ in blocks]
         latest: dict[int, int] = {}
@@ -110,22 +110,22 @@ class cSVF:  # noqa: N801 (svfsc's name)
                 latest[start] = max(touch, latest.get(start, -1))
         return dict(sorted((touch, start) for start, touch in latest.items()))
 
-    # Bytes in and out.
+    # Reading and writing.
 
     def has_data(self, file_position: int, length: int) -> bool:
-        """Whether the file has all of this range."""
+        """Whether the file holds all of this range."""
         if length == 0:
             return self._is_in_block(file_position)
         return self._file.has(file_position, length)
 
     def write(self, file_position: int, data: bytes) -> None:
-        """Writes; OSError where data differs from what is held and that is compared."""
+        """Writes bytes; OSError if they differ from held ones and `compare_for_diff` is set."""
         if not isinstance(data, bytes):
             raise TypeError(f"argument 2 must be bytes, not {type(data).__name__}")
         with self._lock:
             start = 0
             if not self._config["compare_for_diff"]:
-                # svfsc keeps the bytes of the block in which a write begins.
+                # svfsc keeps the old bytes of the block in which a write begins.
                 start = min(self._held_from(file_position), len(data))
             try:
                 self._file.write(file_position + start, data[start:] if start else data)
@@ -139,7 +139,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
             self._time_write = _now()
 
     def read(self, file_position: int, length: int) -> bytes:
-        """The bytes of the range; OSError where one is missing."""
+        """The bytes of the range; OSError if any is missing."""
         with self._lock:
             try:
                 data = self._file.read(file_position, length)
@@ -172,7 +172,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
         )
 
     def erase(self, file_position: int) -> None:
-        """Erases the block that begins here; OSError where none does."""
+        """Erases the block that begins here; OSError if none does."""
         with self._lock:
             self._erase(file_position)
 
@@ -189,7 +189,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
         return length
 
     def clear(self) -> None:
-        """Forgets everything but the ID and what the constructor was given."""
+        """Resets everything but the ID and the constructor's arguments."""
         with self._lock:
             self._file.clear()
             self._reset()
@@ -197,7 +197,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
     def need(self, file_position: int, length: int, greedy_length: int = 0) -> Ranges:
         """The missing ranges of the range, as [(file_position, length), ...]."""
         with self._lock:
-            # Refused before anything is computed: an offset or length out of range.
+            # This refuses an offset or length out of range before anything is computed.
             self._file.has(file_position, greedy_length)
             if not self._file.num_bytes():
                 return [(file_position, max(length, greedy_length))]
@@ -220,7 +220,7 @@ class cSVF:  # noqa: N801 (svfsc's name)
                 wanted = [need for seek_read in wanted for need in self._need(*seek_read)]
             return merged(wanted, greedy_length)
 
-    # What is held.
+    # Contents.
 
     def id(self) -> str:
         """The ID."""
@@ -231,15 +231,15 @@ class cSVF:  # noqa: N801 (svfsc's name)
         return tuple(self._file.blocks())
 
     def num_blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return self._file.num_blocks()
 
     def num_bytes(self) -> int:
-        """How many bytes of the file are held."""
+        """The number of held bytes."""
         return self._file.num_bytes()
 
     def size_of(self) -> int:
-        """The memory taken."""
+        """The memory used, in bytes."""
         return self._file.memory_bytes()
 
     def last_file_position(self) -> int:
@@ -248,16 +248,16 @@ class cSVF:  # noqa: N801 (svfsc's name)
         return sum(blocks[-1]) if blocks else 0
 
     def block_touch(self) -> int:
-        """The value that the next touch will have."""
+        """The value of the next touch."""
         return self._touch
 
     def block_touches(self) -> dict[int, int]:
-        """The latest touch of each block, oldest first, and where the block begins."""
+        """The latest touch of each block and where the block begins, oldest first."""
         with self._lock:
             return self._by_touch()
 
     def lru_punt(self, cache_size_upper_bound: int) -> int:
-        """Erases the least recently used blocks, but one, until fewer bytes are held."""
+        """Erases the least recently used blocks, except the last, until fewer bytes are held."""
         with self._lock:
             removed = 0
             for start in self._by_touch().values():
@@ -268,61 +268,61 @@ class cSVF:  # noqa: N801 (svfsc's name)
             self._bytes_punted += removed
             return removed
 
-    # The account.
+    # Statistics.
 
     def file_mod_time(self) -> float:
-        """The modification time as given."""
+        """The modification time given to the constructor."""
         return self._mod_time
 
     def file_mod_time_matches(self, file_mod_time: float) -> bool:
-        """Whether this is the modification time that was given."""
+        """Whether this is the modification time given to the constructor."""
         return self._mod_time == file_mod_time
 
     def config(self) -> dict[str, bool]:
-        """What the constructor was given."""
+        """The constructor's arguments."""
         return dict(self._config)
 
     def count_read(self) -> int:
-        """How many reads there were."""
+        """The number of reads."""
         return self._count_read
 
     def count_write(self) -> int:
-        """How many writes there were."""
+        """The number of writes."""
         return self._count_write
 
     def bytes_read(self) -> int:
-        """How many bytes were read."""
+        """The number of bytes read."""
         return self._bytes_read
 
     def bytes_write(self) -> int:
-        """How many bytes were written."""
+        """The number of bytes written."""
         return self._bytes_write
 
     def blocks_erased(self) -> int:
-        """How many blocks were erased, the punted ones too."""
+        """The number of erased blocks, including punted ones."""
         return self._blocks_erased
 
     def bytes_erased(self) -> int:
-        """How many bytes were erased, the punted ones too."""
+        """The number of erased bytes, including punted ones."""
         return self._bytes_erased
 
     def blocks_punted(self) -> int:
-        """How many blocks were punted."""
+        """The number of punted blocks."""
         return self._blocks_punted
 
     def bytes_punted(self) -> int:
-        """How many bytes were punted."""
+        """The number of punted bytes."""
         return self._bytes_punted
 
     def time_read(self) -> datetime.datetime | None:
-        """When the last read was, in UTC, or None."""
+        """The time of the last read, in UTC, or None."""
         return self._time_read
 
     def time_write(self) -> datetime.datetime | None:
-        """When the last write was, in UTC, or None."""
+        """The time of the last write, in UTC, or None."""
         return self._time_write
 
-    # Pickling, in the form that svfsc has.
+    # Pickling, in svfsc's form.
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
@@ -362,15 +362,15 @@ def _difference(error: ConflictError) -> str:
         f"SparseVirtualFile::write(): Difference at position {error.offset}"
         f" '{_shown(error.given)}' != '{_shown(error.held)}' Ordinal {given} != {held}"
     )
-    # A byte 0 ends a message in C++.
+    # A zero byte ends a C++ message.
     return message.partition("\0")[0]
 
 
 def _shown(value: int) -> str:
-    """A byte in a message, which Python reads as UTF-8."""
+    """A byte of a message, which Python decodes as UTF-8."""
     return bytes([value]).decode("utf-8", "replace")
 
 
 def _as_char(value: int) -> int:
-    """The number that a byte is in C++, where char has a sign."""
+    """The value of a byte in C++, where char is signed."""
     return value - 256 if value > 127 else value

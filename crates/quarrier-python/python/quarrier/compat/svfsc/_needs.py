@@ -1,4 +1,4 @@
-"""How svfsc merges what is needed."""
+"""How svfsc merges missing ranges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ Ranges = list[tuple[int, int]]
 
 
 def merged(ranges: Ranges, greedy: int) -> Ranges:
-    """Each range made at least `greedy` long, and those joined that it then covers or touches."""
+    """Extends each range to `greedy` bytes or more, and joins those it then overlaps or touches."""
     requests: Ranges = []
     for offset, length in ranges:
         if not requests or offset > sum(requests[-1]):
@@ -19,7 +19,7 @@ def merged(ranges: Ranges, greedy: int) -> Ranges:
 
 
 def checked(seek_reads: object) -> Ranges:
-    """The argument of need_many, or the TypeError that svfsc raises."""
+    """Checks the argument of need_many, with the TypeErrors of svfsc."""
     name = "cp_SparseVirtualFile_need_many_internal"
     if not isinstance(seek_reads, list):
         raise TypeError(f"{name}: seek_reads is not a list.")

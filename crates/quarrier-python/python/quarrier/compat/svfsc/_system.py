@@ -1,4 +1,4 @@
-"""svfsc.cSVFS: many cSVF by their ID."""
+"""svfsc.cSVFS: many cSVF, by ID."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from quarrier.compat.svfsc._needs import Ranges
 
 
 class cSVFS:  # noqa: N801 (svfsc's name)
-    """A Sparse Virtual File System: Sparse Virtual Files by their ID.
+    """A Sparse Virtual File System: Sparse Virtual Files, by ID.
 
-    IndexError where there is none of an ID. The arguments are given to every file.
+    An unknown ID is an IndexError. The arguments are passed to every file.
     """
 
     def __init__(self, overwrite_on_exit: bool = False, compare_for_diff: bool = True) -> None:
@@ -33,7 +33,7 @@ class cSVFS:  # noqa: N801 (svfsc's name)
     # The files.
 
     def insert(self, id: str, mod_time: float) -> None:
-        """Makes a file; RuntimeError where there is one of this ID."""
+        """Makes a file; RuntimeError if the ID is taken."""
         svf = cSVF(id, mod_time, self._overwrite_on_exit, self._compare_for_diff)
         with self._lock:
             if id in self._files:
@@ -55,7 +55,7 @@ class cSVFS:  # noqa: N801 (svfsc's name)
             del self._files[id]
 
     def has(self, id: str) -> bool:
-        """Whether there is a file of this ID."""
+        """Whether a file has this ID."""
         if not isinstance(id, str):
             raise TypeError(f"argument 1 must be str, not {type(id).__name__}")
         return id in self._files
@@ -68,40 +68,40 @@ class cSVFS:  # noqa: N801 (svfsc's name)
         return len(self._files)
 
     def config(self) -> dict[str, bool]:
-        """What the constructor was given."""
+        """The constructor's arguments."""
         return {
             "compare_for_diff": self._compare_for_diff,
             "overwrite_on_exit": self._overwrite_on_exit,
         }
 
     def total_bytes(self) -> int:
-        """The bytes that all files hold."""
+        """The number of bytes that all files hold."""
         return sum(svf.num_bytes() for svf in self._all())
 
     def total_blocks(self) -> int:
-        """The blocks that all files hold."""
+        """The number of blocks that all files hold."""
         return sum(svf.num_blocks() for svf in self._all())
 
     def total_size_of(self) -> int:
-        """The memory that all files take."""
+        """The memory that all files use, in bytes."""
         return sum(svf.size_of() for svf in self._all())
 
     def lru_punt_all(self, cache_size_upper_bound: int) -> int:
-        """As lru_punt, of every file."""
+        """Calls lru_punt of every file."""
         return sum(svf.lru_punt(cache_size_upper_bound) for svf in self._all())
 
     def _all(self) -> list[cSVF]:
         with self._lock:
             return list(self._files.values())
 
-    # One file: as the methods of cSVF.
+    # One file, as the methods of cSVF.
 
     def has_data(self, id: str, file_position: int, length: int) -> bool:
-        """As cSVF.has_data."""
+        """See cSVF.has_data."""
         return self._at(id, "svf_has_data").has_data(file_position, length)
 
     def write(self, id: str, file_position: int, data: bytes) -> None:
-        """As cSVF.write."""
+        """See cSVF.write."""
         try:
             self._at(id, "svf_write").write(file_position, data)
         except OSError as error:
@@ -111,7 +111,7 @@ class cSVFS:  # noqa: N801 (svfsc's name)
             ) from None
 
     def read(self, id: str, file_position: int, length: int) -> bytes:
-        """As cSVF.read."""
+        """See cSVF.read."""
         try:
             return self._at(id, "svf_read").read(file_position, length)
         except OSError as error:
@@ -121,7 +121,7 @@ class cSVFS:  # noqa: N801 (svfsc's name)
             ) from None
 
     def erase(self, id: str, file_position: int) -> None:
-        """As cSVF.erase."""
+        """See cSVF.erase."""
         try:
             self._at(id, "svf_erase").erase(file_position)
         except OSError as error:
@@ -131,70 +131,70 @@ class cSVFS:  # noqa: N801 (svfsc's name)
             ) from None
 
     def need(self, id: str, file_position: int, length: int, greedy_length: int = 0) -> Ranges:
-        """As cSVF.need."""
+        """See cSVF.need."""
         return self._at(id, "svf_need").need(file_position, length, greedy_length)
 
     def need_many(self, id: str, seek_reads: Ranges, greedy_length: int = 0) -> Ranges:
-        """As cSVF.need_many."""
+        """See cSVF.need_many."""
         return self._at(id, "svf_need_many").need_many(seek_reads, greedy_length)
 
     def lru_punt(self, id: str, cache_size_upper_bound: int) -> int:
-        """As cSVF.lru_punt."""
+        """See cSVF.lru_punt."""
         return self._at(id, "svf_lru_punt").lru_punt(cache_size_upper_bound)
 
     def blocks(self, id: str) -> tuple[tuple[int, int], ...]:
-        """As cSVF.blocks."""
+        """See cSVF.blocks."""
         return self._at(id, "svf_blocks").blocks()
 
     def block_touches(self, id: str) -> dict[int, int]:
-        """As cSVF.block_touches."""
+        """See cSVF.block_touches."""
         return self._at(id, "svf_block_touches").block_touches()
 
     def num_blocks(self, id: str) -> int:
-        """As cSVF.num_blocks."""
+        """See cSVF.num_blocks."""
         return self._at(id, "svf_num_blocks").num_blocks()
 
     def num_bytes(self, id: str) -> int:
-        """As cSVF.num_bytes."""
+        """See cSVF.num_bytes."""
         return self._at(id, "svf_num_bytes").num_bytes()
 
     def size_of(self, id: str) -> int:
-        """As cSVF.size_of."""
+        """See cSVF.size_of."""
         return self._at(id, "svf_size_of").size_of()
 
     def file_mod_time(self, id: str) -> float:
-        """As cSVF.file_mod_time."""
+        """See cSVF.file_mod_time."""
         return self._at(id, "file_mod_time").file_mod_time()
 
     def file_mod_time_matches(self, id: str, file_mod_time: float) -> bool:
-        """As cSVF.file_mod_time_matches."""
+        """See cSVF.file_mod_time_matches."""
         return self._at(id, "file_mod_time_matches").file_mod_time_matches(file_mod_time)
 
     def count_read(self, id: str) -> int:
-        """As cSVF.count_read."""
+        """See cSVF.count_read."""
         return self._at(id, "svf_count_read").count_read()
 
     def count_write(self, id: str) -> int:
-        """As cSVF.count_write."""
+        """See cSVF.count_write."""
         return self._at(id, "svf_count_write").count_write()
 
     def bytes_read(self, id: str) -> int:
-        """As cSVF.bytes_read."""
+        """See cSVF.bytes_read."""
         return self._at(id, "svf_bytes_read").bytes_read()
 
     def bytes_write(self, id: str) -> int:
-        """As cSVF.bytes_write."""
+        """See cSVF.bytes_write."""
         return self._at(id, "svf_bytes_write").bytes_write()
 
     def time_read(self, id: str) -> datetime.datetime | None:
-        """As cSVF.time_read."""
+        """See cSVF.time_read."""
         return self._at(id, "svf_time_read").time_read()
 
     def time_write(self, id: str) -> datetime.datetime | None:
-        """As cSVF.time_write."""
+        """See cSVF.time_write."""
         return self._at(id, "svf_time_write").time_write()
 
 
 def _cause(error: OSError) -> str:
-    """What svfsc's C++ says, without what its Python puts before."""
+    """The message of svfsc's C++ code, without the prefix that its Python layer adds."""
     return str(error).rpartition("ERROR: ")[2]
