@@ -3,18 +3,18 @@
 //! ```text
 //!  quarrier/__init__.py ─→ quarrier._native ─┬─ search    requests to the facade (quarrier)
 //!  what users import        this crate       ├─ findings  rows, and as an Arrow stream
-//!                                            ├─ rules     where YARA rules hold
-//!                                            ├─ units     parts of sources that others search
+//!                                            ├─ rules     matches of YARA rules
+//!                                            ├─ units     parts of sources for other processes
 //!                                            ├─ frames    rows as pandas, polars, HTML
-//!                                            ├─ carve     files recovered, likewise
+//!                                            ├─ carve     recovered files, likewise
 //!                                            ├─ files     files of file systems, as dicts
 //!                                            ├─ sparse    sparse files (quarrier-sparse)
-//!                                            ├─ parallel memory that processes share
+//!                                            ├─ parallel  memory that processes share
 //!                                            ├─ table     messages as columns (quarrier-messages)
-//!                                            ├─ store     tables that are kept, in a data folder
-//!                                            ├─ sql       all of SQL, where a module has it
-//!                                            ├─ gauge    the machine's ceilings (quarrier-gauge)
-//!                                            ├─ buffer    whatever shows bytes: bytes, mmap, numpy
+//!                                            ├─ store     tables kept in a data folder
+//!                                            ├─ sql       full SQL, if a module includes it
+//!                                            ├─ gauge     the machine's ceilings (quarrier-gauge)
+//!                                            ├─ buffer    exporters of bytes: bytes, mmap, numpy
 //!                                            └─ errors    a Python class for each Rust error
 //! ```
 //!

@@ -1,4 +1,4 @@
-"""Arrays in shared memory: made, found again by their address, and handed on by handle."""
+"""Arrays in shared memory: allocated, found by address, and passed on by handle."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class _Root(NamedTuple):
     identity: tuple[int, int]
 
 
-# The regions of this process that an array lives in, by address. A region leaves with the last
-# of its arrays.
+# The regions of this process that hold an array, by address. A region leaves with the last of its
+# arrays.
 _roots: dict[int, _Root] = {}
 
 
 class Place(NamedTuple):
-    """Where in a region an array begins."""
+    """The place of an array in its region."""
 
     region: SharedRegion
     offset: int
@@ -40,10 +40,10 @@ class Place(NamedTuple):
 class SharedArray(np.ndarray[Any, np.dtype[Any]]):
     """A numpy array in memory that other processes can map.
 
-    It is an ordinary writable array. It pickles to a handle of a few hundred bytes: unpickling it
-    while this process is alive maps the same memory, and later writes show. Slices are shared
-    too; results computed from it, and `copy()`, are ordinary arrays. The memory is freed with the
-    last array in any process; there is no name to unlink.
+    It is an ordinary writable array. It pickles to a handle of a few hundred bytes: unpickling the
+    handle while this process is alive maps the same memory, and later writes are visible there.
+    Slices are shared too; results computed from it, and `copy()`, are ordinary arrays. The memory
+    is freed with the last array in any process; there is no name to unlink.
     """
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -72,7 +72,7 @@ class SharedArray(np.ndarray[Any, np.dtype[Any]]):
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
-        # An index by numbers or a mask has made a copy.
+        # Indexing by numbers or a mask has made a copy.
         if type(found) is SharedArray and not np.may_share_memory(found, self):
             return found.view(np.ndarray)
         return found
@@ -81,7 +81,7 @@ class SharedArray(np.ndarray[Any, np.dtype[Any]]):
 def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> SharedArray:
     """A new array of zeros in shared memory.
 
-    Costs a mapping and a file descriptor; pages are allocated when they are first written. Raises
+    It costs a mapping and a file descriptor; pages are allocated at the first write. Raises
     `MemoryError` if the machine or the control group cannot hold it.
     """
     kind = np.dtype(dtype)
@@ -96,7 +96,7 @@ def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Sh
 
 
 def sizes_of(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    """The size of each axis, of a shape as numpy takes them."""
+    """The size of each axis of a shape in any form that numpy accepts."""
     sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
     if any(size < 0 for size in sizes):
         raise ValueError(f"shape {sizes} has a negative size")
@@ -104,7 +104,7 @@ def sizes_of(shape: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def root_of(region: SharedRegion) -> Bytes:
-    """The array over all of a region, always the same one while it lives."""
+    """The array over all of a region; always the same one while it lives."""
     array = np.frombuffer(memoryview(region), np.uint8)
     address = address_of(array)
     known = _roots.get(address)
@@ -122,9 +122,9 @@ def root_of(region: SharedRegion) -> Bytes:
 
 
 def place_of(array: npt.NDArray[Any]) -> Place | None:
-    """The region that holds all of an array, however it was made from one in there."""
+    """Returns the region that holds all of an array, however the array was derived from it."""
     first, last = span_of(array)
-    # A copy is made at once; a list is not, and a collection in between removes roots.
+    # The copy is made in one step. A list is not, and a garbage collection meanwhile removes roots.
     for address, root in _roots.copy().items():
         if address <= first and last <= address + root.region.nbytes and root.array() is not None:
             return Place(root.region, address_of(array) - address)
@@ -132,13 +132,13 @@ def place_of(array: npt.NDArray[Any]) -> Place | None:
 
 
 def address_of(array: npt.NDArray[Any]) -> int:
-    """Where the first element lies."""
+    """The address of the first element."""
     address: int = array.__array_interface__["data"][0]
     return address
 
 
 def span_of(array: npt.NDArray[Any]) -> tuple[int, int]:
-    """The addresses of the lowest byte and behind the highest."""
+    """The addresses of the lowest byte and of the end after the highest."""
     first = last = address_of(array)
     for size, stride in zip(array.shape, array.strides, strict=True):
         if stride < 0:
@@ -155,12 +155,12 @@ def attach(
     strides: tuple[int, ...],
     dtype: np.dtype[Any],
 ) -> SharedArray:
-    """The array that lies so in a region: what unpickling does."""
+    """Returns an array of this layout in a region. Unpickling calls it."""
     return np.ndarray(shape, dtype, root_of(region), offset, strides).view(SharedArray)
 
 
 def open_region(pid: int, fd: int, identity: tuple[int, int], nbytes: int) -> SharedRegion:
-    """The region of another process, or the one of this process that has this identity."""
+    """Maps the region of another process, or returns the one that this process has already."""
     for root in _roots.copy().values():
         if root.identity == identity and root.array() is not None:
             return root.region
@@ -178,12 +178,12 @@ def open_region(pid: int, fd: int, identity: tuple[int, int], nbytes: int) -> Sh
         os.close(opened)
 
 
-# Regions that were pickled in a worker: a process that unpickles one still needs it.
+# Regions that were pickled in a worker and must stay until another process has unpickled them.
 _handed: list[SharedRegion] | None = None
 
 
 def keep_handed() -> None:
-    """Keeps regions that are pickled from now on, and no longer those that were before."""
+    """Starts a new list of regions to keep, and drops the earlier ones."""
     global _handed
     _handed = []
 

@@ -1,4 +1,4 @@
-"""Workers use one thread each for linear algebra: there is one for each CPU already."""
+"""Limits linear algebra to one thread a worker: each CPU already has a worker."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import threadpoolctl
 
-# What was found when so many modules were loaded.
+# The number of loaded modules at the last lookup, and the libraries found then.
 _known: tuple[int, list[threadpoolctl.LibController]] = (0, [])
 
 
 def one_thread() -> Callable[[], None]:
-    """Looks for the libraries; what it returns, a forked worker calls."""
+    """Looks for the libraries and returns a function for a forked worker to call."""
     global _known
     if _known[0] != len(sys.modules):
         libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers

@@ -1,10 +1,10 @@
-"""The state that the workers of a run and its supervisor share without messages.
+"""State that the workers of a run share with their supervisor, without messages.
 
-A shared region holds the next unclaimed chunk, for each worker the chunk that it is at and
-since when, and for each chunk whether it is done:
+A shared region holds the next unclaimed chunk; for each worker, its current chunk and when it
+started that; and for each chunk, whether it is done:
 
      0        next claim
-    64 · i    at, since     of worker i - 1, in a cache line of its own
+    64 · i    chunk, since  of worker i - 1, in a separate cache line
     …         a byte for each chunk
 """
 
@@ -40,7 +40,7 @@ class Board:
         return Board, (*self._told, self.region)
 
     def claims(self) -> Iterator[int]:
-        """The chunks that nobody else runs, until there are no more or the run is cancelled."""
+        """Claims chunks until none is left or the run is cancelled."""
         together = self._told[2]
         while True:
             first = self.region.fetch_add(0, together)
@@ -52,7 +52,7 @@ class Board:
                     return
 
     def cancel(self) -> None:
-        """Nobody gets another chunk."""
+        """Closes the board: no worker gets another chunk."""
         self.region.store(0, _CLOSED)
 
     def is_closed(self) -> bool:
@@ -60,22 +60,22 @@ class Board:
         return self.region.load(0) >= _CLOSED
 
     def begin(self, worker: int, index: int) -> None:
-        """The worker is at this chunk from now on."""
+        """Records that the worker starts this chunk."""
         word = _WORDS * (1 + worker)
         self._words[word + 1] = time.monotonic_ns()
         self._words[word] = index + 1
 
     def end(self, index: int) -> None:
-        """This chunk is done."""
+        """Records that this chunk is done."""
         self._done[index] = 1
 
     def last(self, worker: int) -> int | None:
-        """The chunk that the worker has begun last."""
+        """The chunk that the worker started last."""
         word = self._words[_WORDS * (1 + worker)]
         return word - 1 if word else None
 
     def at(self, worker: int) -> tuple[int, float] | None:
-        """The chunk that the worker is at, and for how many seconds; None between chunks."""
+        """The worker's current chunk, and its running time in seconds; None between chunks."""
         index = self.last(worker)
         since = self._words[_WORDS * (1 + worker) + 1]
         if index is None or self._done[index] or self.last(worker) != index:
@@ -83,11 +83,11 @@ class Board:
         return index, (time.monotonic_ns() - since) / 1e9
 
     def forget(self, worker: int) -> None:
-        """The worker's place is free for another."""
+        """Frees the worker's place for another."""
         self._words[_WORDS * (1 + worker)] = 0
 
     def count_done(self) -> int:
-        """How many chunks are done."""
+        """The number of chunks that are done."""
         return int(np.count_nonzero(np.frombuffer(self._done, np.uint8)))
 
     def missing(self) -> list[int]:

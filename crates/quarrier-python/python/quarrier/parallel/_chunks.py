@@ -1,4 +1,4 @@
-"""How many indices make a chunk, where the caller leaves that open."""
+"""Chooses the number of indices in a chunk if the caller does not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from quarrier.parallel._options import at_least, count_of
 from quarrier.parallel._outs import Outs, is_compiled
 from quarrier.parallel._tiles import Budget, Tiles, plan
 
-# The temporaries of a kernel over so many bytes stay in the cache of a core, and are not many
+# The temporaries of a kernel over so many bytes fit the cache of a core, and take only a few
 # megabytes in all workers together.
 _CHUNK_BYTES = 128 << 10
-# A call for a tile costs more, and beginning in other rows again.
+# A call for a tile costs more, and so does starting in other rows.
 _TILE_BYTES = 512 << 10
-# A kernel that numba compiled has none, and the fewer calls of it the better.
+# A kernel compiled by numba has no temporaries, and gains from fewer calls.
 _COMPILED_CHUNK_BYTES = 1 << 20
-# So many chunks a worker even out what chunks differ in.
+# So many chunks per worker even out differences between chunks.
 _CHUNKS_A_WORKER_MIN = 8
 _PAGE_BYTES = 4 << 10
 _HUGE_PAGE_BYTES = 2 << 20
@@ -32,7 +32,7 @@ def rows_of(
     chunk: int | None,
     workers: int | Literal["auto"] | None,
 ) -> int:
-    """The indices of a chunk of the arrays that `kernel` fills."""
+    """The number of indices in a chunk of the arrays that `kernel` fills."""
     length = len(outs)
     if chunk is not None:
         return max(at_least("chunk", chunk, 1), -(-length // _CHUNKS_MAX))
@@ -41,7 +41,7 @@ def rows_of(
     even = -(-length // (_CHUNKS_A_WORKER_MIN * count_of(workers)))
     rows = max(1, min(rows, even))
     for bytes_of in (_PAGE_BYTES, 64):
-        # Two workers never write to the same page, or line.
+        # Two workers then never write to the same page, or cache line.
         step = max(1, bytes_of // row_bytes)
         if rows > step and step * row_bytes == bytes_of:
             return rows - rows % step
@@ -56,7 +56,7 @@ def tiles_of(
     sizes: list[int] | None,
     workers: int | Literal["auto"] | None,
 ) -> Tiles:
-    """The tiles of the arrays that `kernel` fills, which have this shape; `sizes` where given."""
+    """The tiles of the arrays that `kernel` fills, all of this shape; of these `sizes` if given."""
     if sizes is None:
         element_bytes = max(1, outs.nbytes // math.prod(shape))
         tiles_min = _CHUNKS_A_WORKER_MIN * count_of(workers)
@@ -69,7 +69,7 @@ def tiles_of(
 
 
 def together_of(outs: Outs, rows: int, chunks: int, workers: int | Literal["auto"] | None) -> int:
-    """How many chunks are claimed at once: those of a huge page, so that one worker takes it."""
+    """The number of chunks claimed at once: those of a huge page, so that one worker touches it."""
     chunk_bytes = max(1, rows * (outs.nbytes // len(outs)))
     if chunks < 64 * count_of(workers):
         return 1

@@ -1,6 +1,6 @@
-"""The clean parent's own program: it forks workers, tells how they ended, and nothing else.
+"""The program of the clean parent: it only forks workers and reports how they ended.
 
-It has one thread and imports what workers need, numpy and this package.
+It has one thread and imports only the modules that workers need: numpy and this package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any, NamedTuple, NoReturn
 
-import quarrier.parallel._pack  # noqa: F401 (workers have it from here)
+import quarrier.parallel._pack  # noqa: F401 (workers inherit it)
 from quarrier.parallel._clean_parent import BORN, ENDED, UNKNOWN
 from quarrier.parallel._crew import wait_for_child
 from quarrier.parallel._wire import Channel, Closed
@@ -21,7 +21,7 @@ from quarrier.parallel._worker import serve
 
 
 class _Forked(NamedTuple):
-    """A worker; `status` is closed by a caller that has lost interest in it."""
+    """A worker. The caller closes its end of `status` when it no longer needs the worker."""
 
     pidfd: int
     status: socket.socket
@@ -38,9 +38,9 @@ class _Main:
         self._by_status: dict[int, _Forked] = {}
 
     def run(self) -> None:
-        """Serves the caller until it is gone; workers then die with this process."""
+        """Serves the caller until the caller ends; the workers then die with this process."""
         while True:
-            # A fork comes last: it may take the numbers of descriptors closed before it.
+            # A fork comes last, because it may reuse the numbers of descriptors closed before it.
             ready = [descriptor for descriptor, _ in self._poll.poll()]
             for descriptor in sorted(ready, key=lambda ready: ready == self._channel.fileno()):
                 if descriptor == self._caller:

@@ -1,6 +1,6 @@
-"""Workers for a caller that has threads, whom it would be unsafe to fork.
+"""Starts workers for a caller that cannot be forked safely because it has threads.
 
-A process of one thread, started once, forks them on request. It ends with the caller.
+A process with one thread, started once, forks them on request. It ends with the caller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quarrier.parallel._failure import Death
 from quarrier.parallel._system import signals_held
 from quarrier.parallel._wire import Channel, Closed, pair
 
-# Its report on a worker: the process, or the number of the error; and how it ended.
+# Its reports on a worker: the process ID, or the error number; and how the worker ended.
 BORN = struct.Struct("<ii")
 ENDED = struct.Struct("<ii")
 UNKNOWN = -1
@@ -34,7 +34,7 @@ main({descriptor}, {caller})
 
 
 class _Status:
-    """The socket on which the clean parent tells how a worker ended."""
+    """The socket on which the clean parent reports how a worker ended."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -63,7 +63,7 @@ def _paths() -> list[str]:
 
 
 class CleanParent:
-    """The process, as its caller sees it."""
+    """The clean parent, as its caller sees it."""
 
     def __init__(self) -> None:
         if not sys.executable:
@@ -75,7 +75,7 @@ class CleanParent:
             caller=os.getpid(),
         )
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-        # It ignores an interrupt, and before it gets to that, cannot hear one.
+        # The clean parent will ignore interrupts, but until it is set up it must not receive one.
         with theirs, signals_held():
             self._process = subprocess.Popen(
                 [sys.executable, *flags, "-c", program],
@@ -87,7 +87,7 @@ class CleanParent:
         self._lock = threading.Lock()
 
     def spawn(self, place: int) -> WorkerProcess:
-        """Has a worker forked; `Closed` if the clean parent is gone."""
+        """Requests a fork of a worker; raises `Closed` if the clean parent is gone."""
         ours, theirs = pair()
         status, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         crash = os.memfd_create("crash", os.MFD_CLOEXEC)
@@ -105,7 +105,7 @@ class CleanParent:
             return WorkerProcess(place, pidfd, Channel(ours), crash, _Status(status), None)
 
     def close(self) -> None:
-        """Ends the process and whatever it has forked."""
+        """Ends the process and all its workers."""
         self._channel.close()
         try:
             self._process.wait(1)
@@ -132,7 +132,7 @@ _started: tuple[int, CleanParent] | None = None
 
 
 class _Parent:
-    """Spawns from the clean parent, and starts another if that has died."""
+    """Spawns from the clean parent, and starts another one if it has died."""
 
     def spawn(self, place: int) -> WorkerProcess:
         for again in (False, True):
@@ -144,7 +144,7 @@ class _Parent:
 
 
 def clean_parent() -> _Parent:
-    """Whom a caller with threads gets workers from."""
+    """Returns the clean parent of this process."""
     return _Parent()
 
 

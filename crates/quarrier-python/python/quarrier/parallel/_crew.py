@@ -1,4 +1,4 @@
-"""The workers of a run or a pool: starts, assigns, replaces and ends them."""
+"""The workers of a run or a pool: starts, briefs, replaces and ends them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from quarrier.parallel._worker import flush, serve
 if TYPE_CHECKING:
     from quarrier.parallel._pack import Packed
 
-# A thread that was joined may not have ended yet.
+# A joined thread may still be exiting.
 _PATIENCE_SECONDS = 0.05
 
 
 class Reaper(Protocol):
-    """Tells how a process ended, after it has; nobody else may ask the system for that."""
+    """Returns how a process ended. No other code may wait for the process."""
 
     def wait(self) -> Death:
         """Waits for the end of the process."""
 
     def close(self) -> None:
-        """Gives up what it holds."""
+        """Closes its descriptors."""
 
 
 class WorkerProcess:
@@ -57,12 +57,12 @@ class WorkerProcess:
         _living.add(self)
 
     def kill(self) -> None:
-        """Ends the process at once, if it has not ended yet."""
+        """Kills the process if it is still alive."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
 
     def wait(self) -> tuple[Death, str]:
-        """Waits until it has ended; how it did, and its last words if it crashed."""
+        """Waits for its end; returns how it ended, and its last output after a crash."""
         death = self._reaper.wait()
         return death, crash_text(self.crash) if death.signal is not None else ""
 
@@ -76,7 +76,7 @@ class WorkerProcess:
             os.close(self.crash)
 
 
-# Those whose descriptors this process has open: a forked child closes them.
+# The workers whose descriptors are open in this process; a forked child closes them.
 _living: set[WorkerProcess] = set()
 
 
@@ -97,7 +97,7 @@ class _Child:
 
 
 def wait_for_child(pidfd: int) -> Death:
-    """Waits for the end of a child; somebody else may have asked already."""
+    """Waits for a child; its status is unknown if other code has waited for it already."""
     try:
         ended = os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
     except ChildProcessError:
@@ -109,15 +109,15 @@ def wait_for_child(pidfd: int) -> Death:
     return Death(ended.si_status, None)
 
 
-# Threads that have once been seen to outlive the preparations for a fork.
+# Threads that once outlived the preparations for a fork.
 _staying: set[int] = set()
 
 
 def spawn(place: int, inherited: tuple[Job, Board] | None) -> WorkerProcess:
-    """A new worker: forked from this process if it has no other threads, else from a clean one.
+    """Starts a worker: forked from this process if it has one thread, else from a clean parent.
 
-    Threads of libraries that end them for a fork (OpenBLAS does) do not count. Whether they are
-    such threads shows only in the fork; the child waits meanwhile for its first command.
+    Threads that their library ends before a fork (OpenBLAS does) do not count. Only the fork shows
+    whether they are such threads; meanwhile the child waits for its first command.
     """
     if threading.active_count() == 1 and not _staying & other_threads():
         worker = _fork(place, inherited)
@@ -157,7 +157,7 @@ def _fork(place: int, inherited: tuple[Job, Board] | None) -> WorkerProcess:
 
 def _fork_quietly() -> int:
     with warnings.catch_warnings():
-        # From 3.12 on Python warns of threads, those of OpenBLAS too.
+        # From 3.12 on, Python warns of threads at a fork, including those of OpenBLAS.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
 
@@ -181,7 +181,7 @@ def _become_worker(
 
 
 class Crew:
-    """Up to `count` workers, one at each place. Signals are to be held while it is used."""
+    """Up to `count` workers, one at each place. Callers must hold signals while they use it."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -191,26 +191,26 @@ class Crew:
         self._inherit = False
 
     def take(self, job: Job, board: Board, inherit: bool) -> None:
-        """The job of the next run. Workers hired for it `inherit` it if they can."""
+        """Sets the job of the next run. Workers hired for it `inherit` it if they can."""
         self._job = (job, board)
         self._inherit = inherit
 
     def hire(self, place: int) -> WorkerProcess:
-        """A new worker without a job."""
+        """Starts a worker at a place, without briefing it."""
         worker = spawn(place, self._job if self._inherit else None)
         self.workers[place] = worker
         return worker
 
     def brief(self, worker: WorkerProcess, claims: bool = False) -> None:
-        """Tells a worker of the job, if it was not forked with it; to begin with it, if it
-        `claims`."""
+        """Sends a worker the job unless it inherited it; if it `claims`, it starts at once."""
         assert self._job is not None
         if worker.inherited is self._job[0]:
             if claims:
                 worker.channel.send(("claim",))
             return
         if self._packed is None:
-            # Forked workers need no jobs as bytes, and their caller not a megabyte of modules.
+            # Forked workers need no packed job, and their caller should not load a megabyte of
+            # modules.
             from quarrier.parallel._pack import pack
 
             self._packed = pack(self._job)
@@ -227,7 +227,7 @@ class Crew:
             worker.close()
 
     def finish(self) -> None:
-        """The run is over: what was kept for it is given up."""
+        """Ends the run and frees its packed job."""
         self._job = None
         if self._packed is not None:
             self._packed.close()

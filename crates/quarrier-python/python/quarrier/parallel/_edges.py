@@ -21,19 +21,19 @@ EdgeMode: TypeAlias = (
 )
 _MODES = ("reflect", "mirror", "nearest", "wrap", "constant")
 
-# A block of more pieces, beyond the edges of an array smaller than its halo, is picked by index.
+# Blocks of more pieces (at the edges of an array smaller than its halo) are gathered by index.
 _PIECES_MAX = 81
 
 
 class Axis(NamedTuple):
-    """How an array goes on beyond the two ends of an axis, for so many elements."""
+    """The halo of an axis, and how the array continues beyond its two ends."""
 
     halo: int
     mode: EdgeMode
 
 
 class _Piece(NamedTuple):
-    """Elements of a block that lie in a row in the array too; None: the constant."""
+    """A run of elements of a block that is also a run in the array; None: the constant."""
 
     target: slice
     source: slice | None
@@ -45,11 +45,11 @@ class Edges:
     def __init__(self, axes: list[Axis], cval: Array, contiguous: bool) -> None:
         self._axes = axes
         self._cval = cval
-        # Numba compiles a kernel once more for another layout.
+        # Numba compiles a kernel again for each memory layout.
         self._contiguous = contiguous
 
     def block(self, array: Array, region: tuple[tuple[int, int], ...]) -> Array:
-        """The region with the halo around it, read-only: a part of the array where that has it."""
+        """The region with the halo around it, read-only; a view of the array if possible."""
         spans = [
             (first - axis.halo, last + axis.halo)
             for (first, last), axis in zip(region, self._axes, strict=True)
@@ -82,7 +82,7 @@ class Edges:
 
     def _picked(self, array: Array, spans: list[tuple[int, int]]) -> Array:
         block = array
-        # Those first that leave least of the array.
+        # Start with the axes that keep the smallest part of the array.
         order = sorted(
             range(array.ndim), key=lambda a: (spans[a][1] - spans[a][0]) / array.shape[a]
         )
@@ -97,7 +97,7 @@ class Edges:
 
 
 def _pieces(size: int, first: int, last: int, mode: EdgeMode) -> tuple[_Piece, ...]:
-    """The elements from `first` to `last` of an axis that has `size`."""
+    """The pieces of the elements from `first` to `last` of an axis with `size` elements."""
     inside = max(first, 0), min(last, size)
     found = []
     if first < 0:
@@ -110,7 +110,7 @@ def _pieces(size: int, first: int, last: int, mode: EdgeMode) -> tuple[_Piece, .
     return tuple(found)
 
 
-# Most tiles have the edges of others on some axis.
+# Most tiles share the edges of another tile on some axis.
 _known_pieces = functools.lru_cache(maxsize=1024)(_pieces)
 
 
@@ -125,7 +125,7 @@ def _outside(size: int, begin: int, end: int, first: int, mode: EdgeMode) -> lis
     for start, stop in itertools.pairwise(cuts):
         at, until = int(indices[start]), int(indices[stop - 1])
         step = int(steps[start]) if stop - start > 1 else 1
-        # One element is repeated; a slice that ends at the first element downwards ends at None.
+        # A constant index is one repeated element; a slice down to the first element ends at None.
         beyond = until + (step or 1)
         source = slice(at, beyond if beyond >= 0 else None, step or 1)
         found.append(_Piece(slice(begin + start - first, begin + stop - first), source))
@@ -133,7 +133,7 @@ def _outside(size: int, begin: int, end: int, first: int, mode: EdgeMode) -> lis
 
 
 def _indices(size: int, first: int, last: int, mode: EdgeMode) -> npt.NDArray[np.intp]:
-    """The elements of an axis that stand in the places from `first` to `last`, also outside it."""
+    """The index of the element at each place from `first` to `last`, also outside the axis."""
     wanted = np.arange(first, last)
     if mode == "wrap":
         return wanted % size
@@ -148,7 +148,7 @@ def _indices(size: int, first: int, last: int, mode: EdgeMode) -> npt.NDArray[np
 
 
 def modes_of(mode: Any, ndim: int) -> list[EdgeMode]:
-    """The mode of each axis, of one for all or one for each."""
+    """The mode of each axis, from one for all or one for each."""
     modes: list[Any] = [mode] * ndim if isinstance(mode, str) else list(mode)
     for found in modes:
         if found not in _MODES:
@@ -178,7 +178,7 @@ def constant_of(cval: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def _is_kept(given: Array, found: Array) -> bool:
-    """Whether a number is the same in another dtype, but for digits that a float does not have."""
+    """Whether a number keeps its value in another dtype, up to the precision of a float."""
     if found.dtype.kind in "biu":
         return bool(given == found)
     return bool(np.isfinite(given) == np.isfinite(found))

@@ -1,4 +1,4 @@
-"""How a kernel's exception reaches the caller, and what is said of a worker that died."""
+"""Passes a kernel's exception to the caller, and describes how a worker died."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class WorkerTraceback(Exception):  # noqa: N818 (the cause of an error, for its 
 
 
 class Death(NamedTuple):
-    """How a process ended: by a signal, or with a status; None where nobody can say."""
+    """How a process ended: by a signal or with a status; both are None if unknown."""
 
     signal: int | None
     status: int | None
 
 
 def wrap(error: BaseException) -> tuple[bytes | None, str, str]:
-    """An exception of a worker as bytes, where it can be pickled, and as text."""
-    # Only failures need its memory.
+    """Converts a worker's exception to bytes, if it can be pickled, and to text."""
+    # Loaded only for failures, because it takes memory.
     import traceback
 
     text = "".join(traceback.format_exception(error))
@@ -38,7 +38,7 @@ def wrap(error: BaseException) -> tuple[bytes | None, str, str]:
 
 
 def unwrap(wrapped: tuple[bytes | None, str, str], where: Where) -> BaseException:
-    """The exception to raise for what `wrap` made of the one in a worker."""
+    """Restores the exception that `wrap` converted in a worker."""
     pickled, said, text = wrapped
     error: Any = None
     if pickled is not None:
@@ -55,7 +55,7 @@ def unwrap(wrapped: tuple[bytes | None, str, str], where: Where) -> BaseExceptio
 
 
 def mark(error: BaseException, where: Where) -> None:
-    """Notes on an exception which indices the kernel was at."""
+    """Adds the kernel's indices to an exception."""
     try:
         error.quarrier_range = where  # type: ignore[attr-defined]
     except Exception:
@@ -101,13 +101,13 @@ def _name(number: int) -> str:
 
 
 def crash_text(descriptor: int) -> str:
-    """The contents of a dying worker's file."""
+    """Reads the crash file of a dead worker."""
     text = os.pread(descriptor, _TEXT_BYTES_MAX, 0)
     return text.decode(errors="replace")
 
 
 def _pickled(error: BaseException) -> bytes | None:
-    """Pickled so that it can be unpickled; cloudpickle knows more, but copies classes."""
+    """Pickles an exception and checks the result; cloudpickle can do more, but copies classes."""
     for dump in (_dump, _dump_by_value):
         try:
             data = dump(error)
@@ -133,9 +133,9 @@ def _dump_by_value(error: BaseException) -> bytes:
 
 
 class _Pickler(pickle.Pickler):
-    """Names classes of exceptions that no module knows by their address.
+    """Pickles exception classes that no module exports by their address.
 
-    A forked worker has such a class at the address that the caller has it at.
+    A forked worker has such a class at the same address as the caller.
     """
 
     def persistent_id(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The supervisor of a scan: what the readers have put into slots, it hands to workers."""
+"""The supervisor of a scan: assigns the chunks that readers put into slots to workers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from quarrier.parallel._job import Job
 from quarrier.parallel._supervise import Rules, Run
 from quarrier.parallel._system import Hold
 
-# A worker has a chunk to work on, and the next.
+# A worker has one chunk in work, and the next one queued.
 CHUNKS_A_WORKER = 2
 
 
 class Slot(NamedTuple):
-    """A chunk that lies in a slot of the pool."""
+    """A chunk in a slot of the shared memory."""
 
     number: int
     slot: int
@@ -48,12 +48,12 @@ class Pump:
         return self._bell
 
     def start(self) -> None:
-        """Starts the readers and the thread: all workers have been forked."""
+        """Starts the readers and the thread. All workers must have been forked before."""
         self._feed.start()
         self._thread.start()
 
     def taken(self) -> list[Slot | None]:
-        """The chunks since the last call; None after the last of all."""
+        """The chunks since the last call; None after the last one."""
         os.eventfd_read(self._bell)
         slots: list[Slot | None] = []
         while self._slots:
@@ -88,7 +88,7 @@ class Pump:
 
 
 def slot_of(said: tuple[int, int, int, int], chunk: int) -> Slot:
-    """The feed's description of a chunk."""
+    """Converts the feed's description of a chunk."""
     slot, offset, _, visible = said
     return Slot(offset // chunk, slot, offset, visible)
 
@@ -114,7 +114,7 @@ class FeedRun(Run):
         self._out: dict[int, deque[Slot]] = {}
 
     def drive(self) -> None:
-        """Runs the scan to its end, and ends the feed."""
+        """Runs the scan to its end, then closes the feed."""
         try:
             super().drive()
         finally:
@@ -136,7 +136,7 @@ class FeedRun(Run):
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Gives what waits to whom has least to do."""
+        """Assigns the waiting chunks, each to the worker with the shortest queue."""
         while self._waiting:
             loads = [(len(self._out.get(place, ())), place) for place in range(self.crew.count)]
             load, place = min(loads)
@@ -153,7 +153,7 @@ class FeedRun(Run):
         self._hand_out()
 
     def _replace(self, worker: WorkerProcess, index: int | None) -> None:
-        """Another worker will run what this one had, the chunk that failed first."""
+        """Replaces a worker and queues its chunks again, with the failed one first."""
         had = self._out.pop(worker.place, deque())
         self._drop(worker)
         self._engage(self.crew.hire(worker.place))

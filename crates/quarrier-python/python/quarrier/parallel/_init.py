@@ -62,12 +62,12 @@ def init(
     """A new array in shared memory, filled by workers.
 
     `kernel(out, start)` fills `out`, the writable slice of `chunk` indices that begins at index
-    `start` of the first axis, and returns nothing. The other options are those of the package.
-    Nothing is copied; the array is returned only when all of it is filled.
+    `start` of the first axis, and returns nothing. Options are the same for all calls. Nothing is
+    copied; the array is returned only when all of it is filled.
 
-    With `out`, that array is filled and returned, as `map` does; it has this shape, and this dtype
-    or any if `dtype` is None. With several, `out=[first, second]`, kernels get a list of slices;
-    all have the length of `shape`, and each has a dtype of its own.
+    With `out`, that array is filled and returned, as in `map`; it must have this shape, and this
+    dtype unless `dtype` is None. With several, `out=[first, second]`, kernels get a list of slices;
+    each array has the length of `shape` and its own dtype.
 
     >>> import quarrier.parallel as parallel
     >>> def squares(out, start):

@@ -1,4 +1,4 @@
-"""Converts callers' arrays into numpy arrays over the same bytes."""
+"""Converts callers' arguments into numpy arrays over the same bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def as_array(value: Any) -> npt.NDArray[Any]:
-    """An array over what `value` shows: numpy, bytes, memoryview, mmap, Arrow, DLPack; no copy."""
+    """An array over the memory of numpy, bytes, memoryview, mmap, Arrow or DLPack; no copy."""
     _check_missing(value)
     if isinstance(value, np.ndarray):
         return np.ma.getdata(value)
@@ -22,7 +22,7 @@ def as_array(value: Any) -> npt.NDArray[Any]:
 
 
 def as_arrays(call: str, values: tuple[Any, ...]) -> list[npt.NDArray[Any]]:
-    """The arrays of a call that cuts them along the first axis."""
+    """The input arrays of a call that cuts them along the first axis."""
     if not values:
         raise TypeError(f"{call} takes at least one array")
     arrays = [as_array(value) for value in values]
@@ -35,7 +35,7 @@ def as_arrays(call: str, values: tuple[Any, ...]) -> list[npt.NDArray[Any]]:
 
 
 def _check_missing(value: Any) -> None:
-    """Refuses masks and NULLs: kernels would see whatever lies there."""
+    """Refuses masks and NULLs, because kernels would see the arbitrary bytes there."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ValueError("an array has masked values, which kernels do not see; give .filled(…)")
     count = getattr(value, "null_count", 0)
@@ -44,7 +44,7 @@ def _check_missing(value: Any) -> None:
 
 
 def as_bytes(value: Any) -> npt.NDArray[np.uint8]:
-    """The bytes of whatever shows some, read-only."""
+    """The bytes of any object that exports them, read-only."""
     _check_missing(value)
     view = memoryview(value)
     if view.nbytes == 0:

@@ -1,4 +1,4 @@
-"""The job of workers: a kernel over the chunks of arrays."""
+"""The jobs of workers: a kernel over the chunks of arrays."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Job(Protocol):
     """Work in numbered chunks."""
 
     chunks: int
-    # Whether `run` has a value that the supervisor wants.
+    # Whether the supervisor needs the values that `run` returns.
     has_values: bool
 
     def bounds(self, index: int) -> Where:
-        """The first index, or byte, of a chunk and the one after its last; of a tile, by axis."""
+        """The first index (or byte) of a chunk and the end after it; for a tile, of each axis."""
 
     def run(self, index: int, *which: Any) -> Any:
         """Runs the kernel over a chunk."""
 
 
 def nothing(value: object, out: object) -> None:
-    """Refuses what a kernel returns that was to fill `out`; `out` itself, as ufuncs do, is fine."""
+    """Refuses a value returned by a kernel that fills `out`, except `out` itself."""
     if value is not None and value is not out:
         kind = type(value).__name__
         raise TypeError(
@@ -69,7 +69,7 @@ class Filling(_Pieces):
 
 
 class Mapping(_Pieces):
-    """`map`: the kernel makes slices of arrays out of slices of others."""
+    """`map`: the kernel fills slices of arrays from slices of others."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Mapping(_Pieces):
 
 
 class Reducing(_Pieces):
-    """`reduce`: the kernel makes a value of slices of arrays."""
+    """`reduce`: the kernel computes a value from slices of arrays."""
 
     has_values = True
 
@@ -118,7 +118,7 @@ class Reducing(_Pieces):
 
 
 class Tiling:
-    """`stencil`: the kernel makes tiles of arrays out of blocks of another."""
+    """`stencil`: the kernel fills tiles of arrays from blocks of another."""
 
     has_values = False
 
@@ -147,7 +147,7 @@ class Tiling:
 
 
 class Scanning(_Pieces):
-    """`scan` of bytes in memory: the kernel makes a value of each chunk."""
+    """`scan` of bytes in memory: the kernel computes a value from each chunk."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Scanning(_Pieces):
 
 
 class Feeding:
-    """`scan` of a source: readers have put the chunk into a slot of the pool."""
+    """`scan` of a source: readers have put the chunk into a slot of the shared memory."""
 
     def __init__(
         self,

@@ -60,25 +60,25 @@ def map(
     timeout: float | None = None,
     progress: Wanted = None,
 ) -> Any:
-    """An array that workers compute from others, slice by slice.
+    """Computes an array from others in workers, slice by slice.
 
-    `kernel(out, *slices)` fills `out`, a writable slice of `chunk` indices of the first axis,
-    from the slices of the arrays at the same indices. With `halo`, `kernel(out, lead, *slices)`
-    gets slices with up to `halo` neighbours on both sides, `lead` of them before; there are
-    fewer only at the ends of the arrays.
+    `kernel(out, *slices)` fills `out`, a writable slice of `chunk` indices of the first axis, from
+    the slices of the arrays at the same indices. With `halo`, `kernel(out, lead, *slices)` gets
+    slices with up to `halo` neighbours on both sides, `lead` of them before; at the ends of the
+    arrays it gets fewer.
 
-    The arrays have the same length, and are numpy arrays or anything that shows its memory: bytes,
-    memoryview, mmap, Arrow. Shared and memory-mapped ones are never copied, nor is any that a
-    forked worker sees; others are copied once into shared memory.
+    The arrays have the same length, and are numpy arrays or objects that export their memory:
+    bytes, memoryview, mmap, Arrow. Shared and memory-mapped ones are never copied, and neither are
+    arrays that a forked worker inherits; others are copied once into shared memory.
 
     Without `out` the result is a new shared array, with the shape of the first array and with
-    `dtype`, by default numpy's common type of all arrays. A shared `out` and one in a mapped file
-    (`np.memmap`, written out at the end) are filled in place, and their contents are undefined if
-    the call fails; any other is written at the end, if nothing failed (with `mode="thread"` it is
-    filled in place). An `out` that overlaps an array is written at the end too, unless it is that
-    array and each index depends on itself alone: kernels see the arrays as they were. With several
-    results, `out=[first, second]`, kernels get a list of slices in the place of `out` (those that
-    numba compiled, a tuple). Masked values and NULLs are refused.
+    `dtype`, by default numpy's common type of all arrays. A shared `out`, and one in a mapped file
+    (`np.memmap`, flushed at the end), is filled in place, and its contents are undefined if the
+    call fails. Any other `out` is written at the end if the call succeeds (with `mode="thread"` it
+    is filled in place). An `out` that overlaps an array is also written at the end, so that kernels
+    see the original values, unless it is that array and each index depends on itself alone. With
+    several results, `out=[first, second]`, kernels get a list of slices in the place of `out`
+    (compiled by numba, a tuple). Masked values and NULLs are refused.
 
     >>> import numpy as np, quarrier.parallel as parallel
     >>> def mean(out, first, second):
@@ -118,7 +118,7 @@ def map(
 def _kind_of(inputs: list[npt.NDArray[Any]]) -> np.dtype[Any]:
     """The common type of all arrays."""
     first = inputs[0].dtype
-    # numpy would lay out the fields in another way.
+    # numpy would lay out the fields differently.
     if first.names is not None and all(array.dtype == first for array in inputs):
         return first
     return np.result_type(*inputs)

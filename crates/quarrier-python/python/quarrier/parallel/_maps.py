@@ -1,4 +1,4 @@
-"""Which arrays lie in a mapping that other processes share or can make too."""
+"""Finds the arrays in mappings that other processes share or can make too."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Mapping(NamedTuple):
 
 
 class MappedFile(NamedTuple):
-    """An open file, and where the lowest byte of the array lies in it."""
+    """An open file, and the offset of the array's lowest byte in it."""
 
     descriptor: int
     offset: int
@@ -36,7 +36,7 @@ class MappedFile(NamedTuple):
 
 
 class FileSpan(NamedTuple):
-    """The bytes of a file that an array maps."""
+    """The range of a file that an array maps."""
 
     file: tuple[str, int]
     first: int
@@ -44,7 +44,7 @@ class FileSpan(NamedTuple):
 
 
 def mmap_of(array: npt.NDArray[Any]) -> mmap.mmap | None:
-    """The `mmap` that an array is a part of, as those of `np.memmap` are."""
+    """The `mmap` that an array is a part of, as arrays of `np.memmap` are."""
     below: Any = array
     while isinstance(below, (np.ndarray, memoryview)):
         below = below.base if isinstance(below, np.ndarray) else below.obj
@@ -52,7 +52,7 @@ def mmap_of(array: npt.NDArray[Any]) -> mmap.mmap | None:
 
 
 def mapping_of(array: npt.NDArray[Any]) -> Mapping | None:
-    """The mapping that holds all of an array, if one alone does. Reads the list of all."""
+    """The mapping that holds all of an array, if a single one does. Reads /proc/self/maps."""
     first, last = span_of(array)
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
@@ -65,7 +65,7 @@ def mapping_of(array: npt.NDArray[Any]) -> Mapping | None:
 
 
 def file_span(array: npt.NDArray[Any]) -> FileSpan | None:
-    """The bytes of a file that an array lies in; None where it maps none."""
+    """The range of a file that an array maps; None if it maps none."""
     mapping = mapping_of(array)
     if mapping is None or not mapping.path.startswith("/"):
         return None
@@ -74,7 +74,7 @@ def file_span(array: npt.NDArray[Any]) -> FileSpan | None:
 
 
 def mapped_file(array: npt.NDArray[Any]) -> MappedFile | None:
-    """The file that an array is a shared mapping of; None where it is none, or has gone.
+    """The file that an array is a shared mapping of; None if there is none or it was removed.
 
     The descriptor belongs to the caller.
     """

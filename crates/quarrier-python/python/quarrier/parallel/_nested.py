@@ -1,23 +1,23 @@
-"""Whether this code already runs in a worker: then everything in it runs sequentially."""
+"""Whether this code runs in a worker; calls there run sequentially."""
 
 from __future__ import annotations
 
 import os
 import threading
 
-# The process that is a worker: not a flag, since a worker's children are none.
+# The ID of the worker process. A flag would be wrong in its children, which are not workers.
 _worker_pid = 0
 _thread = threading.local()
 
 
 def enter_worker() -> None:
-    """This process is a worker from now on."""
+    """Marks this process as a worker."""
     global _worker_pid
     _worker_pid = os.getpid()
 
 
 def enter_thread() -> None:
-    """This thread is a worker from now on."""
+    """Marks this thread as a worker."""
     _thread.is_worker = True
 
 

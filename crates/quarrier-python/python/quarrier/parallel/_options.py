@@ -1,4 +1,4 @@
-"""The options that all calls take, checked."""
+"""The common options of all calls, checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quarrier.parallel._progress import Wanted
 
 
 class Options(NamedTuple):
-    """How to run a job; the documentation of the package says what each means."""
+    """How to run a job; docs/parallel.md explains each option."""
 
     workers: int | Literal["auto"] | None
     mode: Literal["process", "thread"]
@@ -20,7 +20,7 @@ class Options(NamedTuple):
     progress: Wanted
 
     def check(self) -> None:
-        """Raises `PlanError` for what cannot be meant."""
+        """Raises `PlanError` for invalid values."""
         if self.mode not in ("process", "thread"):
             raise PlanError(f'mode is "process" or "thread", not {self.mode!r}')
         if self.on_error not in ("raise", "retry"):
@@ -31,14 +31,14 @@ class Options(NamedTuple):
 
 
 def count_of(workers: int | Literal["auto"] | None) -> int:
-    """The number of workers: by default, or 0, one for each CPU that this process may use."""
+    """The number of workers; by default, or for 0, one for each CPU that this process may use."""
     if workers is None or workers == "auto":
         return available_workers()
     return at_least("workers", workers, 0) or available_workers()
 
 
 def at_least(name: str, value: int, least: int) -> int:
-    """The option as an int; `PlanError` where it is too small."""
+    """The option as an int; `PlanError` if it is too small."""
     number = operator.index(value)
     if number < least:
         raise PlanError(f"{name} is {number}; it must be at least {least}")

@@ -1,4 +1,4 @@
-"""The arrays that a call fills: its own or those given as `out=`, in place where workers can."""
+"""The arrays that a call fills: new ones, or those of `out=`, in place if possible."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from quarrier.parallel._maps import file_span, mapped_file, mmap_of
 
 Array = npt.NDArray[Any]
 
-# What a call was given as `out=`, and returns.
+# The value of `out=`, which the call also returns.
 Filled = TypeVar("Filled", bound=npt.NDArray[Any] | Sequence[npt.NDArray[Any]])
 
-# Whether two arrays with strides have a common byte can take long to find out.
+# Finding a common byte of two strided arrays can take long.
 _OVERLAP_WORK_MAX = 100_000
 
 
 class Outs:
-    """The arrays that a job fills. Pickled, they are handles: a worker never fills a copy."""
+    """The arrays that a job fills. Pickled, they are handles, so that no worker fills a copy."""
 
     def __init__(self, arrays: list[Array], several: bool, as_tuple: bool = False) -> None:
-        # A slice of a subclass takes seven times as long to make as one of numpy's own.
+        # Slicing a subclass takes seven times as long as slicing numpy's own class.
         self.arrays = [np.asarray(array) for array in arrays]
         self.several = several
-        # Numba has no lists of arrays.
+        # Numba does not support lists of arrays.
         self.as_tuple = as_tuple
 
     def __len__(self) -> int:
@@ -36,11 +36,11 @@ class Outs:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all arrays together."""
+        """The size of all arrays together, in bytes."""
         return sum(array.nbytes for array in self.arrays)
 
     def at(self, key: Any) -> Any:
-        """What a kernel gets: the slice of the array, or a list of those of several."""
+        """The slice for a kernel, or the list of slices if there are several arrays."""
         if not self.several:
             return self.arrays[0][key]
         slices = [array[key] for array in self.arrays]
@@ -48,7 +48,7 @@ class Outs:
 
 
 class Results:
-    """The arrays that a call returns, and those that its workers fill, which may be others."""
+    """The arrays that a call returns, and the targets that its workers fill, which may differ."""
 
     def __init__(self, given: Any, arrays: list[Array], targets: list[Array]) -> None:
         self._given = given
@@ -58,14 +58,15 @@ class Results:
 
     @staticmethod
     def new(array: Array) -> Results:
-        """A new array, of which nobody else knows."""
+        """A result in a new array, which no other code holds."""
         return Results(array, [array], [array])
 
     @staticmethod
     def into(out: Any, anywhere: bool, disturbs: Callable[[Array], bool]) -> Results:
-        """The arrays of `out=`, filled in place: `anywhere` if the workers are of this process.
+        """The arrays of `out=`. With `anywhere`, workers are in this process and reach any memory.
 
-        An array whose changes would disturb the kernels is filled at the end.
+        An array that workers cannot reach, or whose changes kernels would see, is filled at the
+        end.
         """
         arrays = outs_of(out)
         targets = [
@@ -77,7 +78,7 @@ class Results:
         return Results(out, arrays, targets)
 
     def outs(self, kernel: Callable[..., object]) -> Outs:
-        """The targets, for a job of this kernel."""
+        """The targets, prepared for a job with this kernel."""
         return Outs(self.targets, self.several, is_compiled(kernel))
 
     def is_empty(self) -> bool:
@@ -85,7 +86,7 @@ class Results:
         return all(target.size == 0 for target in self.targets)
 
     def finish(self) -> Any:
-        """Copies what was not filled in place, writes mapped files out, and returns the result."""
+        """Copies arrays not filled in place, flushes mapped files, and returns the result."""
         for array, target in zip(self._arrays, self.targets, strict=True):
             if target is not array:
                 np.copyto(array, target)
@@ -96,12 +97,12 @@ class Results:
 
 
 def is_compiled(kernel: Callable[..., object]) -> bool:
-    """Whether numba compiled the kernel: by its mark, the function that it was made of."""
+    """Whether numba compiled the kernel: it then has the original function as `py_func`."""
     return hasattr(kernel, "py_func")
 
 
 def outs_of(out: Any) -> list[Array]:
-    """The arrays of `out=`, one or several, checked."""
+    """Checks the arrays of `out=`, one or several, and returns them as a list."""
     arrays = list(out) if isinstance(out, (list, tuple)) else [out]
     if not arrays:
         raise ValueError("out is an empty list; give an array, or None for a new one")
@@ -126,10 +127,10 @@ def _check(array: Any) -> None:
 
 
 def disturbs(out: Array, array: Array, sees_neighbours: bool) -> bool:
-    """Whether parts of `array` that a kernel has still to see change when `out` is filled.
+    """Whether filling `out` changes parts of `array` that a kernel still has to read.
 
-    A kernel that `sees_neighbours` sees more of `array` than the part that it fills of `out`; one
-    that runs again sees what it has filled.
+    A kernel that `sees_neighbours` reads more of `array` than the part of `out` that it fills. A
+    kernel that may run again would read its own results.
     """
     if not _may_have_common_bytes(out, array):
         return False
@@ -150,9 +151,9 @@ def _have_common_bytes(first: Array, second: Array) -> bool:
         if np.shares_memory(first, second, max_work=_OVERLAP_WORK_MAX):  # type: ignore[arg-type]
             return True
     except RuntimeError:
-        # TooHardError, whose place in numpy has changed.
+        # TooHardError, which has moved within numpy.
         return True
-    # Parts of one mapping were compared above.
+    # Arrays of one mapping were compared above.
     is_one_mapping = mmap_of(first) is mmap_of(second)
     return not is_one_mapping and _have_common_file(first, second)
 
@@ -168,7 +169,7 @@ def _have_common_file(first: Array, second: Array) -> bool:
 
 
 def _is_reachable(array: Array) -> bool:
-    """Whether workers can fill an array in place: one in shared memory or in a mapped file."""
+    """Whether workers can fill an array in place: it is in shared memory or in a mapped file."""
     if place_of(array) is not None:
         return True
     if mmap_of(array) is None:

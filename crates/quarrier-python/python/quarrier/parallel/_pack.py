@@ -1,9 +1,9 @@
-"""Jobs as bytes: what a kernel captures crosses once, what is shared does not cross at all.
+"""Packs jobs as bytes. Captured values are copied once, shared arrays not at all.
 
 A packed job is a pickle (by cloudpickle, so that closures and lambdas work) and descriptors:
 
-- regions, and arrays that lie in a region or in a mapped file, go as descriptors;
-- the bytes of other arrays lie in one new region. Workers map it privately, so that each may
+- regions, and arrays in a region or in a mapped file, are passed as descriptors;
+- the bytes of all other arrays are in one new region. Workers map it privately, so that each may
   write to its arrays, as it could after a fork.
 """
 
@@ -32,7 +32,7 @@ _PAGE = mmap.ALLOCATIONGRANULARITY
 
 
 class Packed(NamedTuple):
-    """A packed job. `descriptors` stay owned by it: `close` when all workers have it."""
+    """A packed job. Its `descriptors` stay open until `close`, after all workers have it."""
 
     pickled: bytes | None
     apart: list[tuple[int, int]]
@@ -69,7 +69,7 @@ def pack(job: Any) -> Packed:
 
 
 def unpack(pickled: bytes | None, apart: list[tuple[int, int]], descriptors: list[int]) -> Any:
-    """The job of what `pack` made; the descriptors are closed."""
+    """Restores the job that `pack` packed, and closes the descriptors."""
     try:
         parts: list[memoryview] = []
         if apart:
@@ -117,7 +117,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         return False
 
     def reducer_override(self, value: Any) -> Any:
-        # Not persistent_id(), which is asked of every name and number too.
+        # Not persistent_id(), which is called for every name and number too.
         kind = type(value)
         if value is _array_of or value is _region_of or value is _outs_of:
             return NotImplemented
@@ -144,7 +144,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         return self._copy(array)
 
     def _out(self, array: npt.NDArray[Any]) -> Any:
-        """The handle of an array that workers are to fill."""
+        """The handle of an array that workers fill."""
         if array.size == 0:
             return "empty", array
         handle = self._handle(array, 0)
@@ -155,7 +155,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         return handle
 
     def _handle(self, array: npt.NDArray[Any], mapped_bytes_min: int) -> Any:
-        """What finds an array in a region or in a mapped file; None where it lies in neither."""
+        """A handle of an array in a region or in a mapped file; None if it is in neither."""
         layout = (array.shape, array.strides, array.dtype, array.flags.writeable)
         place = place_of(array)
         if place is not None:
@@ -172,7 +172,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         return "mapped", len(self.descriptors) - 1, where, layout
 
     def _copy(self, array: npt.NDArray[Any]) -> Any:
-        # A non-contiguous array would be copied once more on its way into a pickle.
+        # Pickling a non-contiguous array would copy it once more.
         region = SharedRegion(array.nbytes)
         copied = np.ndarray(array.shape, array.dtype, root_of(region))
         np.copyto(copied, array)

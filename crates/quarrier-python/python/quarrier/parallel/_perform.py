@@ -1,4 +1,4 @@
-"""Runs a job the way that was asked for: in place, on threads, by a pool or by new workers."""
+"""Runs a job as requested: in place, on threads, by a pool or by new workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quarrier.parallel._system import Hold, signals_held
 if TYPE_CHECKING:
     from quarrier.parallel._threads import Chunk
 
-# None where the chunks of a job have no values.
+# None if the job's chunks have no values.
 OnValue = Callable[[int, Any], None] | None
 MakeRun = Callable[[Crew, Job, Board, Rules, Hold], Run]
 
@@ -33,13 +33,13 @@ def perform(
     unit: str = "",
     together: int = 1,
 ) -> None:
-    """Runs a job over `total` indices in chunks of `rows`; gives the values of its chunks."""
+    """Runs a job over `total` indices in chunks of `rows`; `on_value` gets their values."""
     rules = rules_of(options, total, rows, unit)
     chunks = ((index, ()) for index in range(job.chunks))
     if in_worker():
         run_here(job, chunks, rules, on_value)
     elif options.mode == "thread":
-        # What processes need no memory for.
+        # Imported late, because processes should not pay for its memory.
         from quarrier.parallel._threads import Threads
 
         count = min(count_of(options.workers), job.chunks)
@@ -49,13 +49,13 @@ def perform(
 
 
 def rules_of(options: Options, total: int, rows: int, unit: str) -> Rules:
-    """The options as the supervisor wants them."""
+    """Converts the options for the supervisor."""
     progress = progress_of(options.progress, total, rows, unit)
     return Rules(options.on_error, options.timeout, progress)
 
 
 def run_here(job: Job, chunks: Iterator[Chunk], rules: Rules, on_value: OnValue) -> None:
-    """Runs a job chunk by chunk, as kernels do that call this package."""
+    """Runs a job chunk by chunk in this process, for calls inside a kernel."""
     from quarrier.parallel._threads import run_marked
 
     tries = 2 if rules.on_error == "retry" else 1
@@ -77,7 +77,7 @@ def run_by_processes(
     make: MakeRun,
     together: int = 1,
 ) -> None:
-    """Runs a job by the current pool where there is one that is free, else by new workers."""
+    """Runs a job by the current pool if it is free, else by new workers."""
     pool = current_pool()
     fits = pool is not None and workers in (None, pool.workers)
     with signals_held() as hold:

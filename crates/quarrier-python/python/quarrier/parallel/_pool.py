@@ -20,14 +20,14 @@ class Pool:
 
     def __init__(self, count: int) -> None:
         self.crew = Crew(count)
-        # Held by the call that uses the workers, and after the end.
+        # Held by the call that uses the workers, and for good after the end.
         self.busy = threading.Lock()
         self.has_ended = False
         self._process = os.getpid()
 
     @property
     def workers(self) -> int:
-        """How many workers it has."""
+        """The number of workers."""
         return self.crew.count
 
     def open(self) -> None:
@@ -41,7 +41,7 @@ class Pool:
                 raise
 
     def close(self) -> None:
-        """Ends the workers, when a call that another thread makes has ended."""
+        """Ends the workers, after any call that another thread has running."""
         if not self.is_mine():
             return
         if not self.has_ended:
@@ -51,7 +51,7 @@ class Pool:
             self.crew.close()
 
     def is_mine(self) -> bool:
-        """Whether this process made it; a forked child has no workers."""
+        """Whether this process made the pool; in a forked child it has no workers."""
         return self._process == os.getpid()
 
 
@@ -70,10 +70,10 @@ def current_pool() -> Pool | None:
 def pool(workers: int | Literal["auto"] | None = None) -> Iterator[Pool]:
     """Keeps workers for the calls inside: they start in less than a millisecond.
 
-    Kernels are pickled (by cloudpickle: closures and lambdas work). Arrays that they capture are
-    copied once a call through shared memory, shared arrays and mapped files never. Dead workers
-    are replaced at the next call. Pools nest: the inner one counts. A call from a second thread
-    starts workers of its own.
+    Kernels are pickled by cloudpickle, so closures and lambdas work. Arrays that they capture are
+    copied through shared memory once a call; shared arrays and mapped files never are. Dead workers
+    are replaced at the next call. Pools nest: the innermost one is used. A concurrent call from a
+    second thread starts new workers.
 
     >>> import quarrier.parallel as parallel
     >>> def fill(out, start):
@@ -93,6 +93,6 @@ def pool(workers: int | Literal["auto"] | None = None) -> Iterator[Pool]:
             _current.reset(token)
             found.close()
         except BaseException:
-            # A handler of a signal was faster.
+            # A signal handler interrupted the first attempt.
             found.close()
             raise

@@ -1,4 +1,4 @@
-"""Telling how far a run is."""
+"""Reports the progress of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Wanted: TypeAlias = Callable[[int, int], object] | Literal["tqdm"] | None
 
 
 class Progress:
-    """Calls a callable now and then, at most every `seconds`, and once at the end."""
+    """Calls a function at most every `seconds`, and once at the end."""
 
     seconds = _SECONDS
 
@@ -25,7 +25,7 @@ class Progress:
         self._told = -1
 
     def show(self, chunks: int) -> None:
-        """So many chunks are done."""
+        """Reports this many done chunks, if a report is due."""
         done = min(chunks * self._rows, self._total)
         now = time.monotonic()
         if done == self._told or now - self._told_at < _SECONDS:
@@ -34,7 +34,7 @@ class Progress:
         self._tell(done, self._total)
 
     def finish(self) -> None:
-        """All is done."""
+        """Reports the end."""
         if self._told != self._total:
             self._told = self._total
             self._tell(self._total, self._total)
@@ -52,7 +52,7 @@ def progress_of(wanted: Wanted, total: int, rows: int, unit: str) -> Progress | 
 
 
 class _Bar(Progress):
-    """A bar of tqdm. It is made late, and without tqdm's thread: a fork wants none."""
+    """A tqdm bar, made late and without tqdm's thread, because forks must have no other threads."""
 
     def __init__(self, total: int, rows: int, unit: str) -> None:
         import tqdm.auto

@@ -27,7 +27,7 @@ def reduce(
     timeout: float | None = None,
     progress: Wanted = None,
 ) -> Any:
-    """One value of whole arrays: workers compute a value of each slice, and these are combined.
+    """Folds whole arrays into one value: workers compute a value of each slice.
 
     Parameters
     ----------
@@ -36,24 +36,24 @@ def reduce(
         `kernel(lead, *slices)`, as in `map`. Values are pickled, and should be small.
     combine : callable
         `combine(value of all before, value of the next)`, called in the order of the indices, in
-        the caller's process. It must be associative, as a sum or a minimum is.
+        the caller's process. It must be associative, like a sum or a minimum.
     *arrays : array_like
         Arrays of the same length, as for `map`.
     halo : int
-        How many neighbours on both sides a kernel sees; fewer only at the ends of the arrays.
+        The number of neighbours that a kernel sees on both sides; fewer at the ends of the arrays.
     workers : int or "auto", optional
         The number of workers; by default one for each CPU that this process may use.
     chunk : int, optional
-        The indices of the first axis that a kernel gets at once. The sum of floats depends on it in
-        the last digits, but not on the number of workers if it is given.
+        The number of indices of the first axis in a slice. The last digits of a sum of floats
+        depend on it, but if it is given they do not depend on the number of workers.
     mode : {"process", "thread"}
         Whether workers are processes or threads (for kernels that release the interpreter's lock).
     on_error : {"raise", "retry"}
-        With `"retry"`, a chunk that failed is run once more, by another worker.
+        With `"retry"`, a failed chunk runs once more, in another worker.
     timeout : float, optional
-        The seconds that one chunk may take.
+        The maximum time for one chunk, in seconds.
     progress : callable or "tqdm", optional
-        Called with the indices done and all indices.
+        Called with the number of indices done and the total.
 
     Returns
     -------

@@ -31,7 +31,7 @@ Kernel = Callable[[Any, int], Any]
 Problem = tuple[int, int, str]
 
 _CHUNK_BYTES = 4 << 20
-# Beside those that workers have: what readers fill meanwhile.
+# Beside those of the workers, for readers to fill meanwhile.
 _BUFFERS_AHEAD = 2
 
 
@@ -52,18 +52,17 @@ def scan(
 ) -> Any:
     """Runs a kernel over all chunks of a source, and returns its results.
 
-    `kernel(chunk, offset)` gets the `chunk` bytes from `offset` on, followed by up to
-    `overlap` bytes of the next chunk, as a read-only numpy array of `uint8`; it must not keep
-    that. The source is a path, a URL, a file from `quarrier.open`, or anything that shows its
-    bytes. Files and URLs are read ahead, into buffers that the workers share.
+    `kernel(chunk, offset)` gets the `chunk` bytes from `offset` on, followed by up to `overlap`
+    bytes of the next chunk, as a read-only numpy array of `uint8`, which it must not keep. The
+    source is a path, a URL, a file from `quarrier.open`, or an object that exports its bytes. Files
+    and URLs are read ahead, into buffers that all workers share.
 
     The values are pickled and returned in order of offset: as a list; with `reduce`, folded by
-    `reduce(value of all before, value of the next)`, None for an empty source; with `out`, an array
-    with a row for each chunk, as its rows. The workers write to a shared `out` (`empty`)
-    themselves.
+    `reduce(value of all before, value of the next)` (None for an empty source); with `out`, as the
+    rows of that array, one for each chunk. Workers write directly to a shared `out` (`empty`).
 
     Unreadable ranges are zero, and are appended to `problems` as (offset, length, reason); without
-    that list there is a warning.
+    that list they cause a warning.
 
     >>> import numpy as np, quarrier.parallel as parallel
     >>> def ones(chunk, offset):
@@ -148,7 +147,7 @@ def _run_here(
     rules: Rules,
     values: Values,
 ) -> None:
-    """Runs the scan in this process; a slot is free again when its value is taken."""
+    """Runs the scan in this process; a slot is reused after its value is taken."""
     slots: dict[int, int] = {}
 
     def chunks() -> Iterator[Chunk]:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class _Made(threading.local):
-    """What this thread has made, by the identity of who asked; a forked child has nothing."""
+    """The values of this thread, by the identity of their maker; empty in a forked child."""
 
     def __init__(self) -> None:
         self.values: dict[bytes, Any] = {}
@@ -22,14 +22,14 @@ _made = _Made()
 
 
 class PerWorker(Generic[T]):
-    """The result of `per_worker`: called in a kernel, it returns the value of that worker."""
+    """The result of `per_worker`: a call in a kernel returns the value of its worker."""
 
     def __init__(self, make: Callable[[], T], identity: bytes) -> None:
         self._make = make
         self._identity = identity
 
     def __call__(self) -> T:
-        """The value of this worker, made by its first call."""
+        """Returns the value of this worker, which the first call makes."""
         if _made.process != os.getpid():
             _made.values, _made.process = {}, os.getpid()
         if self._identity not in _made.values:
@@ -38,7 +38,7 @@ class PerWorker(Generic[T]):
         return value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A worker of a pool knows its value again in the next call.
+        # The identity lets a pool's worker find its value again in the next call.
         return PerWorker, (self._make, self._identity)
 
 
@@ -48,16 +48,16 @@ def per_worker(make: Callable[[], T]) -> PerWorker[T]:
     Parameters
     ----------
     make : callable
-        Makes the value, without arguments, when a kernel first asks for it in a worker. It runs
-        again in each worker: a process, or with `mode="thread"` a thread. What it raises is an
-        exception of the kernel.
+        Makes the value, without arguments, when a kernel first requests it in a worker. It runs
+        again in each worker: a process, or with `mode="thread"` a thread. If it raises, the kernel
+        raises the same exception.
 
     Returns
     -------
     callable
         A kernel calls it to get the value of its worker. Workers of `pool` keep the value between
         calls, until the pool ends; workers that a call starts end with it. Processes end without
-        cleaning up: what must be written out, a kernel writes out itself.
+        clean-up: a kernel must flush its output itself.
 
     Examples
     --------

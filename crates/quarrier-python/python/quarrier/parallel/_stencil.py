@@ -88,11 +88,11 @@ def stencil(
     timeout: float | None = None,
     progress: Wanted = None,
 ) -> Any:
-    """An array that workers compute from the neighbourhoods of another's elements, tile by tile.
+    """Computes an array from the neighbourhoods of another's elements, tile by tile.
 
     `kernel(out, block)` fills `out`, a writable tile of the result. `block` is the same region of
-    the array with `halo` elements more on every side, read-only; beyond the edges of the array it
-    has what `mode` says. So the kernel is the same everywhere, and has no cases for edges.
+    the array with `halo` elements more on every side, read-only; `mode` gives the values beyond the
+    edges of the array. So a kernel needs no special cases for edges.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def stencil(
         Fills `out` and returns nothing. The element `out[i, j]` is in the middle of
         `block[i : i + 2 * halo + 1, j : j + 2 * halo + 1]`.
     array : array_like
-        A numpy array of any number of axes, or anything that shows its memory. It reaches workers
-        as those of `map` do. Masked values and NULLs are a `ValueError`.
+        A numpy array of any number of axes, or an object that exports its memory. It reaches
+        workers like those of `map`. Masked values and NULLs are a `ValueError`.
     halo : int or sequence of int
         The neighbours that the kernel needs on each side, one number or one for each axis. It may
         be larger than the array.
@@ -111,12 +111,12 @@ def stencil(
         `"nearest"` (a a a | a b c d | d d d), `"wrap"` (b c d | a b c d | a b c) or
         `"constant"` (`cval`).
     cval : scalar
-        The value beyond the edges with `mode="constant"`. A `ValueError` if the array's dtype does
-        not have it.
+        The value beyond the edges with `mode="constant"`. A `ValueError` if the array's dtype
+        cannot represent it.
     out : array or sequence of arrays, optional
-        The result, in place as in `map`: shared, or in a mapped file larger than memory. Its first
-        axes are those of the array. With several, `out=[first, second]`, the kernel gets a list of
-        tiles. If it overlaps the array, the kernel still sees the array as it was.
+        The result, filled in place as in `map`: shared, or in a mapped file larger than memory. Its
+        first axes are those of the array. With several, `out=[first, second]`, the kernel gets a
+        list of tiles. If it overlaps the array, the kernel still sees the original values.
     workers : int or "auto", optional
         The number of workers; by default one for each CPU that this process may use.
     dtype : dtype, optional
@@ -128,11 +128,11 @@ def stencil(
     worker_mode : {"process", "thread"}
         Whether workers are processes or threads (for kernels that release the interpreter's lock).
     on_error : {"raise", "retry"}
-        With `"retry"`, a tile that failed is run once more, by another worker.
+        With `"retry"`, a failed tile runs once more, in another worker.
     timeout : float, optional
-        The seconds that one tile may take.
+        The maximum time for one tile, in seconds.
     progress : callable or "tqdm", optional
-        Called with the elements done and all elements.
+        Called with the number of elements done and the total.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""`submit`: calls that run in the background, one after another."""
+"""`submit`: calls that run in the background, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Line:
-    """Calls that wait, and a thread as long as there are some: with one, nothing is forked."""
+    """Queued calls, and the one thread that runs them; it ends when none is left."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -51,6 +51,10 @@ _line = _Line()
 def submit(call: Callable[P, T], /, *arguments: P.args, **options: P.kwargs) -> Future[T]:
     """Runs a call in the background: `submit(parallel.map, kernel, array, out=out)`.
 
+    Calls run one at a time, in the order of `submit`, because each uses all workers. They use the
+    `pool` around `submit`, whose end waits for the running call. New workers come from the clean
+    parent, as in every process with threads.
+
     Parameters
     ----------
     call : callable
@@ -61,12 +65,8 @@ def submit(call: Callable[P, T], /, *arguments: P.args, **options: P.kwargs) -> 
     Returns
     -------
     concurrent.futures.Future
-        `result()` waits for the result and raises what the call raises. `cancel()` withdraws a call
-        that has not begun. `asyncio.wrap_future` makes it awaitable.
-
-    Calls run one after another, in the order of `submit`, because each uses all workers. They use
-    the `pool` around `submit`, whose end waits for the call that is running. Their workers come
-    from the clean parent, as in every process with threads.
+        `result()` waits for the result, or raises the exception of the call. `cancel()` withdraws a
+        call that has not started. `asyncio.wrap_future` makes it awaitable.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def submit(call: Callable[P, T], /, *arguments: P.args, **options: P.kwargs) -> 
         run()
         return future
     if _line.process != os.getpid():
-        # The thread of the parent is not in a forked child.
+        # A forked child does not have the thread.
         _line = _Line()
     _line.append(run)
     return future

@@ -1,4 +1,4 @@
-"""The supervisor of a run: it hears workers, watches over their time, and replaces the fallen."""
+"""The supervisor of a run: listens to workers, enforces timeouts, and replaces dead workers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from quarrier.parallel._wire import Closed
 
 _RETRIES = 1
 _WATCH_SECONDS = 0.2
-# A signal that comes just before a wait does not end the wait.
+# A signal just before a wait does not interrupt the wait.
 _LISTEN_SECONDS = 0.5
-# A worker that was not forked with its job has imports to do before its first chunk.
+# A worker that was not forked with its job has to import modules before its first chunk.
 _SETUP_SECONDS_MIN = 60.0
-# How long the others of a pool may go on when a run has failed, before they are replaced.
+# The time for a pool's other workers to stop after a failure, before they are replaced.
 _GRACE_SECONDS = 0.2
 
 
 class Rules(NamedTuple):
-    """The handling of failures ("raise" or "retry"), seconds for a chunk, and the progress."""
+    """The failure policy ("raise" or "retry"), seconds allowed for a chunk, and the progress."""
 
     on_error: str
     timeout: float | None
@@ -47,14 +47,14 @@ class Run:
         self._hold = hold
         self.on_value: Callable[[int, Any], None] = lambda index, value: None
         self._selector = selectors.DefaultSelector()
-        # Commands that workers have not said "idle" to yet, by place.
+        # The number of commands without an "idle" yet, by place.
         self._pending: Counter[int] = Counter()
         self._told_at: dict[int, float] = {}
         self._tries: Counter[int] = Counter()
         self._vanished = 0
 
     def drive(self) -> None:
-        """Runs the job to its end; raises what went wrong. Workers may still be busy then."""
+        """Runs the job to its end, or raises its error; workers may still be busy then."""
         try:
             self._begin()
             while not self._is_finished():
@@ -77,7 +77,7 @@ class Run:
                 progress.finish() if done is None else progress.show(done)
 
     def settle(self) -> None:
-        """After a failure in a pool: ends the workers that do not come to rest by themselves."""
+        """After a failure in a pool, ends the workers that do not stop in time."""
         until = time.monotonic() + _GRACE_SECONDS
         for place, worker in list(self.crew.workers.items()):
             while self._pending[place] > 0 and time.monotonic() < until:
@@ -94,7 +94,7 @@ class Run:
             self._expect_idle(worker)
             with contextlib.suppress(Closed):
                 self.crew.brief(worker, claims=True)
-        # They have begun by now.
+        # They have started by now.
         for worker in self.crew.workers.values():
             self._listen_to(worker)
 
@@ -103,12 +103,12 @@ class Run:
             return False
         missing = self.board.missing()
         for number, index in enumerate(missing):
-            # A worker died with chunks that it had claimed and not begun.
+            # A worker died with chunks that it had claimed but not started.
             self._tell(self._worker_at(number % self.crew.count), "run", index)
         return not missing
 
     def _worker_at(self, place: int) -> WorkerProcess:
-        """The worker at a place, another where that has gone."""
+        """The worker at a place, or a new one if it has died."""
         worker = self.crew.workers.get(place)
         if worker is None:
             worker = self.crew.hire(place)
@@ -116,8 +116,8 @@ class Run:
         return worker
 
     def _engage(self, worker: WorkerProcess) -> None:
-        """Listens to a worker, and tells it of the job."""
-        # One that is gone is noticed by its pidfd.
+        """Sends a worker the job, and listens to it."""
+        # A dead worker is noticed by its pidfd.
         with contextlib.suppress(Closed):
             self.crew.brief(worker)
         self._listen_to(worker)
@@ -128,7 +128,7 @@ class Run:
         self._selector.register(worker.pidfd, read, lambda: self._lose(worker))
 
     def _expect_idle(self, worker: WorkerProcess) -> None:
-        """A command is on its way that the worker says "idle" to."""
+        """Records a command that the worker will answer with "idle"."""
         self._pending[worker.place] += 1
         self._told_at[worker.place] = time.monotonic()
 
@@ -141,7 +141,7 @@ class Run:
         return self.crew.workers.get(worker.place) is worker
 
     def _hear(self, worker: WorkerProcess) -> None:
-        """Takes what a worker says."""
+        """Handles the messages of a worker."""
         if not self._is_mine(worker):
             return
         for message, *rest in worker.channel.arrived():
@@ -161,10 +161,10 @@ class Run:
                 self._selector.unregister(worker.channel)
 
     def _rest(self, worker: WorkerProcess) -> None:
-        """A worker has done what one command said."""
+        """Handles an "idle": the worker has finished a command."""
 
     def _lose(self, worker: WorkerProcess) -> None:
-        """A worker has ended, after what it said last."""
+        """Handles the end of a worker, after its last messages."""
         self._hear(worker)
         if not self._is_mine(worker):
             return
@@ -206,7 +206,7 @@ class Run:
     def _fail(
         self, worker: WorkerProcess, index: int | None, error: BaseException, retry: bool = False
     ) -> None:
-        """A worker is of no more use: raises the error, or has another worker try again."""
+        """Removes a failed worker: raises the error, or lets another worker retry."""
         if index is not None:
             retry = self._tries[index] < _RETRIES
             self._tries[index] += 1
@@ -224,7 +224,7 @@ class Run:
         self.board.forget(worker.place)
 
     def _replace(self, worker: WorkerProcess, index: int | None) -> None:
-        """Hires another worker, which begins with the chunk that failed."""
+        """Hires another worker, which starts with the failed chunk."""
         self._drop(worker)
         successor = self.crew.hire(worker.place)
         self._engage(successor)
@@ -233,7 +233,7 @@ class Run:
         self._tell(successor, "claim")
 
     def _pause(self) -> float:
-        """How long to wait for news, in seconds; never so long that a lost signal would matter."""
+        """The longest wait for news, in seconds; short enough that a lost signal does no harm."""
         pauses = [_LISTEN_SECONDS]
         if self.rules.timeout is not None:
             pauses.append(min(self.rules.timeout / 4, _WATCH_SECONDS))

@@ -13,22 +13,22 @@ from collections.abc import Iterator
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
-# In /proc/PID/stat, counted from after the name: the flags of the kernel's sched.h.
+# The index in /proc/PID/stat, counted after the name, of the flags of the kernel's sched.h.
 _FLAGS_FIELD = 6
 _PF_EXITING = 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
-# Signals by which a process says that it is broken; to block them would lose the cause.
+# Signals that report a fault in the process; blocking them would lose the cause.
 _OF_FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT}
-# The functions below those of `signal`, which convert all arguments and results into enumerations:
-# with them, getting the handlers of all signals takes a tenth of a millisecond.
+# The functions below the wrappers of `signal`, which convert all arguments and results to
+# enumerations: with them, getting the handlers of all signals takes a tenth of a millisecond.
 _plain = importlib.import_module("_signal")
-# Kept, for to ask takes a tenth of a millisecond.
+# Kept, because querying takes a tenth of a millisecond.
 _HANDLED = tuple(int(number) for number in signal.valid_signals() - _OF_FAULTS)
 
 
 def die_with_parent(parent: int) -> None:
-    """Has the system kill this process when its parent dies, or has died already."""
+    """Makes the system kill this process when its parent dies, or if it has died already."""
     if _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:
@@ -36,11 +36,11 @@ def die_with_parent(parent: int) -> None:
 
 
 class Hold:
-    """Handlers of signals wait: no KeyboardInterrupt comes between a fork and its being noted.
+    """Defers signal handlers, so that no KeyboardInterrupt comes between a fork and its record.
 
-    To block signals is not enough where there are other threads: one of them may get the signal,
-    and Python then runs the handler in the main thread, blocked or not. So handlers are replaced
-    by one that only notes. Other threads than the main one never run handlers.
+    Blocking signals is not enough if there are other threads: one of them may receive the signal,
+    and Python then runs the handler in the main thread, blocked or not. So all handlers are
+    replaced by one that only records the signal. Other threads never run handlers.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Hold:
     def _replace(self) -> None:
         if threading.current_thread() is threading.main_thread():
             for number in self._held:
-                # The handlers until now.
+                # The current handlers.
                 handler = _plain.signal(number, self._note)
                 if handler != self._note:
                     self._handlers[number] = handler
@@ -83,7 +83,7 @@ class Hold:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Handlers run, and may raise, in here."""
+        """Lets handlers run, and raise, inside this block."""
         try:
             self._restore()
             _plain.pthread_sigmask(_plain.SIG_SETMASK, self._before)
@@ -95,7 +95,7 @@ class Hold:
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[Hold]:
-    """Signal handlers, which may raise, run only where the hold is opened, and after it."""
+    """Defers signal handlers, which may raise, to where the hold is opened, and to its end."""
     hold = Hold()
     try:
         yield hold
@@ -104,7 +104,7 @@ def signals_held() -> Iterator[Hold]:
 
 
 def other_threads(patience_seconds: float = 0.0) -> set[int]:
-    """The threads beside this one; those that come to their end are waited for a moment."""
+    """The other threads of this process, after a short wait for those that are exiting."""
     until = time.monotonic() + patience_seconds
     while True:
         others = set(map(int, os.listdir("/proc/self/task"))) - {threading.get_native_id()}

@@ -1,4 +1,4 @@
-"""`mode="thread"`: the same run on threads, for kernels that release the interpreter's lock."""
+"""`mode="thread"`: runs a job on threads, for kernels that release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quarrier.parallel._supervise import Rules
 _WATCH_SECONDS = 0.05
 _GRACE_SECONDS = 0.5
 
-# A chunk, and what else its `run` takes.
+# A chunk, and the further arguments of its `run`.
 Chunk = tuple[int, tuple[Any, ...]]
 
 
@@ -45,7 +45,7 @@ class Threads:
         ]
 
     def drive(self) -> None:
-        """Runs the job to its end; raises what went wrong."""
+        """Runs the job to its end, or raises its error."""
         for thread in self._threads:
             thread.start()
         try:
@@ -99,7 +99,7 @@ class Threads:
                 self._at[place] = (index, time.monotonic())
                 value = self._run(index, which)
                 self._at.pop(place, None)
-                # Each message wakes the caller, which takes the interpreter's lock for it.
+                # Each message wakes the caller, which then takes the interpreter's lock.
                 if self._on_value is not None or self._rules.progress:
                     self._said.put(("done", index, value))
         except BaseException as error:
@@ -112,7 +112,7 @@ class Threads:
 
 
 def run_marked(job: Job, index: int, which: tuple[Any, ...], tries: int = 1) -> Any:
-    """Runs a chunk here; what the kernel raises says at which indices."""
+    """Runs a chunk in this thread; an exception of the kernel is marked with its indices."""
     while True:
         tries -= 1
         try:

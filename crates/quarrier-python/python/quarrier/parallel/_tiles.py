@@ -1,4 +1,4 @@
-"""How an array of several axes is cut into tiles."""
+"""Cuts arrays of several axes into tiles."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from quarrier._errors import PlanError
 
-# The elements that numpy's loops could do in the time that they take to begin a row, and the memory
-# in the time that it takes to begin somewhere else.
+# The number of elements that numpy's loops could process in the time it takes to start a row, and
+# the memory in the time it takes to start at another place.
 _ROW_ELEMENTS = 32
 _RUN_ELEMENTS = 2048
-# Halos cost more than what leaves the cache: tiles that are thin beside them may be so much larger.
+# Halos cost more than cache misses: tiles that are thin compared with them may be so much larger.
 _THIN_TIMES = 16
 _THICK_HALOS = 4
-# A tile with less is not worth a call.
+# A smaller tile is not worth a call.
 _TILE_ELEMENTS_MIN = 4096
 _LINE_BYTES = 64
 
@@ -36,7 +36,7 @@ class Tiles:
         return math.prod(self._counts)
 
     def region(self, index: int) -> Region:
-        """The first element of a tile and the one after its last, of each axis."""
+        """The first element of a tile and the end after its last, for each axis."""
         found = []
         for n, size, count in zip(
             reversed(self._shape), reversed(self.sizes), reversed(self._counts), strict=True
@@ -47,7 +47,7 @@ class Tiles:
 
 
 class Budget(NamedTuple):
-    """What a tile may have: bytes of the results, of so many an element, and a share of all."""
+    """Limits of a tile: bytes of results, bytes of an element, the minimum number of tiles."""
 
     tile_bytes: int
     element_bytes: int
@@ -55,7 +55,7 @@ class Budget(NamedTuple):
 
 
 def plan(shape: tuple[int, ...], halos: list[int], budget: Budget) -> tuple[int, ...]:
-    """Sizes of tiles of which each stays in the cache, with as little halo as can be."""
+    """Chooses tiles that fit the cache, with as little halo as possible."""
     elements = budget.tile_bytes // budget.element_bytes
     even = -(-math.prod(shape) // budget.tiles_min)
     elements = max(1, min(elements, max(even, _TILE_ELEMENTS_MIN)))
@@ -71,7 +71,7 @@ def plan(shape: tuple[int, ...], halos: list[int], budget: Budget) -> tuple[int,
 def _grown(
     sizes: list[int], shape: tuple[int, ...], halos: list[int], elements: int
 ) -> list[int] | None:
-    """The tile with one axis twice as long: the one by which an element becomes cheapest."""
+    """The tile with one axis doubled: the axis that lowers the cost of an element most."""
     best: list[int] | None = None
     for axis in reversed(range(len(sizes))):
         size = min(2 * sizes[axis], shape[axis])
@@ -86,7 +86,7 @@ def _grown(
 
 
 def _cost(sizes: list[int], shape: tuple[int, ...], halos: list[int]) -> float:
-    """The elements that a kernel reads for each that it writes, and the beginnings of reads."""
+    """The relative cost of an element: elements read for each one written, and starts of reads."""
     read = math.prod(1 + 2 * halo / size for size, halo in zip(sizes, halos, strict=True))
     run = sizes[-1]
     for axis in range(len(sizes) - 1, 0, -1):
@@ -97,7 +97,7 @@ def _cost(sizes: list[int], shape: tuple[int, ...], halos: list[int]) -> float:
 
 
 def _evened(size: int, n: int, element_bytes: int | None) -> int:
-    """The size by which the same number of tiles is even; of the last axis, whole cache lines."""
+    """The size that makes the same number of tiles even; on the last axis, whole cache lines."""
     even = -(-n // -(-n // size))
     if element_bytes is None or even == n or _LINE_BYTES % element_bytes:
         return even

@@ -24,19 +24,19 @@ class Values:
         self._next = 0
 
     def check(self, chunks: int) -> None:
-        """Raises `ValueError` where `out` has not a row for each chunk."""
+        """Raises `ValueError` unless `out` has one row for each chunk."""
         if self._out is not None and (self._out.ndim == 0 or len(self._out) != chunks):
             raise ValueError(f"out has the shape {self._out.shape}; there are {chunks} chunks")
 
     def rows(self, anywhere: bool) -> npt.NDArray[Any] | None:
-        """The array that workers may write rows of: `anywhere` if they are of this process."""
+        """The array whose rows workers write; with `anywhere`, workers are in this process."""
         if self._out is not None and (anywhere or place_of(self._out) is not None):
             self._written = True
             return self._out
         return None
 
     def take(self, index: int, value: Any) -> None:
-        """The value of a chunk has come, unless the worker wrote it to its row."""
+        """Takes the value of a chunk, unless the worker wrote it to its row."""
         if self._written:
             return
         self._held[index] = value
@@ -48,7 +48,7 @@ class Values:
             self._next += 1
 
     def result(self, chunks: int) -> Any:
-        """The result of `scan` after the values of this many chunks."""
+        """Returns the result of `scan` after the values of this many chunks."""
         if self._reduce is not None:
             return self._folded
         if self._out is None:

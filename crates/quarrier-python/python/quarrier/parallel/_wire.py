@@ -11,12 +11,12 @@ import struct
 from typing import Any
 
 _HEAD = struct.Struct("<QI")
-DESCRIPTORS_MAX = 250  # of one message; the system's limit is 253
+DESCRIPTORS_MAX = 250  # in one message; the system's limit is 253
 _ANCILLARY_BYTES = socket.CMSG_SPACE(DESCRIPTORS_MAX * array.array("i").itemsize)
 _READ_BYTES = 1 << 18
 
 
-class Closed(Exception):  # noqa: N818 (it is not an error: the other side has gone)
+class Closed(Exception):  # noqa: N818 (not an error: the other side is gone)
     """The other side has closed its end or has died."""
 
 
@@ -37,11 +37,11 @@ class Channel:
         self._socket.close()
 
     def send(self, message: Any, descriptors: tuple[int, ...] = ()) -> None:
-        """Sends a message; waits until it is taken, or is on its way."""
+        """Sends a message; waits until it is received or buffered."""
         self.send_bytes(pickle.dumps(message, 5), descriptors)
 
     def send_bytes(self, data: bytes, descriptors: tuple[int, ...] = ()) -> None:
-        """Sends a message that is pickled already."""
+        """Sends a message that is already pickled."""
         head = _HEAD.pack(len(data), len(descriptors))
         try:
             sent = 0
@@ -54,14 +54,14 @@ class Channel:
             raise Closed from None
 
     def has_news(self, seconds: float) -> bool:
-        """Whether a message, or the end, comes within so many seconds."""
-        # Not select(), which knows no descriptors above 1,023.
+        """Whether a message, or the end, arrives within so many seconds."""
+        # Not select(), which does not support descriptors above 1,023.
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(1e3 * seconds))
 
     def receive(self) -> tuple[Any, list[int]]:
-        """Waits for a message; the descriptors that came with it belong to the caller."""
+        """Waits for a message; the caller owns the descriptors that come with it."""
         head, descriptors = self._receive_head()
         length, count = _HEAD.unpack(head)
         if len(descriptors) != count:
@@ -104,9 +104,9 @@ class Channel:
         return data
 
     def arrived(self) -> list[Any]:
-        """The messages that have come whole, without waiting; they carry no descriptors.
+        """The complete messages received so far, without waiting; they carry no descriptors.
 
-        `ended` is set when nothing more can come.
+        `ended` is set when no more can come.
         """
         while True:
             try:
@@ -137,5 +137,5 @@ class Channel:
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected sockets, closed in programs that are started."""
+    """Two connected sockets, closed in programs that this process starts."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,9 +1,9 @@
-"""The worker's side of a run: a loop over commands of the supervisor.
+"""The worker's side of a run: a loop over the supervisor's commands.
 
-    ("job", claims, pickled, apart)    a job to unpack, with its board; go on as for "claim", or
-                                       say nothing
-    ("claim",)                         run what the board gives, then say "idle"
-    ("run", index, *which)             run this chunk, then say "idle"
+    ("job", claims, pickled, apart)    unpack a job with its board; if it claims, continue as for
+                                       "claim", else send nothing
+    ("claim",)                         run chunks from the board, then send "idle"
+    ("run", index, *which)             run this chunk, then send "idle"
     ("leave",)                         end
 
 Its messages: ("value", index, value), ("error", index, exception), ("idle",).
@@ -30,7 +30,7 @@ from quarrier.parallel._nested import enter_worker
 from quarrier.parallel._system import die_with_parent
 from quarrier.parallel._wire import Channel, Closed
 
-# How long to wait for a command before a look at whether the run is over.
+# The wait for a command before a check whether the run is over.
 _REST_SECONDS_MIN = 0.001
 _REST_SECONDS_MAX = 0.064
 
@@ -43,7 +43,7 @@ def serve(
     inherited: tuple[Job, Board] | None,
     prepare: Callable[[], None],
 ) -> NoReturn:
-    """Runs commands until the supervisor is gone or says so, in a process forked for it."""
+    """Runs commands until the supervisor is gone or says "leave", in a process forked for it."""
     status = 1
     try:
         _settle(parent, crash)
@@ -63,7 +63,7 @@ def serve(
 
 
 def _settle(parent: int, crash: int) -> None:
-    """Makes the forked copy of a process a worker: it hears no signals but deadly ones."""
+    """Makes the forked copy of a process a worker, with default signal handlers, deaf to SIGINT."""
     die_with_parent(parent)
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
@@ -71,11 +71,11 @@ def _settle(parent: int, crash: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     faulthandler.enable(crash)
-    # Kernels allocate the same again and again.
+    # Kernels allocate the same sizes again and again.
     keep_freed_memory()
     enter_worker()
     keep_handed()
-    # Objects from before are left alone: the collector would copy their pages.
+    # The collector leaves earlier objects alone, because touching them would copy their pages.
     gc.freeze()
     random = sys.modules.get("numpy.random")
     if random is not None:
@@ -83,14 +83,14 @@ def _settle(parent: int, crash: int) -> None:
 
 
 def flush() -> None:
-    """Hands on what the kernel has printed."""
+    """Flushes the kernel's output."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
 
 
 class Worker:
-    """A worker with the job it has now."""
+    """A worker and its current job."""
 
     def __init__(self, channel: Channel, place: int, inherited: tuple[Job, Board] | None) -> None:
         self._channel = channel
@@ -98,7 +98,7 @@ class Worker:
         self._job = inherited
 
     def obey(self) -> None:
-        """Runs commands until one says to leave."""
+        """Runs commands until "leave"."""
         while True:
             self._rest()
             (command, *rest), descriptors = self._channel.receive()
@@ -118,9 +118,9 @@ class Worker:
             self._channel.send(("idle",))
 
     def _rest(self) -> None:
-        """Waits for a command; gives up the job, and its arrays, when its run is over.
+        """Waits for a command; drops the job and its arrays when its run is over.
 
-        A message about that would cost the caller as much as beginning a run.
+        A message to say so would cost the caller as much as starting a run.
         """
         pause = _REST_SECONDS_MIN
         while self._job is not None and not self._channel.has_news(pause):
@@ -129,7 +129,7 @@ class Worker:
             pause = min(2 * pause, _REST_SECONDS_MAX)
 
     def _work(self, told: tuple[int, Any] | None) -> bool:
-        """Runs the assigned chunk, or all chunks from the board; False: see `_run`."""
+        """Runs the assigned chunk, or all chunks from the board; False as in `_run`."""
         assert self._job is not None
         job, board = self._job
         if told is not None:
@@ -147,7 +147,7 @@ class Worker:
         return True
 
     def _run(self, job: Job, board: Board, index: int, which: Any) -> bool:
-        """Runs a chunk; False when the kernel failed: then the supervisor wants this no more."""
+        """Runs a chunk; False if the kernel failed, after which the supervisor ends this worker."""
         board.begin(self._place, index)
         try:
             value = job.run(index, *which)
