@@ -1,4 +1,4 @@
-"""What several test files use."""
+"""Settings, options and fixtures that several test files share."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 pytest.register_assert_rewrite("parallel_faults")
 
-# The machine that runs the tests may be busy: an example that takes long is no failure.
+# The machine that runs the tests may be busy: a slow example is not a failure.
 hypothesis.settings.register_profile("quarrier", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("quarrier")
 
-# A job that a script runs in the background ignores Ctrl-C, and so would all that it starts.
+# A job in a script's background ignores Ctrl-C, and all its children would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "light: needs that quarrier-sql is not there")
     has_sql = importlib.util.find_spec("quarrier_sql") is not None
     if has_sql == config.getoption("--without-sql"):
-        # Tests of what is meant to be there are never left out in silence.
+        # Tests must not be skipped silently because a package is missing.
         said = "is there in spite of --without-sql" if has_sql else "is not there: --without-sql"
         raise pytest.UsageError(f"quarrier_sql {said}")
 

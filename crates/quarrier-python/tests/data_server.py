@@ -1,4 +1,4 @@
-"""`quarrier serve --data` as the program, for tests."""
+"""Runs `quarrier serve --data` for tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
 
 
 class Server:
-    """A server over a folder, at the same ports after each start."""
+    """A server over a folder, with the same ports after each restart."""
 
     def __init__(self, folder: pathlib.Path, *options: str) -> None:
         binary = TARGET / "quarrier-sql"

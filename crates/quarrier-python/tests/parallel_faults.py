@@ -1,4 +1,4 @@
-"""What the tests of parallel workers count: what a call must not leave behind."""
+"""Checks for the tests of parallel workers: resources that a call must not leave behind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 
 def children() -> set[int]:
-    """The processes that this one has started and not waited for."""
+    """The child processes that have not been waited for."""
     found: set[int] = set()
     for task in os.listdir("/proc/self/task"):
         with open(f"/proc/self/task/{task}/children") as file:
@@ -19,7 +19,7 @@ def children() -> set[int]:
 
 
 def descriptors() -> dict[int, str]:
-    """The open descriptors, and what each is."""
+    """The open descriptors, and the file behind each."""
     found = {}
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):
@@ -39,7 +39,7 @@ def _held() -> dict[str, object]:
 
 @contextlib.contextmanager
 def nothing_left() -> Iterator[None]:
-    """Checks that no child, descriptor, thread or name in /dev/shm is left."""
+    """Checks that no child, descriptor, thread or name in /dev/shm is left over."""
     before = _held()
     yield
     assert _held() == before

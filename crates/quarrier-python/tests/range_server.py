@@ -1,4 +1,4 @@
-"""A small HTTP server of byte ranges on the loopback, which counts what it is asked for."""
+"""A small HTTP server of byte ranges on the loopback, which counts its requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import TracebackType
 
 @dataclass
 class Tally:
-    """What a server was asked for."""
+    """Counts of requests and bytes."""
 
     requests: int = 0
     body_bytes: int = 0
@@ -24,7 +24,7 @@ class Tally:
 class RangeServer:
     """Serves files from memory, each request after `latency_seconds`.
 
-    Use it as a context manager; `url(name)` is where a file is.
+    Use it as a context manager; `url(name)` is the URL of a file.
     """
 
     def __init__(self, files: dict[str, bytes], latency_seconds: float = 0.0) -> None:
@@ -50,18 +50,18 @@ class RangeServer:
         self._thread.join()
 
     def url(self, name: str) -> str:
-        """Where the file of this name is."""
+        """The URL of the file with this name."""
         return f"http://127.0.0.1:{self._server.server_port}/{name}"
 
     def count(self, body_bytes: int, asked: str) -> None:
-        """Takes note of an answer."""
+        """Counts an answer."""
         with self._lock:
             self.tally.requests += 1
             self.tally.body_bytes += body_bytes
             self.tally.ranges.append(asked)
 
     def take_tally(self) -> Tally:
-        """What was asked for since the last time."""
+        """Returns the tally, and starts a new one."""
         with self._lock:
             tally, self.tally = self.tally, Tally()
             return tally
@@ -76,7 +76,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        # A client that has what it wanted hangs up.
+        # A client may hang up once it has enough.
         if not isinstance(sys.exc_info()[1], ConnectionError):
             raise
 
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"Accept-Ranges": "bytes", "ETag": f'"{len(data):x}"'}
         if asked is not None:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(data)}"
-        # Before the answer: whoever has it may ask for the tally.
+        # Before the answer is sent, because its receiver may read the tally.
         owner.count(end - start if with_body else 0, f"{self.command} {asked}")
         self._head(200 if asked is None else 206, end - start, headers)
         if with_body:
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Suppresses log output."""
 
 
 def _range(asked: str | None, length: int) -> tuple[int, int]:

@@ -21,7 +21,7 @@ import quarrier
 
 
 def gif(words: bytes) -> bytes:
-    """A picture of 2 by 2 pixels with a comment."""
+    """A GIF of 2 by 2 pixels with a comment."""
     comment = b"\x21\xfe" + bytes([len(words)]) + words + b"\0"
     head = b"GIF89a\x02\x00\x02\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff"
     return head + comment + b"\x2c\x00\x00\x00\x00\x02\x00\x02\x00\x00\x02\x02\x84\x51\x00\x3b"
@@ -157,7 +157,7 @@ else:
 def test_ctrl_c_ends_it_and_it_can_go_on(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "large.img"
     with path.open("wb") as file:
-        # Half a gigabyte of what must be read, with a picture in every 64 KiB.
+        # Half a gigabyte without holes, with a picture in every 64 KiB.
         block = (gif(zlib.compress(os.urandom(90))) + os.urandom(1 << 16))[: 1 << 16]
         for _ in range(1 << 13):
             file.write(block)

@@ -1,7 +1,7 @@
-"""The table of sources and requests that every door answers alike, asked of three of them.
+"""The table of sources and requests that every interface must answer alike, run on three of them.
 
-The command line, SQL and Python answer what `crates/quarrier/tests/doors.json` says; the facade
-under them is asked by that crate's own tests.
+The command line, SQL and Python must answer as `crates/quarrier/tests/doors.json` says. That
+crate's own tests run the table on the facade below them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def words(options: dict[str, Any]) -> list[str]:
-    """The options of a request as words of the command line."""
+    """The options of a request as arguments of the command line."""
     flags = [flag for name, flag in FLAGS.items() if options.get(name)]
     values = [
         word for name, flag in VALUES.items() if name in options for word in (flag, options[name])
@@ -81,7 +81,7 @@ def words(options: dict[str, Any]) -> list[str]:
 
 
 def run(program: str, *arguments: str) -> list[dict[str, Any]] | str:
-    """The rows, or the one line of an error."""
+    """The rows, or the one line of an error message."""
     done = subprocess.run([TARGET / program, *arguments], capture_output=True, text=True)
     if done.returncode == 2:
         assert done.stdout == "" and done.stderr.count("\n") == 1, done
@@ -176,7 +176,7 @@ def test_carve_answers_alike_through_every_door(case: Case) -> None:
 
 @contextmanager
 def streamed(case: Case) -> Iterator[Case]:
-    """The case with a pipe for its source, through which that comes once, where it asks for one."""
+    """The case; if it has `stream`, its source is a pipe that delivers the bytes once."""
     if not case.get("stream"):
         yield case
         return
@@ -224,7 +224,7 @@ def test_filter_answers_alike_through_every_door(case: Case) -> None:
     columns = tuple(case["columns"])
     with streamed(case) as asked:
         check(case, columns, filter_on_the_command_line(asked))
-    # A table without columns has none to ask for, and one of columns is a table.
+    # Without columns there is nothing to select, and a single column would be a table.
     if case.get("alone"):
         return
     with streamed(case) as asked:

@@ -1,4 +1,4 @@
-"""Tables and findings as data frames, in notebooks, and one after another."""
+"""Tables and findings as data frames, in notebooks, and by iteration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_table_is_a_data_frame_in_one_call(table: quarrier.Table) -> None:
     frame = table.to_pandas()
     assert (frame["price"] * 2).tolist() == [2.5, 5.0, 1.5]
     assert frame["price"].quantile(0.5) == 1.25
-    # Integers stay exact where one is missing.
+    # Integers stay exact although one value is missing.
     assert frame["qty"].tolist() == [1152921504606846977, pd.NA, 3]
     assert table.to_pandas(exact=True)["price"][0] == decimal.Decimal("1.25")
     assert table.to_polars()["price"].dtype == pl.Float64

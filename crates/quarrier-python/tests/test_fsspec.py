@@ -21,7 +21,7 @@ DATA = random.Random(5).randbytes(3_000_000)
 
 def test_a_file_of_fsspec_reads_through_the_cache() -> None:
     with RangeServer({"file": DATA}) as server:
-        # With what is learned of the server, the figures would differ from run to run.
+        # With a learned cost model, the figures would differ from run to run.
         cost = {"cost": quarrier.CostModel(latency=0.001)}
         url = server.url("file")
         with fsspec.open(url, cache_type="quarrier", cache_options=cost) as file:
@@ -30,7 +30,7 @@ def test_a_file_of_fsspec_reads_through_the_cache() -> None:
                 offset, size = rng.randrange(len(DATA)), rng.choice([1, 100, 50_000])
                 file.seek(offset)
                 assert file.read(size) == DATA[offset : offset + size]
-        # Hardly anything came twice: only what lay between bytes that were missing.
+        # Few bytes were fetched twice: only those between missing ranges.
         assert server.take_tally().body_bytes <= 1.25 * len(DATA)
 
 
@@ -64,7 +64,7 @@ def test_the_directory_of_an_archive_costs_little() -> None:
         with fsspec.open(server.url("a.zip"), cache_type="quarrier") as file:
             assert len(zipfile.ZipFile(file).namelist()) == 500
         tally = server.take_tally()
-        # One for the length, one for the tail.
+        # One request for the length, one for the tail.
         assert (tally.requests, tally.body_bytes) == (2, 64 << 10)
 
 

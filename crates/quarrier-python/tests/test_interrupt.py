@@ -14,7 +14,7 @@ import pytest
 
 import quarrier
 
-# The naive engine compares every pattern at every offset: that takes minutes.
+# The naive engine compares every pattern at every offset, which takes minutes.
 PROGRAM = """
 import sys, quarrier
 try:
@@ -113,7 +113,7 @@ except KeyboardInterrupt:
 
 
 def test_a_load_ends_soon_after_ctrl_c(tmp_path: pathlib.Path) -> None:
-    # A hole takes no room, and minutes to read.
+    # A hole takes no disk space, and minutes to read.
     path = tmp_path / "large.ndjson"
     path.write_bytes(b'{"side":"B","qty":7}\n' * 1_000)
     os.truncate(path, 1 << 40)

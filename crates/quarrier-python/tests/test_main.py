@@ -1,4 +1,4 @@
-"""`python -m quarrier` is the program, wherever pip has put it."""
+"""`python -m quarrier` runs the program, wherever pip has put it."""
 
 from __future__ import annotations
 

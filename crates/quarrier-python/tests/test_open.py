@@ -25,7 +25,7 @@ DATA = random.Random(5).randbytes(3_000_000)
 
 
 def check_like_bytes_io(file: quarrier.SourceFile, data: bytes) -> None:
-    """The same calls on the file and on `io.BytesIO` give the same."""
+    """The same calls on the file and on `io.BytesIO` return the same."""
     oracle = io.BytesIO(data)
     rng = random.Random(7)
     assert file.size == len(data)
@@ -86,7 +86,7 @@ def test_parts_of_a_split_image_are_one_file(tmp_path: Path) -> None:
 def test_a_remote_file_reads_like_bytes_io() -> None:
     with RangeServer({"file": DATA}) as server, quarrier.open(server.url("file")) as file:
         check_like_bytes_io(file, DATA)
-        # What lies between bytes that are missing may come twice.
+        # Held bytes between missing ranges may be fetched twice.
         assert server.take_tally().body_bytes <= 2 * len(DATA)
 
 
@@ -134,7 +134,7 @@ def test_a_folder_keeps_what_was_fetched_for_the_next_time(tmp_path: Path) -> No
             with quarrier.open(server.url("file"), cache=tmp_path / "cache") as file:
                 assert file.read() == DATA
             tally = server.take_tally()
-        # The second time only the version is asked for.
+        # The second time it requests only the version.
         assert tally.requests == 1
         assert tally.body_bytes <= 16 << 10
 
@@ -237,7 +237,7 @@ def test_a_search_of_a_remote_source_takes_no_sample() -> None:
         found = quarrier.search(server.url("file"), [DATA[2_999_000:2_999_020]])
         assert [row.offset for row in found] == [2_999_000]
         searched = server.take_tally()
-        # A sample is of 64 places; what is read is read once, in order.
+        # A sample reads 64 places; the search then reads each byte once, in order.
         assert searched.requests < 20
         assert searched.body_bytes <= len(DATA) + 64 * 1024
         with quarrier.open(server.url("file")) as file:
@@ -250,7 +250,7 @@ def test_a_proxy_is_taken_as_curl_takes_it(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"]:
         monkeypatch.delenv(name, raising=False)
     with RangeServer({"file": DATA}) as server:
-        # What a web server sets from the header Proxy of a stranger.
+        # Web servers set this from the request header Proxy, which a stranger controls.
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
         with quarrier.open(server.url("file")) as file:
             assert file.read(10) == DATA[:10]

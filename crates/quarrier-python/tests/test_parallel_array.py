@@ -1,4 +1,4 @@
-"""Shared arrays: ordinary arrays that are handed on by handle."""
+"""Shared arrays: ordinary arrays that are passed on by handle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples run, and check what they made."""
+"""The examples run, and check their own results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that die, raise, hang or exit: the caller hears of it, and nothing is left behind."""
+"""Workers that die, raise, hang or exit: the caller gets an exception, and nothing is left over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHERE = (500, 510)
 
 
 class OwnError(Exception):
-    """Takes two arguments, and is pickled all the same."""
+    """Takes two arguments, and can still be pickled."""
 
     def __init__(self, text: str, number: int) -> None:
         super().__init__(text, number)
@@ -35,7 +35,7 @@ class OwnError(Exception):
 
 
 class UnpicklableError(Exception):
-    """Holds what cannot be pickled."""
+    """Holds an object that cannot be pickled."""
 
     def __init__(self) -> None:
         super().__init__("it has a lock")
@@ -51,7 +51,7 @@ def segfault() -> None:
 
 
 def run_out_of_memory() -> None:
-    """What the system does when memory runs out, without the rest of the machine suffering."""
+    """Simulates running out of memory, without harm to the rest of the machine."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
@@ -71,7 +71,7 @@ def hang() -> None:
 
 
 def hang_without_python() -> None:
-    """A kernel that is stuck in the system and hears no signal but the deadly ones."""
+    """A kernel that is stuck and blocks all signals but the deadly ones."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     ctypes.CDLL(None).pause()
 
@@ -86,14 +86,14 @@ def exit_softly() -> None:
 
 @pytest.fixture(autouse=True)
 def _warmed() -> None:
-    """What is made once a process, such as the place of huge pages, is no leak."""
+    """Allocates resources made once per process, such as huge pages, which are not leaks."""
     parallel.empty(4 << 20, "u1")
     parallel.init(1, "u1", lambda out, start: None)
 
 
 @pytest.fixture(params=["forked", "pooled", "clean", "clean pool"])
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each of the ways in which processes come to be workers."""
+    """Each of the ways to start workers."""
     waiting = threading.Event()
     thread = threading.Thread(target=waiting.wait)
     if "clean" in request.param:
@@ -122,7 +122,7 @@ def failing(fault: Callable[[], None]) -> Callable[[Any, int], None]:
 
 
 def failure(kernel: Callable[[Any, int], object], **options: Any) -> Any:
-    """What `init` raises, without its frames: they hold the array that was not to be."""
+    """The exception of `init` without its frames, which hold the unfinished array."""
     try:
         init(kernel, **options)
     except Exception as error:
@@ -154,7 +154,7 @@ def test_a_worker_that_ends_is_reported_with_signal_or_status_and_range(
 
 
 def nothing_left_of_workers(way: str) -> Any:
-    """In a pool the worker that died is replaced at the next call only; one may be missing."""
+    """In a pool a dead worker is replaced only at the next call, so one may be missing."""
     return contextlib.nullcontext() if "pool" in way else nothing_left()
 
 

@@ -22,7 +22,7 @@ BOTH = pytest.mark.parametrize("length", [500, 50_000])
 
 @pytest.fixture(params=WAYS)
 def options(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """The options of a call whose workers come this way."""
+    """The options of a call with workers of this kind."""
     if request.param == "pooled":
         with parallel.pool(workers=2):
             yield {"workers": 2}

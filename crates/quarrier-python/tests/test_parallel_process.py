@@ -1,4 +1,4 @@
-"""What calls do to the process that makes them, and to workers that stay."""
+"""The effects of calls on the caller's process, and on workers that stay."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_ctrl_c_ends_workers_and_comes_out_of_the_call(way: str) -> None:
         assert process.stdout is not None
         workers = {int(process.stdout.readline()) for _ in range(2)}
         assert len(workers) == (1 if way == "thread" else 2)
-        # As a terminal does it: all processes of the group hear of it.
+        # Like a terminal, which signals all processes of the group.
         os.killpg(process.pid, signal.SIGINT)
         said, _ = process.communicate(timeout=60)
     assert said == "interrupted\n[]\n"
@@ -222,10 +222,10 @@ def test_a_caller_that_is_killed_takes_its_workers_along(way: str) -> None:
         workers = {int(process.stdout.readline()) for _ in range(2)}
         process.kill()
         process.wait()
-        # The end of the pipe: nobody has it open any more.
+        # The pipe ends: no process has it open any more.
         assert process.stdout.read() == ""
     while any(is_alive(worker) for worker in workers):
-        time.sleep(0.01)  # they are ending
+        time.sleep(0.01)  # they are still exiting
 
 
 def test_a_clean_parent_that_is_killed_is_an_error_and_then_another(other_thread: None) -> None:
@@ -314,7 +314,7 @@ def test_a_pool_keeps_its_workers_and_replaces_the_dead() -> None:
         with pytest.raises(quarrier.WorkerDiedError):
             parallel.init(8, "i8", end, chunk=1)
         assert len(set(parallel.init(8, "i8", pid, chunk=1).tolist())) == 2
-        # One that is killed while it has nothing to do is replaced too.
+        # An idle worker that was killed is replaced too.
         os.kill(int(parallel.init(8, "i8", pid, chunk=1)[0]), signal.SIGKILL)
         time.sleep(0.05)
         assert parallel.init(8, "i8", number, on_error="retry").tolist() == list(range(8))
@@ -439,7 +439,7 @@ def fill(out, start):
 parallel.init(2, "u1", fill, workers=2, chunk=1)
 print("after")
 """
-    # Each worker writes its words when it will, a blank apart from the word too.
+    # The workers' words and blanks may interleave in any order.
     printed = run(program)
     assert [printed.count(word) for word in ("before", "chunk", "after")] == [1, 2, 1]
     assert printed.startswith("before ") and printed.endswith("after\n")

@@ -1,4 +1,4 @@
-"""`reduce`, and arrays that come by DLPack."""
+"""`reduce`, and arrays passed by DLPack."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def double(out: Any, values: Any) -> None:
 
 
 class Tensor:
-    """What other libraries show of their arrays."""
+    """An array that exports only DLPack, like those of other libraries."""
 
     def __init__(self, array: Any) -> None:
         self._array = array

@@ -1,4 +1,4 @@
-"""`init`, `map` and `scan` give what a loop gives, whatever the workers, chunks and mode."""
+"""`init`, `map` and `scan` equal a plain loop for all workers, chunks and modes."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ BAD = 50_000
 
 @pytest.fixture(autouse=True)
 def _warmed() -> None:
-    """What is made once a process, such as the place of huge pages, is no leak."""
+    """Allocates resources made once per process, such as huge pages, which are not leaks."""
     parallel.empty(4 << 20, "u1")
     parallel.init(1, "u1", lambda out, start: None)
 
@@ -70,7 +70,7 @@ def test_a_url_is_scanned_as_the_file_is(mode: Any, path: pathlib.Path) -> None:
         url = server.url("data")
         found = parallel.scan(url, total, CHUNK, workers=2, mode=mode)
         assert found == parallel.scan(path, total, CHUNK, workers=2, mode=mode)
-        # Each byte came once, whatever the chunks are.
+        # Each byte was fetched once, for any chunk size.
         assert server.tally.body_bytes <= LENGTH + (64 << 10)
 
 
@@ -108,7 +108,7 @@ def test_a_chunk_that_fails_is_named(fault: Callable[[], None], path: pathlib.Pa
         return 0
 
     def failure() -> Exception:
-        """What is raised, without its frames: they hold the buffers."""
+        """The exception without its frames, which hold the buffers."""
         try:
             parallel.scan(path, fail, CHUNK, workers=2, timeout=3 if fault is hang else 60)
         except Exception as error:

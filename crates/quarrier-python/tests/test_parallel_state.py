@@ -1,4 +1,4 @@
-"""`per_worker`: values that a worker makes once."""
+"""`per_worker`: values that each worker makes once."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_a_worker_makes_its_value_once(way: dict[str, Any], tmp_path: pathlib.Pa
         parallel.init(40, "u1", check, chunk=1, **way)
     times = Counter((tmp_path / "made").read_text().splitlines())
     assert times.pop(str(worker())) == 1
-    # A thread may be given the number of one that has ended.
+    # A new thread may reuse the ID of one that has ended.
     assert "mode" in way or set(times.values()) == {1}
-    # Those of a pool live as long as the pool.
+    # Workers of a pool live as long as the pool.
     assert sum(times.values()) <= (2 if not way else 6)
 
 

@@ -1,4 +1,4 @@
-"""`stencil` equals scipy.ndimage at every edge, whatever the axes, halo, dtype and tiles."""
+"""`stencil` equals scipy.ndimage at every edge, for all axes, halos, dtypes and tiles."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from quarrier.parallel._tiles import Budget, Tiles, plan
 MODES: list[Any] = ["reflect", "mirror", "nearest", "wrap", "constant"]
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 DTYPES = ["?", *"bBhHiIlLfdFD", ">i4", ">f8"]
-# The most elements and neighbours of an axis, by the number of axes: more neighbours than elements.
+# The maximum elements and neighbours of an axis, by the number of axes: halos may exceed arrays.
 SIZE_MAX = {1: 30, 2: 9, 3: 6, 4: 4}
 HALO_MAX = {1: 40, 2: 5, 3: 2, 4: 1}
 
 
 def weights_for(halos: Any) -> npt.NDArray[Any]:
-    """Another weight for each neighbour, so that none is mistaken for another."""
+    """A different weight for each neighbour, so that a mix-up shows."""
     shape = [2 * halo + 1 for halo in halos]
     return np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
 
@@ -143,7 +143,7 @@ def test_each_axis_may_have_a_mode_of_its_own() -> None:
 
     expected = np.zeros_like(array)
     corners(expected, padded)
-    # Beyond two edges at once, a constant axis is the constant, as with np.pad in this order.
+    # Beyond two edges at once, a constant axis wins, as with np.pad in this order.
     found = parallel.stencil(corners, array, (2, 1, 3), modes, 9, tile=(2, 3, 3), workers=2)
     assert (found == expected).all()
 

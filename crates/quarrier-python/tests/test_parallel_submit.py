@@ -62,7 +62,7 @@ def test_a_submitted_call_raises_and_is_cancelled_and_awaited() -> None:
 
 def test_the_end_of_a_pool_waits_for_a_submitted_call_and_leaves_no_worker() -> None:
     began = threading.Event()
-    # Those that earlier tests left.
+    # Children of earlier tests.
     before = children()
 
     def slowly(out: Any, start: int) -> None:

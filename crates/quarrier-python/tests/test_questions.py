@@ -1,6 +1,6 @@
-"""Random questions of the package `questions`, asked through Table.query and Table.query_many.
+"""Random statements of the package `questions`, run by Table.query and Table.query_many.
 
-`scripts/python.sh test` builds the program that draws the tables and works the answers out.
+`scripts/python.sh test` builds the program that generates the tables and computes the answers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ REPOSITORY = Path(__file__).parents[3]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
 PROGRAM = TARGET / "debug" / "questions"
 HAS_SQL = importlib.util.find_spec("quarrier_sql") is not None
-#: What the scan of a table answers alone: one table, without groups or joins.
+#: Statements that the scan of a table answers: one table, without groups or joins.
 OWN = ("SELECT COUNT(*) AS n FROM t WHERE", "SELECT id")
 
-#: A value of a row, as the program writes it: strings in quotes.
+#: A value of a row, as the program writes it, with strings in quotes.
 VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|[^|]+')
 
 
@@ -38,7 +38,7 @@ def rounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def is_same(value: Any, right: str) -> bool:
-    """Whether a value is the one that the program wrote; strings and times are not compared."""
+    """Whether a value equals the program's; strings and times are not compared."""
     if value is None or right == "NULL":
         return value is None and right == "NULL"
     if isinstance(value, bool):
@@ -67,7 +67,7 @@ def shown(value: Any) -> str:
 
 
 def rank(shown: str) -> tuple[int, Decimal]:
-    """The place of a value in the order that rows are compared in; strings and times share one."""
+    """The sort key of a value in a comparison of rows; strings and times have the same one."""
     try:
         number = Decimal(shown.removesuffix("f"))
     except InvalidOperation:

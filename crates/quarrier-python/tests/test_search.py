@@ -208,7 +208,7 @@ def test_what_the_system_refuses_is_an_os_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         quarrier.search(tmp_path / "missing", "x")
     assert caught.value.filename == str(tmp_path / "missing")
-    # A folder is the files in it.
+    # A folder stands for the files in it.
     assert list(quarrier.search(tmp_path, "x")) == []
 
 
@@ -287,7 +287,7 @@ def test_sizes_are_numbers_or_texts_as_on_the_command_line() -> None:
 
 @pytest.mark.parametrize("direct", [False, True])
 def test_all_parts_of_a_split_image_are_searched(direct: bool) -> None:
-    # A folder whose file system knows O_DIRECT, which that of /tmp may not.
+    # This folder's file system supports O_DIRECT, which that of /tmp may not.
     with tempfile.TemporaryDirectory(dir=pathlib.Path(__file__).parent) as folder:
         first = pathlib.Path(folder) / "image.001"
         for number in range(1, 4):

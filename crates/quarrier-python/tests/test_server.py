@@ -1,4 +1,4 @@
-"""quarrier.connect, against a server of its own and against `quarrier serve`."""
+"""quarrier.connect, against a test server and against `quarrier serve`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Takes batches, knows them again by publisher and number, and breaks off as asked."""
+    """Accepts batches, recognises them by publisher and number, and breaks off on request."""
 
     protocol_version = "HTTP/1.1"
     taken: dict[tuple[str, str], list[dict[str, Any]]]

@@ -1,4 +1,4 @@
-"""`quarrier serve` in front of clients that others have written: psycopg, asyncpg."""
+"""`quarrier serve` with third-party clients: psycopg, asyncpg."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_psycopg_pipelines_and_goes_on_after_errors(db: psycopg.Connection[Any])
 
 def test_psycopg_cancels(db: psycopg.Connection[Any]) -> None:
     def cancel() -> None:
-        # Until it runs there is nothing to cancel.
+        # A statement can be cancelled only once it runs.
         while not done.wait(0.05):
             db.cancel_safe()
 

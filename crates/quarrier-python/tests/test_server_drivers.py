@@ -1,4 +1,4 @@
-"""`quarrier serve --data` in front of drivers that ask the catalogs first: JDBC and ADBC."""
+"""`quarrier serve --data` with drivers that query the catalogs first: JDBC and ADBC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What many, slow or impatient clients of `quarrier serve --data` cost; its end under load."""
+"""The cost of many, slow or impatient clients of `quarrier serve --data`; its end under load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from data_server import Server
 
 IDLE = 5_000
-# The issue that asked for this limit gave it; the page cache of the program is not counted.
+# The limit that was requested; it excludes the page cache of the program.
 BYTES_OF_AN_IDLE_CLIENT = 20_000
 
 
@@ -29,7 +29,7 @@ def start_up(server: Server) -> socket.socket:
 
 def read_until_ready(client: socket.socket) -> None:
     came = b""
-    # ReadyForQuery, idle: the last message of a start.
+    # ReadyForQuery, idle: the last message of a start-up.
     while not came.endswith(b"Z\0\0\0\x05I"):
         more = client.recv(1 << 16)
         assert more, came
@@ -37,7 +37,7 @@ def read_until_ready(client: socket.socket) -> None:
 
 
 def private_bytes(server: Server) -> int:
-    """Memory that the process alone has."""
+    """The private memory of the process, in bytes."""
     lines = pathlib.Path(f"/proc/{server.process.pid}/smaps_rollup").read_text().splitlines()
     sizes = [int(line.split()[1]) for line in lines if line.startswith("Private_Dirty")]
     return sum(sizes) << 10
@@ -73,7 +73,7 @@ def test_thousands_of_idle_clients_take_little_memory(tmp_path: pathlib.Path) ->
 
 
 def write(server: Server, client: int, acknowledged: list[int]) -> None:
-    """Inserts until the server leaves."""
+    """Inserts rows until the server ends."""
     number = client
     try:
         with server.psycopg(autocommit=True) as db:
@@ -98,13 +98,13 @@ def test_the_end_under_load_loses_nothing(tmp_path: pathlib.Path) -> None:
         writer.start()
     while not all(acknowledged):
         time.sleep(0.01)
-    # A client that sends half a message, and one that asks for very much.
+    # One client that sends half a message, and one that makes a large request.
     half = start_up(server)
     read_until_ready(half)
     half.sendall(b"Q\0\0\1\0SELECT")
     asked = time.monotonic()
     assert server.end(signal.SIGTERM) == 0
-    # Ten seconds are for what runs, and a statement of these takes milliseconds.
+    # The server waits ten seconds for running statements; these take milliseconds.
     assert time.monotonic() - asked < 15
     half.close()
     for writer in writers:

@@ -1,4 +1,4 @@
-"""Subscriptions through `quarrier.connect`: each change once, also over breaks."""
+"""Subscriptions through `quarrier.connect`: each change once, also after a break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`quarrier serve --tls`, in front of clients that check its certificate and show their own."""
+"""`quarrier serve --tls` with clients that check its certificate and present their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from data_server import Server
 @dataclass
 class Encrypted:
     server: Server
-    # Who issued the certificates of the server and of its clients.
+    # The issuer of the certificates of the server and of its clients.
     authority: trustme.CA
     folder: pathlib.Path
 
@@ -32,7 +32,7 @@ class Encrypted:
         return str(path)
 
     def client(self) -> dict[str, str]:
-        """A certificate of the authority's and its key, as files."""
+        """A certificate and key issued by the authority, as files."""
         issued = self.authority.issue_cert("ann@localhost")
         certificate, key = self.folder / "ann.crt", self.folder / "ann.key"
         issued.cert_chain_pems[0].write_to_path(str(certificate))
@@ -73,12 +73,12 @@ def test_clients_encrypt_and_check_the_server(open_to_all: Encrypted) -> None:
     with open_to_all.psycopg(sslrootcert=open_to_all.root) as db:
         assert db.pgconn.ssl_in_use
         assert answer_of(db) == (2,)
-    # Somebody else's authority did not issue it.
+    # Another authority, which did not issue it.
     other = open_to_all.folder / "other.crt"
     trustme.CA().cert_pem.write_to_path(str(other))
     with pytest.raises(psycopg.OperationalError, match="certificate verify failed"):
         open_to_all.psycopg(sslrootcert=str(other))
-    # On this machine a client may do without.
+    # On the same machine, a client may connect without TLS.
     with open_to_all.server.psycopg(sslmode="disable") as db:
         assert not db.pgconn.ssl_in_use
         assert answer_of(db) == (2,)

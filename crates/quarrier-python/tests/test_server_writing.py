@@ -1,4 +1,4 @@
-"""`quarrier serve --data` in front of clients that write: psycopg, asyncpg, quarrier.connect."""
+"""`quarrier serve --data` with clients that write: psycopg, asyncpg, quarrier.connect."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_psycopg_copies_in_and_out(server: Server, binary: bool) -> None:
         ):
             copy.write_row(["no id"])
         db.rollback()
-        # What breaks off leaves nothing.
+        # An aborted copy leaves no rows.
         with (
             pytest.raises(ZeroDivisionError),
             cursor.copy(f"COPY copied_{form} FROM STDIN") as copy,

@@ -19,7 +19,7 @@ LENGTHS = st.integers(0, 40)
 
 
 class Model:
-    """The oracle: what each offset holds."""
+    """The oracle: the byte at each offset."""
 
     def __init__(self, on_conflict: str) -> None:
         self.held: dict[int, int] = {}
@@ -143,7 +143,7 @@ class Pair:
 RANGES = st.lists(st.tuples(OFFSETS, LENGTHS), max_size=6)
 OPERATIONS = st.one_of(
     st.tuples(st.just("write"), OFFSETS, st.binary(max_size=40)),
-    # Mostly the same byte, so that writes agree with what is held.
+    # Mostly the same byte, so that writes agree with the held bytes.
     st.tuples(st.just("write"), OFFSETS, LENGTHS.map(lambda length: b"x" * length)),
     st.tuples(st.just("read"), OFFSETS, LENGTHS),
     st.tuples(st.just("erase"), OFFSETS, LENGTHS),

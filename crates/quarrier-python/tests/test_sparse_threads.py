@@ -1,4 +1,4 @@
-"""Many threads at one file, and nothing left behind."""
+"""Many threads on one file, and leaks."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_who_waits_for_a_long_write_does_not_stop_others() -> None:
 
 
 class Looks:
-    """In a cycle, so that the garbage collector finds it: then it looks at the file."""
+    """An object in a cycle, so that the garbage collector finalizes it; it then uses the file."""
 
     def __init__(self, file: SparseFile, seen: list[int]) -> None:
         self.file, self.seen, self.cycle = file, seen, self
@@ -171,5 +171,5 @@ def test_calls_leave_no_memory_behind() -> None:
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # An object lost by each call would be 2000 of them.
+    # If each call lost an object, there would be 2000.
     assert after - before < 2000 * 16

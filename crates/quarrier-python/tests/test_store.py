@@ -1,4 +1,4 @@
-"""Tables that are kept: what `append` has returned for is there when the folder is opened next."""
+"""Stores: after `append` returns, its messages are there when the folder is opened again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_what_was_appended_is_asked_and_found_again(tmp_path: Path) -> None:
     path.write_text('{"symbol": "WQY", "qty": 7}\n{"symbol": "VGI", "qty": 8}\nno message\n')
     with quarrier.Store(tmp_path / "d") as store:
         assert store.append("orders", path) == (2, 1)
-        assert store.append("orders", path) == (0, 0)  # it goes on where it was
+        assert store.append("orders", path) == (0, 0)  # it continues where it was
         assert store.append("orders", [{"symbol": "AAA", "qty": 9}]) == (1, 0)
         assert store.append("orders", b'{"symbol":"BBB","qty":10}\n', compress=True) == (1, 0)
         assert store.append("fills", b"id,price\n1,2.5\n", format="csv") == (1, 0)

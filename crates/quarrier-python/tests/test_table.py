@@ -178,7 +178,7 @@ def test_columns_are_packed_narrow() -> None:
             "status": np.array(["NEW", "FILLED"])[numbers % 2],
         }
     )
-    # Two bytes, two bytes and a bit.
+    # A row takes two bytes, two bytes and a bit.
     assert held.nbytes < 4.3 * rows
     assert repr(held) == "<quarrier.Table: 200000 rows, 3 columns>"
     shown = pa.table(held)

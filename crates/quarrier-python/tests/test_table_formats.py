@@ -1,4 +1,4 @@
-"""quarrier.Table.from_messages: every format, told by its content and its name."""
+"""quarrier.Table.from_messages: every format, detected by content and by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DICTIONARY = b"""<fix><fields><field number="55" name="Ticker" type="STRING"/>
 
 
 def fix(body: str) -> bytes:
-    """A message with its length and checksum."""
+    """A message with its length and checksum added."""
     fields = body.replace("|", "\x01")
     message = f"8=FIX.4.4\x019={len(fields)}\x01{fields}"
     return f"{message}10={sum(message.encode()) % 256:03}\x01\n".encode()

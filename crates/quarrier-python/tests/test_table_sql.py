@@ -1,4 +1,4 @@
-"""All of SQL, by quarrier-sql: Python answers what the program `quarrier query` does."""
+"""All of SQL, by quarrier-sql: Python gives the same answers as `quarrier query`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def by_the_program(sql: str, *options: str) -> pa.Table:
 
 
 def rows(table: pa.Table | quarrier.Table) -> list[tuple[Any, ...]]:
-    """All rows in an order of their own: statements need not say one."""
+    """All rows in a canonical order, because statements need not fix one."""
     columns = [column.to_pylist() for column in pa.table(table).columns]
     return sorted(zip(*columns, strict=True), key=str)
 
@@ -96,7 +96,7 @@ def test_the_example_of_the_manual(orders: quarrier.Table) -> None:
         {"Symbol": None, "count(*)": 1, "sum(qty)": None},
     ]
     assert found.schema == {"Symbol": "VARCHAR", "count(*)": "BIGINT", "sum(qty)": "BIGINT"}
-    # An answer is a table, too.
+    # An answer is also a table.
     assert found.query('SELECT sum("sum(qty)") AS s FROM m').to_pylist() == [{"s": 60}]
     assert orders.query("SELECT max(id) AS x FROM o", name="o").to_pylist() == [{"x": 4}]
 
@@ -152,7 +152,7 @@ def test_what_is_found_in_images_is_a_table(tmp_path: pathlib.Path) -> None:
         assert len(found) == 1
     (carved,) = quarrier.query(f"SELECT * FROM carve('{image}')").to_pylist()
     assert carved["extents"] == [[4096, len(gif)]]
-    # Nothing is measured for no row.
+    # No row, so nothing is measured.
     sql = "SELECT * FROM gauge('memory') LIMIT 0"
     assert list(quarrier.query(sql).schema) == by_the_program(sql).column_names
 

@@ -1,4 +1,4 @@
-"""Units: their rows are those of the whole, wherever they are searched."""
+"""Units: their rows together are those of the whole source, wherever they are searched."""
 
 from __future__ import annotations
 

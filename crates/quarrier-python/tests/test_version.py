@@ -1,4 +1,4 @@
-"""Both packages are of one version, and each asks for the other in that one."""
+"""Both packages have the same version, and each requires that version of the other."""
 
 from __future__ import annotations
 

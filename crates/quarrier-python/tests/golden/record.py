@@ -1,8 +1,10 @@
-"""What svfsc 0.4.1 answers to random calls: `python record.py > svfsc.json`, where svfsc is
-installed. `python record.py --against N` compares quarrier.compat.svfsc with it on N other runs.
+"""Records the answers of svfsc 0.4.1 to random calls: `python record.py > svfsc.json`.
 
-Left out is what svfsc gets wrong: a run ends where blocks that touch are not joined, and after
-a write that failed, which may have lost data. No write differs but at its first byte.
+svfsc must be installed. `python record.py --against N` compares quarrier.compat.svfsc with it on N
+other runs.
+
+Cases that svfsc gets wrong are left out: a run ends when adjacent blocks are not joined, and after
+a failed write, which may have lost data. Every differing write differs at its first byte.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ BYTES = bytes((7 * at + at // 3) % 256 for at in range(400))
 
 
 def calls(rng: random.Random, compare: bool, blocks) -> Any:
-    """One random call, as name and arguments. Bytes are written as hexadecimal digits."""
+    """A random call, as name and arguments, with bytes as hexadecimal digits."""
     offset, length = rng.randrange(100), rng.randrange(25)
     match rng.randrange(100):
         case n if n < 40:
@@ -47,7 +49,7 @@ def calls(rng: random.Random, compare: bool, blocks) -> Any:
 
 
 def answer(svf: Any, call: list[Any]) -> Any:
-    """What the call returns or raises, and how it leaves the file, as JSON has it."""
+    """The call's result or exception, and the resulting state of the file, for JSON."""
     name, *arguments = call
     match name:
         case "write":
@@ -75,7 +77,7 @@ def answer(svf: Any, call: list[Any]) -> Any:
 
 
 def run(module: Any, seed: int) -> dict[str, Any]:
-    """Some calls to one file with their answers."""
+    """Random calls to one file, with their answers."""
     rng = random.Random(seed)
     compare = rng.random() < 0.8
     svf = module.cSVF("x", 1.5, False, compare)
@@ -109,7 +111,7 @@ def main() -> None:
             if (given := answer(svf, call)) == expected:
                 continue
             if call[0] == "write" and expected[0] is None and given[0][0] == "OSError":
-                break  # A difference that svfsc does not notice.
+                break  # A difference that svfsc does not detect.
             sys.exit(f"run {seed}: {call}\nsvfsc    {expected}\nquarrier {given}")
     print(f"{runs} runs agree")
 
