@@ -1,11 +1,11 @@
-"""Random conditions over random tables: quarrier, DuckDB and SQLite must say the same.
+"""Random conditions over random tables: quarrier, DuckDB and SQLite must give the same answers.
 
     cargo build --example ask -p quarrier-filter
     python benchmarks/python/agreement.py target/debug/examples/ask [CONDITIONS [SEED]]
 
-A condition is drawn as a tree and written for each engine in its own words (`//` is DuckDB's
-division of whole numbers). What an engine has otherwise than SQL-92 is not drawn for it; the list
-stands in docs/sql.md. A difference prints the condition, the row and the answers, and ends with 1.
+A condition is generated as a tree and written in the dialect of each engine (`//` is DuckDB's integer division).
+Expressions in which an engine departs from SQL-92 are not generated for it; docs/sql.md lists them. The program
+prints each difference with the condition, the row and the answers, and then ends with status 1.
 """
 
 import json
@@ -70,7 +70,7 @@ def lit(text, duck="", lite=""):
 
 
 def form(pattern, *parts):
-    """The parts put into the pattern, for each engine that has them all."""
+    """The pattern filled with the parts, for each engine that supports all of them."""
     return tuple(
         None if any(part[n] is None for part in parts) else pattern.format(*(p[n] for p in parts))
         for n in range(3)
@@ -78,7 +78,7 @@ def form(pattern, *parts):
 
 
 def each(patterns, *parts):
-    """As form, with a pattern for each engine; None where it has none."""
+    """Like form, with a pattern for each engine; None if an engine has none."""
     return tuple(None if patterns[n] is None else form(patterns[n], *parts)[n] for n in range(3))
 
 
@@ -92,7 +92,7 @@ def column(name):
 
 
 def number(r, kind, depth):
-    """Small whole numbers, exact ones or floating ones."""
+    """Small integers, decimals or floats."""
     roll = r.random()
     if depth <= 0 or roll < 0.45:
         if r.random() < 0.6:
@@ -109,7 +109,7 @@ def number(r, kind, depth):
     if roll < 0.80 and kind == "integer":
         a, k = number(r, kind, depth - 1), r.choice([-3, -2, 2, 3, 7])
         op, duck = r.choice([("/", "//"), ("%", "%")])
-        # DuckDB rounds down where a divisor is below 0.
+        # DuckDB rounds down if the divisor is negative.
         k = abs(k) if op == "/" else k
         a = form("ABS({})", a) if op == "/" else a
         return each((f"({{}} {op} {k})", f"({{}} {duck} {k})", f"({{}} {op} {k})"), a)
@@ -129,7 +129,7 @@ def number(r, kind, depth):
 
 
 def chosen(r, depth, draw):
-    """CASE, COALESCE and NULLIF of any kind."""
+    """CASE, COALESCE and NULLIF of any type."""
     roll = r.random()
     if roll < 0.35:
         return form("CASE WHEN {} THEN {} ELSE {} END", condition(r, depth - 1), draw(depth - 1),
@@ -161,7 +161,7 @@ def text(r, depth):
     if roll < 0.85:
         function = r.choice(["UPPER", "LOWER"])
         both = f"{function}({{}})"
-        # SQLite changes the case of ASCII only.
+        # SQLite changes the case of ASCII letters only.
         return each((both, both, None), text(r, depth - 1))
     if roll < 0.90:
         return form("CAST({} AS VARCHAR)", number(r, "integer", depth - 1))
@@ -197,7 +197,7 @@ def moment(r, depth):
 
 
 def pair(r, depth):
-    """How to draw two values that compare."""
+    """How to draw two comparable values."""
     roll = r.random()
     if roll < 0.22:
         return lambda d: number(r, "integer", d)
@@ -221,7 +221,7 @@ def pair(r, depth):
 
 
 def no_nan(tree):
-    """SQLite has NULL for NaN, which changes what a comparison means."""
+    """SQLite stores NaN as NULL, which changes the meaning of comparisons."""
     return (tree[0], tree[1], None)
 
 
@@ -257,7 +257,7 @@ def predicate(r, depth):
     if roll < 0.90:
         return form("{} IS " + negated + "NULL", draw(depth))
     if roll < 0.95:
-        # DuckDB compares rows as structs, where NULL has a place in the order.
+        # DuckDB compares rows as structs, and its order includes NULL.
         op = r.choice(["=", "<>", "<", "<=", ">", ">="])
         other = pair(r, 0)
         parts = [draw(0), other(0), draw(0), other(0)]
@@ -293,7 +293,7 @@ def letters(values):
 
 
 def asked(connection, texts):
-    """The answers to several conditions; each alone, where one of them fails."""
+    """The answers to several conditions; evaluated one by one if any of them fails."""
     try:
         rows = connection.execute(f"SELECT {', '.join(texts)} FROM m ORDER BY id").fetchall()
         return [letters(column) for column in zip(*rows)]
@@ -331,7 +331,7 @@ def load(rows):
 
 
 def agree(ours, theirs):
-    """Equal; or no value for some row here, and an error of the whole query there."""
+    """Whether the answers agree; if a row has no value here, the other engine must fail as a whole."""
     if ours.startswith("!"):
         return False
     return "E" in ours if theirs.startswith("!") else ours == theirs

@@ -8,20 +8,20 @@
     carving.py dfrws FOLDER [--seed 1]                 the scenarios of DFRWS 2006, from real files
     carving.py all FOLDER [--size 1GiB] [--seed 1] [--rounds N] --figures FILE
 
-`score` prints exact files (equal by SHA-256) of those planted, by type and by how they lie. With
-`--list` also what a report of quarrier has wrong: `valid` rows that were not planted, and planted
-files without a row, with the row that came nearest. Ends with status 1 if there is a wrong row.
+`score` prints the numbers of exact files (equal by SHA-256) and of planted ones, by type and by placement. With
+`--list` it also prints the errors of a quarrier report: `valid` rows that were not planted, and planted files
+without a row, each with the nearest row. It ends with status 1 if a row is wrong.
 
-`versus` runs quarrier, foremost (with and without -q), scalpel and photorec on the same image, a
-process each, in turns; the image is in the page cache, output folders are removed between. What a
-run wrote is hashed each time, and must be the same in all rounds. Rivals that are not installed are
-named and left out (Debian: foremost scalpel testdisk). `--json` prints a line of JSON a tool.
+`versus` runs quarrier, foremost (with and without -q), scalpel and photorec on the same image, each in its own
+process, in turns; the image is in the page cache, and output folders are removed in between. The output of each
+run is hashed, and must be the same in all rounds. Rivals that are not installed are reported and left out
+(Debian: foremost scalpel testdisk). `--json` prints a line of JSON for each tool.
 
-`gather` unpacks source packages of PyPI and packages of Debian (where there is an apt-get) that hold
-pictures, sound, films, documents and archives. `image` makes an image with its truth from a folder
-of real files, `dfrws` one like that of the challenge of 2006: 29 files, 17 of them in fragments, some
-within others. The generators are not part of this repository: they are looked for in
-`../shared/tools` beside it. `all` does both and then `versus`, and writes its figures into a file.
+`gather` unpacks source packages of PyPI and packages of Debian (if there is an apt-get) that contain pictures,
+audio, video, documents and archives. `image` makes an image from a folder of real files, with its truth; `dfrws`
+makes one like that of the challenge of 2006: 29 files, 17 of them in fragments, some within others. The
+generators are not part of this repository: the program looks for them in `../shared/tools` beside it. `all` does
+both, then `versus`, and writes the figures to a file.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ HOME = pathlib.Path(__file__).resolve().parents[2]
 GENERATOR = HOME.parent / "shared" / "tools" / "make_image.py"
 SCENARIOS = HOME.parent / "shared" / "tools" / "make_dfrws2006_image.py"
 SCALPEL_CONF = HOME / "benchmarks" / "rivals" / "scalpel.conf"
-# A rival that fills the disk is stopped when only this much space is left.
+# A rival that fills the disk is killed when only this much space is left.
 DISK_LEFT_BYTES = 4 << 30
 
-# Packages with files of many types. A newer version may have others, so each figure is recorded with
-# the hash of its image.
+# Packages with files of many types. A newer version may have others, so each figure is recorded with the hash of
+# its image.
 SDISTS = [
     "imageio==2.38.1",
     "mutagen==1.48.1",
@@ -83,7 +83,7 @@ DEBIAN = [
     "solfege",
     "tuxpaint-data",
 ]
-# Further OLE documents, and archives, for the scenarios.
+# More OLE documents and archives, for the scenarios.
 SCENARIO_SDISTS = [
     "oletools==0.60.2",
     "pyexcel-xls==0.7.1",
@@ -117,7 +117,7 @@ SCALPEL = {"jpg", "gif", "png", "pdf"} | ARCHIVES
 
 
 class Contender(NamedTuple):
-    """A tool, its command for an image and a folder that does not exist, and the types it knows."""
+    """A tool, its command for an image and a new folder, and the types that it supports."""
 
     name: str
     command: Callable[[str, str], list[str]]
@@ -132,7 +132,7 @@ class Run(NamedTuple):
 
 
 class UnavailableError(Exception):
-    """A tool that this machine does not have, or that did not end well."""
+    """This machine lacks the tool, or the tool failed."""
 
 
 def contenders(quarrier: str) -> list[Contender]:
@@ -158,7 +158,7 @@ def contenders(quarrier: str) -> list[Contender]:
 
 
 def stop_when_full(process: subprocess.Popen[bytes], folder: pathlib.Path, over: threading.Event) -> None:
-    """Ends a process that is about to fill the disk."""
+    """Kills a process that is about to fill the disk."""
     while not over.wait(0.2):
         if shutil.disk_usage(folder).free < DISK_LEFT_BYTES:
             process.kill()
@@ -166,7 +166,7 @@ def stop_when_full(process: subprocess.Popen[bytes], folder: pathlib.Path, over:
 
 
 def run(contender: Contender, image: pathlib.Path, truth: Truth, work: pathlib.Path) -> Run:
-    """One run, in a folder of its own."""
+    """Runs a tool once, in a new folder."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=work)).resolve()
     command = contender.command(str(image), str(folder / "out"))
     if shutil.which(command[0]) is None:
@@ -194,7 +194,7 @@ def run(contender: Contender, image: pathlib.Path, truth: Truth, work: pathlib.P
 def take_turns(
     left: list[Contender], rounds: int, of: tuple[pathlib.Path, Truth], work: pathlib.Path
 ) -> dict[str, list[Run]]:
-    """The runs of each contender, none of one that cannot run."""
+    """The runs of each contender; none for one that cannot run."""
     image, truth = of
     runs: dict[str, list[Run]] = {}
     for turn in range(max(rounds, 1)):
@@ -218,14 +218,14 @@ def take_turns(
 
 
 def compare(options: argparse.Namespace) -> int:
-    """All contenders in turn, each as often as there are rounds."""
+    """Runs all contenders in turns, once per round."""
     truth = Truth(options.truth)
     image = options.image.resolve()
     if image.stat().st_size != truth.image_bytes:
         sys.exit(f"carving.py: {image} is not the image that {options.truth} tells of")
     left = [one for one in contenders(str(pathlib.Path(options.quarrier).resolve())) if options.only in one.name]
-    # Removed only after all runs: when ext4 creates a file, it goes through the files deleted in the last
-    # seconds, which took a fifth of the time of the next contender.
+    # Removed only after all runs: when ext4 creates a file, it scans the files deleted in the last seconds,
+    # which took a fifth of the next contender's time.
     with tempfile.TemporaryDirectory(dir=options.work) as made:
         runs = take_turns(left, options.rounds, (image, truth), pathlib.Path(made))
     if options.figures:
@@ -241,7 +241,7 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def warm(image: pathlib.Path) -> None:
-    """Reads the image, so that it lies in the page cache for whoever comes next."""
+    """Reads the image, so that it is in the page cache for every contender."""
     with image.open("rb", buffering=0) as file:
         buffer = bytearray(1 << 20)
         while file.readinto(buffer):
@@ -256,7 +256,7 @@ HEADS = (
 
 
 def of_mode(contender: Contender, truth: Truth, score: Score, modes: tuple[str, ...]) -> tuple[int, int]:
-    """Exact and planted files of the types that a tool knows, that lie in one of these ways."""
+    """The numbers of exact and of planted files of a tool's types, with these placements."""
     known = [
         file
         for file in truth.files
@@ -305,7 +305,7 @@ def as_json(contender: Contender, truth: Truth, runs: list[Run]) -> str:
 
 
 def score(options: argparse.Namespace) -> int:
-    """Prints what a folder holds; of a report also what it has wrong."""
+    """Prints the score of a folder, and the errors of its report if there is one."""
     truth = Truth(options.truth)
     folder: pathlib.Path = options.folder
     if not (folder / "report.jsonl").exists():
@@ -327,7 +327,7 @@ def score(options: argparse.Namespace) -> int:
 
 
 def gather(options: argparse.Namespace) -> int:
-    """Unpacks packages with real files, once; what cannot be fetched is named and left out."""
+    """Unpacks packages with real files, once; packages that cannot be fetched are reported and left out."""
     folder: pathlib.Path = options.folder
     if not is_gathered(folder, [*SDISTS, *DEBIAN]):
         for name in SDISTS:
@@ -341,7 +341,7 @@ def gather(options: argparse.Namespace) -> int:
 
 
 def is_gathered(folder: pathlib.Path, names: list[str]) -> bool:
-    """Whether just these are in a folder, which is made if it is not there."""
+    """Whether the folder has exactly these packages; it is created if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     done = folder / "done.txt"
     return done.exists() and done.read_text() == "\n".join(names)
@@ -363,7 +363,7 @@ def unpack_sdist(name: str, folder: pathlib.Path) -> None:
 
 
 def make_dfrws(options: argparse.Namespace) -> int:
-    """Gathers what the scenarios need besides, and makes their image, once."""
+    """Gathers the additional files of the scenarios, and makes their image, once."""
     if is_missing(SCENARIOS):
         return 0
     sources = options.folder / "carving-sources"
@@ -388,7 +388,7 @@ def make_dfrws(options: argparse.Namespace) -> int:
 
 
 def is_missing(generator: pathlib.Path) -> bool:
-    """Whether a generator is not here, which is said."""
+    """Whether a generator is missing, which is then reported."""
     if not generator.exists():
         print(f"carving.py: skipped: the generator of images is not here ({generator})", file=sys.stderr)
         return True
@@ -396,7 +396,7 @@ def is_missing(generator: pathlib.Path) -> bool:
 
 
 def fetched(command: list[str], folder: str) -> list[pathlib.Path]:
-    """What a command puts into a folder; nothing where it fails."""
+    """The files that a command puts into a folder; none if it fails."""
     if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL).returncode != 0:
         print(f"carving.py: {' '.join(command[:3])} … {command[-1]} failed", file=sys.stderr)
         return []
@@ -404,7 +404,7 @@ def fetched(command: list[str], folder: str) -> list[pathlib.Path]:
 
 
 def measure_all(options: argparse.Namespace) -> int:
-    """Gathers, makes the image, and compares."""
+    """Gathers files, makes the image, and compares the tools."""
     if not GENERATOR.exists():
         return make_image(options)
     sources = options.folder / "carving-sources"
@@ -424,7 +424,7 @@ def image_paths(options: argparse.Namespace) -> tuple[pathlib.Path, pathlib.Path
 
 
 def make_image(options: argparse.Namespace) -> int:
-    """The generator's image of a size and seed, once."""
+    """The generator's image for a size and seed, made once."""
     if is_missing(GENERATOR):
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""What was planted in an image, and how a folder of carved files compares with it.
+"""The planted files of an image, and a comparison of carved folders with them.
 
-An image's truth is the JSON that the generator writes: each planted file with its type, size,
-SHA-256, mode (how it lies) and extents. A file is **exact** if one of the carved files has its
-SHA-256. A folder with a `report.jsonl` is read as quarrier's, and its report is checked against
-the files; of any other folder every file counts.
+An image's truth is the JSON that the generator writes: each planted file with its type, size, SHA-256, mode (its
+placement) and extents. A file is **exact** if one of the carved files has its SHA-256. A folder with a
+`report.jsonl` is read as quarrier's, and its report is checked against the files; in any other folder every file
+counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 MODES = ("contig", "sector", "unaligned", "frag2", "frag3", "ooo", "trunc")
-# Files in the rivals' folders that are not carved files.
+# Files in the rivals' folders that were not carved.
 ACCOUNTS = {"audit.txt", "case.json", "report.xml", "report.dfxml", "report.jsonl", "report.html"}
 
 Extents = list[tuple[int, int]]
@@ -37,7 +37,7 @@ class Planted(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A line of quarrier's report."""
+    """A row of quarrier's report."""
 
     type: str
     offset: int
@@ -67,7 +67,7 @@ class Truth:
         self.starts = [span[0] for span in self.spans]
 
     def around(self, offset: int, length: int = 1) -> list[tuple[int, Planted]]:
-        """The planted files that have bytes in a range, with how many."""
+        """The planted files with bytes in a range, and the number of these bytes."""
         at = max(bisect.bisect_right(self.starts, offset) - 1, 0)
         shared: collections.Counter[str] = collections.Counter()
         while at < len(self.spans) and self.starts[at] < offset + length:
@@ -84,7 +84,7 @@ def planted(file: dict[str, Any]) -> Planted:
 
 
 def read_report(folder: pathlib.Path) -> list[Row]:
-    """The rows of a report; each file that one names must have the hash and length it says."""
+    """The rows of a report; each file that a row names must have its hash and length."""
     rows = []
     for line in (folder / "report.jsonl").read_text().splitlines():
         told = json.loads(line)
@@ -114,12 +114,12 @@ def carved_files(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 class Score(NamedTuple):
-    """What a folder holds of what was planted."""
+    """How the files of a folder compare with the planted ones."""
 
     exact: set[str]
     files: int
     bytes: int
-    # Files written again with the same content, and files that were not planted.
+    # The numbers of files written again with the same content, and of files that were not planted.
     twice: int
     spurious: int
 
@@ -155,7 +155,7 @@ def nearest(truth: Truth, rows: list[Row], file: Planted) -> Row | None:
 
 
 def where(truth: Truth, row: Row) -> str:
-    """How a row that was not planted lies to what was."""
+    """How a row that was not planted relates to planted files."""
     if begun := truth.by_start.get(row.offset):
         return f"begins as {begun.text()}"
     found = [(file, count) for at, length in row.extents for count, file in truth.around(at, length)]
@@ -168,7 +168,7 @@ def where(truth: Truth, row: Row) -> str:
 
 
 def table(truth: Truth, exact: set[str]) -> str:
-    """Exact of planted, by type and mode."""
+    """Exact and planted files, by type and mode."""
     planted_of: collections.Counter[tuple[str, str]] = collections.Counter()
     exact_of: collections.Counter[tuple[str, str]] = collections.Counter()
     for file in truth.files:
@@ -187,7 +187,7 @@ def table(truth: Truth, exact: set[str]) -> str:
 
 
 def explained(truth: Truth, rows: list[Row]) -> Iterator[str]:
-    """What a report has wrong: `valid` rows that were not planted, then files that were missed."""
+    """The errors of a report: `valid` rows that were not planted, then missed files."""
     for row in rows:
         if row.status == "valid" and row.sha256 not in truth.by_hash:
             yield f"wrong: {row.text()}: {where(truth, row)}"

@@ -1,16 +1,14 @@
 """The gauge against the tools that it replaces, in pairs: gauge.py [--rounds N] [--only WORD] [--wait S]
 
-A ceiling changes by the minute, so no figure is compared with a stored one: ours and the
-reference's take turns, each as a process of its own, and the medians of both are printed with their
-ratio. Both sides drop the trials in which they did not get their CPU. A side whose rounds fall in two
-groups is shown with both; where both sides were in both, each group has its own ratio.
-`--json FILE` writes the figures. Beside some stands what the older system
-measured on its machine, and with which tool: for the ratio between the two, not for the figures.
-
-Needs gcc with OpenMP, OpenBLAS with its headers, fio and iperf3 (Debian: gcc libopenblas-pthread-dev
-fio iperf3); pairs whose reference cannot be built or run are named and left out. Files for the disk
-are 1 GiB, one at a time, in the folder that `--disk` names. Ends with status 1 if a ratio lies outside
-its bounds.
+A ceiling changes by the minute, so no figure is compared with a stored one: our program and the reference take
+turns, each in its own process, and the program prints the medians of both with their ratio. Both sides drop the
+trials in which they did not get their CPU. If the rounds of a side fall into two groups, both groups are shown;
+if both sides were in both, each group has its own ratio. `--json FILE` writes the figures. Some pairs also show
+the older system's figures on its own machine, with the tool of its day: they matter for their ratio, not for
+their size.
+Needs gcc with OpenMP, OpenBLAS with its headers, fio and iperf3 (Debian: gcc libopenblas-pthread-dev fio
+iperf3); pairs whose reference cannot be built or run are reported and left out. Files for the disk are 1 GiB,
+one at a time, in the folder of `--disk`. Ends with status 1 if a ratio is out of bounds.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ RIVALS = HOME / "benchmarks" / "rivals"
 ARRAY_BYTES = 128 << 20
 FILE_BYTES = 1 << 30
 HUGE_PAGE_BYTES = 2 << 20
-# This many undisturbed rounds are better evidence than all rounds.
+# So many undisturbed rounds are better evidence than all rounds.
 QUIET_ROUNDS = 3
 
 
 class Pair(NamedTuple):
-    """One measurement of ours, and how the reference makes the same."""
+    """One of our measurements, and how the reference makes the same one."""
 
     name: str
     ours: tuple[str, ...]
@@ -50,12 +48,12 @@ class Pair(NamedTuple):
     unit: str
     least: float | None = 0.95
     most: float | None = 1.10
-    # The result of the older system's own benchmark, and that of the reference tool of its day.
+    # The result of the older system's own benchmark, and that of its reference tool.
     older: str = ""
 
 
 class Side(NamedTuple):
-    """What one side measured, a value a round."""
+    """The values of one side, one per round."""
 
     values: list[float]
     disturbed: int
@@ -65,7 +63,7 @@ class Side(NamedTuple):
         return statistics.median(self.values)
 
     def modes(self) -> tuple[float, float] | None:
-        """The two values between which the rounds jump, if they do."""
+        """The two modes of the values, if they have two."""
         limit = limit_between_modes(self.values)
         if limit is None:
             return None
@@ -79,7 +77,7 @@ class Side(NamedTuple):
 
 
 def limit_between_modes(values: list[float]) -> float | None:
-    """The least value of the upper of the two groups that the values lie in, if they do."""
+    """The least value of the upper mode, if the values have two modes."""
     values = sorted(values)
     cuts = range(2, len(values) - 1)
     if not cuts:
@@ -93,8 +91,8 @@ def limit_between_modes(values: list[float]) -> float | None:
 
 
 def ratios(ours: Side, theirs: Side) -> list[float]:
-    """One of all rounds; or one for each of two modes, where both sides were in both: then the medians
-    of all rounds only say who was how often in which."""
+    """The ratio of all rounds, or one for each of two modes if both sides were in both: then the medians of all
+    rounds would only say how often each side was in which."""
     limit = limit_between_modes([*ours.values, *theirs.values])
     if limit is not None:
         pairs = list(zip(ours.parted(limit), theirs.parted(limit), strict=True))
@@ -106,7 +104,7 @@ def ratios(ours: Side, theirs: Side) -> list[float]:
 
 
 def may_be_in_another_mode(ours: Side, theirs: Side) -> bool:
-    """Whether two modes were seen, and not both by both sides."""
+    """Whether two modes were seen, but not both of them on both sides."""
     limit = limit_between_modes([*ours.values, *theirs.values])
     return limit is not None and len(ratios(ours, theirs)) == 1
 
@@ -116,7 +114,7 @@ class Unavailable(Exception):
 
 
 class Tools:
-    """The programs of both sides, built when they are first asked for."""
+    """The programs of both sides, built at first use."""
 
     def __init__(self, folder: pathlib.Path, disk: str) -> None:
         self.folder = folder
@@ -125,7 +123,7 @@ class Tools:
         self.built: dict[str, pathlib.Path] = {}
 
     def disk_folder(self) -> pathlib.Path:
-        """Where the files for disk pairs are made."""
+        """The folder for the files of disk pairs."""
         folder = pathlib.Path(self.disk)
         if not folder.is_dir():
             raise Unavailable(f"{folder} is no folder")
@@ -135,7 +133,7 @@ class Tools:
         return [json.loads(line) for line in self.ours_raw(words).splitlines()]
 
     def ours_between_cpus(self, words: tuple[str, ...]) -> list[dict]:
-        """A reading of the network, its two ends on a CPU each."""
+        """A reading of the network, with one CPU for each end."""
         [port] = free_ports(1)
         address = f"127.0.0.1:{port}"
         near, far = ends()
@@ -153,7 +151,7 @@ class Tools:
         return run([str(self.one), *words], first=first)
 
     def compiled(self, name: str, *libraries: str) -> pathlib.Path:
-        """The reference of this name in plain C, built for this machine."""
+        """Builds the reference of this name, in plain C, for this machine."""
         if name not in self.built:
             if shutil.which("gcc") is None:
                 raise Unavailable("there is no gcc")
@@ -168,7 +166,7 @@ class Tools:
 
 
 def build_ours() -> tuple[pathlib.Path, pathlib.Path]:
-    """The program of one measurement, and `quarrier`, which listens."""
+    """Builds the program of one measurement, and `quarrier`, which listens."""
     command = ["cargo", "build", "--release", "-p", "quarrier-gauge", "--example", "one"]
     command += ["-p", "quarrier-cli", "--bin", "quarrier", "--message-format=json"]
     done = subprocess.run(command, cwd=HOME, stdout=subprocess.PIPE, text=True, check=False)
@@ -190,7 +188,7 @@ def run(
     first: Callable[[], None] | None = None,
     **variables: str,
 ) -> str:
-    """What a command prints. `first` is done in the new process, or it is bound to `cpu`."""
+    """The output of a command. The new process first calls `first`, or is bound to `cpu`."""
     if shutil.which(command[0]) is None:
         raise Unavailable(f"there is no {command[0]}")
     done = subprocess.run(
@@ -206,7 +204,7 @@ def run(
     return done.stdout
 
 
-# Copy, scale, add, triad: plain C with OpenMP, with threads bound as ours are.
+# Copy, scale, add, triad: plain C with OpenMP, with threads bound like ours.
 
 
 def stream(operation: str, threads: int, pages: str) -> Callable[[Tools], dict]:
@@ -217,7 +215,7 @@ def stream(operation: str, threads: int, pages: str) -> Callable[[Tools], dict]:
     return reference
 
 
-# Stores past the caches move fewer bytes for the same count: their ratio is shown, not bounded.
+# Stores that bypass the caches move fewer bytes for the same count: their ratio is shown, not bounded.
 STORES = {"ordinary": (0.95, 1.10), "streaming": (None, None)}
 
 
@@ -256,7 +254,7 @@ def latency_pairs() -> list[Pair]:
 
 
 def core_type() -> str:
-    """OpenBLAS takes an AVX-512 processor in a virtual machine for one without."""
+    """In a virtual machine, OpenBLAS takes a processor with AVX-512 for one without."""
     flags = pathlib.Path("/proc/cpuinfo")
     return "SkylakeX" if flags.exists() and " avx512vl " in flags.read_text() else ""
 
@@ -299,22 +297,22 @@ def peak_pairs() -> list[Pair]:
 
 
 def theoretical(_: Tools) -> dict:
-    """Stands in the same answer of ours."""
+    """A placeholder: the reference value is in our own answer."""
     raise NotImplementedError
 
 
-# Disk: fio, on the file that ours has just measured, since a file's place changes its rate up to twofold.
-# Ours runs first, since it knows what it wrote, and once more after fio, since some disks repeat reads
-# faster, one of them by a quarter. Both results are shown beside fio's.
+# Disk: fio, on the file that our program has just measured, because a file's place changes its rate up to
+# twofold. Ours runs first, because it knows the bytes it wrote, and once more after fio, because some disks
+# repeat reads faster, one of them by a quarter. Both results are shown beside fio's.
 #
-# Our buffers lie on huge pages, so that a large request is one piece; fio's do so only if fio is told to
-# and the kernel has set some aside. So large requests are measured twice: with huge pages on both sides,
-# and with none on either. Without them, the number of pieces of a request depends on chance in each
-# process: a disk that accepts 254 pieces handles the request in one go or in two, at twice or half the rate.
+# Our buffers are on huge pages, so that a large request is one piece; fio's are so only on request, and only if
+# the kernel has set some aside. So large requests are measured twice: with huge pages on both sides, and without
+# them on both. Without them, the number of pieces of a request depends on chance in each process: a disk that
+# accepts 254 pieces handles the request in one go or in two, at twice or half the rate.
 
 
 def on_small_pages() -> None:
-    """To be done in a new process: it and those that it starts get no huge pages (Linux, prctl)."""
+    """Runs in a new process: it and its children get no huge pages (Linux, prctl)."""
     set_thp_disable = 41
     if ctypes.CDLL(None, use_errno=True).prctl(set_thp_disable, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
@@ -322,7 +320,7 @@ def on_small_pages() -> None:
 
 @contextlib.contextmanager
 def huge_pages_set_aside(size_bytes: int) -> Iterator[None]:
-    """The kernel keeps as many as hold `size_bytes`, which needs root, and gives them back after."""
+    """Makes the kernel set aside huge pages for `size_bytes`, which needs root, and releases them after."""
     setting = pathlib.Path("/proc/sys/vm/nr_hugepages")
     try:
         before = int(setting.read_text())
@@ -339,7 +337,7 @@ def huge_pages_set_aside(size_bytes: int) -> Iterator[None]:
 
 
 class OnTheSameFile(NamedTuple):
-    """A command of fio, whose file is ours."""
+    """An fio command for our file."""
 
     mode: str
     block_bytes: int
@@ -357,7 +355,7 @@ class OnTheSameFile(NamedTuple):
         command += ["--ioengine=io_uring", "--direct=1", "--overwrite=1", "--time_based", "--runtime=2"]
         command += ["--output-format=json"]
         if self.is_huge:
-            # Two more, since fio aligns its buffers.
+            # Two more, because fio aligns its buffers.
             with huge_pages_set_aside(self.block_bytes * self.depth + 2 * HUGE_PAGE_BYTES):
                 printed = tools.ours_raw((*words, "--", *command, "--mem=shmhuge"), None)
         else:
@@ -393,19 +391,19 @@ def disk_pairs() -> list[Pair]:
     return pairs
 
 
-# Network: iperf3 over the loopback, with the same congestion control; received bytes count. On both
-# sides the sender has one CPU and the receiver another: otherwise the rate would also depend on where
-# the system happens to put the two ends.
+# Network: iperf3 over the loopback, with the same congestion control; received bytes count. On both sides the
+# sender has one CPU and the receiver another: otherwise the rate would also depend on where the system happens
+# to put the two ends.
 
 
 def ends() -> tuple[int, int]:
-    """The CPU that sends and the one that receives."""
+    """The CPU of the sender and that of the receiver."""
     cpus = sorted(os.sched_getaffinity(0))
     return cpus[0], cpus[-1]
 
 
 def on_cpu(cpu: int) -> Callable[[], None]:
-    """To be done in a new process before it becomes a program."""
+    """Runs in a new process before it executes a program."""
     return lambda: os.sched_setaffinity(0, {cpu})
 
 
@@ -419,7 +417,7 @@ def wait_for_listener(port: int) -> None:
 
 
 def iperf3(protocol: str, streams: int, message_bytes: int, congestion: str) -> Callable[[Tools], dict]:
-    """A process for each stream: before version 3.16 one process has one thread for all of them."""
+    """One process per stream: before version 3.16 a process has one thread for all its streams."""
 
     def reference(_: Tools) -> dict:
         if shutil.which("iperf3") is None:
@@ -470,7 +468,7 @@ def network_pairs() -> list[Pair]:
             name = f"TCP, {streams} streams, 128 KiB, {congestion}, iperf3"
             reference = iperf3("tcp", streams, 128 << 10, congestion)
             pairs.append(Pair(name, words, reference, "B/s", older="15 GB/s (iperf 36)"))
-    # The longest IPv4 datagram, 28 bytes less than 64 KiB.
+    # The maximum IPv4 datagram, 28 bytes less than 64 KiB.
     words = ("network", "throughput", "protocol=udp", "message_bytes=65507", "streams=1")
     reference = iperf3("udp", 1, 65_507, "")
     pairs.append(Pair("UDP, 1 stream, 64 KiB, iperf3", words, reference, "B/s", 1.0, None, "21 GB/s (iperf 42.5)"))
@@ -478,7 +476,7 @@ def network_pairs() -> list[Pair]:
 
 
 def congestion_controls() -> list[str]:
-    """Those that anybody may take; loopback is twice as fast with one as with another."""
+    """Those that any user may choose; with one, loopback is twice as fast as with another."""
     path = pathlib.Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
     return path.read_text().split() if path.exists() else []
 
@@ -494,7 +492,7 @@ PAIRS: list[Pair] = [
 
 
 def busy_seconds() -> float:
-    """CPU time that the whole machine has used, where it counts that."""
+    """The CPU time used by the whole machine; 0 if the system does not count it."""
     stat = pathlib.Path("/proc/stat")
     if not stat.exists():
         return 0.0
@@ -503,7 +501,7 @@ def busy_seconds() -> float:
 
 
 def wait_for_quiet(seconds: float) -> None:
-    """Returns once nobody uses the machine, or when `seconds` are over."""
+    """Returns once the machine is idle, or after `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         before = busy_seconds()
@@ -513,9 +511,9 @@ def wait_for_quiet(seconds: float) -> None:
 
 
 def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, Side]:
-    """Both in turn; who begins changes with every round. Up to three times as many rounds are made
-    where two modes were seen, and not both by both sides, or arithmetic or memory of one side was hardly
-    ever undisturbed."""
+    """Measures both in turns; the one to begin changes with every round. Makes up to three times as many rounds
+    if two modes were seen but not both on both sides, or if a side has too few undisturbed rounds of arithmetic
+    or memory."""
     ours: list[dict] = []
     theirs: list[dict] = []
     measured = tools.ours_between_cpus if pair.ours[0] == "network" else tools.ours
@@ -536,7 +534,7 @@ def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, S
         else:
             readings, reference = measured(pair.ours)[:1], pair.reference(tools)
         if pair.ours[0] == "network":
-            # iperf3 reports the mean over its time.
+            # iperf3 reports the mean over time.
             readings = [reading | {"value": reading["mean"]} for reading in readings]
         ours += readings
         theirs.append(reference)
@@ -544,12 +542,12 @@ def measure(pair: Pair, tools: Tools, rounds: int, wait: float) -> tuple[Side, S
 
 
 def quiet(answers: list[dict]) -> int:
-    """How many of the rounds nobody disturbed."""
+    """The number of undisturbed rounds."""
     return sum(not answer.get("disturbed") for answer in answers)
 
 
 def side(answers: list[dict]) -> Side:
-    """Of the rounds that nobody disturbed, if there are some, else of all."""
+    """The values of the undisturbed rounds if there are enough, else of all."""
     undisturbed = [answer for answer in answers if not answer.get("disturbed")]
     values = [answer["value"] for answer in (undisturbed if len(undisturbed) >= QUIET_ROUNDS else answers)]
     return Side(values, len(answers) - len(undisturbed))

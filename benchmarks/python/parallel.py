@@ -1,11 +1,10 @@
-"""quarrier.parallel against the ways that there were before: time and memory of two kernels.
+"""quarrier.parallel against earlier ways: time and memory of two kernels.
 
 parallel.py --rounds N --bytes N,N --data FOLDER --rust PROGRAM [--parmap PROGRAM] [--json FILE]
 
-What the kernels and the ways are, `parallel_ways.py` says. Each way is a process of its own, one at
-a time, started anew in each round, so that the rounds are interleaved and none is in the way of
-another. Every result is compared before anything is measured. Prints tables, and what the project
-promises itself; ends with 1 where that does not hold.
+`parallel_ways.py` describes the kernels and the ways. Each way runs in its own process, one at a time, restarted
+in each round, so that rounds are interleaved and ways do not disturb each other. Every result is compared before
+anything is measured. Prints tables, and the project's own promises; ends with status 1 if one does not hold.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import numpy as np
 from parallel_ways import WAYS
 
 WORKERS = 2
-# The measurements, and how often each runs in a round.
+# The measurements, and the number of runs of each in a round.
 FIGURES = {"k1 cold": 3, "k1 warm": 3, "k2 cold": 1}
 STARTS = 21
 MB = 10**6
@@ -43,7 +42,7 @@ class Contender(NamedTuple):
 
 
 class Session:
-    """A contender's process, which does what it is told."""
+    """A contender's process, which follows commands."""
 
     def __init__(self, contender: Contender, inputs: list[str], count: int) -> None:
         self.name = contender.name
@@ -85,7 +84,7 @@ class Session:
             sys.exit(f"parallel.py: {self.name} ended with {self.process.returncode}")
 
     def pss(self) -> dict[str, int]:
-        """What each process of the session holds, its share of what is shared."""
+        """The PSS of each process of the session."""
         held = {}
         for folder in pathlib.Path("/proc").iterdir():
             if not folder.name.isdigit():
@@ -98,16 +97,16 @@ class Session:
         return held
 
     def pss_bytes(self) -> int:
-        """What all processes hold; what they share is counted once.
+        """The memory of all processes, with shared memory counted once.
 
-        They are asked one after another. When one forks meanwhile, what it has is whole in its own
-        answer and a third in each child's: so all are asked twice, and the lesser answer counts.
+        They are queried one at a time. If one forks meanwhile, its memory counts fully in its own answer, and by
+        a third in each child's. So all are queried twice, and the smaller answer counts.
         """
         first, second = self.pss(), self.pss()
         return sum(min(held, second[process]) for process, held in first.items() if process in second)
 
     def peak_bytes(self, works: list[str]) -> int:
-        """The most that is held while the works are done, one after another."""
+        """The peak memory during the commands, which run one at a time."""
         peak, ended = 0, threading.Event()
 
         def watch() -> None:
@@ -136,9 +135,9 @@ def contenders(rust: str, parmap: str | None) -> Iterator[Contender]:
     script = str(pathlib.Path(__file__).with_name("parallel_ways.py"))
     for name in WAYS:
         if name == "quarrier, threads":
-            # That kernel releases the interpreter's lock only for the time of a block.
+            # That kernel releases the interpreter's lock only while it processes a block.
             yield Contender("quarrier, 1 worker", [sys.executable, script, "quarrier"], 1)
-        # With whole arrays as intermediate results it takes minutes, and is no rival.
+        # With whole arrays as intermediate results it takes minutes, and is not a rival.
         rounds = 3 if name == "numpy" else None
         yield Contender(name, [sys.executable, script, name], rounds=rounds)
     yield Contender("Rust, parallel::map", [rust, "map"])
@@ -148,7 +147,7 @@ def contenders(rust: str, parmap: str | None) -> Iterator[Contender]:
 
 
 def make_inputs(folder: pathlib.Path, count: int) -> list[str]:
-    """Files of noise, the same on every machine."""
+    """Files of random bytes, the same on every machine."""
     paths = []
     for seed, name in [(1, "a"), (2, "b")]:
         path = folder / f"parallel-{name}.bin"
@@ -163,7 +162,7 @@ def make_inputs(folder: pathlib.Path, count: int) -> list[str]:
 
 
 def touch_memory(count: int) -> None:
-    """Memory that a virtual machine has not touched yet costs its first user much."""
+    """Touches memory: in a virtual machine the first touch of a page is expensive."""
     for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             count = min(count, int(line.split()[1]) * 1024 * 3 // 4)
@@ -179,7 +178,7 @@ def measure(ways: list[Contender], inputs: list[str], count: int, rounds: int) -
                 continue
             session = Session(way, inputs, count)
             if number == 0:
-                # Before any output is kept.
+                # Before the process keeps any output.
                 works = [what for what in way.figures if what.endswith("cold")]
                 record["peak_bytes"] = session.peak_bytes(works * 3)
                 check(session, way, known)
@@ -205,10 +204,10 @@ def measure(ways: list[Contender], inputs: list[str], count: int, rounds: int) -
 
 
 def ceiling(inputs: list[str], count: int) -> float:
-    """How many times as fast as one the machine's CPUs are together, with k2.
+    """The speed-up of all CPUs over one, with k2.
 
-    Each is given a process of its own that shares nothing with the others, and its part of the
-    inputs: first one after another, then all at once.
+    Each CPU gets its own process, which shares nothing with the others, and a part of the inputs: first they run
+    one at a time, then all at once.
     """
     script = str(pathlib.Path(__file__).with_name("parallel_ways.py"))
     way = Contender("numpy in blocks", [sys.executable, script, "numpy in blocks"], 1)
@@ -277,7 +276,7 @@ def promises(records: list[dict[str, Any]], count: int) -> Iterator[Promise]:
     by_name = {record["name"]: record for record in records}
 
     def ratio(what: str, over: str | list[str], under: str | list[str], pick: Callable[..., float] = min) -> float:
-        """Of times of the same round, and of these the median."""
+        """The median of the ratios within each round."""
 
         def times(names: str | list[str]) -> list[float]:
             names = [names] if isinstance(names, str) else names

@@ -1,13 +1,13 @@
 """The two kernels, and the ways to run them that `parallel.py` compares.
 
-k1 is the mean of two bytes; k2 the mean of two means of 11 elements, of which those beyond the
-ends are zeros. All means are rounded down.
+k1 is the mean of two bytes; k2 the mean of two means of 11 elements, with zeros beyond the ends. All means are
+rounded down.
 
-Run as a program, it is one way: parallel_ways.py WAY FILE FILE BYTES WORKERS. It reads the inputs,
-then does what lines of its input ask for (`k1 cold`, `k2 warm`, `check k1`), with a line of JSON as
-answer to each. Cold: the output is new memory each time. Warm: it is the same each time.
+Run as a program, it is one way: parallel_ways.py WAY FILE FILE BYTES WORKERS. It reads the inputs, then executes
+the commands in its standard input (`k1 cold`, `k2 warm`, `check k1`), and answers each with a line of JSON.
+Cold: the output is new memory each time. Warm: it is the same memory each time.
 
-What a way alone needs is imported by it alone, so that the others are not charged with the memory.
+Each way imports its own modules, so that their memory is not charged to the others.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from multiprocessing.shared_memory import SharedMemory
 
 HALO = 5
-# The block of numpy: the best of 16 to 256 KiB. Intermediate results should stay in the cache, and the
+# The block size for numpy: the best of 16 to 256 KiB. Intermediate results should stay in the cache, and the
 # allocator returns larger ones to the system each time.
 BLOCKS = {"k1": 64 * 1024, "k2": 32 * 1024}
-# The bytes of one task for a process of a pool.
+# The bytes of one task of a pool's process.
 TASK = 4 << 20
 
 Array = npt.NDArray[np.uint8]
 
 
 def mean_of_two(out: Array, a: Array, b: Array) -> None:
-    """k1 of slices: exact in bytes, without wider ones between."""
+    """k1 of slices: exact in bytes, without wider intermediate values."""
     between = a ^ b
     between >>= 1
     np.bitwise_and(a, b, out=out)
@@ -45,7 +45,7 @@ def mean_of_two(out: Array, a: Array, b: Array) -> None:
 
 
 def window_sums(values: Array, lead: int, count: int) -> npt.NDArray[np.uint16]:
-    """The sums of 11 around each of `count` elements, `lead` of which are in front of them."""
+    """The sums of 11 around each of `count` elements, preceded by `lead` of them."""
     wide = np.zeros(count + 2 * HALO, np.uint16)
     gap = HALO - lead
     wide[gap : gap + len(values)] = values
@@ -58,7 +58,7 @@ def window_sums(values: Array, lead: int, count: int) -> npt.NDArray[np.uint16]:
 
 
 def window_means(out: Array, lead: int, a: Array, b: Array) -> None:
-    """k2 of slices that have up to 5 neighbours on both sides."""
+    """k2 of slices with up to 5 neighbours on both sides."""
     means = window_sums(a, lead, len(out))
     means //= 11
     others = window_sums(b, lead, len(out))
@@ -77,7 +77,7 @@ def fill(
     last: int,
     block: int | None = None,
 ) -> None:
-    """out[first:last] of whole inputs, a block of elements at a time."""
+    """out[first:last] from whole inputs, a block of elements at a time."""
     block = BLOCKS[kernel] if block is None else block
     for start in range(first, last, block):
         end = min(start + block, last)
@@ -101,13 +101,13 @@ class Way:
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Starts processes that are kept; the inputs as they were given are gone by now."""
+        """Starts long-lived processes; the original inputs are gone by now."""
 
     def token(self, out: Array) -> Any:
-        """What `free` is to be given when the array is gone."""
+        """The argument for `free` once the array is gone."""
 
     def free(self, token: Any) -> None:
-        """Gives back what does not go with the array itself."""
+        """Frees resources that do not go away with the array."""
 
     def close(self) -> None:
         """Ends processes and removes files."""
@@ -211,7 +211,7 @@ class Numba(Way):
         return out
 
 
-# The inputs, which the processes of a pool get by fork.
+# The inputs, which the processes of a pool inherit by fork.
 INPUTS: list[Array] = []
 
 
@@ -236,7 +236,7 @@ def pickled_task(task: tuple[str, int, int]) -> Array:
 
 
 class Pool(Way):
-    """multiprocessing.Pool, made before; inputs are seen by fork, results are sent back."""
+    """multiprocessing.Pool, started before; it inherits the inputs by fork and sends results back."""
 
     def __init__(self, a: Array, b: Array, workers: int) -> None:
         super().__init__(a, b, workers)
@@ -244,7 +244,7 @@ class Pool(Way):
         from multiprocessing import resource_tracker
 
         INPUTS[:] = [a, b]
-        # Otherwise each process of the pool would start its own.
+        # Otherwise each process of the pool would start one.
         resource_tracker.ensure_running()
         self.pool = multiprocessing.get_context("fork").Pool(workers)
 
@@ -272,7 +272,7 @@ def named_task(task: tuple[str, str, int, int]) -> None:
 
 
 class PoolShared(Pool):
-    """The same pool; results go to multiprocessing.shared_memory, which it unlinks."""
+    """The same pool; results go to multiprocessing.shared_memory, which is then unlinked."""
 
     def __init__(self, a: Array, b: Array, workers: int) -> None:
         super().__init__(a, b, workers)
@@ -306,7 +306,7 @@ class PoolShared(Pool):
 
 
 class Joblib(Way):
-    """joblib with memmaps in /dev/shm: the inputs' are made before."""
+    """joblib with memmaps in /dev/shm: those of the inputs are made before."""
 
     def __init__(self, a: Array, b: Array, workers: int) -> None:
         super().__init__(a, b, workers)
@@ -321,7 +321,7 @@ class Joblib(Way):
         for name, values in [("a", a), ("b", b)]:
             joblib.dump(values, f"{self.folder}/{name}")
             self.mapped.append(joblib.load(f"{self.folder}/{name}", mmap_mode="r"))
-        # The inputs are in the folder now.
+        # The inputs are in the folder by now.
         self.a, self.b = self.mapped
         self.parallel = joblib.Parallel(n_jobs=workers)
         self.parallel.__enter__()
@@ -381,11 +381,11 @@ class Quarrier(Way):
         )
 
     def start(self) -> float:
-        """The time until a kernel runs, with the first input captured, in seconds."""
+        """The seconds until a kernel runs, with the first input captured."""
         a = self.a
 
         def now(out: npt.NDArray[np.float64], start: int) -> None:
-            # One clock for all processes.
+            # All processes share this clock.
             out[:] = time.perf_counter() + 0 * a[0]
 
         called = time.perf_counter()
@@ -394,7 +394,7 @@ class Quarrier(Way):
 
 
 class QuarrierPool(Quarrier):
-    """Workers are kept between calls, and the inputs lie in shared arrays."""
+    """Workers stay between calls, and the inputs are in shared arrays."""
 
     def __init__(self, a: Array, b: Array, workers: int) -> None:
         super().__init__(a, b, workers)
@@ -454,7 +454,7 @@ class QuarrierNumba(Quarrier):
 
 
 class QuarrierPoolNumba(QuarrierPool):
-    """Each worker compiles them once more."""
+    """Each worker compiles them again."""
 
     def __init__(self, a: Array, b: Array, workers: int) -> None:
         super().__init__(a, b, workers)
@@ -483,7 +483,7 @@ WAYS: dict[str, type[Way]] = {
 
 
 def check(kernel: str, a: Array, b: Array, out: Array) -> dict[str, int]:
-    """Compares with numpy, a MiB at a time, and sums up for programs that are not in Python."""
+    """Compares with numpy, a MiB at a time, and adds up checksums for programs in other languages."""
     step = 1 << 20
     total = weighted = 0
     weights = np.arange(step, dtype=np.uint64) & np.uint64(255)
@@ -551,7 +551,7 @@ def main() -> None:
     def read(path: str) -> Array:
         return np.fromfile(path, np.uint8, int(count))
 
-    # No variable keeps the inputs: a contender may store them elsewhere.
+    # No variable refers to the inputs: a contender may store them elsewhere.
     serve(WAYS[name](read(first), read(second), int(workers)))
 
 

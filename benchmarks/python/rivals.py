@@ -18,7 +18,7 @@ PATTERNS_SHOWN = (1, 100, 10_000, 100_000)
 
 
 def latest(part: str) -> Any:
-    """What the latest full record of this part holds."""
+    """The latest full record of this part."""
     found = [
         record
         for path in (ROOT / "benchmarks/records").glob("*.json")
@@ -29,7 +29,7 @@ def latest(part: str) -> Any:
 
 
 def digits(value: float) -> str:
-    """Three digits, two below ten, or all of those before the point."""
+    """Formats three significant digits, two below ten, or all digits before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2g}"
 
 

@@ -2,10 +2,10 @@
 """YARA rules over an image and over a folder, by quarrier and by the program yara:
 rules.py PROGRAM FOLDER [--size MiB] [--rules N] [--rounds N] [--seed N]
 
-Makes in FOLDER, from the seed: rules.yar (literals with all modifiers, hex strings, regexes, conditions
-as published rules have them), a folder of files, of which some hold strings of rules, and disk.img, all
-their bytes. Compares the rules that hold file by file, and those of the image, with what yara says,
-before it prints a time: the median of the rounds, in which both take turns.
+Makes in FOLDER, from the seed: rules.yar (literals with all modifiers, hex strings, regexes, and conditions like
+those of published rules), a folder of files, some of which contain strings of rules, and disk.img, all their
+bytes. It compares the matching rules of each file, and of the image, with yara's, before it prints a time: the
+median of the rounds, in which both take turns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 FILE_BYTES = 256 << 10
-# A file in so many holds strings of rules.
+# One of so many files contains strings of rules.
 PLANTED_ONE_IN = 20
 
 
@@ -29,7 +29,7 @@ def word(draw: random.Random) -> str:
 
 
 def string(draw: random.Random) -> tuple[str, bytes]:
-    """A string's declaration, and bytes that match it."""
+    """The declaration of a string, and bytes that match it."""
     text = word(draw)
     raw = text.encode()
     kind = draw.random()
@@ -49,7 +49,7 @@ def string(draw: random.Random) -> tuple[str, bytes]:
 
 
 def rules(draw: random.Random, count: int) -> tuple[str, list[bytes]]:
-    """The text of the rules, and for each the bytes of all its strings."""
+    """The text of the rules, and for each rule bytes that match all its strings."""
     texts, planted = [], []
     for number in range(count):
         strings = [string(draw) for _ in range(draw.randint(2, 6))]

@@ -1,9 +1,8 @@
 """quarrier.SparseFile against svfsc.cSVF, call by call: sparse.py ROUNDS
 
-Prints a line of JSON a case: its name, the block in bytes, how many calls a figure is of, what
-was measured in each round of quarrier and of what it is compared with, in which unit, and how
-many times as good quarrier must be. In every round both take their turn. What they give is
-compared before anything is measured.
+Prints a line of JSON for each case: its name, the block size in bytes, the number of calls behind a figure, the
+measurements of quarrier and of the rival in each round, their unit, and how many times as good quarrier must be.
+In every round both take turns. Results are compared before anything is measured.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def data_of(block: int) -> bytes:
 
 
 def single_calls() -> Iterator[Case]:
-    """Loops over a MiB, whose blocks touch, or lie apart with as many bytes between them."""
+    """Loops over a MiB, with adjacent blocks, or with gaps as long as the blocks."""
     for gap, how in [(0, "joined"), (1, "apart")]:
         for block in BLOCKS:
             offsets = list(range(0, FILE_BYTES, block * (1 + gap)))
@@ -106,7 +105,7 @@ def apart(make: Callable[[str], Any], block: int) -> Any:
 
 
 def needs() -> Iterator[Case]:
-    """All that is missing of a MiB, of which every second block is held."""
+    """Finds all missing ranges of a MiB of which every second block is held."""
     for block in (1, 64):
         ours, theirs = apart(quarrier.SparseFile, block), apart(svfsc.cSVF, block)
         wanted = theirs.need(0, FILE_BYTES)
@@ -127,7 +126,7 @@ def needs() -> Iterator[Case]:
 
 
 def floor() -> Iterator[Case]:
-    """A list of as many tuples made by the interpreter itself, without collecting garbage."""
+    """A list of as many tuples, made by the interpreter itself without collecting garbage."""
     theirs = apart(svfsc.cSVF, 1)
 
     def make() -> list[tuple[int, int]]:
@@ -170,7 +169,7 @@ def descending() -> Iterator[Case]:
 
 
 def bulk() -> Iterator[Case]:
-    """A million blocks of one byte, apart."""
+    """A million separate blocks of one byte."""
     offsets = np.arange(0, 2 * BULK, 2, dtype=np.uint64)
     lengths = np.ones(BULK, dtype=np.uint64)
     offset_list = offsets.tolist()
@@ -222,7 +221,7 @@ def bulk() -> Iterator[Case]:
 
 
 def two_threads(work: Callable[[], object], repeats: int) -> tuple[Callable[[], float], Callable[[], float]]:
-    """The time that two threads take for twice the work of one, and twice the time of one."""
+    """The time of two threads for twice the work of one, and twice the time of one."""
 
     def many() -> None:
         for _ in range(repeats):
@@ -256,7 +255,7 @@ print((resident() - before) / {count})
 
 
 def memory() -> Iterator[Case]:
-    """What the process grows by for each block of one byte, apart."""
+    """The growth of the process for each separate block of one byte."""
 
     def bytes_of(module: str, kind: str) -> Callable[[], float]:
         program = MEMORY.format(module=module, kind=kind, count=BULK)

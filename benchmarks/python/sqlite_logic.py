@@ -1,10 +1,10 @@
-"""Asks quarrier what SQLite's own files of queries ask, and compares with SQLite's answers.
+"""Runs SQLite's own query files in quarrier, and compares the answers with SQLite's.
 
     python sqlite_logic.py --program target/release/quarrier-sql FOLDER/select1.test …
 
-The files are those of SQLite's sqllogictest (select1.test to select5.test), in a folder of yours.
-Tables become JSON lines. A query is equal, differs or is refused; refusals are shown with what was
-said, the most frequent first. With --every N, each Nth query is asked.
+The files are those of SQLite's sqllogictest (select1.test to select5.test), in a folder of yours. Tables become
+JSON lines. An answer is equal, differs, or is a refusal; refusals are printed with their message, the most
+frequent first. With --every N, only each Nth query runs.
 """
 
 import argparse
@@ -25,7 +25,7 @@ VALUE = re.compile(r"'((?:[^']|'')*)'|([^,\s]+)")
 
 
 def records(path):
-    """The records of a file: their lines, without comments and what is for other engines alone."""
+    """The records of a file: their lines, without comments and without records for other engines."""
     for block in re.split(r"\n[ \t]*\n", path.read_text().replace("\r\n", "\n")):
         lines = [line for line in block.split("\n") if line and not line.startswith("#")]
         is_other = any(line.startswith("onlyif") for line in lines)
@@ -35,7 +35,7 @@ def records(path):
 
 
 class Tables:
-    """Tables as they are created and filled, and their files."""
+    """Tables as the file creates and fills them, and their data files."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -73,7 +73,7 @@ def value(found):
 
 
 def shown(kind, value):
-    """A value as SQLite's files show it."""
+    """A value in the format of SQLite's files."""
     if value is None:
         return "NULL"
     if kind == "I":
@@ -84,7 +84,7 @@ def shown(kind, value):
 
 
 def answered(program, tables, kinds, sort, query):
-    """The values, or why there are none."""
+    """The values, or the reason why there are none."""
     asked = subprocess.run(
         [program, "--format", "json", *tables, query], capture_output=True, text=True, check=False
     )

@@ -1,10 +1,10 @@
-"""quarrier.parallel.stencil beside scipy.ndimage, numpy and numba: medians of rounds in turns.
+"""quarrier.parallel.stencil compared with scipy.ndimage, numpy and numba: medians of rounds in turns.
 
 stencil.py [--rounds N] [--size N] [--only WORD] [--json FILE]
 
-Every result is compared with scipy's before a time is taken. numpy runs the same kernel over the
-whole padded array. The ceiling is two processes that share nothing, each with half of the array,
-against one after the other. Ends with 1 where a result is wrong.
+Every result is compared with scipy's before a time is taken. numpy runs the same kernel over the whole padded
+array. The ceiling is two processes that share nothing, each with half of the array, compared with one after the
+other. Ends with status 1 if a result is wrong.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def gauss(out: Any, block: Any) -> None:
         out += GAUSS[at] * rows[:, at : rows.shape[1] - 8 + at]
 
 
-# Paeth's exchanges: the fifth of nine numbers is the median.
+# Paeth's exchanges, after which the fifth of nine numbers is the median.
 EXCHANGES = [(1, 2), (4, 5), (7, 8), (0, 1), (3, 4), (6, 7), (1, 2), (4, 5), (7, 8), (0, 3)]
 EXCHANGES += [(5, 8), (4, 7), (3, 6), (1, 4), (2, 5), (4, 7), (4, 2), (6, 4), (4, 2)]
 
@@ -76,7 +76,7 @@ def median(out: Any, block: Any) -> None:
     out[:] = nine[4]
 
 
-# Numba starts threads, with which nothing is forked any more: it has a case, and a process, of its own.
+# Numba starts threads, after which nothing can be forked, so it has a separate case and process.
 NUMBA = "laplace, 2-D, numba"
 CASES = [
     Case(NUMBA, 1, 2, laplace, lambda a, out: ndimage.laplace(a, out)),
@@ -127,7 +127,7 @@ def ways(case: Case) -> dict[str, Work]:
         return lambda a, out: parallel.stencil(kernel, a, case.halo, out=out, **options)
 
     def pooled(workers: int) -> Work:
-        # Each way has a context, whose pool stays.
+        # Each way has its own context, in which its pool stays.
         context = contextvars.copy_context()
         pool = parallel.pool(workers)
         context.run(pool.__enter__)
@@ -167,7 +167,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def ceiling(case: Case, array: Array) -> float:
-    """How many times as fast as one process two are that share nothing."""
+    """The speed-up of two processes that share nothing over one."""
     half = np.array(array[: len(array) // 2])
     pipes, processes = [], []
 
@@ -219,7 +219,7 @@ def measure(case: Case, size: int, rounds: int) -> dict[str, Any]:
     out = parallel.empty(array.shape)
     chosen = ways(case)
     times: dict[str, list[float]] = {name: [] for name in chosen}
-    # One worker and two of one round are compared, as are the processes of the ceiling.
+    # Compare one worker with two in the same round, and likewise the processes of the ceiling.
     ceilings = []
     for name, work in chosen.items():
         out[:] = 0
@@ -275,7 +275,7 @@ def main() -> None:
 
 
 def measure_apart(case: Case, size: int, rounds: int) -> dict[str, Any]:
-    """In a process of its own, which has no threads of others."""
+    """Runs a case in a new process, without threads of others."""
     words = [sys.executable, __file__, "--case", case.name, "--size", str(size), "--rounds", str(rounds)]
     done = subprocess.run(words, stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:

@@ -1,9 +1,8 @@
-"""Reads of metadata over HTTP: quarrier beside the caches of fsspec.
+"""Reads of metadata over HTTP: quarrier compared with the caches of fsspec.
 
-Files are made, put behind a server on the loopback that waits 20 ms before each answer, and
-read by tifffile, zipfile and pyarrow through a file object of each contender. Counted are the
-requests (all of them, also those for the length) and the bytes of their bodies; what was read
-is compared with what the same reader gets from the file itself.
+The program makes files, serves them on the loopback by a server that waits 20 ms before each answer, and reads
+them by tifffile, zipfile and pyarrow through a file object of each contender. It counts the requests (including
+those for the length) and the bytes of their bodies, and compares what was read with a read of the file itself.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Reader = Callable[[Any], Any]
 
 
 def tiff_tags(file: Any) -> Any:
-    """Shape and number of tags of each page."""
+    """The shape and the number of tags of each page."""
     with tifffile.TiffFile(file) as tiff:
         return [(page.shape, len(page.tags)) for page in tiff.pages]
 
@@ -79,7 +78,7 @@ def parquet_group(file: Any) -> Any:
 
 
 def make_tiffs(rng: np.random.Generator) -> dict[str, bytes]:
-    """A big page in strips; 60 pages of 1 MiB; 12 of 10 MB; a pyramid of tiles."""
+    """A large page in strips; 60 pages of 1 MiB; 12 of 10 MB; a pyramid of tiles."""
 
     def noise(*shape: int) -> np.ndarray[Any, Any]:
         return rng.integers(0, 255, shape, dtype=np.uint8)
@@ -119,7 +118,7 @@ def make_parquet(rng: np.random.Generator, rows: int, columns: int, group_rows: 
 
 
 def workloads() -> tuple[dict[str, bytes], list[tuple[str, Reader]]]:
-    """The files, and what is read of which."""
+    """The files, and the reads of each."""
     rng = np.random.default_rng(1)
     files = make_tiffs(rng) | {
         "photos.zip": make_zip(rng, 200, 150_000),
@@ -155,7 +154,7 @@ def open_quarrier(url: str) -> BinaryIO:
 
 
 def open_rival(cache: str) -> Callable[[str], BinaryIO]:
-    """Through fsspec, with its default size of blocks."""
+    """Through fsspec, with its default block size."""
 
     def open_url(url: str) -> BinaryIO:
         fsspec.filesystem("http").invalidate_cache()
@@ -195,7 +194,7 @@ def measure(server: RangeServer, name: str, read: Reader, rounds: int) -> dict[s
 
 
 def main() -> int:
-    """Prints the table; 1 where quarrier asks for more than it may."""
+    """Prints the table; 1 if quarrier exceeds its limits of requests or bytes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)

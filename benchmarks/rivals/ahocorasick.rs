@@ -1,16 +1,16 @@
 //! The rivals aho-corasick and memchr, as a whole process: literal patterns over one file.
 //!
 //! `ahocorasick PATTERNS.hex FILE THREADS ENGINE` counts every occurrence of every pattern,
-//! overlapping ones too. The file is mapped and cut into pieces of 1 MiB, each seen with
-//! enough of its neighbour that every occurrence is counted by exactly one piece. The
-//! answer is one JSON object; exit code 3 says that the engine does not serve the patterns.
+//! overlapping ones too. The file is mapped and cut into pieces of 1 MiB, each extended into its
+//! neighbour so that exactly one piece counts each occurrence. The answer is one JSON object; exit
+//! code 3 means that the engine does not support the patterns.
 //!
-//! | engine | is | serves |
+//! | engine | is | supports |
 //! |---|---|---|
 //! | `auto` | the automaton that the crate chooses | any set |
-//! | `dfa` | its DFA, where the crate would not dare | up to 64 KiB of patterns |
-//! | `packed` | its vector search (Teddy), restarted one byte on | what `packed` accepts |
-//! | `memmem` | memchr's search for one literal, restarted one byte on | one pattern |
+//! | `dfa` | its DFA, also for sets where the crate would not choose it | up to 64 KiB of patterns |
+//! | `packed` | its vector search (Teddy), restarted one byte further | the sets that `packed` accepts |
+//! | `memmem` | memchr's search for one literal, restarted one byte further | one pattern |
 
 use std::fs::File;
 use std::process::ExitCode;
@@ -173,7 +173,7 @@ fn packed(patterns: Vec<Vec<u8>>) -> Option<Search> {
     Some(Search::Packed { searcher, by_first_byte })
 }
 
-/// The searcher returns one pattern at the leftmost position; the others there are compared.
+/// The searcher returns one pattern at the leftmost position; the others are compared there.
 fn count_by_packed(
     searcher: &packed::Searcher,
     by_first_byte: &[Vec<Vec<u8>>],

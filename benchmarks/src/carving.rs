@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::Scale;
 
-/// Runs the script, which needs numpy for the image. `None` if it cannot make one.
+/// Runs the script, which needs numpy for the image. `None` if it cannot make the image.
 pub(crate) fn run(python: &Path, quarrier: &Path, home: &Path, scale: &Scale) -> Result<Value> {
     eprintln!("measuring carving beside other tools, {} rounds", scale.rounds);
     let folder = home.join("data");
     let figures = folder.join("carving.json");
-    // Only figures of this run must be read below.
+    // Only figures of this run may be read below.
     let _ = std::fs::remove_file(&figures);
     let status = Command::new(python)
         .arg(home.join("python/carving.py"))

@@ -80,7 +80,7 @@ impl Programs {
         Some(Contender::new("vectorscan", program, &arguments, Speaks::Json))
     }
 
-    /// It counts the regexes that match anywhere.
+    /// A contender that counts the regexes that match anywhere.
     pub(crate) fn vectorscan_regexes(&self, regexes: &Path, image: &Path) -> Option<Contender> {
         let threads = THREADS.to_string();
         let arguments: [&dyn AsRef<std::ffi::OsStr>; 4] =

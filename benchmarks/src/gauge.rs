@@ -17,7 +17,7 @@ pub(crate) fn run(home: &Path, scale: &Scale) -> Result<Value> {
     let rounds = scale.rounds.clamp(ROUNDS_MIN, 7);
     eprintln!("measuring the gauge in pairs with the tools that it replaces, {rounds} rounds");
     let figures = home.join("data/gauge.json");
-    // Only figures of this run must be read below.
+    // Only figures of this run may be read below.
     let _ = std::fs::remove_file(&figures);
     let status = Command::new("python3")
         .arg(home.join("python/gauge.py"))

@@ -1,4 +1,4 @@
-//! Hostile inputs: each states which program it hurts, and how.
+//! Hostile inputs: each states which kind of program it hurts, and how.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 pub(crate) struct Definition {
     pub(crate) name: &'static str,
     pub(crate) hurts: &'static str,
-    /// Its size: the base size shifted right by this.
+    /// The base size is shifted right by this for its size.
     shift: u32,
     make: fn(usize) -> Made,
 }
 
-/// Data, patterns, and the number of matches if it is known without searching.
+/// Data, patterns, and the number of matches if it is known without a search.
 struct Made {
     data: Vec<u8>,
     patterns: Vec<Vec<u8>>,
@@ -146,7 +146,7 @@ fn zero_rich(size: usize) -> Made {
     let places = (STEP_BYTES..size - 64).step_by(STEP_BYTES);
     let count = places.len();
     for (number, place) in places.enumerate() {
-        // At borders of pieces and some bytes after them.
+        // At piece boundaries and some bytes after them.
         data[place + number % 17] = others[number % others.len()];
     }
     Made { data, patterns, expected: Some(4 * count as u64) }

@@ -76,7 +76,7 @@ struct Arguments {
     python: Option<PathBuf>,
     /// The example of quarrier-filter that evaluates conditions on a device.
     resident: Option<PathBuf>,
-    /// The revision of which the programs were built.
+    /// The revision from which the programs were built.
     built_from: Option<String>,
 }
 
@@ -239,7 +239,7 @@ fn find_in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Reads a file into the page cache. Memory of a virtual machine that was not touched for a while
+/// Reads a file into the page cache. A virtual machine's memory that was not touched for a while
 /// can take seconds per GiB to come back, which no contender's first run should pay for.
 fn warm(path: &Path) -> Result<()> {
     let read = || io::copy(&mut File::open(path)?, &mut io::sink());

@@ -32,7 +32,7 @@ pub(crate) fn run(
     eprintln!("measuring workers that fill one array, {rounds} rounds");
     let sizes = if scale.name == "full" { "268435456,1073741824" } else { "268435456" };
     let figures = home.join("data/parallel.json");
-    // Only figures of this run must be read below.
+    // Only figures of this run may be read below.
     let _ = std::fs::remove_file(&figures);
     let mut command = Command::new(python);
     command

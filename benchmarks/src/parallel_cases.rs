@@ -1,8 +1,8 @@
 //! The two kernels of `python/parallel.py` in Rust, through `quarrier_core::parallel` and by hand.
 //!
 //! `parallel check BYTES` compares both with one-line loops. `parallel map|hand FILE FILE BYTES
-//! WORKERS` reads the inputs and then executes the lines of its input (`k1 cold`, `k2 warm`, `check
-//! k1`), and answers each with a line of JSON.
+//! WORKERS` reads the inputs, then executes the commands in its standard input (`k1 cold`, `k2
+//! warm`, `check k1`), and answers each with a line of JSON.
 
 #[expect(dead_code, reason = "words are what the other benchmarks take from it")]
 mod random;
@@ -37,8 +37,8 @@ fn main() -> Result<()> {
 }
 
 fn bytes_mut(region: &mut SharedRegion) -> &mut [u8] {
-    // SAFETY: this program passes on neither the region's descriptor nor its address, so that nobody else
-    // accesses its bytes.
+    // SAFETY: this program passes on neither the region's descriptor nor its address, so no other
+    // code accesses its bytes.
     unsafe { region.as_mut_slice() }
 }
 

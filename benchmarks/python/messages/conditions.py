@@ -1,15 +1,15 @@
-"""The questions: four single ones, twenty that run together, and two hundred of the same forms."""
+"""The queries: four single ones, twenty that run together, and two hundred of the same forms."""
 
 from __future__ import annotations
 
 from orders import FIRST_NANOSECOND
 
-#: Symbols from the most frequent on, each with its median price.
+#: Symbols, most frequent first, each with its median price.
 Top = list[tuple[str, float]]
 
 
 def single(top: Top) -> dict[str, str]:
-    """Statements that are asked one by one."""
+    """Statements that run one at a time."""
     symbol, price = top[3]
     return {
         "Q1": f"SELECT count(*) FROM m WHERE symbol = '{symbol}' AND price > {price} AND qty BETWEEN 100 AND 500",
@@ -21,8 +21,8 @@ def single(top: Top) -> dict[str, str]:
 
 
 def twenty(top: Top, turn: int = 0) -> list[str]:
-    """Twenty conditions; in every turn of the same forms with other constants. The last is
-    answered with ids, the others are counted."""
+    """Twenty conditions; each turn has the same forms with other constants. The last one is answered with ids,
+    the others with counts."""
     conditions = []
     for i in range(6):
         symbol, price = top[(5 + 7 * i + 41 * turn) % 2000]
@@ -55,6 +55,6 @@ def twenty(top: Top, turn: int = 0) -> list[str]:
 
 
 def statements(conditions: list[str]) -> list[str]:
-    """Twenty conditions as statements: counts, and the last one ids."""
+    """Twenty conditions as statements: counts, and ids for the last one."""
     counted = [f"SELECT count(*) FROM m WHERE {condition}" for condition in conditions[:-1]]
     return [*counted, f"SELECT id FROM m WHERE {conditions[-1]}"]

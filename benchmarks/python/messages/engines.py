@@ -1,11 +1,10 @@
-"""The engines behind one protocol, each in a process of its own.
+"""The engines behind one protocol, each in its own process.
 
     python engines.py NAME THREADS
 
-reads requests, a line of JSON each, and answers each with a line: `{"seconds", "result"}` or
-`{"error"}`. A result is a list of rows. `load` takes a Parquet file into memory, `ask` runs
-statements one after another, `clients` each in a thread of its own, `together` in the one
-statement or call that the engine has for it.
+reads requests, each a line of JSON, and answers each with a line: `{"seconds", "result"}` or `{"error"}`. A
+result is a list of rows. `load` loads a Parquet file into memory, `ask` runs statements one at a time, `clients`
+runs each in its own thread, `together` in the one statement or call that the engine has for it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Rows = list[list[Any]]
 
 
 def where(statement: str) -> str:
-    """The condition of a statement that counts."""
+    """The condition of a counting statement."""
     return statement.split(" WHERE ", 1)[1]
 
 
@@ -33,7 +32,7 @@ def is_count(statement: str) -> bool:
 
 
 class Engine:
-    """What all have in common. `fused` is None where an engine counts in one statement."""
+    """The common interface. `fused` is None if one statement of the engine can count them all."""
 
     counts_many = "count(*) FILTER (WHERE {})"
 
@@ -44,7 +43,7 @@ class Engine:
         raise NotImplementedError
 
     def load_json(self, path: str) -> int:
-        """Loads JSON lines into memory and says how many messages they are."""
+        """Loads JSON lines into memory and returns the number of messages."""
         raise NotImplementedError
 
     def ask_one(self, statement: str) -> Rows:
@@ -58,7 +57,7 @@ class Engine:
             return list(threads.map(self.ask_one, statements))
 
     def together(self, statements: list[str]) -> list[Rows]:
-        """All counts by one statement with an aggregate each; what is not a count after it."""
+        """All counts by one statement with an aggregate for each; then the statements that do not count."""
         counts = [statement for statement in statements if is_count(statement)]
         columns = ", ".join(
             f"{self.counts_many.format(where(statement))} AS c{at}" for at, statement in enumerate(counts)
@@ -92,7 +91,7 @@ class ClickHouse(Engine):
         text = re.sub(r"\b(FROM|JOIN) ([mj])\b", r"\1 d.\2", statement)
         answer = self.session.query(f"{text} SETTINGS max_threads = {self.threads}", "JSONCompactEachRow")
         rows = [json.loads(line) for line in answer.bytes().splitlines()]
-        # It returns 64-bit integers as text.
+        # It returns 64-bit integers as strings.
         return [[int(cell) if isinstance(cell, str) and cell.isdigit() else cell for cell in row] for row in rows]
 
 
@@ -132,7 +131,7 @@ class DataFusion(Engine):
         self.context.register_record_batches("m", [batches[at : at + step] for at in range(0, len(batches), step)])
 
     def load_json(self, path: str) -> int:
-        link = Path(path).with_suffix(".json")  # it tells the kind by the ending
+        link = Path(path).with_suffix(".json")  # it detects the format by the extension
         if not link.exists():
             link.symlink_to(Path(path).resolve())
         self.context.deregister_table("j")
@@ -168,7 +167,7 @@ class Polars(Engine):
 
 
 class PyArrow(Engine):
-    """Loads only."""
+    """Only loads."""
 
     def load_json(self, path: str) -> int:
         import pyarrow
@@ -202,13 +201,13 @@ class Quarrier(Engine):
         return len(self.quarrier.Table.from_messages(path, workers=self.threads, format="fix"))
 
     def touched(self, statements: list[str]) -> int:
-        """Bytes of packed columns that have to come from memory for these."""
+        """The bytes of packed columns that these statements read from memory."""
         explained = self.table.explain(statements, workers=self.threads)
         found = re.search(r"(\d+) bytes of columns touched", explained)
         return int(found[1]) if found else 0
 
     def memory_read(self) -> float:
-        """Bytes a second that so many threads read from memory."""
+        """The rate at which this many threads read memory, in bytes per second."""
         return max(
             reading.value
             for reading in self.quarrier.gauge("memory", quick=True)
@@ -233,7 +232,7 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
 
 
 def resident_bytes() -> int:
-    """Memory of this process that no file backs."""
+    """The anonymous memory of this process, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -254,7 +253,7 @@ def serve(engine: Engine) -> None:
 
 
 if __name__ == "__main__":
-    # The output of engines must not mix with answers.
+    # The output of engines must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sys.stdout = answers

@@ -1,6 +1,6 @@
-"""The orders that engines are asked about: 5,000 symbols of very different frequency, 100,000
-accounts, prices of two digits, times that rise, notes of some 20 letters of which 30 % are NULL.
-The same on every machine for the same number of rows.
+"""Generates the orders for the engines: 5,000 symbols of very different frequency, 100,000 accounts, prices with
+two decimals, ascending times, notes of about 20 letters of which 30 % are NULL. For a number of rows they are
+the same on every machine.
 
     python orders.py ROWS FOLDER [--text ROWS]     orders-ROWS.parquet, .ndjson and .fix
 """
@@ -33,7 +33,7 @@ WORDS = (  # noqa: SIM905 (a list of 24 strings is harder to read)
     "algo vwap twap iceberg manual block cross hedge rebal client desk prime "
     "dark sweep close open late abort cabal abcde urgent review fix42 route"
 ).split()
-# FIX has numbers for these.
+# FIX codes these as numbers.
 FIX_STATUS = {
     "NEW": "0",
     "PARTIAL": "1",
@@ -60,7 +60,7 @@ SCHEMA = pa.schema(
 
 
 def batches(rows: int) -> Iterator[pa.Table]:
-    """The first so many orders, up to a million at a time."""
+    """Yields the first `rows` orders, up to a million at a time."""
     base = np.random.default_rng(SEED)
     letters = np.array(list(string.ascii_uppercase))
     symbols: dict[str, None] = {}
@@ -109,7 +109,7 @@ def batches(rows: int) -> Iterator[pa.Table]:
 
 
 def make(rows: int, folder: Path) -> Path:
-    """The orders as Parquet; made once."""
+    """Writes the orders as Parquet, once."""
     path = folder / f"orders-v1-{rows}.parquet"
     if not path.exists():
         part = path.with_suffix(".part")
@@ -121,7 +121,7 @@ def make(rows: int, folder: Path) -> Path:
 
 
 def make_text(rows: int, folder: Path) -> tuple[Path, Path]:
-    """The orders as JSON lines and as FIX 4.4 with checksums, a message a line; made once."""
+    """Writes the orders as JSON lines and as FIX 4.4 with checksums, one message a line, once."""
     json_path, fix_path = (folder / f"orders-v1-{rows}.{kind}" for kind in ("ndjson", "fix"))
     if not (json_path.exists() and fix_path.exists()):
         with (

@@ -1,9 +1,9 @@
-"""quarrier against column stores over messages in memory, in turns, results compared first.
+"""quarrier against column stores over messages in memory, in turns, with results compared first.
 
     rounds.py [--rows N] [--text-rows N] [--rounds N] [--engines a,b,…] [--parts ask,load,filter]
               [--data FOLDER] [--json FILE] [--quarrier PROGRAM]
 
-Each engine keeps its table in a process of its own and waits while others work.
+Each engine keeps its table in its own process and waits while others work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import orders
 
 HERE = Path(__file__).parent
 THREADS = 2
-#: In SQL and for jq.
+#: For SQL and for jq.
 FILTERED = (
     "status = 'REJECTED' AND price > 100 AND qty BETWEEN 100 AND 500",
     '.status == "REJECTED" and .price > 100 and .qty >= 100 and .qty <= 500',
@@ -43,7 +43,7 @@ class Contender:
         )
 
     def call(self, call: str, *arguments: Any) -> tuple[float, Any]:
-        """Seconds, as the engine's process sees them, and what came out."""
+        """The seconds measured in the engine's process, and the result."""
         assert self.process.stdin and self.process.stdout
         print(json.dumps({"call": call, "arguments": arguments}), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
@@ -58,7 +58,7 @@ class Contender:
         self.process.wait()
 
 
-# The figures that the predecessor of quarrier reported on its own machine, for 100 million messages.
+# The figures that quarrier's predecessor reported on its own machine, for 100 million messages.
 OLDER = (
     "the older engine, 32 threads: one query 250 M matches/s, twenty 466 M matches/s, reindex 45.6 M messages/s"
 )
@@ -69,12 +69,12 @@ def is_ours(name: str) -> bool:
 
 
 def normal(rows: list[list[Any]]) -> list[list[Any]]:
-    """Rows in an order of their own: no engine promises one."""
+    """Rows in a canonical order, because no engine promises one."""
     return sorted(rows, key=repr)
 
 
 class Times:
-    """Of each engine, for one question: seconds of every round."""
+    """The seconds of every round, for each engine and one query."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, list[float]] = {}
@@ -86,7 +86,7 @@ class Times:
         return statistics.median(self.seconds[name])
 
     def ahead(self) -> tuple[float, str]:
-        """Times as fast as the best rival, which is which: the median of the rounds' ratios."""
+        """The median of the rounds' ratios to the best rival, and that rival."""
         rivals = [name for name in self.seconds if not is_ours(name)]
         best = min(rivals, key=self.median)
         ours = min(filter(is_ours, self.seconds), key=self.median)
@@ -111,7 +111,7 @@ def compare(expected: Any, got: Any, what: str) -> None:
 
 
 def top_symbols(path: Path) -> conditions.Top:
-    """Symbols by frequency with their median price, of the first million orders."""
+    """Symbols by frequency with their median price, from the first million orders."""
     import duckdb
 
     return duckdb.execute(
@@ -177,7 +177,7 @@ def ask(contenders: list[Contender], rows: int, path: Path, rounds: int) -> dict
 
 
 def show(title: str, times: Times, measures: list[tuple[float, str]]) -> None:
-    """A line for each contender, the fastest first: milliseconds, and amounts a second."""
+    """Prints a line for each contender, fastest first: milliseconds, and amounts per second."""
     print(f"\n{title}")
     for name in sorted(times.seconds, key=times.median):
         seconds = times.median(name)
@@ -202,7 +202,7 @@ def load(contenders: list[Contender], rows: int, path: Path, rounds: int) -> dic
 
 
 def load_fix(contender: Contender, rows: int, path: Path, rounds: int) -> dict[str, Any]:
-    """Of the others none reads FIX."""
+    """No other engine reads FIX."""
     compare(rows, contender.call("load_fix", str(path))[1], "FIX messages loaded")
     times = Times()
     for _ in range(rounds):
@@ -214,7 +214,7 @@ def load_fix(contender: Contender, rows: int, path: Path, rounds: int) -> dict[s
 
 
 def filter_file(quarrier: str, path: Path, rounds: int) -> dict[str, Any]:
-    """Whole processes that read the file and count; jq once a question, since it takes minutes."""
+    """Whole processes that read the file and count; jq only once per query, because it takes minutes."""
     duckdb = str(Path(sys.executable).with_name("duckdb"))
     condition, of_jq = FILTERED
     count = f"SET threads = {THREADS}; SELECT count(*) FROM read_json('{path}') WHERE {condition}"

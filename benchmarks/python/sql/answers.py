@@ -1,5 +1,5 @@
-"""Whether two answers are the same: as lists where the order is told, else as multisets; floating
-numbers and quotients within a tolerance, everything else exactly.
+"""Compares two answers: as lists if the order is specified, else as multisets; floats and quotients within a
+tolerance, all other values exactly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-#: Of the greater of the two; decimals have six digits behind the point where they are quotients.
+#: Relative to the greater of the two; decimals that are quotients have six digits after the point.
 RELATIVE, ABSOLUTE = 1e-9, 2e-6
 EPOCH = datetime(1970, 1, 1)
 
@@ -18,7 +18,7 @@ Row = tuple[Any, ...]
 
 
 def number(value: Any) -> Any:
-    """As an exact number, where it is finite."""
+    """The value as an exact number, if it is finite."""
     if isinstance(value, bool):
         return Decimal(int(value))
     if isinstance(value, str):
@@ -29,7 +29,7 @@ def number(value: Any) -> Any:
 
 
 def day(value: Any) -> str:
-    """A date, also where it comes as a moment at midnight."""
+    """A date, also if it is given as a timestamp at midnight."""
     if isinstance(value, datetime):
         value = value.date()
     if isinstance(value, date):
@@ -38,7 +38,7 @@ def day(value: Any) -> str:
 
 
 def moment(value: Any) -> int:
-    """Nanoseconds since 1970, of a datetime or of ISO 8601."""
+    """Nanoseconds since 1970, from a datetime or ISO 8601."""
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     rest = 0
@@ -54,7 +54,7 @@ def moment(value: Any) -> int:
 
 
 def cell(value: Any, kind: str) -> Any:
-    """A value as it is compared."""
+    """The value in the form in which it is compared."""
     if value is None:
         return None
     if kind in ("int", "dec", "float"):
@@ -84,7 +84,7 @@ def are_near(one: Row, other: Row, kinds: Sequence[str]) -> bool:
 
 
 def key(row: Row, kinds: Sequence[str]) -> tuple[Any, ...]:
-    """Rows sort by what is exact first, so that those that differ by a rounding stand together."""
+    """Sorts rows by their exact values first, so that rows that differ by rounding are adjacent."""
     exact = [repr(value) for value, kind in zip(row, kinds) if kind != "float"]
     near = [(value is None, 0.0 if value is None else float(value)) for value, kind in zip(row, kinds)
             if kind == "float"]  # fmt: skip
@@ -92,7 +92,7 @@ def key(row: Row, kinds: Sequence[str]) -> tuple[Any, ...]:
 
 
 def plain(row: Row) -> Row:
-    """Numbers that are equal are written the same."""
+    """Gives equal numbers the same representation."""
     return tuple(value.normalize() if isinstance(value, Decimal) else value for value in row)
 
 

@@ -1,10 +1,10 @@
-"""What quarrier-sql takes over the table it is built on, and over the engine it is built with.
+"""The cost of quarrier-sql over the table and the engine it is built on.
 
     python ask.py PROGRAM [--rows 6500000] [--rounds 7] [--data FOLDER] [--engines a,b,…] [--json FILE]
 
-The orders of `../messages/orders.py` as JSON lines, in memory in every engine, two threads each, in
-turns. Four questions against `quarrier.Table`; grouping and joins against DataFusion; the twenty
-together with `--concurrent` against the best way of DuckDB and ClickHouse. Answers are compared first.
+The orders of `../messages/orders.py` as JSON lines, in memory in every engine, with two threads each, in turns.
+Four queries against `quarrier.Table`; grouping and joins against DataFusion; the twenty together with
+`--concurrent` against the best way of DuckDB and ClickHouse. Answers are compared first.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from rounds import THREADS, Contender, Times, compare, normal, show, top_symbols
 
 OURS = "quarrier-sql"
 WITHIN = "quarrier-sql within"
-#: The four questions take a few milliseconds, of which an interruption is a tenth: so many times the
-#: rounds of the others.
+#: The four queries take a few milliseconds, of which an interruption would be a tenth, so they run
+#: this many times as many rounds as the others.
 SHORT_ROUNDS = 8
 
 
 class Sql:
-    """The program, called as the other engines are."""
+    """The program, with the interface of the other engines."""
 
     name = OURS
 
@@ -53,8 +53,8 @@ class Sql:
         return sum(seconds for seconds, _ in answers), rows
 
     def within(self) -> float:
-        """Seconds of the last statement in the program, as the other engines' are those in their
-        process: without the pipes and Python's reading of lines."""
+        """The program's own time for the last statement, without pipes and Python's reading, as for the other
+        engines."""
         return self.program.timed[2 * self.asked - 2]
 
     def end(self) -> None:
@@ -62,7 +62,7 @@ class Sql:
 
 
 def grouped(top: conditions.Top) -> dict[str, tuple[str, bool]]:
-    """Grouping and joins, and whether a selective condition is among them."""
+    """Grouping and joins, and whether each contains a selective condition."""
     symbol = top[3][0]
     return {
         "groups, few": (
@@ -90,8 +90,8 @@ def grouped(top: conditions.Top) -> dict[str, tuple[str, bool]]:
             f"WHERE a.symbol = '{symbol}' AND a.qty > 4000 AND b.status = 'EXPIRED' AND b.qty > 4000",
             True,
         ),
-        # A little more than 1.1: if a mean has two digits, a price may equal 1.1 times it, and the result
-        # would depend on how an engine rounds.
+        # A little more than 1.1: if a mean has two digits, a price may equal 1.1 times it, and the result would
+        # depend on how an engine rounds.
         "join with groups": (
             "SELECT count(*) AS n FROM m JOIN (SELECT symbol, avg(price) AS p FROM m GROUP BY symbol) AS s "
             "ON m.symbol = s.symbol WHERE m.price > 1.1 * s.p + 0.0000001",
@@ -112,7 +112,7 @@ def in_turns(
     rounds: int,
     is_same: Any,
 ) -> Times:
-    """Compares what all say, then times them."""
+    """Compares the answers of all, then measures them."""
     expected = None
     for contender in contenders:
         found = ask(contender)[1]
@@ -129,14 +129,14 @@ def in_turns(
 
 
 def near(one: list[Any], other: list[Any]) -> bool:
-    """Rows of texts and numbers, sums and means of floats among them."""
+    """Compares rows of strings and numbers, including sums and means of floats."""
     kinds = ["text" if isinstance(cell, str) else "float" for cell in (one + other + [[]])[0]]
     rows = [[tuple(row) for row in answer] for answer in (one, other)]
     return are_same(rows[0], rows[1], kinds, is_ordered=False)
 
 
 def concurrent(program: str, path: Path, statements: list[str]) -> tuple[float, list[int]]:
-    """All at once, over a table that is loaded first: seconds as the program says, and how many rows."""
+    """Runs all at once over a loaded table; returns the program's own seconds, and the numbers of rows."""
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(";\n".join(statements) + ";\n")
         file.flush()

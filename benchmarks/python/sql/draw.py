@@ -1,7 +1,7 @@
-"""Random statements: joins, grouping, HAVING, DISTINCT, subqueries, set operations, windows, ORDER BY
-with LIMIT where the order is total.
+"""Random statements: joins, grouping, HAVING, DISTINCT, subqueries, set operations, windows, ORDER BY with LIMIT
+if the order is total.
 
-Every output column of statement 17 is called `s17_0`, `s17_1` …: rows tell which statement they are of.
+The output columns of statement 17 are called `s17_0`, `s17_1` …, so that rows identify their statement.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from values import Column, Draw, Sql, form, join, same
 
 @dataclass
 class Statement:
-    """Text for both, the kinds of the columns, and whether the order of the rows is told."""
+    """SQL for both, the types of the columns, and whether the statement fixes the order of the rows."""
 
     sql: Sql
     kinds: list[str]
@@ -26,7 +26,7 @@ class Statement:
 
 @dataclass
 class Query:
-    """A piece that can stand in brackets: its text and columns, by name and kind."""
+    """A query that may stand in brackets: its SQL, and its columns by name and type."""
 
     sql: Sql
     columns: list[Column]
@@ -34,7 +34,7 @@ class Query:
 
 @dataclass
 class Statements(Draw):
-    """Draws whole statements."""
+    """Generates whole statements."""
 
     aliases: int = 0
     is_mixed: bool = False
@@ -47,7 +47,7 @@ class Statements(Draw):
     # FROM.
 
     def table(self, depth: int) -> tuple[Sql, list[Column]]:
-        """Something behind FROM with an alias, and its columns, qualified."""
+        """A relation after FROM with an alias, and its qualified columns."""
         alias = self.alias()
         if depth > 0 and self.chance(0.2):
             self.features["derived table"] += 1
@@ -67,14 +67,14 @@ class Statements(Draw):
             how = self.r.choice(joins)
             self.features[how.lower()] += 1
             if how == "CROSS JOIN":
-                # Not more rows than can be inspected.
+                # Keep the number of rows small enough to inspect.
                 sql = form("{} CROSS JOIN (SELECT * FROM {} WHERE {}) AS " + (name := self.alias()), sql,
                            other, form("{} < 4", self.some_id(columns)))  # fmt: skip
                 columns = [(f"{name}.{column.split('.', 1)[1]}", kind) for column, kind in columns]
                 scope = scope + columns
                 continue
             on = self.join_condition(scope, columns)
-            # DuckDB has full joins on equalities only.
+            # DuckDB supports full joins only on equalities.
             if how != "FULL JOIN" and self.chance(0.3):
                 on = form("{} AND {}", on, self.condition(scope + columns, 1))
             sql = form("{} " + how + " {} ON {}", sql, other, on)
@@ -94,7 +94,7 @@ class Statements(Draw):
     # Subqueries.
 
     def subquery(self, scope: Sequence[Column]) -> Sql:
-        """A condition that asks another table."""
+        """A condition with a subquery of another table."""
         table, columns = self.table(0)
         roll, negated = self.r.random(), self.r.choice(["", "NOT "])
         kind = self.kind(scope, "iiiittda")
@@ -123,7 +123,7 @@ class Statements(Draw):
         return form(self.r.choice(["{} = ", "{} > ", "{} <= "]) + "{}", outer, self.scalar(scope, kind))
 
     def scalar(self, scope: Sequence[Column], kind: str) -> Sql:
-        """A subquery of one value, correlated or not."""
+        """A subquery with one value, correlated or not."""
         table, columns = self.table(0)
         inner = self.column(columns, kind)
         value = form(self.r.choice(["MIN", "MAX"]) + "({})", inner) if inner else self.literal(kind)
@@ -140,14 +140,14 @@ class Statements(Draw):
     def where(self, scope: Sequence[Column], depth: int) -> Sql:
         if self.chance(0.4):
             return same("")
-        # Each condition removes rows: use few of them, so that rows are left to compare.
+        # Each condition removes rows: use few of them, so that some rows remain to compare.
         deep = self.r.choice([0, 0, 1, 2])
         return form(" WHERE {}", self.condition(scope, deep, lambda: self.subquery(scope)))
 
     # Queries.
 
     def query(self, depth: int, names: list[str]) -> Query:
-        """A query of any form, with these output names or the first of them."""
+        """A query of any form, with these output names or the first few of them."""
         forms = [self.plain, self.plain, self.grouped, self.grouped, self.windowed]
         if depth > 0:
             forms += [self.set_operation, self.distinct]
@@ -198,7 +198,7 @@ class Statements(Draw):
         for _ in range(self.r.choice([0, 1, 1, 1, 2])):
             kind = self.kind(scope, "iittab")
             key = self.column(scope, kind) if self.chance(0.7) else self.value(scope, kind, 1)
-            # A constant cannot be a key: DuckDB treats integers as positions in the list.
+            # A constant cannot be a key, because DuckDB takes integers as positions in the list.
             if key and "." in key[0]:
                 keys.append((key, kind))
         room = max(1, len(names) - len(keys))
@@ -224,7 +224,7 @@ class Statements(Draw):
     def windowed(self, depth: int, names: list[str]) -> Query:
         self.features["window"] += 1
         sql, scope = self.source(min(depth, 1))
-        # A total order of the rows: by the ids of all tables.
+        # A total order of the rows, by the ids of all tables.
         order = [name for name, kind in scope if kind != "float"] or [name for name, _ in scope]
         total = ", ".join(f"{name} NULLS LAST" for name in order)
         values: list[tuple[Sql, str]] = [(self.value(scope, kind := self.kind(scope), 1), kind)]
@@ -260,7 +260,7 @@ class Statements(Draw):
             aggregate, its = "COUNT", "int"
         if roll < 0.75:
             return form(aggregate + "({}) OVER ({})", value, partition), its
-        if roll < 0.85:  # up to the last row that is equal in the order
+        if roll < 0.85:  # up to the last peer of the row
             return form(aggregate + "({}) OVER ({}ORDER BY {})", value, partition, key), its
         frame = f"ROWS BETWEEN {self.r.randint(0, 3)} PRECEDING AND {self.r.randint(0, 2)} FOLLOWING"
         return form(aggregate + "({}) OVER ({} " + frame + ")", value, ordered), its

@@ -1,7 +1,7 @@
-"""Small tables as files of three kinds, with everything that engines like to disagree on: NULL, empty
-and Unicode texts, decimals, dates before 1970 and on leap days.
+"""Small tables as files in three formats, with values on which engines tend to disagree: NULL, empty and Unicode
+strings, decimals, dates before 1970 and on leap days.
 
-Floats are multiples of a quarter, so that sums of them are exact in whatever order they are made.
+Floats are multiples of a quarter, so that their sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROWS = 40
-#: Rows of each half of the filler that makes columns mixed: enough for a segment of its own, and more.
+#: Rows of each half of the filler that makes columns mixed: more than fill a segment.
 FILLER_ROWS = 70_000
 TEXTS = ["", " ", "a", "A", "b", "ab", "aB", "abc", "a_c", "a%c", "é", "éa", "日本", "🜚", "a b", " a", "a ",
          "aaa", "it's", "Zz", "0", "10", "9", "-1", "null", "ａ", "~", "Ämter", 'say "x"', "x,y"]  # fmt: skip
@@ -27,7 +27,7 @@ MOMENTS = ["1970-01-01T00:00:00", "2000-02-29T23:59:59", "2020-01-31T12:00:00", 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns with their kinds; the first, `id`, differs in all rows."""
+    """Columns with their types; the first, `id`, is different in each row."""
 
     name: str
     ending: str
@@ -38,7 +38,7 @@ class Table:
         return f"{self.name}.{self.ending}"
 
     def relation(self, is_mixed: bool) -> str:
-        """What stands after FROM: the table, without the filler of a mixed one."""
+        """The relation after FROM: the table, without the filler of a mixed one."""
         return f"(SELECT * FROM {self.name} WHERE id IS NOT NULL)" if is_mixed else self.name
 
 
@@ -83,8 +83,8 @@ def rows(r: random.Random, table: Table) -> list[list[Any]]:
 
 
 def filled(r: random.Random, table: Table, drawn: list[list[Any]]) -> list[list[Any]]:
-    """The rows among filler without an `id`: strings of which few differ, then strings that all do, so
-    that a column of strings is codes in some segments and plain strings in others."""
+    """The rows in the midst of filler without an `id`: first strings with few distinct values, then all
+    distinct, so that a string column is dictionary-encoded in some segments and plain in others."""
     few = ["filler", "filler of a few more letters", "x" * 300]
 
     def filler(number: int) -> list[Any]:
@@ -99,7 +99,7 @@ def filled(r: random.Random, table: Table, drawn: list[list[Any]]) -> list[list[
 
 
 def as_text(cell: Any, kind: str) -> str:
-    """As CSV and JSON have it, but for quotes."""
+    """The value as in CSV and JSON, but without quotes."""
     if kind == "dec":
         return f"{cell:.2f}"
     if kind == "float":
@@ -115,7 +115,7 @@ def write(table: Table, drawn: list[list[Any]], folder: Path) -> None:
         path.write_text("".join(json_line(table, row) for row in drawn))
     elif table.ending == "csv":
         with path.open("w", newline="") as file:
-            # An empty field is NULL; empty text is in quotes.
+            # An empty field is NULL; an empty string is in quotes.
             file.write(",".join(name for name, _ in table.columns) + "\n")
             for row in drawn:
                 cells = (csv_cell(cell, kind) for cell, (_, kind) in zip(row, table.columns))
@@ -164,7 +164,7 @@ def write_parquet(table: Table, drawn: list[list[Any]], path: Path) -> None:
 
 
 def make(folder: Path, seed: str, is_mixed: bool = False) -> None:
-    """All tables, for this seed."""
+    """Writes all tables for this seed."""
     for table in TABLES:
         r = random.Random(f"{seed}/{table.name}")
         drawn = rows(r, table)
@@ -172,7 +172,7 @@ def make(folder: Path, seed: str, is_mixed: bool = False) -> None:
 
 
 def into_duckdb(connection: Any, folder: Path) -> None:
-    """The same files as tables of DuckDB, which is told the kinds: it guesses them otherwise."""
+    """Loads the same files into DuckDB, with explicit types, because it would guess others."""
     for table in TABLES:
         kinds = {name: DUCK[kind] for name, kind in table.columns}
         path = folder / table.file

@@ -1,9 +1,9 @@
-"""`search(…)` in SQL beside `quarrier search`: the same findings, then the same time.
+"""`search(…)` in SQL compared with `quarrier search`: first the findings, then the times.
 
     python find.py QUARRIER_SQL QUARRIER IMAGE PATTERNS [--rounds 7] [--json FILE]
 
-Whole processes in turns, the image in the page cache, two workers. Each finding is compared, by offset,
-length and pattern, before anything is timed.
+Whole processes in turns, with the image in the page cache and two workers. Each finding is compared, by offset,
+length and pattern, before any time is taken.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
         keys = ("pattern", "count") if name == "counted" else ("offset", "length", "pattern")
 
         def told(rows: list[dict], keys: tuple[str, ...] = keys) -> list[tuple]:
-            # A count of 0 is no group.
+            # A pattern with a count of 0 has no group.
             return sorted(tuple(row[key] for key in keys) for row in rows if row.get("count") != 0)
 
         if told(run(ours)[1]) != told(run(theirs)[1]):

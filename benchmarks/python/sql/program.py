@@ -1,4 +1,4 @@
-"""quarrier-sql as a process that is asked one statement after another."""
+"""quarrier-sql as a process that answers one statement after another."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import IO, Any
 
 #: A row that ends an answer.
 MARK = "the end of the answer"
-#: What `--timing` says of a statement.
+#: The line that `--timing` prints for a statement.
 TIMED = re.compile(r"\d+ rows? in ([0-9.]+) s")
 
 
 class Refused(Exception):
-    """The program says that a statement has no answer."""
+    """The program refused a statement."""
 
 
 class Program:
-    """A process that holds its tables; `tables` are names with files."""
+    """A process that keeps its tables in memory; `tables` are names with files."""
 
     def __init__(self, program: str, tables: dict[str, Path], *options: str) -> None:
         named = [f"--table={name}={path}" for name, path in tables.items()]
         written = tempfile.NamedTemporaryFile("ab")  # noqa: SIM115 (closed below)
-        # It needs its own position in the file, since the program writes meanwhile.
+        # It needs a separate position in the file, because the program writes meanwhile.
         self.complaints: IO[bytes] = open(written.name, "rb")  # noqa: SIM115 (closed with it)
         self.process = subprocess.Popen(
             [program, "--format", "json", *named, *options],
@@ -37,13 +37,13 @@ class Program:
         )
         written.close()
         self.told = 0
-        #: With `--timing`, seconds by the program's own clock, from the text as it was read to the
-        #: answer as it was written: of the statements, each with the mark behind it.
+        #: With `--timing`, the seconds of each statement and of the mark after it by the program's own
+        #: clock, from reading the statement to writing the answer.
         self.timed: list[float] = []
 
     def ask(self, statement: str) -> tuple[float, list[dict[str, Any]]]:
-        """Seconds until the whole answer was here, and its rows. Without rows, that is when the next
-        answer is here."""
+        """The seconds until the whole answer arrived, and its rows. If there are none, the next answer ends the
+        wait."""
         assert self.process.stdin and self.process.stdout
         start = time.perf_counter()
         end = None
@@ -63,10 +63,10 @@ class Program:
         return seconds, [json.loads(line) for line in lines]
 
     def complaint(self) -> str:
-        """What was said on standard error since the last time."""
+        """The output on standard error since the last call."""
         self.complaints.seek(self.told)
         text = self.complaints.read()
-        # The time of the last mark may be incomplete.
+        # The timing of the last mark may be incomplete.
         text = text[: text.rfind(b"\n") + 1]
         self.told += len(text)
         lines = text.decode(errors="replace").splitlines()

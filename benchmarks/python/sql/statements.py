@@ -1,12 +1,12 @@
-"""Random full statements: quarrier-sql and DuckDB must say the same.
+"""Random full statements: quarrier-sql and DuckDB must give the same answers.
 
     python statements.py PROGRAM [STATEMENTS [SEED]] [--mixed]
 
-Every fifty statements the tables are drawn anew; with --mixed every 250, and their rows lie among
-140,000 others that make the columns of strings codes in some segments and plain strings in others.
+The tables are generated again every fifty statements; with --mixed every 250, and their rows are then mixed with
+140,000 others, which make string columns dictionary-encoded in some segments and plain in others.
 
-What DuckDB has otherwise than SQL-92 is asked of it in other words; how often, by rule, is printed, as
-is what was drawn. A statement that the program refuses counts as a difference.
+Statements in which DuckDB departs from SQL-92 are reworded for it; the program prints how often, by rule, and
+the features that were generated. A statement that the program refuses counts as a difference.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from draw import Statement, Statements
 from program import Program, Refused
 from values import REWORDED
 
-#: Statements that are asked of the same tables.
+#: The number of statements over the same tables.
 BATCH = 50
-#: The same, where making the tables takes seconds.
+#: The same for mixed tables, which take seconds to make.
 MIXED_BATCH = 250
-#: Differences after which no more are looked for.
+#: The number of differences after which the program stops.
 ENOUGH = 20
 
 
@@ -50,7 +50,7 @@ def ours(program: Program, statement: Statement, number: int) -> list[Any] | str
 
 
 def tell(statement: Statement, mine: list[Any] | str, other: list[Any] | str) -> str:
-    """Both answers, the rows that differ first."""
+    """Formats both answers, with the differing rows first."""
 
     def shown(answer: list[Any] | str, without: list[Any] | str) -> str:
         if isinstance(answer, str):
@@ -65,7 +65,7 @@ def tell(statement: Statement, mine: list[Any] | str, other: list[Any] | str) ->
 
 
 def batch(program: str, seed: str, numbers: range, folder: Path, seen: Counter[str], is_mixed: bool) -> list[str]:
-    """Asks statements of fresh tables; the differences."""
+    """Runs statements over new tables and returns the differences."""
     files.make(folder, seed, is_mixed)
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET TimeZone = 'UTC'")

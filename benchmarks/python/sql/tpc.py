@@ -1,12 +1,12 @@
-"""The 22 queries of TPC-H by quarrier-sql, DataFusion and DuckDB, in turns, answers compared first; or the
+"""The 22 queries of TPC-H by quarrier-sql, DataFusion and DuckDB, in turns, with answers compared first; or the
 99 of TPC-DS by quarrier-sql and DuckDB.
 
     python tpc.py PROGRAM [--benchmark tpch|tpcds] [--data FOLDER] [--scale 1] [--rounds 5]
                           [--kinds parquet,ndjson] [--json FILE]
 
-Every engine has two threads. Of messages (`ndjson`) all have the tables in memory; Parquet is read by
-all from the files, anew for each query. `tpc_data.py` makes data and queries, with DuckDB's own
-generators. With --rounds 0 answers are compared and no time is taken.
+Every engine has two threads. With `ndjson` all have the tables in memory; with `parquet` all read the files
+again for each query. `tpc_data.py` makes data and queries with DuckDB's own generators. With --rounds 0 it only
+compares the answers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ answers.RELATIVE = 1e-6
 
 
 def make_data(data: Path, benchmark: str, scale: float) -> Path:
-    """The folder with the data, made in an environment of its own where it is not there."""
+    """The folder with the data, made in a separate environment if it does not exist."""
     folder = data / f"{benchmark}-v1-{scale:g}"
     if not (folder / "queries.json").exists():
         home = data / "venv-tpc"
@@ -67,10 +67,10 @@ class DuckDB:
         return time.perf_counter() - start, rows
 
     def kinds(self, query: str) -> list[str]:
-        """The kinds of the columns of an answer, for comparing."""
+        """The types of an answer's columns, for the comparison."""
         names = {"VARCHAR": "text", "DATE": "date", "BOOLEAN": "bool", "TIMESTAMP": "ts"}
         described = self.base.execute(f"DESCRIBE {query}").fetchall()
-        # Engines round sums and quotients at different places.
+        # Engines round sums and quotients at different points.
         return [names.get(kind, "float") for _, kind, *_ in described]
 
 
@@ -114,14 +114,14 @@ class Ours:
 
 
 def compare(number: int, query: str, engines: list[Any], rival: DuckDB) -> bool:
-    """Whether all say the same; says where not."""
+    """Whether all give the same answer; prints the difference if not."""
     kinds = rival.kinds(query)
     expected = normal(rival.ask(query)[1], kinds)
     is_same = True
     for engine in engines:
         try:
             found = normal(engine.ask(query)[1], kinds)
-            # The queries order by columns with equal values: rows are compared as a multiset.
+            # The queries order by columns with equal values, so rows are compared as a multiset.
             if are_same(found, expected, kinds, is_ordered=False):
                 continue
             reason = f"{len(found)} rows: {found[:2]}, expected {len(expected)}: {expected[:2]}"
@@ -170,7 +170,7 @@ def main() -> None:
 
 
 def measure(engines: list[Any], queries: list[str], rounds: int) -> dict[str, list[list[float]]]:
-    """Seconds by engine, query and round; in each round all engines take turns."""
+    """The seconds of each engine, query and round; in each round all engines take turns."""
     seconds: dict[str, list[list[float]]] = {engine.name: [[] for _ in queries] for engine in engines}
     for number, query in enumerate(queries):
         for _ in range(rounds):
@@ -180,7 +180,7 @@ def measure(engines: list[Any], queries: list[str], rounds: int) -> dict[str, li
 
 
 def tell(seconds: dict[str, list[list[float]]]) -> None:
-    """A table of medians, and how ours compares with each rival."""
+    """Prints a table of medians, and the ratio of each rival to ours."""
     ours, *others = seconds
     print("query " + "".join(f"{name:>16}" for name in seconds))
     for number, rounds in enumerate(zip(*seconds.values(), strict=True), 1):

@@ -1,10 +1,10 @@
-"""TPC-H or TPC-DS data and queries, from DuckDB's generators: Parquet, and JSON lines with a message a
+"""TPC-H or TPC-DS data and queries from DuckDB's generators: as Parquet, and as JSON lines with a message per
 row.
 
     python tpc_data.py FOLDER tpch|tpcds [SCALE]
 
-The generators are extensions of DuckDB, each a package of its own for one version of it: this program
-has an environment of its own, see `tpc-requirements.txt`.
+The generators are extensions of DuckDB, in packages for one version of it each, so this program has a separate
+environment: see `tpc-requirements.txt`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 
 import duckdb
 
-#: The generator's call, by the name of the benchmark.
+#: The function of the generator, by the name of the benchmark.
 GENERATORS = {"tpch": "dbgen", "tpcds": "dsdgen"}
 
 
 def extension(name: str) -> Path:
-    """The file of the extension in its package."""
+    """The extension's file in its package."""
     spec = importlib.util.find_spec(f"duckdb_extension_{name}")
     if spec is None or not spec.submodule_search_locations:
         sys.exit("tpc_data.py: install tpc-requirements.txt; it has the generators")

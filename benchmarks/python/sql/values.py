@@ -1,8 +1,8 @@
-"""Random values and conditions of SQL-92, each in two wordings: ours, and DuckDB's.
+"""Random values and conditions of SQL-92, each in two versions: ours, and DuckDB's.
 
-A piece of SQL is a pair of texts. Where DuckDB means something else by the same words, it is written
-for it in other words that mean the same: each such place names its rule in `REWORDED`, and the program
-counts how often a rule was used. Nothing is left out of a comparison.
+A piece of SQL is a pair of strings. Where DuckDB gives the same SQL another meaning, its version is reworded to
+mean the same: each such place names its rule in `REWORDED`, and the program counts the uses of each rule.
+Nothing is left out of a comparison.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from files import DAYS, MOMENTS, TEXTS
 
 Sql = tuple[str, str]
-#: A column that can be named: how, and its kind.
+#: A column that can be named: its name, and its type.
 Column = tuple[str, str]
 
-#: What DuckDB has otherwise than SQL-92, and in which words it is asked.
+#: How DuckDB departs from SQL-92, and how its version is reworded.
 REWORDED = {
     "division": "7 / 2 is 3.5 there: written 7 // 2",
     "row values": "rows compare as structs, where NULL has a place: written out by columns",
@@ -48,7 +48,7 @@ def quoted(text: str) -> str:
 
 @dataclass
 class Draw:
-    """Draws from one random stream; counts the rules by which texts were reworded."""
+    """Draws from one random stream, and counts the rules by which SQL was reworded."""
 
     r: random.Random
     used: Counter[str] = field(default_factory=Counter)
@@ -87,7 +87,7 @@ class Draw:
         return named or self.literal(kind)
 
     def value(self, scope: Sequence[Column], kind: str, depth: int) -> Sql:
-        """A value of a kind; `depth` bounds how deep it nests."""
+        """A value of a type; `depth` limits its nesting."""
         if depth <= 0 or self.chance(0.45):
             return self.leaf(scope, kind)
         if self.chance(0.2):
@@ -128,7 +128,7 @@ class Draw:
             return form("({} " + op + " {})", value(scope, "int", depth - 1), self.leaf(scope, "int"))
         if roll < 0.6:
             divisor = self.r.choice([2, 3, 7])
-            # Rounding towards 0 and down differ below 0.
+            # Rounding towards 0 and rounding down differ for negative numbers.
             return self.each(
                 "division", f"(ABS({{}}) / {divisor})", f"(ABS({{}}) // {divisor})", value(scope, "int", depth - 1)
             )
@@ -184,7 +184,7 @@ class Draw:
     # Conditions.
 
     def kind(self, scope: Sequence[Column], weights: str = "iiiiddfftttttaab") -> str:
-        """A kind that the scope has a column of."""
+        """A type of which the scope has a column."""
         names = {"i": "int", "d": "dec", "f": "float", "t": "text", "a": "date", "b": "bool", "s": "ts"}
         have = {kind for _, kind in scope}
         return self.r.choice([names[w] for w in weights + "s" if names[w] in have] or ["int"])
@@ -227,7 +227,7 @@ class Draw:
         return self.column(scope, "bool") or form("{} IS NOT NULL", draw())
 
     def rows(self, scope: Sequence[Column]) -> Sql:
-        """Two rows of two values, compared."""
+        """A comparison of two rows of two values."""
         first, second = self.kind(scope), self.kind(scope)
         parts = [self.leaf(scope, kind) for kind in (first, second, first, second)]
         op = self.r.choice(["=", "<>", "<", "<=", ">", ">="])
@@ -238,7 +238,7 @@ class Draw:
         return self.each("row values", "(({0}, {1}) " + op + " ({2}, {3}))", written, *parts)
 
     def condition(self, scope: Sequence[Column], depth: int, more: Callable[[], Sql] | None = None) -> Sql:
-        """A condition; `more` draws those that need a subquery."""
+        """A condition; `more` also draws those with a subquery."""
         roll = self.r.random()
         if more and roll < 0.25:
             return more()

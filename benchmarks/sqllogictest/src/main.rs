@@ -1,16 +1,16 @@
-//! DataFusion's own sqllogictest files that concern plain queries, run over packed columns.
+//! DataFusion's own sqllogictest files of plain queries, run over packed columns.
 //!
 //! ```text
 //! cargo run --manifest-path benchmarks/sqllogictest/Cargo.toml [-- [--list] [--checkout FOLDER] [FILE…]]
 //! ```
 //!
-//! Some tables lie in files that are not in DataFusion's package, but in its repository (the folder
-//! `datafusion/core`) and two that this includes (`testing`, `parquet-testing`): with `--checkout`, in
-//! FOLDER, as they lie in a checkout.
+//! Some tables are in files that are not part of DataFusion's package, but of its repository (the
+//! folder `datafusion/core`) and of two submodules (`testing`, `parquet-testing`): `--checkout
+//! FOLDER` finds them in a checkout of it.
 //!
-//! Every table that a file makes is packed, so that its rows come through quarrier's scan. Prints a
-//! line a file: queries that have the answer that is expected, those that have not by reason, and
-//! what is not compared. With `--list` every query without its answer is shown.
+//! Every table that a file creates is packed, so that its rows pass through quarrier's scan. Prints
+//! a line for each file: the number of queries with the expected answer, those without it by
+//! reason, and those not compared. With `--list` it shows every query without the expected answer.
 
 mod engine;
 mod packed;
@@ -61,7 +61,7 @@ const FILES: [&str; 24] = [
 struct Count {
     passed: usize,
     failed: BTreeMap<Reason, usize>,
-    /// Plans and settings of the engine, which are not answers.
+    /// Queries about the engine's plans or settings, which have no answer to compare.
     left_out: usize,
 }
 
@@ -82,7 +82,7 @@ async fn files() -> Result<()> {
     // The files refer to others by paths relative to the package in DataFusion's repository.
     let place = tempfile::tempdir()?;
     let beside = place.path().join("datafusion/sqllogictest");
-    // Files write beside the links, not into cargo's own folder.
+    // Files are written beside the links, not into cargo's own folder.
     std::fs::create_dir_all(beside.join("test_files"))?;
     for entry in std::fs::read_dir(&folder)? {
         let entry = entry?;

@@ -1,4 +1,4 @@
-//! Why a query does not have the expected answer.
+//! Reasons why a query does not have the expected answer.
 
 use std::fmt;
 

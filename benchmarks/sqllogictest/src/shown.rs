@@ -60,7 +60,7 @@ pub(crate) fn trimmed(text: &String) -> String {
     text.trim_end().to_string()
 }
 
-/// Whether the rows are the expected ones, a line each.
+/// Whether the rows are the expected ones, one per line.
 pub(crate) fn are_same(normalize: Normalizer, rows: &[Vec<String>], expected: &[String]) -> bool {
     let rows: Vec<String> = rows.iter().map(|row| row.join(" ").trim_end().to_string()).collect();
     rows == expected.iter().map(normalize).collect::<Vec<_>>()

@@ -49,7 +49,7 @@ impl Rate {
     }
 }
 
-/// The settings of a run: who fills the buffers, and how many there are.
+/// The settings of a run: which threads fill the buffers, and how many buffers there are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     pub(super) slots: usize,

@@ -1,6 +1,6 @@
 //! Conditions on columns in a device's memory, compared with the CPU's shared scan. The example
-//! `resident` of quarrier-filter measures, because columns of messages need crates that nothing
-//! else here needs.
+//! `resident` of quarrier-filter measures them, because columns of messages need crates that
+//! nothing else here needs.
 
 use std::path::Path;
 use std::process::Command;

@@ -155,8 +155,8 @@ fn over_sets(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Ve
     Ok(records)
 }
 
-/// Measures numbers of filling threads × slots, in turns, with the load of each stage: the table of
-/// the older report.
+/// Measures combinations of filling threads and slots, in turns, with the load of each stage: the
+/// table of the older report.
 fn over_slots(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Vec<Value>> {
     let searcher = case.searcher(PATTERNS)?;
     let mut all = Vec::new();

@@ -74,7 +74,7 @@ pub(crate) fn rules(count: usize) -> Vec<String> {
     let mut names = names.iter();
     while rules.len() < count {
         let Some(name) = names.next() else { break };
-        // Up to 200 a scanner of secrets; beyond, half of them are indicators and lines of logs.
+        // Up to 200, a scanner of secrets; beyond that, half of them are indicators and log lines.
         let families = if rules.len() < 200 { 4 } else { 12 };
         rules.push(drawn(&mut random, name, rules.len() % families));
     }
