@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Mutants of real files through the real commands: `campaign.py --program target/release/quarrier`.
+"""Runs the real commands on mutants of real files: `campaign.py --program target/release/quarrier`.
 
-The fuzz targets call functions; this calls programs, as a stranger's file would meet them. Each mutant goes
-through each command that reads its kind, in at most 1 GiB of memory and a time limit.
-It must end by itself with an exit status of 0 to 3 and at most one line on standard error that is not a panic's.
-Mutants that do not are left in the folder of findings with the command that failed.
+The fuzz targets call functions; this program runs the commands, as they would meet a stranger's file. Each
+mutant is passed to each command that reads its format, with at most 1 GiB of memory and a time limit. The
+command must end by itself, with an exit status of 0 to 3 and at most one line on standard error, which must not
+be a panic's. Other mutants are kept in the folder of findings, with the command that failed.
 
-Seeds are made here, of every format that Python's standard library writes; where pyarrow is installed, Arrow
-and Parquet; where mkfs and qemu-img are, file systems and images. `--corpus FOLDER` adds the files of a folder,
-whose endings are their kinds.
+The program makes seeds of every format that Python's standard library writes; with pyarrow also Arrow and
+Parquet; with mkfs and qemu-img also file systems and images. `--corpus FOLDER` adds the files of a folder, whose
+extensions name their formats.
 """
 
 import argparse
@@ -43,7 +43,7 @@ from itertools import repeat
 from pathlib import Path
 
 MEMORY_BYTES = 1 << 30
-# Threads reserve more than they use.
+# Threads reserve more address space than they use.
 ADDRESS_SPACE_BYTES = 8 << 30
 SEED_BYTES_MAX = 1 << 20
 # An empty VHDX has a log and a table of 1 MiB each.
@@ -90,7 +90,7 @@ def commands_for(kind: str) -> list[list[str]]:
 
 
 def in_fix(word: str) -> str:
-    """What is asked, with the names that FIX gives to columns."""
+    """The query, with FIX's names for its columns."""
     for name, tag in {"name": "Symbol", "price": "Price", "qty": "OrderQty"}.items():
         word = word.replace(name, tag)
     return word
@@ -214,7 +214,7 @@ def file_seeds() -> dict[str, bytes]:
     }
 
 
-# For each file system, the size of its file in KiB, and the commands that make it and copy a folder to it.
+# For each file system, the size of its image in KiB, and the commands that create it and copy a folder to it.
 FILE_SYSTEMS = {
     "fat": (256, ["mkfs.vfat DISK", "mcopy -s -i DISK FROM/a ::"]),
     "exfat": (2048, ["mkfs.exfat -c 512 -b 4k DISK"]),
@@ -223,7 +223,7 @@ FILE_SYSTEMS = {
     "hfs": (0, ["xorriso -as mkisofs -quiet -hfsplus -o DISK FROM"]),
     "iso": (0, ["genisoimage -quiet -J -R -o DISK FROM"]),
 }
-# The commands that make an image of a disk.
+# The commands that make a disk image.
 IMAGES = {
     "qcow2": "qemu-img convert -f raw -O qcow2 -c -o cluster_size=4k DISK IMAGE",
     "vmdk": "qemu-img convert -f raw -O vmdk -o subformat=streamOptimized DISK IMAGE",
@@ -237,7 +237,7 @@ IMAGES = {
 
 
 def is_run(line: str, **places: Path) -> bool:
-    """Runs a command line in which words stand for paths; false where the program is not here or fails."""
+    """Runs a command line with paths put in for words; false if the program is missing or fails."""
     for name, place in places.items():
         line = line.replace(name.upper(), str(place))
     words = line.split()
@@ -248,7 +248,7 @@ def is_run(line: str, **places: Path) -> bool:
 
 
 def disk_seeds() -> dict[str, bytes]:
-    """File systems with files in them, and images of one of them, as far as the programs for them are here."""
+    """File systems with files, and images of one of them, as far as the programs for them are installed."""
     seeds: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -279,7 +279,7 @@ def disk_seeds() -> dict[str, bytes]:
 
 
 def apple_partition(disc: bytes) -> bytes:
-    """The partition with HFS+ of a disc whose map is one of Apple's, an entry in each sector."""
+    """The HFS+ partition of a disc with an Apple partition map that has an entry in each sector."""
     (sector_bytes,) = struct.unpack_from(">H", disc, 2)
     for at in range(sector_bytes, 16 * sector_bytes, sector_bytes):
         if disc[at : at + 2] == b"PM" and disc[at + 48 :].startswith(b"Apple_HFS\0"):
@@ -289,7 +289,7 @@ def apple_partition(disc: bytes) -> bytes:
 
 
 def dmg(disk: bytes) -> bytes:
-    """A compressed disk image of Apple's: chunks of 64 KiB, by zlib, bzip2 and as they are."""
+    """An Apple disk image with chunks of 64 KiB, packed by zlib or bzip2 or stored."""
     packed, entries = b"", b""
     sectors = len(disk) // 512
     for number, at in enumerate(range(0, len(disk), 1 << 16)):
@@ -319,7 +319,7 @@ def dmg(disk: bytes) -> bytes:
 
 
 def ex01(disk: bytes) -> bytes:
-    """An image of EnCase's second version: chunks of 32 KiB, packed, stored, and as a pattern."""
+    """An EnCase 2 image with chunks of 32 KiB: packed, stored, and as a pattern."""
     file = bytearray(b"EVF2\x0d\x0a\x81\x00\x01\x00\x01\x00\x01\x00\x00\x00".ljust(32, b"\0"))
     before = 0
 
@@ -381,7 +381,7 @@ EXTREMES = [
 
 
 def mutate(seed: bytes, draw: random.Random) -> bytes:
-    """One to eight changes: bits, bytes, numbers at their ends, pieces moved, repeated, zeroed, cut off."""
+    """Makes one to eight changes: bits, bytes, extreme numbers, pieces moved, repeated, zeroed or cut off."""
     data = bytearray(seed)
     for _ in range(draw.choice([1, 1, 1, 2, 3, 8])):
         if not data:
@@ -412,15 +412,15 @@ def mutate(seed: bytes, draw: random.Random) -> bytes:
     return bytes(data)
 
 
-# Lines that are no complaints: ranges and messages that every run lists.
+# Lines that are not complaints: ranges and messages that every run lists.
 LISTED = re.compile(rb": (bytes \d+\.\.\d+ could not be read|\d+ of \d+ messages were left out)")
-# Places of a damaged file system and files of it, which commands that read file systems list.
+# Damaged places of a file system, and its files there, listed by commands that read file systems.
 LISTED_PLACE = re.compile(rb", at byte \d+(; it is not written)?$|: cannot read [^:]+ at byte \d+: ")
 FILE_SYSTEM_WORDS = {"files", "--where", "--unallocated"}
 
 
 def read_until(descriptor: int, end: float) -> bytes | None:
-    """All that comes until the other side closes, or nothing where that is not before `end`."""
+    """Reads until the other side closes; None if that takes until after `end`."""
     said = b""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
@@ -433,7 +433,7 @@ def read_until(descriptor: int, end: float) -> bytes | None:
 
 
 def limit_memory() -> None:
-    """What this process starts has the same limits."""
+    """Limits this process; its children inherit the limits."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -446,7 +446,7 @@ class Campaign:
     folder: Path
 
     def complaint(self, arguments: list[str], files: int = 1) -> str | None:
-        """What is wrong with how the command ended, which may say a line of each of so many files."""
+        """The fault in how the command ended, if any; it may print one line for each of `files`."""
         # Without preexec_fn, which makes Python fork its whole process: the limits apply to this process.
         run = subprocess.Popen(
             [self.program, *arguments],
@@ -469,7 +469,7 @@ class Campaign:
         if run.returncode not in (0, 1, 2, 3):
             return f"exit status {run.returncode}: {said[-300:]!r}"
         lines = [line for line in said.splitlines() if not LISTED.search(line)]
-        # A command that failed lists nothing: one line says why.
+        # A command that failed lists nothing: a single line gives the reason.
         if run.returncode != 2 and FILE_SYSTEM_WORDS.intersection(arguments):
             lines = [line for line in lines if not LISTED_PLACE.search(line)]
         if len(lines) > files or b"panick" in said:
@@ -477,7 +477,7 @@ class Campaign:
         return None
 
     def check_seed(self, kind: str, seed: bytes) -> None:
-        """Ends the campaign where a command refuses a sound file: it would refuse all mutants, too."""
+        """Ends the campaign if a command refuses a sound file, because it would refuse all mutants too."""
         path = self.folder / f"seed.{kind}"
         path.write_bytes(seed)
         for command in commands_for(kind):
@@ -495,7 +495,7 @@ class Campaign:
         return word.replace("FILE", str(path)).replace("FOLDER", str(self.out(path)))
 
     def try_batch(self, kind: str, seeds: list[bytes], numbers: range) -> list[str]:
-        """What is wrong with how commands end that read the mutants of these numbers."""
+        """The faults of the commands on the mutants with these numbers."""
         paths = []
         for number in numbers:
             draw = random.Random(f"{kind} {number}")
@@ -520,7 +520,7 @@ class Campaign:
         return found
 
     def at_once(self, command: list[str], paths: list[Path]) -> list[str] | None:
-        """The command over all files, if it takes several."""
+        """The command for all files at once, if it takes several."""
         if command[0] == "search":
             return [*command[:-1], *map(str, paths)]
         if command[0] == "query":

@@ -140,7 +140,7 @@ pub(crate) fn judge(format: &dyn Format, bytes: &[u8]) -> bool {
     true
 }
 
-/// Searches for fragments in blocks of 16 bytes; those found must lie in the source.
+/// Searches for fragments in blocks of 16 bytes; any found must lie in the source.
 fn mend(format: &dyn Format, view: &mut View<'_>, broken: &Broken, all: &[Extent; 1]) {
     let mut effort = Effort::NORMAL;
     effort.fuel_bytes = 1 << 16;

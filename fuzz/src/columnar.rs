@@ -47,7 +47,7 @@ const WORDS: &[&[u8]] = &[
 
 const INPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// A piece has one batch, or row group.
+/// Pieces of one batch, or row group, each.
 const PIECE_BYTES: usize = 1;
 
 /// Loads `bytes` as Arrow.
@@ -92,7 +92,7 @@ fn run(bytes: &[u8], format: Format) -> Verdict {
     });
     pieces.push(rest.expect("as in one piece"));
     let pieces: Vec<&Table> = pieces.iter().map(|piece| &piece.table).collect();
-    // Each piece has the types that its own values need.
+    // Each piece has the types that its own values require.
     if pieces.iter().all(|piece| piece.schema() == loaded.table.schema()) {
         assert_eq!(shown(&pieces), rows);
     }
@@ -110,7 +110,7 @@ fn shown(tables: &[&Table]) -> String {
     tables.iter().flat_map(|table| (0..table.rows()).map(move |at| row(table, at))).collect()
 }
 
-/// Makes batches of all rows, as scans of queries do.
+/// Makes batches of all rows, as the scans of queries do.
 fn check_views(table: Table) {
     let views = Views::new(Arc::new(table));
     let columns: Vec<usize> = (0..views.schema().fields().len()).collect();

@@ -146,7 +146,7 @@ fn rows() -> [Vec<Value>; 3] {
     ]
 }
 
-/// True, false, UNKNOWN, or no value for any reason.
+/// True, false, UNKNOWN, or an error for any reason.
 type Outcome = Result<Option<bool>, ()>;
 
 /// Binds the conditions in `bytes` and checks them.

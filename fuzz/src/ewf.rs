@@ -93,7 +93,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Whether the segments are an image; reads it at its ends and in between.
+/// Whether the segments are an image; if so, reads it at its ends and in between.
 fn check(segments: Vec<Vec<u8>>) -> bool {
     let sources = segments.into_iter().map(|bytes| Box::new(Memory::new("s", bytes)) as Box<_>);
     let image = match EwfSource::from_segments("image", sources.collect()) {

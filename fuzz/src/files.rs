@@ -57,7 +57,7 @@ pub fn run(bytes: &[u8], volume: fn() -> Vec<u8>) -> Verdict {
     run_sealed(bytes, volume, |_| ())
 }
 
-/// As [`run`], with a volume whose checksums are made right after the mutations.
+/// Like [`run`], for a volume whose checksums are corrected after the mutations.
 pub fn run_sealed(bytes: &[u8], volume: fn() -> Vec<u8>, seal: fn(&mut [u8])) -> Verdict {
     let mut image = volume();
     let mut rest = bytes;
@@ -111,7 +111,8 @@ pub fn run_sealed(bytes: &[u8], volume: fn() -> Vec<u8>, seal: fn(&mut [u8])) ->
     Verdict::Checked
 }
 
-/// Checks that an entry's extents lie in the source, and that as many bytes are read as it is long.
+/// Checks that an entry's extents lie in the source, and that its size equals the number of bytes
+/// read.
 fn check(source: &Memory<Vec<u8>>, entry: &Entry, bytes_left: &mut u64) {
     assert!(entry.path.starts_with('/') && !entry.path.contains('\0'), "{:?}", entry.path);
     for extent in entry.extents() {

@@ -1,5 +1,5 @@
-//! Any bytes as FIX, NVFIX, CSV, XML, Arrow and Parquet: none of them panics, and neither workers
-//! nor the way in which bytes arrive affect the result.
+//! Any bytes as FIX, NVFIX, CSV, XML, Arrow and Parquet: no format panics, and neither workers nor
+//! the way in which bytes arrive affect the result.
 
 use std::sync::Arc;
 

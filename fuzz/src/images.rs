@@ -87,8 +87,8 @@ const PACKED_SEEDS: &[&[u8]] = &[
     b"\x50\x2a\x4d\x18\x02\0\0\0ab\x28\xb5\x2f\xfd\x20\x03\x19\0\0abc",
 ];
 
-/// How chunks are packed; then members, each a number, a length and bytes: chunks and their index, an entry of
-/// the map, streams, more of the description, changes of the directory.
+/// The packing of chunks, then members, each a number, a length and bytes: chunks and their index,
+/// an entry of the map, streams, more of the description, changes of the directory.
 const AFF4_SEEDS: &[&[u8]] = &[
     b"\x00\x00\x10abcdefghijklmnop\x01\x0c\0\0\0\0\0\0\0\0\x10\0\0\0",
     b"\x03\x02\x1c\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0",
@@ -127,7 +127,7 @@ const HEADERS: &[&[u8]] = &[
     &[4; 200],
 ];
 
-/// Fields as in [`HEADERS`], and a chunk of LZFSE.
+/// Fields as in [`HEADERS`], and a chunk packed by LZFSE.
 const DMG_SEEDS: &[&[u8]] = &[
     HEADERS[0],
     HEADERS[1],
@@ -175,7 +175,7 @@ fn vdi(bytes: &[u8]) -> Verdict {
     check(file)
 }
 
-/// Writes `usual` at `at`, or, if the next byte is odd, the bytes after it. Numbers are
+/// Writes `usual` at `at`, or, if the next byte is odd, the bytes after that. Numbers are
 /// little-endian.
 fn number(file: &mut [u8], at: usize, length: usize, usual: u64, bytes: &mut &[u8]) {
     let usual = usual.to_le_bytes();
@@ -398,8 +398,8 @@ fn ewf2(mut bytes: &[u8]) -> Verdict {
     check(file)
 }
 
-/// A ZIP file of an image whose first byte chooses how chunks are packed and which members are usual; the
-/// others follow, each a number, a length, and its bytes.
+/// Makes a ZIP file of an image. The first byte chooses the packing of chunks; the rest are members
+/// that replace the usual ones, each a number, a length, and its bytes.
 fn aff4(bytes: &[u8]) -> Verdict {
     const NAMES: [&str; 6] =
         ["s/00000000", "s/00000000.index", "m/map", "m/idx", "information.turtle", ""];
@@ -438,7 +438,7 @@ fn aff4(bytes: &[u8]) -> Verdict {
         let data = &rest[..usize::from(*length).min(rest.len())];
         bytes = &rest[data.len()..];
         let member = &mut members[usize::from(*number) % NAMES.len()];
-        // The description can be long: what comes is added to it.
+        // The description can be long, so further data is appended to it.
         match number % 12 {
             10 => member.extend(data),
             _ => *member = data.to_vec(),
@@ -504,7 +504,7 @@ fn adler(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A folder in which every file named by an image has the rest of the input.
+/// A folder in which every file that an image names contains the rest of the input.
 struct Rest(Vec<u8>);
 
 impl Beside for Rest {
@@ -517,7 +517,7 @@ impl Beside for Rest {
     }
 }
 
-/// Whether the file is an image; reads it at its ends and in between.
+/// Whether the file is an image; if so, reads it at its ends and in between.
 fn check(file: Vec<u8>) -> Verdict {
     let rest = Rest(file[file.len() / 2..].to_vec());
     let file: Arc<dyn Source> = Arc::new(Memory::new("image", file));
@@ -556,7 +556,7 @@ fn read(disk: &dyn Source) {
     }
 }
 
-/// An index as it is kept, with its checksum, beside a small file.
+/// A stored index with a valid checksum, beside a small file.
 pub const KEPT: Target =
     Target { name: "kept", run: kept, once: &[], seeds: KEPT_SEEDS, words: WORDS };
 
@@ -585,14 +585,14 @@ const KEPT_SEEDS: &[&[u8]] = &[
     ],
 ];
 
-/// "abc" a hundred times, by bzip2.
+/// "abc" a hundred times, packed by bzip2.
 const BZIP2: &[u8] = &[
     0x42, 0x5a, 0x68, 0x31, 0x31, 0x41, 0x59, 0x26, 0x53, 0x59, 0x8b, 0x9d, 0xae, 0xa5, 0x00, 0x00,
     0x31, 0x81, 0x00, 0x38, 0x00, 0x20, 0x00, 0x30, 0xcc, 0x05, 0x29, 0xa6, 0x22, 0xe2, 0x2c, 0x45,
     0xe2, 0xee, 0x48, 0xa7, 0x0a, 0x12, 0x11, 0x73, 0xb5, 0xd4, 0xa0,
 ];
 
-/// The same by gzip, in two stored blocks.
+/// The same packed by gzip, in two stored blocks.
 fn gzip() -> Vec<u8> {
     let half = b"abc".repeat(50);
     let mut file = b"\x1f\x8b\x08\0\0\0\0\0\0\x03".to_vec();
@@ -604,7 +604,7 @@ fn gzip() -> Vec<u8> {
     file
 }
 
-/// A place that has an index, and takes none.
+/// A place that has an index, and stores none.
 struct WithIndex(Vec<u8>);
 
 impl Beside for WithIndex {
@@ -621,7 +621,7 @@ impl Beside for WithIndex {
     }
 }
 
-/// Makes an index of one of two files, with a valid checksum: its entries may be anything.
+/// Makes an index of one of two files, with a valid checksum and arbitrary entries.
 fn kept(bytes: &[u8]) -> Verdict {
     let Some((&first, mut bytes)) = bytes.split_first() else { return Verdict::Skipped };
     let (kind, file) = if first % 2 == 1 { (2u32, BZIP2.to_vec()) } else { (1, gzip()) };

@@ -1,4 +1,4 @@
-//! Hash sets: lists of any bytes, and a database of SQLite that is changed anywhere: an error, or an
+//! Hash sets: lists of any bytes, and an SQLite database with any mutations: an error, or an
 //! answer.
 
 use quarrier_files::{HashKinds, Hasher, Known};
@@ -10,8 +10,8 @@ pub const TARGET: Target = Target { name: "known", run, once: &[], seeds: SEEDS,
 
 const DATABASE: &[u8] = include_bytes!("../seeds/known.db");
 
-/// What is put in front is the kind: a list, or a database with changes: a place of two bytes, a length,
-/// and what is put there.
+/// The first byte is the kind: a list, or a database with mutations, each an offset of two bytes, a
+/// length, and the new bytes.
 const SEEDS: &[&[u8]] = &[
     b"\x00900150983cd24fb0d6963f7d28e17f72  abc\n# x\n%%%% HASHDEEP-1.0\n3,a9993e36,x\n",
     b"\x01",
@@ -22,10 +22,10 @@ const SEEDS: &[&[u8]] = &[
 
 const WORDS: &[&[u8]] = &[&[0xFF; 4], &[0; 8], b"CREATE VIEW FILE AS SELECT", b"index", b"sha256"];
 
-/// Adds a file, and asks it for two hashes.
+/// Adds a file, and looks two hashes up in it.
 ///
 /// # Panics
-/// When a sound database does not have its hash, or an error says nothing.
+/// If a sound database does not find its hash, or an error has no message.
 pub fn run(bytes: &[u8]) -> Verdict {
     let Some((kind, rest)) = bytes.split_first() else { return Verdict::Skipped };
     let file = match kind % 2 {
@@ -60,12 +60,12 @@ pub fn run(bytes: &[u8]) -> Verdict {
         }
     };
     drop(known);
-    // Where it stays, the next input replaces it.
+    // If it stays, the next input replaces it.
     let _ = std::fs::remove_file(&path);
     verdict
 }
 
-/// The database, with changes.
+/// Makes the database, with mutations.
 fn changed(mut rest: &[u8]) -> Vec<u8> {
     let mut file = DATABASE.to_vec();
     while let [low, high, length, more @ ..] = rest {

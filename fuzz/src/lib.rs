@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A target is a function of bytes that panics when quarrier is wrong, so that any fuzzer can call
-//! it: the driver of this package on stable Rust, libFuzzer from `libfuzzer/`. It skips bytes that
-//! describe no case.
+//! it: the driver of this package on stable Rust, or libFuzzer from `libfuzzer/`. It skips bytes
+//! that do not decode to a case.
 
 pub mod built;
 pub mod carve;

@@ -28,7 +28,7 @@ targets: pattern_file engines regex rules sparse journal log condition statement
          all unless told
 ";
 
-/// An input that takes longer than this hangs.
+/// An input that takes longer than this counts as a hang.
 const HANG: Duration = Duration::from_secs(60);
 /// An input that takes longer than this is reported as slow.
 const SLOW: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! Any bytes as an archive, all of whose members are wanted: they stay within the limits, those that lie in
-//! the archive as they are are found there, and nobody is called once it has enough.
+//! Any bytes as an archive from which all members are requested: they stay within the limits,
+//! stored members are at the offset reported for them, and the walk ends once the taker has enough.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ const SEEDS: &[&[u8]] = &[
       PK\x01\x02\x14\0\x14\0\0\0\x08\0\0\0\x21\x50\0\0\0\0\x07\0\0\0\x05\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\x24\0\0\0b\
       PK\x05\x06\0\0\0\0\x02\0\x02\0\x5E\0\0\0\x4A\0\0\0\0\0",
     b"\x1F\x8B\x08\x08\0\0\0\0\0\x03name\0\xCB\x48\xCD\xC9\xC9\x07\0\x86\xA6\x10\x36\x05\0\0\0",
-    // What a tape is made of: see `tape`.
+    // A tape in the form that `tape` reads.
     b"T\x05hello\x00\x03abc",
     b"T\x85a path of its own\x01x",
 ];
@@ -49,7 +49,7 @@ const LIMITS: Limits = Limits {
     ratio_max: 100,
     members_max: 64,
 };
-/// Members after which the second walk has enough.
+/// The number of members after which the second walk stops.
 const ENOUGH: usize = 2;
 
 #[derive(Default)]
@@ -78,10 +78,10 @@ impl TakeMembers for All {
     }
 }
 
-/// Walks through an archive, or through a tape of what it says.
+/// Walks through an archive, or through a tape made from the bytes.
 ///
 /// # Panics
-/// If a limit does not hold, or a place is wrong.
+/// If a limit does not hold, or an offset is wrong.
 pub fn run(bytes: &[u8]) -> Verdict {
     let made;
     let archive = match bytes.strip_prefix(b"T") {
@@ -100,7 +100,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
     };
     let mut all = All::default();
     let unpacked = walk(&mut all, false);
-    // Content that is looked at and not passed on counts, too.
+    // Content that is inspected but not passed on counts too.
     let sum: u64 = all.members.iter().map(|(_, bytes, _)| bytes.len() as u64).sum();
     assert!(sum <= unpacked.bytes && unpacked.bytes <= LIMITS.unpacked_bytes_max);
     assert!(all.members.len() as u64 <= unpacked.members);
@@ -125,7 +125,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
     Verdict::Checked
 }
 
-/// A tape: each entry is a byte for its type and the length of its content, which follows.
+/// Makes a tape: each entry is a byte for its type and the length of its content, which follows.
 fn tape(mut choices: &[u8]) -> Vec<u8> {
     let mut tape = Vec::new();
     while let [choice, rest @ ..] = choices {

@@ -61,7 +61,7 @@ const WORDS: &[&[u8]] = &[
 ];
 
 const INPUT_BYTES_MAX: usize = 64 * 1024;
-/// serde_json, which has a depth limit of its own, rejects deeper ones.
+/// serde_json, which has its own depth limit, rejects deeper ones.
 const DEPTH_MAX: usize = 100;
 
 /// Loads `bytes` in every way and compares.

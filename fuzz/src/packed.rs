@@ -2,7 +2,7 @@
 
 use crate::checksum::crc32;
 
-/// Makes a block of xz of the bytes, which begin with its header.
+/// Makes an xz block of the bytes, which begin with its header.
 pub(crate) fn xz(bytes: &[u8]) -> Option<Vec<u8>> {
     let (&[filter, property, unpacked], data) = bytes.split_first_chunk::<3>()?;
     let flags = [0, 0];
@@ -28,7 +28,7 @@ pub(crate) fn xz(bytes: &[u8]) -> Option<Vec<u8>> {
     Some([&start[..], &block, &index, &crc32(&footer), &footer, b"YZ"].concat())
 }
 
-/// Makes a 7z of the bytes: its header, plain or packed, and the packed data.
+/// Makes a 7z file of the bytes: its header, plain or packed, and the packed data.
 pub(crate) fn seven_zip(bytes: &[u8]) -> Option<Vec<u8>> {
     let (&[kind, length], rest) = bytes.split_first_chunk::<2>()?;
     let (header, packed) = rest.split_at(usize::from(length).min(rest.len()));

@@ -1,5 +1,5 @@
-//! Any bytes as YARA rules and the bytes that they judge: no panic, and the same rules hold with the gate as
-//! without.
+//! Any bytes as YARA rules and a scope: no panic, and the same rules hold with the gate as without
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -97,7 +97,7 @@ const WORDS: &[&[u8]] = &[
 
 const TEXT_BYTES_MAX: usize = 4 << 10;
 const SCOPE_BYTES_MAX: usize = 16 << 10;
-/// Rules may ask for what takes long; that is no finding.
+/// Rules may require long computations; that is not a finding.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Takes everything before the first zero as rules, and the rest as a scope.
@@ -122,7 +122,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
     let (scope, name) = (Arc::new(scope.to_vec()), ScopeName::of("/a.exe"));
     let expected = match judge.judge_by_all(&scope, &name, &stop) {
         Ok(judged) => judged.held,
-        // The library's arithmetic panics where it is checked; the caller gets an error then.
+        // The library's checked arithmetic panics; the caller then gets an error.
         Err(Unjudged::Late | Unjudged::Failed(_)) => return Verdict::Skipped,
         Err(Unjudged::Stopped) => unreachable!("nobody stops it"),
     };
@@ -138,7 +138,7 @@ pub fn run(bytes: &[u8]) -> Verdict {
     Verdict::Checked
 }
 
-/// The patterns of the rules that stand in a scope.
+/// Searches a scope for the patterns of the rules.
 fn hits(rules: &Rules, scope: &[u8]) -> Hits {
     let mut hits = Hits::default();
     if rules.patterns().is_empty() {

@@ -1,4 +1,4 @@
-//! Everything that findings must not depend on: access, chunks, workers, source, sample.
+//! Settings that must not affect findings: access, chunks, workers, source, sample.
 
 use std::io::{self, Read};
 use std::ops::{ControlFlow, Range};
@@ -29,7 +29,7 @@ pub(crate) struct Setup {
     enough: Option<usize>,
 }
 
-/// The sample that the searcher gets.
+/// The sample for the searcher.
 #[derive(Debug)]
 enum Looks {
     Unknown,
@@ -82,7 +82,7 @@ impl Setup {
         Ok(setup)
     }
 
-    /// Returns the sample of `text` that the searcher gets.
+    /// Returns the sample of `text` for the searcher.
     pub(crate) fn sample(&self, text: &[u8]) -> Sample {
         static UNKNOWN: LazyLock<Sample> = LazyLock::new(Sample::default);
         match self.sample {
@@ -104,8 +104,8 @@ impl Setup {
     }
 
     /// Searches `text` in a pipeline and compares the findings with those `expected`: all of them
-    /// in order, or a prefix if the sink stopped. A match that is too long is expected, or not, at
-    /// an offset.
+    /// in order, or a prefix if the sink stopped. `too_long` is the offset of a match that is too
+    /// long, if one is expected.
     pub(crate) fn check(
         &self,
         searcher: &Searcher,

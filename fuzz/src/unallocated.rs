@@ -10,7 +10,7 @@ use crate::{Target, Verdict};
 pub const TARGET: Target =
     Target { name: "unallocated", run, once: &[], seeds: SEEDS, words: WORDS };
 
-/// A place of two bytes, a length, and what stands there; what is put in front is the kind.
+/// The first byte is the kind; then an offset of two bytes, a length, and the bytes there.
 const SEEDS: &[&[u8]] = &[
     b"\x00\x0B\x00\x0D\x00\x02\x01\x01\x00\x01\x10\x00\x64\x00\xF8\x01\x00",
     b"\x01\x50\x00\x20\x18\0\0\0\x01\0\0\0\x20\0\0\0\x20\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0",
@@ -22,7 +22,7 @@ const SEEDS: &[&[u8]] = &[
 
 const WORDS: &[&[u8]] = &[&[0xFF; 8], b"FILE", b"EFI PART", b"\x53\xEF", b"\x55\xAA", b"\x81\0"];
 
-/// Gives the header of a GPT, and the list that it names, the checksums that they need.
+/// Corrects the checksums of a GPT's header and of its partition entries.
 fn repair(image: &mut [u8]) {
     let number =
         |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|index| image[at + index])) as usize;

@@ -1,5 +1,5 @@
-//! Any bytes as messages of a client of PostgreSQL's protocol: a message that is equal when written
-//! again, or an error, never a panic, and never more than was sent.
+//! Any bytes as messages of a PostgreSQL client: a message that is equal when written again, or an
+//! error; never a panic, and never more bytes than were sent.
 
 use quarrier_wire::protocol::{Bound, Frontend, Named, Target as Of, framed, opening};
 

@@ -1,4 +1,4 @@
-//! A file under construction: its numbers are fields, some of which may be changed.
+//! A file under construction: its numbers are fields, some of which may be mutated.
 
 use std::collections::BTreeMap;
 
@@ -51,18 +51,18 @@ impl Change {
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     bytes: Vec<u8>,
-    /// The number of numbers so far, of this part and those before.
+    /// The number of fields so far, of this part and those before.
     count: usize,
     changes: BTreeMap<usize, Change>,
 }
 
 impl Draft {
-    /// Makes a draft in which the numbers with these indexes are changed.
+    /// Makes a draft in which the fields with these indexes are changed.
     pub(super) fn changed(changes: Vec<(usize, Change)>) -> Self {
         Draft { changes: changes.into_iter().collect(), ..Draft::default() }
     }
 
-    /// Returns the number of numbers; 1 if there are none.
+    /// Returns the number of fields; 1 if there are none.
     pub(super) fn fields(&self) -> usize {
         self.count.max(1)
     }
@@ -80,7 +80,7 @@ impl Draft {
         self.bytes.extend_from_slice(bytes.as_ref());
     }
 
-    /// Returns the next number, changed or not.
+    /// Returns the next field, changed or not.
     pub(super) fn number(&mut self, value: u64) -> u64 {
         let change = self.changes.get(&self.count);
         self.count += 1;
@@ -123,7 +123,7 @@ impl Draft {
         self.put(format!("{value:0digits$}"));
     }
 
-    /// Writes a part separately, for its length or its checksum.
+    /// Writes a part separately, to compute its length or checksum.
     pub(super) fn part(&mut self, write: impl FnOnce(&mut Draft) -> Result<()>) -> Result<Vec<u8>> {
         let whole = std::mem::take(&mut self.bytes);
         let done = write(self);

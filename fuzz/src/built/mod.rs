@@ -2,9 +2,9 @@
 //! counts, offsets and types under valid checksums.
 //!
 //! ```text
-//!  bytes ─→ choices ─→ build ─→ a valid file: it must be found whole
+//!  bytes ─→ choices ─→ build ─→ a valid file, which must be found complete
 //!       └─→ changes ─→ build ─→ the same choices, some numbers changed before checksums are made:
-//!                               a verdict that is true to itself
+//!                               a verdict without contradictions
 //! ```
 
 mod deflate;
@@ -47,7 +47,7 @@ const CHANGES_MAX: usize = 3;
 
 fn run(bytes: &[u8], format: &dyn Format, build: Build) -> Verdict {
     let mut u = Unstructured::new(bytes);
-    // When the bytes end, every further choice is the first one.
+    // After the end of the bytes, every further choice is the first one.
     match changes(&mut u).and_then(|changes| check(u, &changes, format, build)) {
         Ok(()) => Verdict::Checked,
         Err(_) => Verdict::Skipped,
@@ -74,7 +74,7 @@ fn check(
     let mut wrong = Draft::changed(changes.collect());
     build(&mut Unstructured::new(rest), &mut wrong)?;
     judge(format, wrong.bytes());
-    // With another file directly after it, and with its end cut off.
+    // With another file directly after it, and truncated.
     judge(format, &[wrong.bytes(), valid.bytes()].concat());
     judge(format, &wrong.bytes()[..wrong.bytes().len() * 3 / 4]);
     Ok(())

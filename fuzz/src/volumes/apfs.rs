@@ -1,9 +1,9 @@
-//! APFS in 32 blocks of 4 KiB: a container with two volumes, of which one has folders, files and links, and the other
-//! is encrypted.
+//! APFS in 32 blocks of 4 KiB: a container with two volumes, one with folders, files and links, the
+//! other encrypted.
 
 const VOLUME_BYTES: usize = 128 << 10;
 const BLOCK_BYTES: usize = 4096;
-/// Blocks of structures, and those of files after them.
+/// The blocks of structures, followed by those of files.
 const BLOCKS: usize = VOLUME_BYTES / BLOCK_BYTES;
 const STRUCTURES: usize = 20;
 /// The number of the checkpoint.
@@ -19,13 +19,13 @@ const TIME: u64 = 1_562_235_630_000_000_000;
 
 type Record = (Vec<u8>, Vec<u8>);
 
-/// The bytes of the file `name`, which no two names share.
+/// The bytes of the file `name`, different for each name.
 pub(crate) fn bytes(name: &str, length: usize) -> Vec<u8> {
     let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     (0..length as u32).map(|at| ((at ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// A zlib stream of one block that is stored as it is.
+/// A zlib stream of one stored block.
 fn zlib(plain: &[u8]) -> Vec<u8> {
     let length = plain.len() as u16;
     let mut packed = vec![0x78, 1, 1];
@@ -54,7 +54,7 @@ fn object(number: u64, kind: u32, subtype: u32) -> Vec<u8> {
     object
 }
 
-/// A node of a tree. The root says what its tree has; keys and values are of 16 bytes, or of any length.
+/// A B-tree node. The root describes its tree; keys and values have 16 bytes, or any length.
 #[rustfmt::skip]
 fn node(number: u64, kind: u32, subtype: u32, level: u16, is_root: bool, is_fixed: bool, records: &[Record]) -> Vec<u8> {
     let mut node = object(number, kind, subtype);
@@ -96,7 +96,7 @@ fn node(number: u64, kind: u32, subtype: u32, level: u16, is_root: bool, is_fixe
     node
 }
 
-/// A map of objects: its own block, and that of its tree.
+/// An object map: its own block, and the block of its B-tree.
 fn map(block: u64, objects: &[(u64, u64)]) -> [Vec<u8>; 2] {
     let mut map = object(block, 0x4000_000B, 0);
     put(&mut map, 40, &0x4000_0002u32.to_le_bytes());
@@ -136,7 +136,7 @@ fn inode(number: u64, parent: u64, mode: u16, packed: bool, size: Option<usize>)
 }
 
 fn name(folder: u64, name: &str, number: u64, kind: u16) -> Record {
-    // The upper bits are for a hash, of which no reader makes anything.
+    // The upper bits are for a hash, which no reader uses.
     let length = name.len() as u32 + 1;
     let rest = [&length.to_le_bytes()[..], name.as_bytes(), &[0]].concat();
     let value = [&number.to_le_bytes()[..], &TIME.to_le_bytes(), &kind.to_le_bytes()].concat();
@@ -280,7 +280,7 @@ pub(crate) fn apfs() -> Vec<u8> {
     for (at, value) in counts {
         put(&mut space, at, &u32::to_le_bytes(value));
     }
-    // Structures are used, and the blocks of files.
+    // The structures and the blocks of files are in use.
     let used = |block: &usize| *block < STRUCTURES || [20, 22, 23, 24, 25, 26].contains(block);
     let free = (0..BLOCKS).filter(|block| !used(block)).count();
     for (at, value) in [(48, BLOCKS as u64), (56, 1), (72, free as u64)] {
@@ -322,11 +322,11 @@ pub(crate) fn apfs() -> Vec<u8> {
     image
 }
 
-/// Gives all objects the checksums of their bytes.
+/// Corrects the checksums of all objects.
 pub(crate) fn seal(image: &mut [u8]) {
     const MODULUS: u64 = u32::MAX as u64;
     for (block, object) in image.chunks_exact_mut(BLOCK_BYTES).enumerate().take(STRUCTURES) {
-        // The bitmap has none.
+        // The bitmap has no checksum.
         if block == 15 {
             continue;
         }

@@ -1,10 +1,10 @@
-//! Btrfs in 32 blocks of 4 KiB: a chunk of nodes with two copies, two chunks of files, folders, files in all forms,
-//! a subvolume.
+//! Btrfs in 32 blocks of 4 KiB: a chunk of nodes with two copies, two chunks of files, folders,
+//! files in all forms, a subvolume.
 
 const VOLUME_BYTES: usize = 128 << 10;
 const BLOCK_BYTES: usize = 4096;
 const SUPERBLOCK_AT: usize = 64 << 10;
-/// Nodes: the place by the file system's numbers, and the blocks of the device with each copy.
+/// Nodes: the logical address, and the blocks of the device with each copy.
 const NODES: u64 = 1 << 20;
 const NODE_BLOCKS: usize = 8;
 const COPIES: [usize; 2] = [1, 17];
@@ -16,13 +16,13 @@ const TIME: u64 = 1_562_235_630;
 
 type Item = ((u64, u8, u64), Vec<u8>);
 
-/// The bytes of the file `name`, which no two names share.
+/// The bytes of the file `name`, different for each name.
 pub(crate) fn bytes(name: &str, length: usize) -> Vec<u8> {
     let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     (0..length as u32).map(|at| ((at ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// A zlib stream of one block that is stored as it is.
+/// A zlib stream of one stored block.
 fn zlib(plain: &[u8]) -> Vec<u8> {
     let length = plain.len() as u16;
     let mut packed = vec![0x78, 1, 1];
@@ -37,7 +37,7 @@ fn zlib(plain: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// A frame of Zstandard of one block that is stored as it is.
+/// A Zstandard frame of one stored block.
 fn zstd(plain: &[u8]) -> Vec<u8> {
     let mut packed = vec![0x28, 0xB5, 0x2F, 0xFD, 0x60];
     packed.extend((plain.len() as u16 - 256).to_le_bytes());
@@ -46,7 +46,7 @@ fn zstd(plain: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// A segment of LZO of literals alone, in a sector.
+/// An LZO segment of literals only, in a sector.
 fn lzo(plain: &[u8]) -> Vec<u8> {
     let rest = plain.len() - 18;
     let mut stream = vec![0; 1 + (rest - 1) / 255];
@@ -68,7 +68,7 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// The start of a node: its place, its tree, the number of its items, its level.
+/// The header of a node: its address, its tree, the number of its items, its level.
 fn head(index: u64, tree: u64, items: usize, level: u8) -> Vec<u8> {
     let mut node = vec![0; BLOCK_BYTES];
     put(&mut node, 48, &(NODES + index * BLOCK_BYTES as u64).to_le_bytes());
@@ -105,7 +105,7 @@ fn inode(mode: u32, size: usize) -> Vec<u8> {
     inode
 }
 
-/// An extent: packed by a number, and so long when it is not.
+/// An extent of a form, with its packing and its unpacked length.
 fn extent(form: u8, packing: u8, plain: usize) -> Vec<u8> {
     let mut extent = vec![0; 21];
     put(&mut extent, 0, &1u64.to_le_bytes());
@@ -121,7 +121,7 @@ fn inline(packing: u8, stored: &[u8], plain: usize) -> Vec<u8> {
     extent
 }
 
-/// An extent in blocks: where they are, how many, how many bytes to skip, and how many bytes the file has.
+/// An extent in blocks: their address and number, the bytes to skip, and the length in the file.
 fn stored(
     form: u8,
     packing: u8,
@@ -218,7 +218,7 @@ pub(crate) fn btrfs() -> Vec<u8> {
     ];
     put_file(264, 10_000, plain.to_vec());
     put_file(265, 4096, vec![(0, stored(2, 0, at(second, 4), 1, 0, 4096, 4096))]);
-    // Two extents of the same packed bytes, and a hole.
+    // Two extents that share the same packed bytes, and a hole.
     let packed = [
         (0, stored(1, 1, at(first, 3), 2, 0, 4096, 6000)),
         (8192, stored(1, 1, at(first, 3), 2, 1000, 4096, 6000)),
@@ -294,7 +294,7 @@ pub(crate) fn btrfs() -> Vec<u8> {
     image
 }
 
-/// Gives the superblock and all nodes the checksums of their bytes.
+/// Corrects the checksums of the superblock and all nodes.
 pub(crate) fn seal(image: &mut [u8]) {
     let of_copy = |copy: usize| copy..copy + NODE_BLOCKS;
     let blocks = COPIES.into_iter().flat_map(of_copy).chain([SUPERBLOCK_AT / BLOCK_BYTES]);

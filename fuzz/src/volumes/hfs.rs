@@ -1,4 +1,4 @@
-//! HFS+ in 256 blocks of 512 bytes: folders, a file in pieces, links of both kinds, packed files.
+//! HFS+ in 256 blocks of 512 bytes: folders, a fragmented file, links of both kinds, packed files.
 
 const VOLUME_BYTES: usize = 128 << 10;
 const BLOCK_BYTES: usize = 512;
@@ -7,7 +7,7 @@ const SMALL_NODE_BYTES: usize = 1024;
 /// 4 July 2019, in seconds since 1904.
 const TIME: u32 = 2_082_844_800 + 1_562_235_630;
 
-/// A key without its length, and what it stands for.
+/// A key without its length, and its value.
 type Record = (Vec<u8>, Vec<u8>);
 
 struct Volume {
@@ -19,13 +19,13 @@ struct Volume {
     attributes: Vec<Record>,
 }
 
-/// The bytes of the file `name`, which no two names share.
+/// The bytes of the file `name`, different for each name.
 pub(crate) fn bytes(name: &str, length: usize) -> Vec<u8> {
     let seed = name.bytes().fold(7u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     (0..length as u32).map(|at| ((at ^ seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-/// A zlib stream of one block that is stored as it is.
+/// A zlib stream of one stored block.
 fn zlib(plain: &[u8]) -> Vec<u8> {
     let length = plain.len() as u16;
     let mut packed = vec![0x78, 1, 1];
@@ -44,7 +44,7 @@ fn units(name: &str) -> Vec<u16> {
     name.encode_utf16().collect()
 }
 
-/// A name as keys have it: its length, and its units.
+/// A name in the form of keys: its length, and its units.
 fn named(units: &[u16]) -> Vec<u8> {
     let length = units.len() as u16;
     std::iter::once(&length).chain(units).flat_map(|unit| unit.to_be_bytes()).collect()
@@ -74,7 +74,7 @@ fn node(bytes: usize, kind: u8, height: u8, next: u32, records: &[Record]) -> Ve
     node
 }
 
-/// The first node of a tree.
+/// The header node of a tree.
 #[rustfmt::skip]
 fn header(bytes: usize, depth: u16, root: u32, leaves: (u32, u32), records: u32, key: u16, nodes: u32) -> Vec<u8> {
     let mut node = node(bytes, 1, 0, 0, &[]);
@@ -86,7 +86,7 @@ fn header(bytes: usize, depth: u16, root: u32, leaves: (u32, u32), records: u32,
     }
     put(32, &(bytes as u16).to_be_bytes());
     put(34, &key.to_be_bytes());
-    // Names are compared without case; keys have long lengths, those of the index vary.
+    // Names are compared without case; key lengths have 16 bits, and vary in the index.
     put(51, &[0xCF, 0, 0, 0, 6]);
     put(248, &[0xF0]);
     for (index, at) in [14u16, 120, 248, bytes as u16 - 8].into_iter().enumerate() {
@@ -103,7 +103,7 @@ impl Volume {
         self.is_used[block..block + blocks].fill(true);
     }
 
-    /// Puts bytes into blocks, and returns the fork of them.
+    /// Writes bytes into blocks, and returns their fork.
     fn fork(&mut self, bytes: &[u8], block: usize) -> Vec<u8> {
         let blocks = bytes.len().div_ceil(BLOCK_BYTES);
         self.put(block, bytes);
@@ -114,7 +114,7 @@ impl Volume {
         self.catalog.push((parent, units(name), value));
     }
 
-    /// From the number of a folder or file to its name.
+    /// Adds a thread record, which maps the number of a folder or file to its name.
     fn thread(&mut self, kind: u16, id: u32, parent: u32, name: &str) {
         let mut value = kind.to_be_bytes().to_vec();
         value.extend([0, 0]);
@@ -142,7 +142,7 @@ impl Volume {
         self.thread(4, id, parent, name);
     }
 
-    /// A further name of a file in the folder for such files.
+    /// Adds a hard link to a file, in the folder for such files.
     fn link(&mut self, parent: u32, name: &str, id: u32, number: u32) {
         let mut value = item(2, id, 0x8124, number);
         value.extend(b"hlnkhfs+");
@@ -151,7 +151,7 @@ impl Volume {
         self.thread(4, id, parent, name);
     }
 
-    /// A tree of two nodes.
+    /// Makes a tree of two nodes.
     fn small_tree(&mut self, records: &[Record], key: u16, block: usize) -> Vec<u8> {
         let count = records.len() as u32;
         let nodes = [
@@ -161,7 +161,7 @@ impl Volume {
         self.fork(&nodes.concat(), block)
     }
 
-    /// Marks the last file as packed, and adds the attribute that says how.
+    /// Marks the last file as packed, and adds the attribute that describes the packing.
     fn pack(&mut self, id: u32, form: u32, size: usize, packed: &[u8]) {
         if let Some((.., value)) = self.catalog.iter_mut().rev().nth(1) {
             value[41] = 0x20;
@@ -180,7 +180,7 @@ impl Volume {
     }
 }
 
-/// The beginning of a folder's or file's record.
+/// The start of a folder's or file's record.
 fn item(kind: u16, id: u32, mode: u16, special: u32) -> Vec<u8> {
     let mut value = vec![0; 48];
     value[..2].copy_from_slice(&kind.to_be_bytes());
@@ -229,7 +229,7 @@ pub(crate) fn hfs() -> Vec<u8> {
     let target = volume.fork(b"docs/a.txt", 103);
     volume.file(2, "link", 19, 0xA1FF, &target, &[]);
     volume.file(2, "empty", 20, 0x81A4, &[], &[]);
-    // A file in ten pieces, of which the tree of extents has two.
+    // A file in ten pieces, two of them in the extents overflow tree.
     let pieces: Vec<(usize, usize)> = (0..10).map(|number| (110 + number * 2, 1)).collect();
     for ((block, _), bytes) in pieces.iter().zip(bytes("pieces", 5000).chunks(BLOCK_BYTES)) {
         volume.put(*block, bytes);
@@ -268,7 +268,7 @@ pub(crate) fn hfs() -> Vec<u8> {
 
 /// Writes the trees, the bitmap and both headers.
 fn finish(mut volume: Volume) -> Vec<u8> {
-    // Zeros come last, and letters count without case.
+    // Zeros sort last, and letters sort without case.
     let order = |unit: &u16| match unit {
         0 => u16::MAX,
         unit => u8::try_from(*unit).map_or(*unit, |byte| byte.to_ascii_lowercase().into()),
@@ -296,7 +296,7 @@ fn finish(mut volume: Volume) -> Vec<u8> {
     let catalog = volume.fork(&nodes.concat(), 16);
     let extents = volume.small_tree(&volume.extents.clone(), 10, 8);
     let attributes = volume.small_tree(&volume.attributes.clone(), 266, 12);
-    // The first three blocks and the last two are not for files; the fourth has the bitmap.
+    // The first three blocks and the last two are reserved; the fourth has the bitmap.
     volume.is_used[..4].fill(true);
     let blocks = volume.is_used.len();
     volume.is_used[blocks - 2..].fill(true);

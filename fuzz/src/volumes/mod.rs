@@ -1,4 +1,4 @@
-//! Small volumes of each file system, written by hand: a folder, a file in it, a deleted one.
+//! Small volumes of each file system, written by hand: a folder, a file in it, a deleted file.
 
 pub(crate) mod apfs;
 pub(crate) mod btrfs;
@@ -235,8 +235,9 @@ pub fn ext() -> Vec<u8> {
     image
 }
 
-/// XFS with one group of 64 blocks of 2 KiB and inodes in the blocks from 8 on: the root, whose names are in
-/// it, a folder with a block, files with a list and with a tree of extents, links in both forms.
+/// XFS with one group of 64 blocks of 2 KiB and inodes from block 8 on: the root, with its entries
+/// inline, a folder with a block, files with an extent list and with an extent B-tree, links in
+/// both forms.
 pub fn xfs() -> Vec<u8> {
     let mut image = vec![0; VOLUME_BYTES];
     let be32 = |image: &mut Vec<u8>, at: usize, value: u32| put(image, at, &value.to_be_bytes());
@@ -283,7 +284,7 @@ pub fn xfs() -> Vec<u8> {
     inode(&mut image, 32, 0x41ED, 1, names.len() as u64, &names);
     inode(&mut image, 33, 0x41ED, 2, 2048, &extent(0, 16, 1));
     inode(&mut image, 34, 0x81A4, 2, 5000, &extent(1, 20, 2));
-    // The root of a tree: level, count, keys, and pointers after the room for all keys.
+    // The root of a B-tree: level, count, keys, and pointers after the space for all keys.
     let mut root = vec![0; 336];
     put(&mut root, 0, &[0, 1, 0, 1]);
     put(&mut root, 4 + 20 * 8, &18u64.to_be_bytes());
