@@ -1,4 +1,4 @@
-# Every target says what it does before it does it. `make help` lists them.
+# Every target, or the script that it runs, prints what it does first. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
 .PHONY: help all demo test docs bench install install-lib dist
@@ -11,7 +11,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 help: ## This list
 	@sed -n 's/^\([a-z-]*\): ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
-all: ## Build both binaries, optimised; they are in target/release then
+all: ## Build both optimised binaries in target/release
 	@scripts/setup.sh rust
 	cargo build --release --locked -p quarrier-cli -p quarrier-sql
 
@@ -50,6 +50,6 @@ install-lib: ## Build libquarrier and install it with its headers for C and C++ 
 	cargo build --release --locked -p quarrier-c
 	scripts/install-lib.sh "$${CARGO_TARGET_DIR:-target}/release" "$(PREFIX)"
 
-dist: ## Make all that can be installed in target/dist: wheels, archive, .deb; and try it
+dist: ## Build and test all packages in target/dist: wheels, archive, .deb
 	@scripts/setup.sh rust dist
 	scripts/dist.sh

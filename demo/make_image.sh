@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes a disk image for the demo: make_image.sh OUT.img
-# The hashes of what is deleted on it lie beside it, in OUT.img.deleted.
-# A 256 MiB file system (ext4, or FAT where e2fsprogs is missing) made without root from
-# files that this machine has anyway. Some are then deleted; their bytes stay. No network.
+# It is a 256 MiB file system (ext4, or FAT if e2fsprogs is missing), made without root and network from files
+# that this machine has anyway. Some are then deleted; their bytes stay. OUT.img.deleted lists the hashes of
+# the deleted files.
 set -eu
 export LC_ALL=C
 
@@ -16,7 +16,7 @@ block_bytes=4096
 deleted_pictures=5
 deleted_documents=4
 
-# How many files of a kind are taken at most, how many MiB together, and its endings.
+# For each type: the maximum number of files, their maximum total in MiB, and the extensions.
 kinds='
 jpg    50  20  jpg jpeg
 png    60  16  png
@@ -39,7 +39,7 @@ ogg     5   1  ogg
 sqlite  5   1  sqlite db
 '
 
-# Only folders where packages and toolchains lie; nobody's own pictures and letters.
+# Only folders of packages and toolchains, never anybody's own pictures and letters.
 folders="/usr/share /usr/lib /usr/local
 $HOME/.cargo/registry $HOME/.rustup/toolchains $HOME/.pyenv/versions $HOME/.local/lib"
 
@@ -49,7 +49,7 @@ have() {
     done
 }
 
-# Prints "bytes<TAB>path" of every file that may be taken, sorted by path.
+# Prints "bytes<TAB>path" for each candidate file, sorted by path.
 list_candidates() {
     set --
     for ending in $(echo "$kinds" | awk '{ for (i = 4; i <= NF; i++) print $i }'); do
@@ -62,8 +62,8 @@ list_candidates() {
     done | sort -t "$(printf '\t')" -k 2
 }
 
-# Cuts the sorted candidates of a kind into as many runs as files are wanted, takes the
-# largest of each run, and prints "kind<TAB>path".
+# Cuts the sorted candidates of a type into as many runs as files are needed, takes the largest of each run,
+# and prints "kind<TAB>path".
 choose() {
     echo "$kinds" >"$work/kinds"
     awk -F '\t' '
@@ -112,8 +112,8 @@ collect() {
     done <"$work/chosen"
 }
 
-# The files whose words the demo looks for: deleted text, UTF-16, and a word that
-# begins in one block and ends in the next.
+# Writes the files with the words that the demo searches for: deleted text, UTF-16, and a word across a block
+# boundary.
 write_notes() {
     mkdir -p "$1/notes"
     cat >"$1/notes/meeting-notes.txt" <<'NOTES'
@@ -136,8 +136,8 @@ NOTES
     done
 }
 
-# Of the paths on standard input, those whose files are what their folder says: packages hold
-# pieces of documents, too.
+# Of the paths on standard input, prints those whose content has the type of their folder, because packages
+# also contain fragments of documents.
 begin_as_named() {
     while IFS= read -r path; do
         case $path in
@@ -151,7 +151,7 @@ begin_as_named() {
     done
 }
 
-# Prints N of the files in folders of FOLDER, spread over all: spread FOLDER N KIND...
+# Prints N of the files in folders of FOLDER, evenly spread: spread FOLDER N KIND...
 spread() (
     cd "$1"
     n=$2

@@ -1,7 +1,6 @@
 #!/bin/sh
-# The demo: makes a disk image from files of this machine, searches it, brings back what was
-# deleted on it, writes reports.
-# FRESH=1 makes the image anew. Everything lands in demo/out.
+# The demo: makes a disk image from files of this machine, searches it, recovers the files deleted on it, and
+# writes reports. FRESH=1 makes the image again. All output is in demo/out.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -15,7 +14,7 @@ carved=demo/out/carved
 
 exec 3>&1
 
-# Prints a command as it could be typed, then runs it.
+# Prints a command in the form in which it could be typed, then runs it.
 show() {
     {
         printf '\n$'
@@ -30,7 +29,7 @@ show() {
     "$@"
 }
 
-# For every offset on standard input, asks the file system whether a file owns its block.
+# For each offset on standard input, asks the file system whether its block is in use.
 tell_deleted() {
     while read -r offset; do
         block=$((offset / 4096))
@@ -40,12 +39,12 @@ tell_deleted() {
     done
 }
 
-# Prints the number or text that KEY has in the JSON object on standard input.
+# Prints the number or string of KEY in the JSON object on standard input.
 value_of() {
     sed -n 's/.*"'"$1"'" *: *"\{0,1\}\([^",{}]*[^",{} ]\).*/\1/p'
 }
 
-# The statistics without the objects inside, and the object "ceiling".
+# The statistics without nested objects, and the object "ceiling".
 outer() { tr '\n' ' ' <"$stats" | sed 's/: *{[^{}]*}/: 0/g; s/: *{[^{}]*}/: 0/g'; }
 ceiling() { tr '\n' ' ' <"$stats" | sed -n 's/.*"ceiling" *: *{\([^{}]*\)}.*/\1/p'; }
 
@@ -61,7 +60,7 @@ summarise() {
         }'
 }
 
-# For every line "hash  name" on standard input, whether a carved file has that hash.
+# For each line "hash  name" on standard input, reports whether a carved file has that hash.
 tell_recovered() {
     recovered=0
     deleted=0

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 PATH="$PATH:$HOME/.cargo/bin"
 target=aarch64-unknown-linux-gnu
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-# The emulator finds the dynamic linker and the C library there.
+# The emulator finds the dynamic linker and the C library in this folder.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 
 # run TARGET... [-- FILTER...]: tests of the crates with loops for NEON, all compiled with the same features.
@@ -20,8 +20,8 @@ run() {
 
 case ${1:-} in
     test)
-        # The loops themselves, then the engines beside their oracles. Devices, pipelines and files are the same code on
-        # every processor, and what is skipped takes minutes here.
+        # Test the loops themselves, then the engines against their oracles. Devices, pipelines and files run
+        # the same code on every CPU, and the skipped tests would take minutes here.
         run --lib -- --skip a_known_code
         run --test search -- engines regex patterns --skip a_hundred_to_a_hundred_thousand
         run --test filter -- scan::

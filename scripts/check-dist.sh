@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what `make dist` made, each in a way of its own, and types what the README shows:
+# Installs the output of `make dist`, each package in its own way, and runs the README's commands:
 # check-dist.sh FOLDER
-# Where it installs there is no cargo, no checkout and no quarrier but the one that is tried.
+# The environment has no cargo, no checkout, and no quarrier but the installed one.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -24,19 +24,19 @@ fail() {
     exit 1
 }
 
-# clean PATH COMMAND...: as in a new login of somebody who has nothing but the system.
+# clean PATH COMMAND...: runs a command as in the login of a user with a bare system.
 clean() {
     path=$1
     shift
     env -i PATH="$path:$plain" HOME="$lab/home" LANG=C.UTF-8 TMPDIR="$lab" "$@"
 }
 
-# try HOW BIN OPTION PYTHON: the README's commands, with the programs in BIN.
+# try HOW BIN OPTION PYTHON: runs the README's commands with the programs in BIN.
 try() {
     say "$1: the commands of the README"
     said=$(clean "$2" quarrier --version) || fail "$1: quarrier --version"
     printf '%s\n' "$said" | sed 's/^/  /'
-    # shellcheck disable=SC2086 # no option at all where there is none
+    # shellcheck disable=SC2086 # $3 may be empty, which means no option
     clean "$2" "$4" "$scripts/snippets.py" $3 "$readme" || fail "$1: the README"
 }
 
@@ -67,7 +67,7 @@ mkdir "$lab/deb"
 dpkg-deb -x "$dist"/quarrier_*.deb "$lab/deb"
 try debian "$lab/deb/usr/bin" "" "$python"
 
-# The programs find each other where they lie apart, as some distributions want it.
+# The programs find each other in separate folders, which some distributions require.
 mkdir -p "$lab/apart/bin" "$lab/apart/libexec/quarrier"
 cp "$lab/tar/bin/quarrier" "$lab/apart/bin/"
 cp "$lab/tar/bin/quarrier-sql" "$lab/apart/libexec/quarrier/"
@@ -79,7 +79,7 @@ ls "$dist"/*.whl >/dev/null 2>&1 || {
     exit 0
 }
 "$python" -m venv "$lab/venv"
-# What the packages need of others does not come from here.
+# Dependencies of the packages come from the package index.
 "$lab/venv/bin/python" -m pip download --quiet --disable-pip-version-check --only-binary :all: \
     --find-links "$dist" --dest "$lab/wheels" 'quarrier[sql]'
 clean "$lab/venv/bin" python -m pip install --quiet --disable-pip-version-check --no-index \

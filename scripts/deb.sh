@@ -1,6 +1,5 @@
 #!/bin/sh
-# Makes a Debian package of what lies in a folder as scripts/install.sh leaves it:
-# deb.sh FOLDER LICENCES FILE.deb
+# Makes a Debian package of a folder filled by scripts/install.sh: deb.sh FOLDER LICENCES FILE.deb
 set -eu
 
 [ $# -eq 3 ] || {
@@ -26,7 +25,7 @@ cp "$folder/share/zsh/site-functions/_quarrier" "$root/usr/share/zsh/vendor-comp
 gzip -9 -n "$root"/usr/share/man/man1/*.1
 strip --strip-unneeded "$root"/usr/bin/* 2>/dev/null || true
 
-# The newest version of the C library that either program asks for.
+# The newest version of the C library that one of the programs requires.
 libc=$(objdump -T "$root"/usr/bin/* | grep -o 'GLIBC_[0-9.]*' | sort -u -V | tail -n 1 | cut -d _ -f 2)
 
 cat >"$root/usr/share/doc/quarrier/copyright" <<END

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the programs are made of: dependencies.py check | licences | sbom
+"""The dependencies of the programs: dependencies.py check | licences | sbom
 
-check     fails where a licence is none of those that deny.toml allows
-licences  prints the licences of all dependencies, with their texts
-sbom      prints them as a CycloneDX document
+    check     fails if deny.toml does not allow a licence
+    licences  prints the licences of all dependencies, with their text
+    sbom      prints the dependencies as a CycloneDX document
 
-It asks `cargo metadata` for what is linked on this platform, and reads the texts where cargo keeps
-the sources.
+It gets the dependencies linked on this platform from `cargo metadata`, and the licence texts from
+the sources that cargo downloaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# Whatever is handed out.
+# All packages that are distributed.
 PROGRAMS = ["quarrier-c", "quarrier-cli", "quarrier-sql", "quarrier-python", "quarrier-python-sql"]
 TEXTS = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
@@ -31,7 +31,7 @@ Package = dict[str, Any]
 
 
 def metadata() -> dict[str, Any]:
-    """What cargo knows of the workspace, for this machine's platform."""
+    """The metadata of the workspace, for this machine's platform."""
     version = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = re.search(r"^host: (.*)$", version, re.MULTILINE)
     assert host is not None, version
@@ -43,7 +43,7 @@ def metadata() -> dict[str, Any]:
 
 
 def linked(known: dict[str, Any]) -> tuple[list[Package], dict[str, list[str]]]:
-    """All that the programs link or run while they are compiled, and who uses whom."""
+    """All packages that the programs link or run at build time, and the users of each."""
     packages = {package["id"]: package for package in known["packages"]}
     nodes = {node["id"]: node for node in known["resolve"]["nodes"]}
     ways = {None, "normal", "build"}
@@ -71,13 +71,13 @@ def is_ours(package: Package) -> bool:
 
 
 def expression(package: Package) -> str:
-    """The licence as SPDX writes it: a slash meant OR once."""
+    """The licence as an SPDX expression; in old manifests a slash means OR."""
     text: str = package["license"] or ""
     return re.sub(r"\s*/\s*", " OR ", text)
 
 
 def is_allowed(text: str, allowed: set[str]) -> bool:
-    """Whether an SPDX expression can be kept by keeping licences of the set alone."""
+    """Whether the allowed licences alone satisfy an SPDX expression."""
     tokens = re.findall(r"[()]|[^\s()]+", text)
     place = 0
 
@@ -129,11 +129,11 @@ def check(found: list[Package]) -> int:
 
 
 def texts(package: Package) -> Iterator[str]:
-    """The licence files beside a manifest, and the one that it names."""
+    """The licence files beside a manifest, and the one it names."""
     folder = Path(package["manifest_path"]).parent
     files = {path for path in folder.iterdir() if path.is_file() and TEXTS.match(path.name)}
     for sub in (path for path in folder.iterdir() if path.is_dir()):
-        # A folder of licences, or the sources in C of what the crate wraps.
+        # A folder of licences, or the C sources that the crate wraps.
         is_theirs = TEXTS.match(sub.name)
         files |= {p for p in sub.iterdir() if p.is_file() and (is_theirs or TEXTS.match(p.name))}
     if package["license_file"]:
@@ -144,7 +144,7 @@ def texts(package: Package) -> Iterator[str]:
 
 
 def licences(found: list[Package]) -> int:
-    """Prints each text once, under the names of all that it belongs to."""
+    """Prints each text once, under the names of all packages that it covers."""
     print("quarrier is made with the work of others, under these licences.\n")
     print("Rust's standard library: MIT OR Apache-2.0")
     users: dict[str, list[str]] = {}
@@ -197,7 +197,7 @@ def sbom(found: list[Package], uses: dict[str, list[str]]) -> int:
     sums = checksums()
     refs = {package["id"]: f"pkg:cargo/{package['name']}@{package['version']}" for package in found}
     version = next(package["version"] for package in found if package["name"] == "quarrier-cli")
-    # The same dependencies have the same number, so that a build can be repeated.
+    # The same dependencies get the same serial number, so that builds are reproducible.
     lock = hashlib.sha256((ROOT / "Cargo.lock").read_bytes()).hexdigest()
     serial = uuid.uuid5(uuid.NAMESPACE_URL, f"quarrier {version} {lock}")
     document = {

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes all that can be installed, from what is checked out, into target/dist, and tries it there.
+# Builds all packages from the checkout into target/dist, and tests them there.
 #
 #   PROFILE=quick            another profile of Cargo.toml than `release`
-#   DIST_BINARIES=FOLDER     programs that are built already
+#   DIST_BINARIES=FOLDER     programs that are already built
 #   DIST_WITHOUT_WHEELS=1    no Python packages, which take as long again
 set -eu
 
@@ -17,7 +17,7 @@ out=$target/dist
 work=$target/dist-work
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 name=quarrier-$version-$(uname -m)-linux
-# Archives hold the time of the commit: the same commit gives the same files.
+# Archives contain the time of the commit, so that the same commit gives the same files.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 
@@ -34,7 +34,7 @@ build_programs() {
     esac
 }
 
-# What lies beneath a prefix, then what stands beside that in an archive.
+# The files below a prefix, then those beside them in an archive.
 stage() {
     say "collecting programs, man pages, completions, licences"
     scripts/install.sh "$programs" "$work/$name" >/dev/null
@@ -62,7 +62,7 @@ make_debian_package() {
     fi
 }
 
-# wheel CRATE MODULE PROGRAM: a package with the program inside, which pip puts beside python.
+# make_wheel CRATE MODULE PROGRAM: a package with the program inside, which pip installs beside python.
 make_wheel() {
     crate=crates/$1
     data=$crate/$2.data
@@ -83,7 +83,8 @@ make_wheels() {
     make_wheel quarrier-python quarrier._light quarrier
     make_wheel quarrier-python-sql quarrier_sql._native quarrier-sql
     for wheel in "$out"/*.whl; do
-        # Says which systems each may be installed on, by what its programs and libraries ask for.
+        # Prints the systems on which each can be installed, by the requirements of its programs and
+        # libraries.
         "$tools/bin/python" -m auditwheel show "$wheel" | tr '\n' ' '
         echo
     done

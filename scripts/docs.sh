@@ -1,8 +1,8 @@
 #!/bin/sh
 # The documentation: docs.sh site|snippets
-# 'site' checks the generated pages, builds target/docs and checks its links; scripts/setup.sh docs comes first.
-# 'snippets' runs what the pages show with the programs in target/debug and, where .venv has the package
-# (scripts/python.sh build), Python.
+# 'site' checks the generated pages, builds target/docs and checks its links; run scripts/setup.sh docs first.
+# 'snippets' runs the examples of the pages with the programs in target/debug, and Python if .venv has the
+# package (scripts/python.sh build).
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Puts libquarrier in place: install-lib.sh FOLDER PREFIX
-# FOLDER has the static library that cargo builds, libquarrier_c.a. Libraries, headers, and what pkg-config and
-# CMake read land in $DESTDIR$PREFIX. What is written there is listed.
+# Installs libquarrier: install-lib.sh FOLDER PREFIX
+# FOLDER has the static library that cargo builds, libquarrier_c.a. Libraries, headers, and the files of
+# pkg-config and CMake go to $DESTDIR$PREFIX. The script lists the files that it writes.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
     exit 2
 }
 archive=$1/libquarrier_c.a
-# Not every shell reads PREFIX=~/.local as its user means it.
+# Not every shell expands ~ in PREFIX=~/.local.
 # shellcheck disable=SC2088
 case $2 in
     '~/'*) prefix=$HOME/${2#'~/'} ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts both programs, their man pages and completions in place: install.sh FOLDER PREFIX
-# FOLDER has the programs; they land in $DESTDIR$PREFIX. What is written there is listed.
+# Installs both programs, their man pages and completions: install.sh FOLDER PREFIX
+# FOLDER has the programs; they go to $DESTDIR$PREFIX. The script lists the files that it writes.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -10,14 +10,14 @@ cd "$(dirname "$0")/.."
     exit 2
 }
 programs=$1
-# Not every shell reads PREFIX=~/.local as its user means it.
+# Not every shell expands ~ in PREFIX=~/.local.
 # shellcheck disable=SC2088
 case $2 in
     '~/'*) prefix=$HOME/${2#'~/'} ;;
     *) prefix=$2 ;;
 esac
 root=${DESTDIR:-}$prefix
-# Another machine's programs do not run here; this one says what their pages hold.
+# Programs for another machine do not run here; $SPEAKER is one that does, and prints the pages.
 speaker=${SPEAKER:-$programs/quarrier}
 
 for program in quarrier quarrier-sql; do

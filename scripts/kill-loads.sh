@@ -1,7 +1,7 @@
 #!/bin/sh
-# Kills `quarrier load` 200 times (or as often as the argument says), each time at another moment,
-# and checks that what was loaded is a beginning of the file, that it never gets less, and that in
-# the end every message is there once.
+# Kills `quarrier load` 200 times (or as often as the argument says), at different moments, and checks that
+# the loaded messages are a prefix of the file, that they never become fewer, and that in the end every
+# message is there exactly once.
 set -eu
 cd "$(dirname "$0")/.."
 KEEP_KILLS=${1:-200} exec cargo test -p quarrier-cli --test cli -- --exact \

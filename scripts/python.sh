@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the Python packages into .venv and tests them: python.sh build|test|check
-# 'check' is their formatting, lints and types. scripts/setup.sh python comes first.
+# 'check' runs formatting, lints and types. Run scripts/setup.sh python first.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -14,16 +14,16 @@ unset CONDA_PREFIX PYTHONHOME PYTHONPATH
     exit 1
 }
 
-# quarrier, without the engine for all of SQL.
+# Builds quarrier, without the engine for all of SQL.
 build() {
-    # What was called so before would be imported first.
+    # A module of an old build with this name would be imported first.
     rm -f crates/quarrier-python/python/quarrier/_native.*.so
     (cd crates/quarrier-python && maturin develop --locked --quiet >/dev/null)
 }
 
-# quarrier-sql, which is found by PYTHONPATH alone, so that the tests can do without it. It is built as
-# the tests of the workspace are: for maturin, DataFusion would be built again with other features.
-# With it come the programs that tests run.
+# Builds quarrier-sql, which is only on PYTHONPATH, so that tests can run without it. It is built like the
+# tests of the workspace: maturin would build DataFusion again with other features. The programs that tests
+# run are built with it.
 build_sql() {
     cargo build --quiet --workspace --locked --lib --bins --test questions
     built=$(cd "${CARGO_TARGET_DIR:-target}/debug" && pwd)
@@ -42,7 +42,8 @@ case "$*" in
         python -m pytest --without-sql tests/test_table*.py tests/test_questions.py tests/test_version.py
         PYTHONPATH=$PWD/../quarrier-python-sql/python
         export PYTHONPATH
-        # Workers are forked only where a process has no other threads: theirs is another one.
+        # Workers are forked only in a process without other threads, so their tests run in a separate
+        # process.
         python -m pytest --ignore-glob='*/test_parallel_*.py'
         python -m pytest tests/test_parallel_*.py
         ;;

@@ -3,9 +3,9 @@
 
 python_api.py [--check]
 
-Signatures come from the stubs and modules, texts from docstrings and, for what Rust defines, from
-its doc comments. Nothing is imported or built. --check writes nothing, and fails where the page is
-stale.
+Signatures come from the stubs and modules, descriptions from docstrings and, for names defined in
+Rust, from doc comments. Nothing is imported or built. --check writes nothing, and fails if the page
+is stale.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Item(NamedTuple):
 
 
 def docs_of_rust() -> dict[str, str]:
-    """Doc comments by the name that Python sees: `search`, `Table`, `Table.query`."""
+    """Doc comments by Python's name: `search`, `Table`, `Table.query`."""
     docs: dict[str, str] = {}
     for path in sorted(RUST.rglob("*.rs")):
         above: list[str] = []
@@ -74,14 +74,14 @@ def docs_of_rust() -> dict[str, str]:
             if found and above:
                 name = found[1] if re.search(r"\bstruct\b", line) else within + found[1]
                 docs.setdefault(name, "\n".join(above))
-            # An attribute may stand between a comment and what it describes, over several lines.
+            # Attributes may stand between a comment and its item, over several lines.
             if found or bare == "" or bare.endswith(";"):
                 above = []
     return docs
 
 
 def modules_of(init: ast.Module) -> dict[str, str]:
-    """The module of each name that the package shows, also of those that it imports later."""
+    """The module of each public name, including those that the package imports lazily."""
     return {
         alias.asname or alias.name: (node.module or "").removeprefix("quarrier.")
         for node in ast.walk(init)
@@ -96,7 +96,7 @@ def definitions(path: Path) -> dict[str, Definition]:
 
 
 def aliases_of(path: Path) -> dict[str, str]:
-    """The meaning of the names that a module gives to types."""
+    """The meaning of a module's type aliases."""
     return {
         node.target.id: ast.unparse(node.value)
         for node in ast.parse(path.read_text()).body
@@ -108,7 +108,7 @@ def aliases_of(path: Path) -> dict[str, str]:
 
 
 def member_docs(definition: Definition) -> dict[str, str]:
-    """The docstrings of methods, and of fields that have one below them."""
+    """The docstrings of methods, and of fields with a docstring below them."""
     docs: dict[str, str] = {}
     last = ""
     for node in definition.body:
@@ -145,7 +145,7 @@ def items() -> dict[str, Item]:
 
 
 def listed(doc: str) -> str:
-    """The sections of a docstring in numpy's form as paragraphs and lists of Markdown."""
+    """Converts the sections of a docstring in numpy's style to paragraphs and lists of Markdown."""
     start, *sections = re.split(r"^(\w+)\n-{3,}\n", doc, flags=re.MULTILINE)
     parts = [start.strip()]
     for title, body in zip(sections[::2], sections[1::2], strict=True):
@@ -163,7 +163,7 @@ def listed(doc: str) -> str:
 
 
 def prose(doc: str) -> str:
-    """A docstring as Markdown: sections as lists, examples in fences, links of Rust as code."""
+    """Converts a docstring to Markdown: sections to lists, examples to fences, Rust links to code."""
     doc = listed(doc)
     doc = re.sub(r"\[(`[^`]+`)\](?!\()", r"\1", doc).strip()
     doc = re.sub(r"  # doctest: \+\w+", "", doc)
@@ -179,13 +179,13 @@ def arguments(function: ast.FunctionDef, aliases: dict[str, str]) -> str:
 
 
 def signature(name: str, function: ast.FunctionDef, aliases: dict[str, str]) -> str:
-    """A call as it may be written."""
+    """A call with its signature."""
     returns = f" -> {ast.unparse(function.returns)}" if function.returns else ""
     return f"{name}({arguments(function, aliases)}){returns}"
 
 
 def fence(call: str) -> str:
-    """A call as a block of code, a line for each argument where one is too short."""
+    """A call as a code block, with a line for each argument if one line is too short."""
     if len(call) > LINE_CHARACTERS_MAX:
         start, rest = call.split("(", 1)
         inner, end = rest.rsplit(")", 1)
@@ -242,7 +242,7 @@ def described(name: str, item: Item) -> str:
 
 
 def parallel() -> str:
-    """The subpackage, whose functions stand in a module each."""
+    """The subpackage, with one module for each function."""
     parts = ["## quarrier.parallel"]
     init = ast.parse((PACKAGE / "parallel/__init__.py").read_text())
     for name, module in modules_of(init).items():

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [serve] [c] [dist] [docs]
-# Installs only what is missing, and says so. Where it may not install, it says the
-# command and stops.
+# Makes a fresh Debian or Ubuntu machine ready: setup.sh [rust] [image] [gpu] [python] [serve] [c] [dist]
+# [docs]
+# Installs only missing packages, and reports them. If it may not install, it prints the command and stops.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -30,7 +30,7 @@ install() {
     sh -c "$command" || stop "could not install $*; is the network there? Then run: $command"
 }
 
-# The compiler of the Rust code, as new as Cargo.toml asks for, and a linker.
+# The Rust compiler, at least as new as Cargo.toml requires, and a linker.
 set_up_rust() {
     have cc || install "linking Rust programs" gcc libc6-dev
     have cargo rustc || stop "cargo is missing; get it from https://rustup.rs:" \
@@ -43,7 +43,7 @@ set_up_rust() {
         "(a rustc from the distribution: get rustup from https://rustup.rs first)"
 }
 
-# What compiles and links for 64-bit Arm, and runs the result here.
+# The compiler, linker and emulator for 64-bit Arm.
 set_up_arm() {
     arm=aarch64-unknown-linux-gnu
     missing=
@@ -59,8 +59,8 @@ set_up_arm() {
     rustup target add "$arm" || stop "could not add $arm; is the network there? Then run: rustup target add $arm"
 }
 
-# The tools that make disk images without root (ext4, FAT and other file systems, virtual disks, EWF, compressed
-# ones), and those that say what is in them: sleuthkit files, yara rules.
+# The tools that make disk images without root (ext4, FAT and other file systems, virtual disks, EWF,
+# compressed ones), and the references for their contents: sleuthkit for files, yara for rules.
 set_up_image() {
     missing=
     have mkfs.ext4 debugfs || missing="$missing e2fsprogs"
@@ -84,13 +84,13 @@ set_up_image() {
     [ -z "$missing" ] || install "making disk images" $missing
 }
 
-# OpenCL on the CPU, and a simulator that watches kernels: so the tests of devices run without a GPU.
+# OpenCL on the CPU, and a simulator that checks kernels, so that the tests of devices run without a GPU.
 set_up_gpu() {
     [ -e /etc/OpenCL/vendors/pocl.icd ] && have oclgrind && return
     install "running the GPU's kernels on the CPU" pocl-opencl-icd ocl-icd-libopencl1 oclgrind
 }
 
-# The clients that the tests and snippets of the server talk with.
+# The clients for the tests and snippets of the server.
 set_up_serve() {
     missing=
     have psql || missing="$missing postgresql-client"
@@ -101,7 +101,7 @@ set_up_serve() {
     [ -z "$missing" ] || install "testing the server" $missing
 }
 
-# Both compilers with their sanitizers, and what finds libraries: for the tests of the library for C and C++.
+# Both compilers with their sanitizers, and pkg-config and CMake, for the tests of the library for C and C++.
 set_up_c() {
     missing=
     have gcc g++ || missing="$missing g++"
@@ -114,7 +114,7 @@ set_up_c() {
     [ -z "$missing" ] || install "testing the library for C and C++" $missing
 }
 
-# A virtual environment in .venv with what the tests of the Python package use.
+# A virtual environment in .venv with the packages that the tests of the Python package use.
 set_up_python() {
     have python3 || install "the Python package" python3 python3-venv
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
@@ -129,7 +129,7 @@ set_up_python() {
     cp "$wanted" .venv/installed.txt
 }
 
-# tools NAME REQUIREMENTS: an environment of its own for tools, in target/NAME-tools.
+# tools NAME REQUIREMENTS: a separate environment for tools, in target/NAME-tools.
 tools() {
     python3 -c 'import ensurepip' 2>/dev/null || install "tools written in Python" python3 python3-venv
     folder=${CARGO_TARGET_DIR:-target}/$1-tools
@@ -141,13 +141,13 @@ tools() {
     cp "$2" "$folder/installed.txt"
 }
 
-# What packs and checks what users install.
+# The tools that build and check the packages.
 set_up_dist() {
     have dpkg-deb objdump || install "making the packages" dpkg binutils
     tools dist crates/quarrier-python/requirements-dist.txt
 }
 
-# What makes a site of the documentation.
+# The tools that build the documentation's site.
 set_up_docs() {
     tools docs docs/requirements.txt
 }

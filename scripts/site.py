@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Builds the documentation as a site, and checks every link in it: site.py OUT
 
-A page that is in no list of docs/index.md, a link to a page or heading that is not there, and a
-variable of the environment that docs/environment.md does not name fail. Links to other sites are
-not followed.
+It fails on a page that no list of docs/index.md has, a link to a missing page or heading, and an
+environment variable that docs/environment.md lacks. Links to other sites are not followed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ REPOSITORY = "https://github.com/quarrier/quarrier/blob/main/"
 
 
 class Page(HTMLParser):
-    """The links of a page, and what links may lead to."""
+    """The links of a page, and the anchors that links may lead to."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -38,7 +37,7 @@ class Page(HTMLParser):
 
 def build(out: Path) -> bool:
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-b", "html"]
-    # Doctrees are no part of the site.
+    # Keep doctrees out of the site.
     command += ["-d", str(out.parent / "doctrees"), str(ROOT / "docs"), str(out)]
     return subprocess.run(command).returncode == 0
 
@@ -58,20 +57,20 @@ def dead_links(out: Path) -> list[str]:
                 dead.append(f"{path.relative_to(out)}: {link} leads nowhere")
             elif parts.fragment and target in pages:
                 anchor = urllib.parse.unquote(parts.fragment)
-                # An empty one, and `top`, are the start of the page.
+                # An empty anchor, and `top`, are the start of the page.
                 if anchor != "top" and anchor not in pages[target].anchors:
                     dead.append(f"{path.relative_to(out)}: {link} has no such heading")
     return dead
 
 
 def headings(markdown: str) -> set[str]:
-    """The anchors that GitHub gives to the headings of a page."""
+    """The anchors that GitHub gives a page's headings."""
     titles = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def dead_addresses(text: str) -> list[str]:
-    """Links to files of the repository, or headings of its pages, that are not there."""
+    """Links to missing files of the repository, or missing headings of its pages."""
     dead = []
     for link in Page(text).links:
         if not link.startswith(REPOSITORY):
@@ -86,7 +85,7 @@ def dead_addresses(text: str) -> list[str]:
 
 
 def undocumented_variables() -> list[str]:
-    """Variables of the environment that the programs read and docs/environment.md does not name."""
+    """Environment variables that the programs read and docs/environment.md lacks."""
     page = (ROOT / "docs/environment.md").read_text()
     names: set[str] = set()
     for path in (ROOT / "crates").glob("*/src/**/*.rs"):

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Runs the snippets of pages as a reader would type them: snippets.py [--python] PAGE.md…
+"""Runs the snippets of pages as a reader would: snippets.py [--python] PAGE.md…
 
-Each page has a folder and a home of its own, which are empty at first. Blocks of these languages
-run, in the order of the page:
+Each page has its own folder and home, which are empty at first. Blocks of these languages run, in
+the order of the page:
 
-    console   each line that begins with `$ `, by sh. It must print what stands below it, where
-              something does; `…` there stands for anything. A command that fails must be shown
-              with its message. One that ends with `&` runs until the page ends; the next command
-              waits until it has printed what stands below it.
+    console   each line that begins with `$ `, by sh. It must print the text below it, if there is any;
+              `…` there matches anything. A command that fails must be shown with its message.
+              A command that ends with `&` runs until the page ends; the next command waits until
+              it has printed the text below it.
     python    all blocks of a page as one program, after its commands (with --python only)
-    pycon     the same, each answer compared; `…` stands for anything
+    pycon     the same, with each answer compared; `…` matches anything
 
-A block does not run where the line before it is `<!-- not run: REASON -->`.
+A block does not run if the line before it is `<!-- not run: REASON -->`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Command(NamedTuple):
 
 
 def blocks(page: str, *languages: str) -> list[str]:
-    """The blocks in these languages that are to be run."""
+    """The blocks in these languages that must run."""
     return [
         f"{block[2]}"
         for block in BLOCK.finditer(page)
@@ -49,7 +49,7 @@ def blocks(page: str, *languages: str) -> list[str]:
 
 
 def commands(block: str) -> list[Command]:
-    """Each command of a block, with what is shown below it."""
+    """Each command of a block, with the output shown below it."""
     found: list[Command] = []
     end = ""  # of a document that the shell reads from the lines below
     for line in block.splitlines(keepends=True):
@@ -66,7 +66,7 @@ def commands(block: str) -> list[Command]:
 
 
 def is_shown(printed: str, shown: str) -> bool:
-    """Whether a page shows what was printed; blanks at the ends of lines do not count."""
+    """Whether a page shows the output; trailing blanks do not count."""
 
     def trimmed(text: str) -> str:
         return "\n".join(line.rstrip() for line in text.strip().splitlines())
@@ -76,7 +76,7 @@ def is_shown(printed: str, shown: str) -> bool:
 
 
 class Session:
-    """One page: its commands, in its own folder, and what they left running."""
+    """One page: its commands, in its own folder, and its background processes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "work"
@@ -88,7 +88,7 @@ class Session:
         self.running: list[subprocess.Popen[bytes]] = []
 
     def run(self, command: Command) -> str | None:
-        """What is wrong, if anything is."""
+        """The failure of a command, if there is one."""
         if command.text.endswith("&"):
             return self.start(command)
         shell = ["sh", "-c", command.text]
@@ -104,7 +104,7 @@ class Session:
         )
         if done.returncode != 0 and not command.shown:
             return f"ended with {done.returncode}: {done.stdout}{done.stderr}"
-        # Messages of standard error may be shown, too.
+        # The page may also show messages of standard error.
         printed = (done.stdout, done.stdout + done.stderr)
         if command.shown and not any(is_shown(text, command.shown) for text in printed):
             return f"printed:\n{done.stdout}{done.stderr}and not:\n{command.shown}"
@@ -156,7 +156,7 @@ class Session:
 
 
 def run_page(page: Path, with_python: bool) -> tuple[int, int]:
-    """How many snippets ran, and how many of them failed."""
+    """The numbers of snippets that ran and that failed."""
     text = page.read_text()
     every = [command for block in blocks(text, "console") for command in commands(block)]
     programs = with_python and blocks(text, "python", "pycon")
@@ -177,7 +177,7 @@ def run_page(page: Path, with_python: bool) -> tuple[int, int]:
 
 
 def run_python(page: Path) -> int:
-    """The Python of a page, in this process and folder."""
+    """Runs the Python of a page, in this process and folder."""
     names: dict[str, object] = {"__name__": "__main__"}
     failed = 0
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)

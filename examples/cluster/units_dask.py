@@ -1,6 +1,6 @@
 """Searches images with Dask: units_dask.py SCHEDULER PATTERNS IMAGE...
 
-Each task searches one unit, so a worker that dies costs the units that it was at.
+Each task searches one unit, so a dead worker costs only the units it was searching.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def search(unit: quarrier.Unit, patterns: list[str]) -> pa.Table:
 
 
 def main() -> None:
-    """The images have to have the same paths on all workers."""
+    """Searches the images, whose paths must be the same on all workers."""
     with open(sys.argv[2]) as file:
         patterns = file.read().splitlines()
     with Client(sys.argv[1]) as client:

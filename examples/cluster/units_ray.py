@@ -1,6 +1,6 @@
 """Searches images with Ray: units_ray.py PATTERNS IMAGE...
 
-Each task searches one unit, so a node that dies costs the units that it was at.
+Each task searches one unit, so a dead node costs only the units it was searching.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def search(unit: quarrier.Unit, patterns: list[str]) -> pa.Table:
 
 
 def main() -> None:
-    """The images have to have the same paths on all nodes."""
+    """Searches the images, whose paths must be the same on all nodes."""
     with open(sys.argv[1]) as file:
         patterns = file.read().splitlines()
     ray.init()

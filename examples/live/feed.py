@@ -1,4 +1,4 @@
-"""Sends made-up quotes to a server: feed.py [URL] [MESSAGES_PER_SECOND] [SECONDS]
+"""Sends random quotes to a server: feed.py [URL] [MESSAGES_PER_SECOND] [SECONDS]
 
 quarrier serve --data kept --pages examples/live/pages
 python examples/live/feed.py
@@ -17,7 +17,7 @@ SYMBOLS = {"ABC": 12.5, "DEF": 48.0, "GHI": 101.0, "KLM": 7.25, "QRY": 333.0, "W
 
 
 def main(url: str = "http://localhost:5434", per_second: float = 200, seconds: float = 60) -> None:
-    """Sends a batch each tenth of a second; the server has it on disk before the next one goes."""
+    """Sends a batch each tenth of a second; the server stores each on disk before the next one."""
     prices = dict(SYMBOLS)
     draw = random.Random(7)
     end = time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Counts how often each byte occurs in a disk image: histogram.py [IMAGE or URL]"""
+"""Counts the occurrences of each byte in a disk image: histogram.py [IMAGE or URL]"""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from quarrier import parallel
 
 
 def histogram(chunk: npt.NDArray[np.uint8], offset: int) -> npt.NDArray[np.int64]:
-    """What is known of one chunk."""
+    """The counts of one chunk."""
     return np.bincount(chunk, minlength=256)
 
 
 def main() -> None:
-    """Without an image, one is made up of zeros, text and random bytes."""
+    """Returns the image, or a source of zeros, text and random bytes if none is given."""
     if len(sys.argv) > 1:
         report(sys.argv[1])
         return
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def report(source: str) -> npt.NDArray[np.int64]:
-    """Reads all of the source once, and prints the most frequent bytes."""
+    """Reads the source once, and prints the most frequent bytes."""
     counts: npt.NDArray[np.int64] = parallel.scan(source, histogram, reduce=np.add)
     print(f"{source}: {counts.sum():,} bytes")
     for byte in np.argsort(counts)[:-6:-1]:

@@ -13,7 +13,7 @@ WIDTH, HEIGHT, STEPS = 600, 400, 60
 
 
 def rows(out: npt.NDArray[np.uint8], start: int) -> None:
-    """Fills rows of the image; some take much longer than others, which workers even out."""
+    """Fills rows of the image; workers even out the different times that rows take."""
     y = np.linspace(-1.2, 1.2, HEIGHT)[start : start + len(out), None]
     c = np.linspace(-2.2, 0.8, WIDTH)[None, :] + 1j * y
     z = np.zeros_like(c)
@@ -25,7 +25,7 @@ def rows(out: npt.NDArray[np.uint8], start: int) -> None:
 
 
 def main() -> None:
-    """Without a file, the image is printed, coarsely."""
+    """Prints a coarse image if no file is given."""
     image = parallel.init((HEIGHT, WIDTH), "u1", rows)
     assert image[HEIGHT // 2, WIDTH // 2] == 255 // STEPS * STEPS
     if len(sys.argv) > 1:

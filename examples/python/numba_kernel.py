@@ -20,7 +20,7 @@ HALF = 5
 
 @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
 def smooth(out: Any, lead: int, first: Any, second: Any) -> None:
-    """Of each index the mean of up to 11 neighbours in either array; of those the mean."""
+    """The mean of the two means of up to 11 neighbours in either array, for each index."""
     for index in range(len(out)):
         begin = max(0, index + lead - HALF)
         end = min(len(first), index + lead + HALF + 1)
@@ -32,11 +32,11 @@ def smooth(out: Any, lead: int, first: Any, second: Any) -> None:
 
 
 def main() -> None:
-    """Both ways give what a sequential run gives."""
+    """Checks that both ways give the result of a sequential run."""
     random = np.random.default_rng(1)
     first, second = random.integers(0, 256, (2, 2_000_000), np.uint8)
     wanted = np.empty_like(first)
-    # This compiles it, too: forked workers find it compiled.
+    # This also compiles it, so that forked workers inherit the compiled kernel.
     smooth(wanted, 0, first, second)
     for mode in ("process", "thread"):
         found = parallel.map(smooth, first, second, halo=HALF, mode=mode)  # type: ignore[arg-type]

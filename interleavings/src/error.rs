@@ -1,4 +1,4 @@
-//! Why nothing was written.
+//! The reasons why a write failed.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Error {

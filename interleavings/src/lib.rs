@@ -2,8 +2,8 @@
 //! distinguishes orders: acknowledged messages can be read, every waiting thread is woken, and a
 //! reader that switches between the log and its notifications sees each message once.
 //!
-//! The queue is the library's own file. Around it there are a batch of one message, a disk that is
-//! a list, and loom's locks.
+//! The queue is the library's own file. The batches of one message, the disk (a list) and the locks
+//! (loom's) around it are replacements.
 
 #![cfg(test)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
@@ -27,7 +27,7 @@ use queue::{Item, Queue, Reply};
 use sync::{Arc, Mutex, lock};
 use writer::{Disk, write};
 
-/// Loom has no clock: a wait ends when there is something, or never, which is a failure.
+/// Loom has no clock: a wait ends when there is something to take; a wait without end is a failure.
 const FOREVER: Duration = Duration::MAX;
 
 /// Maximum number of preemptions in an order.
@@ -60,7 +60,7 @@ fn writer(shared: &Arc<Shared>) -> thread::JoinHandle<()> {
     thread::spawn(move || write(&shared.queue, &shared.disk))
 }
 
-/// Returns the messages of the log that can be read, from a mark on.
+/// Returns the readable messages of the log from a mark on.
 fn readable(shared: &Shared, from: u64) -> Vec<u8> {
     let end = shared.queue.horizon().map_or(0, |horizon| horizon.end);
     let disk = lock(&shared.disk);
@@ -97,8 +97,7 @@ fn a_reader_sees_each_message_once_whether_it_waits_or_reads() {
         let writes = writer(&shared);
         let reads = {
             let shared = Arc::clone(&shared);
-            // As a subscription does: learn how far the log extends, read the messages, wait for
-            // more.
+            // Like a subscription: get the end of the log, read the messages, wait for more.
             thread::spawn(move || {
                 let (mut seen, mut next) = (Vec::new(), 1);
                 while seen.len() < 2 {
@@ -130,7 +129,7 @@ fn nobody_waits_for_a_log_that_is_over() {
         };
         let sends = {
             let shared = Arc::clone(&shared);
-            // The second finds no room until the first is written or refused.
+            // The second has no space until the first is written or refused.
             thread::spawn(move || {
                 let first = send(&shared, b'a').and_then(|reply| reply.wait());
                 let second = send(&shared, b'b').and_then(|reply| reply.wait());

@@ -1,4 +1,4 @@
-//! How far the log can be read.
+//! The mark up to which the log can be read.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Horizon {

@@ -1,8 +1,7 @@
-//! `cargo xtask check`: what CI runs before the tests, in the order in which a
-//! person would want to hear of it: quick answers first.
+//! `cargo xtask check`: the checks that CI runs before the tests, quickest first.
 //!
-//! Cargo is not told `--workspace`: members outside `default-members` are left
-//! out on purpose, because they take minutes to build.
+//! Cargo runs without `--workspace`: members outside `default-members` are left out on purpose,
+//! because they take minutes to build.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -10,7 +9,7 @@ use std::process::{Command, ExitCode};
 use crate::workspace::cargo;
 use crate::{docs, tidy};
 
-/// Runs every step and stops at the first that fails, with its exit code.
+/// Runs every step and stops at the first failure, with its exit code.
 pub(crate) fn run(root: &Path) -> ExitCode {
     let steps: [(&str, &dyn Fn() -> ExitCode); 5] = [
         ("cargo fmt --all --check", &|| status(cargo(root).args(["fmt", "--all", "--check"]))),
@@ -39,7 +38,7 @@ fn first_failure(steps: &[(&str, &dyn Fn() -> ExitCode)]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The exit code of `command`; 1 where it could not start or a signal ended it.
+/// Returns the exit code of `command`; 1 if it could not start or a signal ended it.
 fn status(command: &mut Command) -> ExitCode {
     match command.status() {
         Ok(status) => match status.code() {

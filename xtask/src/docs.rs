@@ -1,7 +1,7 @@
-//! `cargo xtask docs`: `docs/cli.md` is what the command line says of itself.
+//! `cargo xtask docs`: writes or checks `docs/cli.md`, which the command line generates.
 //!
-//! The options are written down once, where they are parsed; the hidden
-//! subcommand `help-markdown` prints them, and this task keeps the file equal.
+//! The options are defined once, where they are parsed; the hidden subcommand `help-markdown`
+//! prints them, and this task keeps the file equal.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) enum Mode {
     Check,
 }
 
-/// Writes or checks `docs/cli.md`; prints one line when something is wrong.
+/// Writes or checks `docs/cli.md`; prints one line on failure.
 pub(crate) fn run(root: &Path, mode: Mode) -> ExitCode {
     let done = generate(root).and_then(|fresh| match mode {
         Mode::Write => write(root, &fresh),
@@ -38,7 +38,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> ExitCode {
     }
 }
 
-/// The markdown that the command line prints of itself.
+/// Returns the Markdown that the command line prints.
 fn generate(root: &Path) -> Result<String, String> {
     let what = "cargo run -q -p quarrier-cli -- help-markdown";
     let output = cargo(root)
@@ -69,8 +69,7 @@ fn write(root: &Path, fresh: &str) -> Result<(), String> {
         .map_err(|error| format!("{PATH}:1: cannot write it: {error}; check the folder's rights"))
 }
 
-/// Fails with the first line that differs. Line ends do not count: git may
-/// turn them on checkout.
+/// Fails with the first line that differs. Line endings do not count, because git may convert them.
 fn compare(stored: Option<&str>, fresh: &str) -> Result<(), String> {
     let Some(stored) = stored else {
         return Err(format!("{PATH}:1: the file is missing; run `cargo xtask docs`"));

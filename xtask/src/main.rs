@@ -1,15 +1,15 @@
-//! Checks of the house, run as `cargo xtask <task>`.
+//! The project's own checks, run as `cargo xtask <task>`.
 //!
 //! ```text
 //! cargo xtask check ─┬─ cargo fmt --check
 //!                    ├─ tidy    layering, manifests, left-over marks, links   (src/tidy/)
 //!                    ├─ cargo clippy -D warnings
-//!                    ├─ docs    is docs/cli.md what the command line says?    (src/docs.rs)
+//!                    ├─ docs    is docs/cli.md what the program prints?    (src/docs.rs)
 //!                    └─ cargo doc -D warnings
 //! ```
 //!
-//! It uses the standard library only, so that it builds in seconds on a fresh
-//! checkout and never waits for the dependencies that it watches over.
+//! It uses the standard library only, so that it builds in seconds on a fresh checkout and never
+//! waits for the dependencies that it checks.
 
 #![allow(
     clippy::print_stdout,

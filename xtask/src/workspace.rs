@@ -1,12 +1,12 @@
-//! Where the workspace is, and the cargo that works on it.
+//! The workspace's folder, and the cargo that works on it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The folder that holds the workspace's `Cargo.toml`.
 ///
-/// Cargo names this package's folder when it runs the task; a binary started
-/// by hand falls back to the place it was built from.
+/// Cargo sets this package's folder when it runs the task; a binary started by hand falls back to
+/// the folder it was built from.
 pub(crate) fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

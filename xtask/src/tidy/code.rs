@@ -1,7 +1,6 @@
-//! What a file of Rust says to the compiler: its words and marks, without comments, texts and
-//! what is for tests only.
+//! Splits Rust source into tokens, without comments, literals and test-only items.
 
-/// A word or a mark of the language.
+/// A word or a punctuation character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token<'t> {
     pub(crate) text: &'t str,
@@ -9,7 +8,7 @@ pub(crate) struct Token<'t> {
     pub(crate) line: usize,
 }
 
-/// All of a file's, in order; `::` is one.
+/// Returns all tokens of a file, in order; `::` is one token.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let (mut at, mut line) = (0, 1);
@@ -25,7 +24,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     without_tests(&tokens)
 }
 
-/// How many bytes the next thing has, and whether it is a token.
+/// Returns the length of the next piece, and whether it is a token.
 fn next(rest: &str) -> (usize, bool) {
     let first = rest.chars().next().unwrap_or(' ');
     if rest.starts_with("//") {
@@ -50,7 +49,7 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Comments of this kind nest.
+/// Returns the length of a block comment. Block comments nest.
 fn block_comment(rest: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < rest.len() {
@@ -68,7 +67,7 @@ fn block_comment(rest: &str) -> usize {
     at
 }
 
-/// The length of a text or a character with its quotes, if one begins here.
+/// Returns the length of a string or character literal with its quotes, if one begins here.
 fn literal(rest: &str) -> Option<usize> {
     let start = ["br", "cr", "b", "c", "r", ""].into_iter().find(|prefix| {
         let behind = rest.strip_prefix(prefix);
@@ -91,7 +90,7 @@ fn is_raw(behind: &str) -> bool {
     behind.starts_with('#') && behind.trim_start_matches('#').starts_with('"')
 }
 
-/// The length of what stands between quotes, of which the first is at `from`.
+/// Returns the end of a quoted literal whose opening quote is at `from`.
 fn quoted(rest: &str, from: usize, quote: u8) -> usize {
     let bytes = rest.as_bytes();
     let mut at = from + 1;
@@ -101,7 +100,7 @@ fn quoted(rest: &str, from: usize, quote: u8) -> usize {
     (at + 1).min(rest.len())
 }
 
-/// The length of `'x'`; a lifetime has no second quote.
+/// Returns the length of `'x'`; a lifetime has no closing quote.
 fn character(rest: &str) -> Option<usize> {
     let behind = rest.strip_prefix("b'").or_else(|| rest.strip_prefix('\''))?;
     let from = rest.len() - behind.len() - 1;
@@ -112,7 +111,7 @@ fn character(rest: &str) -> Option<usize> {
     }
 }
 
-/// Leaves out every item behind `#[cfg(test)]`.
+/// Removes every item after `#[cfg(test)]`.
 fn without_tests<'t>(tokens: &[Token<'t>]) -> Vec<Token<'t>> {
     let mut left = Vec::with_capacity(tokens.len());
     let mut rest = tokens;
@@ -133,7 +132,8 @@ fn is_for_tests(tokens: &[Token<'_>]) -> bool {
     tokens.len() >= TEST.len() && tokens.iter().zip(TEST).all(|(token, word)| token.text == word)
 }
 
-/// What follows the item that begins here: it ends with its braces, or a semicolon outside of any.
+/// Returns the tokens after the item that begins here: it ends with its braces, or a semicolon
+/// outside of any.
 fn behind_item<'a, 't>(tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! What every crate's manifest and first page must say.
+//! Rules on every crate's manifest and root module.
 
 use super::Problem;
 use super::manifest::Manifest;
 use super::tree::{Tree, last_part};
 
-/// Each crate is named as its folder and inherits what the workspace decides.
+/// Each package has the name of its folder and inherits the workspace's settings.
 pub(crate) fn manifests(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for folder in tree.crate_folders() {
@@ -39,7 +39,7 @@ pub(crate) fn manifests(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Each crate's root opens with docs: what it is, for whoever opens it first.
+/// Each crate's root begins with docs that say what the crate is.
 pub(crate) fn root_docs(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for folder in tree.crate_folders() {

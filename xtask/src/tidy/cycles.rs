@@ -1,8 +1,8 @@
-//! The modules at the top of a crate build on each other in one direction.
+//! The top modules of a crate depend on each other in one direction.
 //!
-//! A top module is a file or folder directly below `src`. It uses another where it names
-//! something of it: by `crate::other`, by `super::` from as deep as it lies, or by a name that the
-//! crate's root hands on. Tests may use what they like, and so may the modules within one.
+//! A top module is a file or folder directly below `src`. It uses another one if it names an item
+//! of it: by `crate::other`, by `super::` from its depth, or by a name that the crate's root
+//! re-exports. Tests may use any module, and so may modules within one top module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use super::Problem;
 use super::code::{Token, tokens};
 use super::tree::{Tree, last_part};
 
-/// Knots that are known, each a crate and its modules: what is being rebuilt anyway. One that is
-/// gone must leave the list.
+/// Known cycles, each a crate and its modules, in code that is being restructured. A cycle that no
+/// longer exists must be removed from the list.
 const KNOWN: [(&str, &[&str]); 5] = [
     ("quarrier-cli", &["args", "commands"]),
     ("quarrier-gauge", &["compare", "report"]),
@@ -22,7 +22,7 @@ const KNOWN: [(&str, &[&str]); 5] = [
 
 const PATH: &str = "xtask/src/tidy/cycles.rs";
 
-/// No top module uses another that uses it in turn.
+/// No two top modules use each other, directly or through others.
 pub(crate) fn cycles(tree: &Tree) -> Vec<Problem> {
     cycles_but(tree, &KNOWN)
 }
@@ -46,15 +46,15 @@ fn cycles_but(tree: &Tree, known: &[(&str, &[&str])]) -> Vec<Problem> {
     problems
 }
 
-/// A place where a module names something of another: the file and its line.
+/// A place where a module names an item of another: the file and its line.
 type Place = (String, usize);
 
-/// Which top module uses which, and where.
+/// Which top module uses which, and at which places.
 #[derive(Default)]
 struct Arrows(BTreeMap<(String, String), Vec<Place>>);
 
 impl Arrows {
-    /// Those of the crate in `folder`.
+    /// Collects the uses in the crate in `folder`.
     fn of(tree: &Tree, folder: &str) -> Self {
         let source = format!("{folder}/src/");
         let files: Vec<(Vec<&str>, &str, String)> = tree
@@ -97,12 +97,13 @@ impl Arrows {
         arrows
     }
 
-    /// Those that a module uses.
+    /// Returns the modules that a module uses.
     fn used_by<'a>(&'a self, module: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.keys().filter(move |(user, _)| user == module).map(|(_, used)| used.as_str())
     }
 
-    /// The shortest way from one module to another, both included; none where there is no arrow.
+    /// Returns the shortest path from one module to another, both included; `None` if there is
+    /// none.
     fn way<'a>(&'a self, from: &'a str, to: &str) -> Option<Vec<&'a str>> {
         let mut seen = BTreeSet::new();
         let mut ways = std::collections::VecDeque::from([vec![from]]);
@@ -119,7 +120,7 @@ impl Arrows {
         None
     }
 
-    /// The sets of modules each of which can be reached from all others, by name.
+    /// Returns the sets of modules that all reach each other, with their modules by name.
     fn knots(&self) -> Vec<Vec<&str>> {
         let modules: BTreeSet<&str> = self.0.keys().map(|(user, _)| user.as_str()).collect();
         let mut knots: Vec<Vec<&str>> = Vec::new();
@@ -136,7 +137,7 @@ impl Arrows {
         knots
     }
 
-    /// What is wrong with a knot, told at the use that is easiest to take away.
+    /// Reports a cycle at the use that is easiest to remove.
     fn problem(&self, knot: &[&str]) -> Problem {
         let inside = self.0.iter().filter(|((user, used), _)| {
             knot.contains(&user.as_str()) && knot.contains(&used.as_str())
@@ -151,8 +152,8 @@ impl Arrows {
     }
 }
 
-/// The name that a path has directly below the crate's root, where it leads there from a module at
-/// this depth.
+/// Returns the name directly below the crate's root in a path, if the path leads there from a
+/// module at this depth.
 fn named_at_root(path: &[String], depth: usize) -> Option<&str> {
     let supers = path.iter().take_while(|part| *part == "super").count();
     let starts = path.first().is_some_and(|part| part == "crate");
@@ -161,8 +162,8 @@ fn named_at_root(path: &[String], depth: usize) -> Option<&str> {
     path.get(above).filter(|_| leads_there).map(String::as_str)
 }
 
-/// The paths in a file, in `use` and elsewhere, with their lines. What stands in a module within
-/// the file is taken as deep as the file.
+/// Returns the paths in a file, in `use` and elsewhere, with their lines. Modules within the file
+/// count as deep as the file.
 fn paths(tokens: &[Token<'_>]) -> Vec<(Vec<String>, usize)> {
     let mut found = Vec::new();
     let mut inner: Vec<usize> = Vec::new();
@@ -202,7 +203,7 @@ fn paths(tokens: &[Token<'_>]) -> Vec<(Vec<String>, usize)> {
     found
 }
 
-/// How many tokens the path has that begins with the first.
+/// Returns the number of tokens of the path that begins with the first one.
 fn path_length(tokens: &[Token<'_>]) -> usize {
     let is_word =
         |token: &Token<'_>| token.text.starts_with(|c: char| c.is_alphabetic() || c == '_');
@@ -211,7 +212,8 @@ fn path_length(tokens: &[Token<'_>]) -> usize {
     1 + 2 * goes_on.count()
 }
 
-/// The paths of one tree of `use`, each behind `stem`. What it renames has its old name.
+/// Collects the paths of a tree of `use`, each after `stem`, with original names instead of
+/// renames.
 fn branches(tokens: &[Token<'_>], stem: &[String], found: &mut Vec<(Vec<String>, usize)>) {
     let mut path = stem.to_vec();
     for (at, token) in tokens.iter().enumerate() {
@@ -234,7 +236,7 @@ fn branches(tokens: &[Token<'_>], stem: &[String], found: &mut Vec<(Vec<String>,
     }
 }
 
-/// The parts between commas that are in no braces.
+/// Splits tokens at the commas outside of braces.
 fn split<'a, 't>(tokens: &'a [Token<'t>]) -> Vec<&'a [Token<'t>]> {
     let mut depth = 0_usize;
     let parts = tokens.split(|token| {
@@ -253,7 +255,7 @@ mod tests {
     use super::super::places;
     use super::*;
 
-    /// The problems of a crate with these files in `src`.
+    /// Checks the problems of a crate with these files in `src`.
     fn check(files: &[(&str, &str)], expected: &[&str]) {
         let manifest = ("crates/one/Cargo.toml".to_owned(), "");
         let all: Vec<(String, &str)> = files

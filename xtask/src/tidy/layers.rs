@@ -1,4 +1,4 @@
-//! The layering: who may use whom, and who alone may name a heavy dependency.
+//! The layering: which crates may use which, and which alone may name a heavy dependency.
 
 use super::Problem;
 use super::manifest::{Dependency, Kind, Manifest};
@@ -7,8 +7,8 @@ use super::tree::{Tree, last_part};
 
 /// Checks every manifest against the table in ARCHITECTURE.md.
 ///
-/// Dev-dependencies reach the tests of one crate only, so they may be heavy and
-/// may point sideways; they may not point at a crate that builds on this one.
+/// Dev-dependencies reach only the tests of one crate, so they may be heavy and may point sideways;
+/// they may not point at a crate that builds on this one.
 pub(crate) fn layers(tree: &Tree) -> Vec<Problem> {
     let text = tree.text(table::PATH).unwrap_or_default();
     let (table, mut problems) = Table::parse(&text);
@@ -39,7 +39,7 @@ pub(crate) fn layers(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong, and what to do about it.
+/// The problem, and the remedy.
 type Finding = (String, String);
 
 fn in_xtask(dependency: &Dependency) -> Finding {
@@ -58,7 +58,7 @@ fn wrong_edge(table: &Table, name: &str, dependency: &Dependency) -> Option<Find
         )),
         Kind::Dev => None,
         Kind::Normal if table::is_ours(package) => {
-            // A crate without a row has been named already, once.
+            // A crate without a row has been reported already.
             let row = table.rows.get(name)?;
             let finding = (
                 format!("{name} may not use {package}"),

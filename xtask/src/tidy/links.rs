@@ -1,10 +1,10 @@
-//! Relative links in markdown lead to a file of the repository.
+//! Relative links in Markdown lead to a file of the repository.
 
 use super::Problem;
 use super::tree::Tree;
 
-/// Checks every `*.md`. A link that starts with `/` starts at the repository's
-/// root; what follows `#` or `?` is not looked at.
+/// Checks every `*.md`. A link that starts with `/` starts at the repository's root; a part after
+/// `#` or `?` is not checked.
 pub(crate) fn relative_links(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, text) in tree.texts(&["md"]) {
@@ -34,8 +34,8 @@ fn is_elsewhere(target: &str) -> bool {
     target.is_empty() || target.starts_with('#') || target.starts_with("//") || has_scheme
 }
 
-/// The path, from the root, that `target` means in the file `from`; `None` if it
-/// leads out of the repository.
+/// Returns the path, from the root, that `target` means in the file `from`; `None` if it leads out
+/// of the repository.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.split(['#', '?']).next().unwrap_or_default();
     let target = percent_decoded(target);
@@ -76,7 +76,7 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Where every link and image leads, with its line; code is left out.
+/// Returns the target of every link and image, with its line, except in code.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fence: Option<&str> = None;
@@ -95,7 +95,7 @@ fn targets(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The backticks or tildes that open or close a block of code.
+/// Returns the backticks or tildes that open or close a block of code.
 fn fence_of(line: &str) -> Option<&str> {
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.len() - line.trim_start_matches(mark).len();
@@ -104,7 +104,7 @@ fn fence_of(line: &str) -> Option<&str> {
     is_fence.then(|| &line[..length])
 }
 
-/// The line with its code spans emptied.
+/// Returns the line with its code spans emptied.
 fn without_code(line: &str) -> String {
     let mut kept = String::new();
     let mut rest = line;
@@ -121,7 +121,7 @@ fn without_code(line: &str) -> String {
     kept + rest
 }
 
-/// Where the code ends that was opened by as many backticks.
+/// Returns the end of a code span that was opened by as many backticks.
 fn end_of_span(text: &str, ticks: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = text[at..].find('`') {
@@ -151,7 +151,7 @@ fn targets_in(line: &str) -> Vec<String> {
     found
 }
 
-/// The target at the start of `rest`, up to a title or the closing parenthesis.
+/// Returns the target at the start of `rest`, up to a title or the closing parenthesis.
 fn inline_target(rest: &str) -> &str {
     let rest = rest.trim_start();
     if let Some((target, _)) = rest.strip_prefix('<').and_then(|r| r.split_once('>')) {
@@ -170,7 +170,7 @@ fn inline_target(rest: &str) -> &str {
     &rest[..end.unwrap_or(rest.len())]
 }
 
-/// The target of `[name]: target`; footnotes have none.
+/// Returns the target of `[name]: target`; footnotes have none.
 fn definition(line: &str) -> Option<&str> {
     let after = line.trim_start().strip_prefix('[')?;
     let (name, rest) = after.split_once("]:")?;
@@ -185,7 +185,7 @@ mod tests {
 
     const FILES: [(&str, &str); 3] = [("docs/a b.md", ""), ("docs/x(1).md", ""), ("LICENSE", "")];
 
-    /// The lines of `text`, as `docs/page.md`, whose links do not hold.
+    /// Checks which lines of `text`, as `docs/page.md`, have broken links.
     fn check(text: &str, expected: &[usize]) {
         let mut files = FILES.to_vec();
         files.push(("docs/page.md", text));

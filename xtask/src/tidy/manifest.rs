@@ -5,36 +5,36 @@
 //! `["package", "version", "workspace"] = true`, so that a rule need not know
 //! how it was written.
 
-/// One value with its full key and the line it stands on.
+/// A value with its full key and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) key: Vec<String>,
-    /// A string without its quotes; anything else as it is written.
+    /// A string without its quotes; any other value in its source form.
     pub(crate) value: String,
     /// Counted from 1.
     pub(crate) line: usize,
 }
 
-/// Which table a dependency stands in.
+/// The table of a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// `dependencies` and `build-dependencies`: what users of the crate build.
+    /// `dependencies` and `build-dependencies`: users of the crate build them.
     Normal,
-    /// `dev-dependencies`: what its own tests build.
+    /// `dev-dependencies`: only the crate's own tests build them.
     Dev,
 }
 
 /// A package that another is built with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dependency {
-    /// The package's own name, also where the manifest gives it another.
+    /// The package's real name, even if the manifest renames it.
     pub(crate) package: String,
     pub(crate) kind: Kind,
     pub(crate) line: usize,
 }
 
-/// A manifest that was read; lines that could not be understood are skipped:
-/// cargo refuses a broken manifest before this tool ever runs.
+/// A parsed manifest. Lines that could not be parsed are skipped, because cargo refuses a broken
+/// manifest before this tool runs.
 #[derive(Debug, Default)]
 pub(crate) struct Manifest {
     entries: Vec<Entry>,
@@ -78,18 +78,18 @@ impl Manifest {
         }
     }
 
-    /// The entry with exactly this key, if there is one.
+    /// Returns the entry with exactly this key, if there is one.
     pub(crate) fn get(&self, key: &[&str]) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// The values of `key` in every table of the array, such as `path` in `[[bin]]`.
+    /// Returns the values of `key` in every table of the array, such as `path` in `[[bin]]`.
     pub(crate) fn all<'a>(&'a self, key: &'a [&str]) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.key == key)
     }
 
-    /// What the package is built with, for any target. `workspace` is the
-    /// root's manifest, where an inherited dependency may get another name.
+    /// Returns the dependencies of the package, for any target. `workspace` is the root's manifest,
+    /// which may rename an inherited dependency.
     pub(crate) fn dependencies(&self, workspace: &Manifest) -> Vec<Dependency> {
         let mut found: Vec<(Dependency, &[String])> = Vec::new();
         for entry in &self.entries {
@@ -123,7 +123,7 @@ impl Manifest {
     }
 }
 
-/// The kind of dependency that `key` speaks of and where in `key` its name is.
+/// Returns the kind of dependency that `key` defines, and the index of its name in `key`.
 fn dependency_table(key: &[String]) -> Option<(Kind, usize)> {
     let start = match key.first()?.as_str() {
         "target" => 2,
@@ -137,7 +137,7 @@ fn dependency_table(key: &[String]) -> Option<(Kind, usize)> {
     (key.len() > start + 1).then_some((kind, start + 1))
 }
 
-/// The parts of a dotted key, without quotes.
+/// Returns the parts of a dotted key, without quotes.
 fn split_key(key: &str) -> Vec<String> {
     split(key, '.', usize::MAX).into_iter().map(|part| unquoted(part.trim()).to_owned()).collect()
 }
@@ -161,8 +161,7 @@ fn is_complete(statement: &str) -> bool {
     })
 }
 
-/// At most `parts` pieces of `text` between the separators that stand outside
-/// quotes and brackets.
+/// Returns at most `parts` pieces of `text` between the separators outside of quotes and brackets.
 fn split(text: &str, separator: char, parts: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
@@ -176,8 +175,8 @@ fn split(text: &str, separator: char, parts: usize) -> Vec<&str> {
     pieces
 }
 
-/// The characters outside quotes, each with its place and the number of
-/// brackets open before it.
+/// Returns the characters outside of quotes, each with its offset and the number of open brackets
+/// before it.
 fn plain(text: &str) -> impl Iterator<Item = (usize, char, usize)> {
     let mut quote = None;
     let mut escaped = false;

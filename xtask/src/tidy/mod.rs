@@ -1,16 +1,16 @@
-//! `cargo xtask tidy`: rules that the compiler does not know.
+//! `cargo xtask tidy`: rules that the compiler cannot check.
 //!
 //! | module | rule |
 //! |---|---|
 //! | `layers` | crates use only what the table in ARCHITECTURE.md allows |
-//! | `crates` | manifests inherit from the workspace; crate roots open with docs |
-//! | `cycles` | the modules at the top of a crate build on each other in one direction |
+//! | `crates` | manifests inherit from the workspace; crate roots begin with docs |
+//! | `cycles` | the top modules of a crate depend on each other in one direction |
 //! | `text` | no left-over marks, no overlong files, no paths of one machine |
-//! | `links` | relative links in markdown lead to a file |
-//! | `words` | pages that users read have no word that is out |
+//! | `links` | relative links in Markdown lead to a file |
+//! | `words` | pages for users avoid the words that docs/writing.md rules out |
 //!
-//! A rule is a function from the [`Tree`] to its problems. Adding one is a
-//! function and a line in [`RULES`].
+//! A rule is a function from the [`Tree`] to its problems. To add one, write a function and add a
+//! line to [`RULES`].
 
 mod code;
 mod crates;
@@ -41,7 +41,7 @@ const RULES: [fn(&Tree) -> Vec<Problem>; 9] = [
     words::words,
 ];
 
-/// Something to mend, with its place and the way out.
+/// A problem with its place and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Problem {
     /// From the workspace's root, with `/` between folders.
@@ -70,7 +70,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Prints every problem of the tree to stderr, one a line; fails if there is one.
+/// Prints every problem of the tree to stderr, one per line; fails if there is any.
 pub(crate) fn run(root: &Path) -> ExitCode {
     let tree = match Tree::read(root) {
         Ok(tree) => tree,
@@ -86,7 +86,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The problems that all rules find, by place.
+/// Returns the problems of all rules, sorted by place.
 fn problems(tree: &Tree) -> Vec<Problem> {
     let mut problems: Vec<Problem> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     problems.sort();
@@ -94,7 +94,7 @@ fn problems(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// The places (`path:line`) of what `rule` finds in a tree of `files`.
+/// Returns the places (`path:line`) of the problems that `rule` finds in a tree of `files`.
 #[cfg(test)]
 fn places(rule: fn(&Tree) -> Vec<Problem>, files: &[(&str, &str)]) -> Vec<String> {
     let mut problems = rule(&Tree::of(files));

@@ -1,5 +1,5 @@
-//! Reads the table of allowed edges out of ARCHITECTURE.md: the one place where
-//! the layering is written down, for people and for this tool.
+//! Reads the table of allowed edges in ARCHITECTURE.md, the one place that defines the layering,
+//! for people and for this tool.
 //!
 //! ```text
 //! ## Allowed edges
@@ -10,10 +10,9 @@
 //! | `quarrier-cli` | `quarrier-core` | – |
 //! ```
 //!
-//! Columns are found by their headings, so others may stand between them. A cell
-//! holds names with commas between; quotes and the prefix `quarrier-` may be left
-//! out; what stands in parentheses is for people. Two rows may name the same
-//! heavy dependency: then both crates may use it.
+//! Columns are found by their headings, so other columns may stand between them. A cell holds names
+//! with commas between; quotes and the prefix `quarrier-` may be left out; text in parentheses is
+//! for people. If two rows name the same heavy dependency, both crates may use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,29 +22,29 @@ use super::Problem;
 pub(crate) const PATH: &str = "ARCHITECTURE.md";
 const HEADING: &str = "Allowed edges";
 const PREFIX: &str = "quarrier-";
-/// What programs and packages use the others through.
+/// The crate through which programs and packages use the others.
 const FACADE: &str = "quarrier";
 
-/// What one crate may do.
+/// The permissions of one crate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Where the row stands in ARCHITECTURE.md, counted from 1.
+    /// The line of the row in ARCHITECTURE.md, counted from 1.
     pub(crate) line: usize,
-    /// The crates of the workspace that it may name as dependencies.
+    /// The crates of the workspace that may be its dependencies.
     pub(crate) may_use: BTreeSet<String>,
-    /// The dependencies that no crate without them in its row may name.
+    /// The heavy dependencies of its row, which crates without them in their rows may not name.
     pub(crate) heavy: BTreeSet<String>,
 }
 
-/// The rows by the name of their crate.
+/// The rows, by the name of their crate.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) rows: BTreeMap<String, Row>,
 }
 
 impl Table {
-    /// Reads the first table below the heading. The rows that can be read come
-    /// back beside the problems of the others.
+    /// Reads the first table below the heading. Returns the valid rows, and the problems of the
+    /// others.
     pub(crate) fn parse(text: &str) -> (Self, Vec<Problem>) {
         let mut table = Self::default();
         let mut lines = table_lines(text);
@@ -92,7 +91,7 @@ impl Table {
         Ok(())
     }
 
-    /// Rows that allow a crate to use itself, straight or by others.
+    /// Reports the rows that allow a crate to use itself, directly or through others.
     fn circles(&self) -> Vec<Problem> {
         let circular = self.rows.iter().filter(|(name, _)| self.above(name, name));
         circular
@@ -103,7 +102,7 @@ impl Table {
             .collect()
     }
 
-    /// Whether `upper` may use `lower`, straight or by others.
+    /// Whether `upper` may use `lower`, directly or through others.
     pub(crate) fn above(&self, upper: &str, lower: &str) -> bool {
         let mut seen = BTreeSet::new();
         let mut to_visit = vec![upper];
@@ -123,7 +122,7 @@ impl Table {
         false
     }
 
-    /// The crates whose rows name `dependency` as heavy.
+    /// Returns the crates whose rows name `dependency` as heavy.
     pub(crate) fn owners(&self, dependency: &str) -> Vec<&str> {
         let same = |heavy: &String| heavy.replace('_', "-") == dependency.replace('_', "-");
         let owners = self.rows.iter().filter(|(_, row)| row.heavy.iter().any(same));
@@ -133,7 +132,7 @@ impl Table {
 
 const COLUMNS: &str = "the columns `crate | may use | heavy dependencies it alone names`";
 
-/// Where the three columns are.
+/// The indexes of the three columns.
 struct Columns {
     name: usize,
     may_use: usize,
@@ -150,8 +149,8 @@ impl Columns {
     }
 }
 
-/// The header and the rows of the first table in the heading's section, with
-/// their line numbers; the ruler between them is left out.
+/// Returns the header and the rows of the first table in the heading's section, with their line
+/// numbers, without the ruler between them.
 fn table_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let in_table = |line: &str| line.trim_start().starts_with('|');
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
@@ -175,7 +174,7 @@ fn cells(row: &str) -> Vec<&str> {
     row.split('|').map(str::trim).collect()
 }
 
-/// The names in a cell.
+/// Returns the names in a cell.
 fn names(cell: &str) -> Result<Vec<String>, String> {
     let cell = without_parentheses(cell);
     if matches!(cell.trim(), "" | "-" | "–" | "—" | "none") {
@@ -209,7 +208,7 @@ fn without_parentheses(cell: &str) -> String {
     kept
 }
 
-/// A crate's name with the prefix that all but xtask and the facade have.
+/// Adds the prefix that the names of all crates but xtask and the facade have.
 fn full_name(name: String) -> String {
     if is_ours(&name) { name } else { format!("{PREFIX}{name}") }
 }
@@ -226,7 +225,7 @@ mod tests {
     const HEADER: &str = "## Allowed edges\n\nWhy.\n\n\
         | crate | may use | heavy dependencies it alone names |\n|---|:---|---|\n";
 
-    /// The rows as `name > used > heavy`, and the lines of the problems.
+    /// Checks the rows as `name > used > heavy`, and the lines of the problems.
     fn check(text: &str, rows: &[&str], problem_lines: &[usize]) {
         let (table, problems) = Table::parse(text);
         let joined = |names: &BTreeSet<String>| {

@@ -1,12 +1,11 @@
-//! Rules on the lines of files: marks left over, length, paths of one machine.
+//! Rules on the lines of files: left-over marks, length, paths of one machine.
 //!
-//! What is looked for is put together with `concat!`, so that this file does
-//! not trip over itself.
+//! The patterns are joined by `concat!`, so that this file does not match them.
 
 use super::Problem;
 use super::tree::Tree;
 
-/// What must not stay in the code, and what to do instead.
+/// Marks that must not stay in the code, and the remedy for each.
 const MARKS: [(&str, &str); 6] = [
     (concat!("#[ign", "ore"), "make the test run, or make it a benchmark or an example"),
     (concat!("to", "do!("), "write it, or return an error"),
@@ -16,7 +15,7 @@ const MARKS: [(&str, &str); 6] = [
     (concat!("XX", "X"), "settle it, or open an issue"),
 ];
 
-/// No mark that says "later" stays in the code.
+/// No mark for unfinished work stays in the code.
 pub(crate) fn left_over_marks(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, text) in tree.texts(&["rs", "py", "sh"]) {
@@ -32,7 +31,7 @@ pub(crate) fn left_over_marks(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Whether `word` is in `line` by itself, not as a part of a longer name.
+/// Whether `word` is in `line` as a whole word, not as a part of a longer name.
 pub(super) fn has_word(line: &str, word: &str) -> bool {
     let in_name = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -48,7 +47,7 @@ const FILE_LINES_MAX: usize = 700;
 const EXCUSE: &str = "flat table";
 const EXCUSE_LINES: usize = 5;
 
-/// No code file is longer than one can keep in mind, but for flat tables.
+/// No code file is longer than a reader can keep in mind, except flat tables.
 pub(crate) fn file_lengths(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, text) in tree.texts(&["rs", "py"]) {
@@ -66,7 +65,7 @@ pub(crate) fn file_lengths(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// No file names a place that only one machine has.
+/// No file names a path that exists on one machine only.
 pub(crate) fn machine_paths(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, bytes) in tree.files() {
@@ -81,7 +80,7 @@ pub(crate) fn machine_paths(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// The first path in `line` that begins in a home or work folder.
+/// Returns the first path in `line` that begins in a home or work folder.
 fn machine_path(line: &[u8]) -> Option<String> {
     let starts = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
     let slashes = (0..line.len()).filter(|&at| line[at] == b'/');
@@ -93,14 +92,14 @@ fn machine_path(line: &[u8]) -> Option<String> {
             .take_while(|&&byte| is_in_name(byte))
             .map(|&byte| char::from(byte))
             .collect();
-        // A home folder is somebody's; a placeholder in its stead is fine.
+        // A home folder belongs to somebody; a placeholder in its place is fine.
         let is_named = !start.starts_with(concat!("/ho", "me")) || !name.is_empty();
         is_named.then(|| format!("{start}{name}"))
     })
 }
 
-/// Whether a slash behind this byte goes on with a path, relative to a folder or
-/// to a variable, rather than starting one.
+/// Whether a slash after this byte continues a path, relative to a folder or to a variable, rather
+/// than starting one.
 fn continues_a_path(before: u8) -> bool {
     is_in_name(before) || matches!(before, b'~' | b'}' | b')' | b'*')
 }

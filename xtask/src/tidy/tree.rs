@@ -1,4 +1,4 @@
-//! The files that the rules look at: what git tracks or would add.
+//! The files for the rules: those that git tracks or would add.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,19 +6,19 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Paths from the workspace's root (with `/` between folders) and what the
-/// files hold, all in memory: a rule is then a pure function.
+/// Paths from the workspace's root (with `/` between folders) and the contents of the files, all in
+/// memory, so that rules are pure functions.
 pub(crate) struct Tree {
     files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Tree {
-    /// Reads what git tracks below `root`, and what it neither tracks nor
-    /// ignores: a new file is checked before it is added, not after.
+    /// Reads the files that git tracks below `root`, and those that it neither tracks nor ignores,
+    /// so that a new file is checked before it is added.
     ///
     /// # Errors
     ///
-    /// Says so when git cannot list the files or one of them cannot be read.
+    /// If git cannot list the files, or a file cannot be read.
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let listed = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others"])
@@ -47,7 +47,7 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// A tree made of `(path, text)` pairs.
+    /// Makes a tree of `(path, text)` pairs.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let files = files
@@ -57,12 +57,12 @@ impl Tree {
         Self { files }
     }
 
-    /// Every file with its bytes, by path.
+    /// Returns every file with its bytes, sorted by path.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
     }
 
-    /// The files whose name ends in `.` and one of `extensions`, as text.
+    /// Returns the files whose name ends in `.` and one of `extensions`, as text.
     pub(crate) fn texts<'a>(
         &'a self,
         extensions: &'a [&str],
@@ -74,7 +74,7 @@ impl Tree {
             .map(|(path, bytes)| (path, String::from_utf8_lossy(bytes)))
     }
 
-    /// The text of one file, if it is there.
+    /// Returns the text of one file, if it exists.
     pub(crate) fn text(&self, path: &str) -> Option<Cow<'_, str>> {
         self.files.get(path).map(|bytes| String::from_utf8_lossy(bytes))
     }
@@ -88,7 +88,7 @@ impl Tree {
         self.files.range(folder.clone()..).next().is_some_and(|(next, _)| next.starts_with(&folder))
     }
 
-    /// The folders of the workspace's crates: `crates/<name>` and `xtask`.
+    /// Returns the folders of the workspace's crates: `crates/<name>` and `xtask`.
     pub(crate) fn crate_folders(&self) -> impl Iterator<Item = &str> {
         self.files.keys().filter_map(|path| {
             let folder = path.strip_suffix("/Cargo.toml")?;
@@ -99,7 +99,7 @@ impl Tree {
     }
 }
 
-/// The last part of a path: a crate's name, if the path is a crate's folder.
+/// Returns the last part of a path: a crate's name, if the path is a crate's folder.
 pub(crate) fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -1,10 +1,10 @@
-//! Words that docs/writing.md takes out of the pages that users read.
+//! Words that docs/writing.md rules out in pages for users.
 
 use super::Problem;
 use super::text::has_word;
 use super::tree::Tree;
 
-/// A word that hides who acts or is not the field's, and what to write instead.
+/// Words that hide the actor or are not the field's, and their replacements.
 const OUT: [(&str, &str); 13] = [
     ("told", "detected, reported, given or distinguished"),
     ("wish", "request"),
@@ -21,10 +21,10 @@ const OUT: [(&str, &str); 13] = [
     ("Printed is", "it prints"),
 ];
 
-/// Pages made of the help and the docstrings, and the page that quotes such words.
+/// Generated pages, and the page that quotes such words.
 const EXCUSED: [&str; 3] = ["docs/cli.md", "docs/python.md", "docs/writing.md"];
 
-/// The pages that users read have none of the words that are out.
+/// Pages for users contain none of these words.
 pub(crate) fn words(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, text) in tree.texts(&["md"]) {
