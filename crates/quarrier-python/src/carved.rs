@@ -143,7 +143,7 @@ impl CarvedFiles {
         match usize::try_from(at).ok().and_then(|at| rows.get(at)) {
             Some(row) => self.carved.row(py, row),
             None => {
-                Err(PyIndexError::new_err(format!("file {index} of {}: there is none", rows.len())))
+                Err(PyIndexError::new_err(format!("file {index} of {} does not exist", rows.len())))
             }
         }
     }

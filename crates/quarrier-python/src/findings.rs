@@ -210,7 +210,7 @@ impl Findings {
         match usize::try_from(at).ok().and_then(|at| findings.get(at)) {
             Some(finding) => self.found.row(py, (at as usize, finding)),
             None => Err(PyIndexError::new_err(format!(
-                "finding {index} of {}: there is none",
+                "finding {index} of {} does not exist",
                 findings.len()
             ))),
         }

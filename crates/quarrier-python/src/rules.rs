@@ -66,7 +66,7 @@ pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     let paths: PyResult<Vec<PathBuf>> = paths.collect();
     match paths? {
         none if none.is_empty() => {
-            Err(PyTypeError::new_err("rules are the paths of files with YARA rules; none is given"))
+            Err(PyTypeError::new_err("rules are paths of files with YARA rules; none is given"))
         }
         paths => Ok(paths),
     }
@@ -79,7 +79,7 @@ pub(crate) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
 pub(crate) fn judge(source: &Bound<'_, PyAny>, request: &RuleRequest) -> PyResult<RuleFindings> {
     let py = source.py();
     if units::unit_of(source)?.is_some() {
-        let message = "rules are judged over a whole source, not over a part of it";
+        let message = "rules are evaluated over a whole source, not over a part of it";
         return Err(raise(py, "PlanError", (message,)));
     }
     let found = if let Some(opened) = opened(source)? {
@@ -310,7 +310,7 @@ impl RuleFindings {
             Some(row) => Ok(self.found.dict(py, row)?.into_any()),
             None => {
                 let count = rows.len();
-                Err(PyIndexError::new_err(format!("row {index} of {count}: there is none")))
+                Err(PyIndexError::new_err(format!("row {index} of {count} does not exist")))
             }
         }
     }

@@ -96,8 +96,9 @@ pub(crate) fn search<'py>(
             ("features", !features.is_empty()),
         ];
         if let Some((name, _)) = of_patterns.into_iter().find(|(_, is_given)| *is_given) {
-            let message =
-                format!("{name} does not go with rules; search for patterns in a call of its own");
+            let message = format!(
+                "{name} cannot be combined with rules; search for patterns in a separate call"
+            );
             return Err(refuse(&message));
         }
     }
@@ -167,7 +168,7 @@ pub(crate) fn search<'py>(
         .planning(planning);
     let (found, lost) = of_source(source, &request, direct)?;
     for lost in lost {
-        let message = CString::new(format!("{lost}; the CPU did its part"))?;
+        let message = CString::new(format!("{lost}; the CPU searched its part"))?;
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1)?;
     }
     Ok(Bound::new(py, Findings::new(found))?.into_any())

@@ -79,7 +79,7 @@ def test_any_fetcher_serves_and_one_that_gives_less_is_an_error() -> None:
     assert cache._fetch(None, None) == DATA
     assert cache.total_requested_bytes <= 1.25 * len(DATA)
     short = SparseCache(4096, lambda start, end: b"x", 100)
-    with pytest.raises(OSError, match="1 bytes came of 100"):
+    with pytest.raises(OSError, match="got 1 of 100 bytes"):
         short._fetch(0, 10)
 
 

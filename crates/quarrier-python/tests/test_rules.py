@@ -119,7 +119,7 @@ def test_scopes_that_are_not_judged_are_warnings(rules: Path) -> None:
 def test_what_rules_cannot_mean_is_refused(rules: Path, tmp_path: Path) -> None:
     search: Any = quarrier.search
     for options in [{"patterns": "x"}, {"utf16": True}, {"range": (0, 4)}, {"features": "email"}]:
-        with pytest.raises(quarrier.PlanError, match="does not go with rules"):
+        with pytest.raises(quarrier.PlanError, match="cannot be combined with rules"):
             search(TEXT, rules=rules, **options)
     with pytest.raises(quarrier.PlanError, match="no scope 'slack'"):
         search(TEXT, rules=rules, scopes="slack")

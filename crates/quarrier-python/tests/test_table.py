@@ -153,7 +153,7 @@ def test_one_record_batch_is_a_table_too() -> None:
 
 
 def test_what_is_no_arrow_data_is_refused() -> None:
-    with pytest.raises(TypeError, match="'list' does not show itself as Arrow data"):
+    with pytest.raises(TypeError, match="'list' does not export Arrow data"):
         quarrier.Table.from_arrow([1])
     with pytest.raises(quarrier.ArrowColumnError, match="leave it out, or cast it") as told:
         table({"good": [1], "bad": [[1]]})

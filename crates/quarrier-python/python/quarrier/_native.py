@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
 
 if _chosen.__version__ != __version__:
     raise ImportError(
-        f"quarrier is of version {__version__} and its native half of {_chosen.__version__}; run "
+        f"quarrier has version {__version__}, but its native half {_chosen.__version__}; run "
         f"pip install 'quarrier[sql]=={__version__}'"
     )
 

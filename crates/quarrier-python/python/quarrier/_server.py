@@ -56,7 +56,7 @@ class Connection:
     ) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is no address of a server, as http://localhost:5434")
+            raise ValueError(f"{url!r} is not a server's address, such as http://localhost:5434")
         if parts.path.strip("/") or parts.query or parts.fragment:
             raise ValueError(f"{url!r}: leave out everything after the port")
         self._is_encrypted = parts.scheme == "https"
@@ -213,7 +213,7 @@ def _seconds(time: str) -> float:
     for unit, seconds in (("ms", 0.001), ("min", 60.0), ("h", 3600.0), ("s", 1.0)):
         if time.endswith(unit):
             return float(time.removesuffix(unit)) * seconds
-    raise ValueError(f"{time!r} is no time, as 100ms or 1s")
+    raise ValueError(f"{time!r} is not a time, such as 100ms or 1s")
 
 
 class Writer:

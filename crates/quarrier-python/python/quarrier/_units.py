@@ -50,11 +50,11 @@ def run(unit: Unit, patterns: Any, **options: Any) -> Findings:
     If a source changed since it was cut, a `QuarrierError` is raised.
     """
     if not isinstance(unit, Unit):
-        raise TypeError(f"a unit is what quarrier.units returns, not {type(unit).__name__!r}")
+        raise TypeError(f"run takes a unit of quarrier.units, not {type(unit).__name__!r}")
     for name in ("range", "max_count"):
         if name in options:
             raise TypeError(
-                f"run takes no {name}; a unit is a range, and all of its rows are wanted"
+                f"run does not take {name}; it returns all rows of the unit's range"
             )
     options.setdefault("workers", 1)
     found: Findings = search(cast(Any, unit), patterns, **options)

@@ -30,7 +30,7 @@ impl Numbers {
         }
         let dimensions: usize = array.getattr(intern!(py, "ndim"))?.extract()?;
         if dimensions != 1 {
-            let message = format!("offsets and lengths are of one dimension, not {dimensions}");
+            let message = format!("offsets and lengths have one dimension, not {dimensions}");
             return Err(raise(py, "BufferLayoutError", (message,)));
         }
         let wanted = if kind == 'i' { "=i8" } else { "=u8" };
@@ -109,7 +109,9 @@ impl Ranges {
         let lengths = Numbers::of(lengths)?;
         let (left, right) = (offsets.0.len(), lengths.0.len());
         if left != right {
-            let message = format!("{left} offsets and {right} lengths are not as many");
+            let message = format!(
+                "{left} offsets but {right} lengths; give one length for each, or one for all"
+            );
             return Err(raise(py, "BufferLayoutError", (message,)));
         }
         Ok(Ranges { offsets, lengths: Lengths::Each(lengths) })

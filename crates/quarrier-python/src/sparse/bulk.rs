@@ -71,7 +71,7 @@ pub(super) fn write_many<'py>(
     let total = py.detach(|| spans.bytes());
     if total != Some(bytes.len() as u64) {
         let wanted = total.map_or_else(|| "too many".to_string(), |total| total.to_string());
-        let message = format!("the lengths are {wanted} bytes together, the data {}", bytes.len());
+        let message = format!("the lengths add up to {wanted} bytes, the data has {}", bytes.len());
         return Err(raise(py, "BufferLayoutError", (message,)));
     }
     let written = held.change(py, Work::Long, |file| file.write_many(spans.iter(), bytes));

@@ -39,7 +39,7 @@ impl CostModel {
         alignment: u64,
     ) -> PyResult<Self> {
         if Duration::try_from_secs_f64(latency).is_err() {
-            let message = format!("a latency of {latency} seconds cannot be");
+            let message = format!("a latency of {latency} seconds is not possible");
             return Err(raise(py, "PlanError", (message,)));
         }
         Ok(CostModel {

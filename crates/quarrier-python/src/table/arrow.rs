@@ -35,7 +35,7 @@ pub(super) fn import(data: &Bound<'_, PyAny>, workers: usize) -> PyResult<Table>
         of_array(&data.call_method0("__arrow_c_array__")?)?
     } else {
         return Err(PyTypeError::new_err(format!(
-            "'{}' does not show itself as Arrow data: it has no __arrow_c_stream__",
+            "'{}' does not export Arrow data: it has no __arrow_c_stream__",
             data.get_type().name()?
         )));
     };

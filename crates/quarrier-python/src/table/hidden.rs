@@ -44,7 +44,7 @@ impl Origin {
             Origin::Source(loading) => loading,
             Origin::Bytes => {
                 let message = "_line, _offset and _message: the table does not hold the bytes that \
-                               it was loaded from; ask quarrier.query(sql, m=data), which loads \
+                               it was loaded from; use quarrier.query(sql, m=data), which loads \
                                them with these columns";
                 return Err(raise(py, "QuarrierError", (message,)));
             }

@@ -82,7 +82,7 @@ fn time_or_decimal(value: &Bound<'_, PyAny>) -> PyResult<Option<Parameter>> {
     }
     if value.is_instance(&py.import("decimal")?.getattr("Decimal")?)? {
         if !value.call_method0("is_finite")?.extract::<bool>()? {
-            return Err(PyTypeError::new_err("a parameter is a number that is finite"));
+            return Err(PyTypeError::new_err("a number as a parameter must be finite"));
         }
         return Ok(Some(Parameter::Number(value.call_method1("__format__", ("f",))?.extract()?)));
     }

@@ -209,7 +209,7 @@ fn answers(
         }
         (None, Some((_, Err(error)))) => Err(Failure::Filter(error)),
         (None, _) => {
-            let reason = "without quarrier-sql only tables in packed columns are asked".into();
+            let reason = "without quarrier-sql only tables in packed columns can be queried".into();
             Err(Failure::Sql(Refused::Engine { reason }))
         }
     }
@@ -273,7 +273,7 @@ pub(super) fn explain(
     workers: Option<Count>,
 ) -> PyResult<String> {
     let Rows::Packed(table) = rows else {
-        let message = "the rows are not in packed columns; ask query(\"EXPLAIN …\")";
+        let message = "the rows are not in packed columns; use query(\"EXPLAIN …\")";
         return Err(raise(py, "UnansweredError", (message, 0, 0, message)));
     };
     let workers = Count::asked(workers);

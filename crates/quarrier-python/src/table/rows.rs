@@ -19,7 +19,7 @@ pub(super) fn item<'py>(
     if let Ok(slice) = key.cast::<PySlice>() {
         let slice = slice.indices(rows as isize)?;
         if slice.step != 1 {
-            return Err(PyValueError::new_err("a slice of a table has no step"));
+            return Err(PyValueError::new_err("a slice of a table cannot have a step"));
         }
         let part = cut(&own.rows, slice.start as usize, slice.slicelength);
         return Ok(Bound::new(py, Table::of(part))?.into_any());
@@ -28,7 +28,7 @@ pub(super) fn item<'py>(
     let at = if index < 0 { index + rows as isize } else { index };
     match usize::try_from(at).ok().filter(|&at| at < rows) {
         Some(at) => Table::of(cut(&own.rows, at, 1)).to_pylist(py)?.get_item(0),
-        None => Err(PyIndexError::new_err(format!("row {index} of {rows}: there is none"))),
+        None => Err(PyIndexError::new_err(format!("row {index} of {rows} does not exist"))),
     }
 }
 

@@ -64,7 +64,7 @@ class SparseCache(BaseCache):  # type: ignore[misc]
         data: bytes = self.fetcher(offset, offset + length)
         seconds = time.perf_counter() - begin
         if len(data) != length:
-            raise OSError(f"{len(data)} bytes came of {length} at offset {offset}")
+            raise OSError(f"got {len(data)} of {length} bytes at offset {offset}")
         if length <= _LATENCY_BYTES_MAX:
             self._latency_seconds = seconds
         self._ahead.observe(length, min(self._latency_seconds, seconds), seconds)

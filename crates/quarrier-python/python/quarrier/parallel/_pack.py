@@ -150,7 +150,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         handle = self._handle(array, 0)
         if handle is None:
             raise BufferLayoutError(
-                "workers cannot reach out: its file has gone, or is one of too many"
+                "workers cannot reach out: its file was removed, or too many files are mapped"
             )
         return handle
 

@@ -197,7 +197,7 @@ class Run:
                 waited = time.monotonic() - self._told_at[place]
                 if waited > max(timeout, _SETUP_SECONDS_MIN):
                     self._stop(worker)
-                    raise WorkerTimeoutError("a worker did not begin with its first chunk", None)
+                    raise WorkerTimeoutError("a worker did not start its first chunk in time", None)
 
     def _stop(self, worker: WorkerProcess) -> None:
         worker.kill()

@@ -67,7 +67,7 @@ class Channel:
         if len(descriptors) != count:
             for descriptor in descriptors:
                 os.close(descriptor)
-            raise OSError(f"{count} descriptors were sent, {len(descriptors)} came")
+            raise OSError(f"{count} descriptors were sent, {len(descriptors)} arrived")
         return pickle.loads(self._receive_exactly(length)), descriptors
 
     def _receive_head(self) -> tuple[bytes, list[int]]:
