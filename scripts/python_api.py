@@ -163,7 +163,7 @@ def listed(doc: str) -> str:
 
 
 def prose(doc: str) -> str:
-    """Converts a docstring to Markdown: sections to lists, examples to fences, Rust links to code."""
+    """Converts a docstring to Markdown, with lists of sections and fenced examples."""
     doc = listed(doc)
     doc = re.sub(r"\[(`[^`]+`)\](?!\()", r"\1", doc).strip()
     doc = re.sub(r"  # doctest: \+\w+", "", doc)

@@ -4,8 +4,8 @@
 Each page has its own folder and home, which are empty at first. Blocks of these languages run, in
 the order of the page:
 
-    console   each line that begins with `$ `, by sh. It must print the text below it, if there is any;
-              `…` there matches anything. A command that fails must be shown with its message.
+    console   each line that begins with `$ `, by sh. It must print the text below it, if any, in
+              which `…` matches anything. A command that fails must be shown with its message.
               A command that ends with `&` runs until the page ends; the next command waits until
               it has printed the text below it.
     python    all blocks of a page as one program, after its commands (with --python only)
