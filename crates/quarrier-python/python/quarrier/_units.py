@@ -53,9 +53,7 @@ def run(unit: Unit, patterns: Any, **options: Any) -> Findings:
         raise TypeError(f"run takes a unit of quarrier.units, not {type(unit).__name__!r}")
     for name in ("range", "max_count"):
         if name in options:
-            raise TypeError(
-                f"run does not take {name}; it returns all rows of the unit's range"
-            )
+            raise TypeError(f"run does not take {name}; it returns all rows of the unit's range")
     options.setdefault("workers", 1)
     found: Findings = search(cast(Any, unit), patterns, **options)
     return found
