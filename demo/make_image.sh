@@ -188,7 +188,7 @@ if have mkfs.ext4 debugfs; then
 elif have mkfs.vfat mcopy mdel; then
     system=fat
 else
-    echo "$0: neither mkfs.ext4 and debugfs nor mkfs.vfat and mcopy are here; install e2fsprogs or mtools and dosfstools" >&2
+    echo "$0: neither mkfs.ext4 and debugfs nor mkfs.vfat and mcopy are installed; install e2fsprogs or mtools and dosfstools" >&2
     exit 1
 fi
 

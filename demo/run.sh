@@ -71,7 +71,7 @@ tell_recovered() {
             recovered=$((recovered + 1))
             echo "  recovered  $name as $path, bit for bit"
         elif [ "${name##*.}" = txt ]; then
-            echo "  not carved $name: plain text has no beginning that could be told; search finds it"
+            echo "  not carved $name: plain text has no signature; search finds it"
         else
             echo "  not found  $name"
         fi

@@ -75,7 +75,7 @@ cp "$lab/tar/bin/quarrier-sql" "$lab/apart/libexec/quarrier/"
 1" ] || fail "quarrier-sql in libexec is not found"
 
 ls "$dist"/*.whl >/dev/null 2>&1 || {
-    say "no Python packages to try"
+    say "no Python packages to test"
     exit 0
 }
 "$python" -m venv "$lab/venv"

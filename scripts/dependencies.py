@@ -122,7 +122,7 @@ def check(found: list[Package]) -> int:
         said = expression(package) or "none in its manifest"
         print(
             f"deny.toml: {package['name']} {package['version']} has the licence {said}, which is "
-            "not allowed; do without it, or add the licence where its terms can be kept",
+            "not allowed; remove it, or add the licence if its terms can be kept",
             file=sys.stderr,
         )
     return 1 if bad else 0
@@ -161,7 +161,7 @@ def licences(found: list[Package]) -> int:
         if not own:
             without.append(name)
     if without:
-        print("\nNo text comes with these; those of their licences stand below:")
+        print("\nThese come without a licence text; the texts of their licences follow:")
         print("\n".join(f"  {name}" for name in without))
     for text, names in sorted(users.items(), key=lambda item: item[1]):
         print(f"\n{'=' * 80}\n" + "\n".join(names) + f"\n{'-' * 80}\n{text}")

@@ -58,7 +58,7 @@ make_debian_package() {
     if command -v lintian >/dev/null; then
         lintian --fail-on error --tag-display-limit 0 "$out/$package"
     else
-        say "lintian is not here, so the package is not checked by it"
+        say "lintian is not installed, so its checks are skipped"
     fi
 }
 

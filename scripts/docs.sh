@@ -34,7 +34,7 @@ case "$*" in
         if [ -x "$python" ] && "$python" -c 'import quarrier' 2>/dev/null; then
             "$python" scripts/snippets.py --python README.md docs/*.md docs/tutorials/*.md
         else
-            echo "docs: without Python, whose package is not in .venv"
+            echo "docs: Python is skipped, because .venv does not have the package"
             python3 scripts/snippets.py README.md docs/*.md docs/tutorials/*.md
         fi
         ;;

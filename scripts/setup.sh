@@ -122,7 +122,7 @@ set_up_python() {
     wanted=crates/quarrier-python/requirements-test.txt
     cmp -s "$wanted" .venv/installed.txt && return
     python3 -c 'import ensurepip' 2>/dev/null || install "a virtual environment" python3-venv
-    echo "setup: installing into .venv what $wanted lists"
+    echo "setup: installing the packages of $wanted into .venv"
     python3 -m venv --clear .venv
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted" ||
         stop "could not install $wanted; is the network there? Then run: scripts/setup.sh python"
@@ -134,7 +134,7 @@ tools() {
     python3 -c 'import ensurepip' 2>/dev/null || install "tools written in Python" python3 python3-venv
     folder=${CARGO_TARGET_DIR:-target}/$1-tools
     cmp -s "$2" "$folder/installed.txt" && return
-    echo "setup: installing into $folder what $2 lists"
+    echo "setup: installing the packages of $2 into $folder"
     python3 -m venv --clear "$folder"
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$2" ||
         stop "could not install $2; is the network there? Then run: scripts/setup.sh $1"

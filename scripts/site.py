@@ -106,7 +106,7 @@ def main() -> int:
     dead = dead_links(out)
     for path in sorted(out.rglob("*.html")):
         dead += [f"{path.relative_to(out)}: {line}" for line in dead_addresses(path.read_text())]
-    dead += [f"environment.md: no word of {name}" for name in undocumented_variables()]
+    dead += [f"environment.md: {name} is missing" for name in undocumented_variables()]
     for line in dict.fromkeys(dead):
         print(f"site: {line}", file=sys.stderr)
     if not dead:

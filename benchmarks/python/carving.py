@@ -210,9 +210,7 @@ def take_turns(
                 continue
             before = runs.setdefault(contender.name, [])
             if before and before[0].score != done.score:
-                sys.exit(
-                    f"carving.py: {contender.name} wrote something else in round {turn + 1}; no time is given"
-                )
+                sys.exit(f"carving.py: {contender.name} wrote other files in round {turn + 1}; no time is given")
             before.append(done)
     return runs
 
@@ -222,7 +220,7 @@ def compare(options: argparse.Namespace) -> int:
     truth = Truth(options.truth)
     image = options.image.resolve()
     if image.stat().st_size != truth.image_bytes:
-        sys.exit(f"carving.py: {image} is not the image that {options.truth} tells of")
+        sys.exit(f"carving.py: {image} is not the image that {options.truth} describes")
     left = [one for one in contenders(str(pathlib.Path(options.quarrier).resolve())) if options.only in one.name]
     # Removed only after all runs: when ext4 creates a file, it scans the files deleted in the last seconds,
     # which took a fifth of the next contender's time.
@@ -447,16 +445,16 @@ def make_image(options: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(required=True)
-    one = verbs.add_parser("score", help="what of the planted files a folder holds")
+    one = verbs.add_parser("score", help="compare a folder with the planted files")
     one.add_argument("truth", type=pathlib.Path)
     one.add_argument("folder", type=pathlib.Path)
-    one.add_argument("--list", action="store_true", help="also each wrong row and each missed file")
+    one.add_argument("--list", action="store_true", help="also print each wrong row and each missed file")
     one.set_defaults(run=score)
     one = verbs.add_parser("versus", help="quarrier and its rivals in turns")
     one.add_argument("image", type=pathlib.Path)
     one.add_argument("truth", type=pathlib.Path)
     one.add_argument("--rounds", type=int, default=5)
-    one.add_argument("--only", default="", help="tools whose name holds this")
+    one.add_argument("--only", default="", help="tools whose name contains this")
     one.add_argument("--quarrier", default=str(HOME / "target" / "release" / "quarrier"))
     one.add_argument("--work", type=pathlib.Path, default="/var/tmp", help="where folders are made")
     one.add_argument("--json", action="store_true", help="a line of JSON a tool")
@@ -480,7 +478,7 @@ def main() -> int:
     one.set_defaults(run=measure_all)
     one = verbs.add_parser("image", help="an image with its truth")
     one.add_argument("folder", type=pathlib.Path)
-    one.add_argument("--sources", required=True, help="folders of real files, with commas between")
+    one.add_argument("--sources", required=True, help="folders of real files, separated by commas")
     one.add_argument("--size", default="1GiB")
     one.add_argument("--seed", type=int, default=1)
     one.set_defaults(run=make_image)

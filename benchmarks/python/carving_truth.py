@@ -102,7 +102,7 @@ def read_report(folder: pathlib.Path) -> list[Row]:
         if row.path and (folder / row.path).exists():
             content = (folder / row.path).read_bytes()
             if len(content) != row.length or hashlib.sha256(content).hexdigest() != row.sha256:
-                raise SystemExit(f"{folder}/report.jsonl: {row.path} is not what the report says")
+                raise SystemExit(f"{folder}/report.jsonl: {row.path} differs from the report")
         rows.append(row)
     return rows
 
@@ -163,7 +163,7 @@ def where(truth: Truth, row: Row) -> str:
         return "nowhere near a planted file"
     file, count = max(found, key=lambda pair: pair[1])
     if count == row.length:
-        return f"embedded in {file.text()}, {row.offset - file.extents[0][0]} bytes behind its start"
+        return f"embedded in {file.text()}, {row.offset - file.extents[0][0]} bytes after its start"
     return f"shares {count} bytes with {file.text()}"
 
 

@@ -413,7 +413,7 @@ def wait_for_listener(port: int) -> None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.02)
-    raise Unavailable("nobody listens for the measurement")
+    raise Unavailable("the server for the measurement did not start")
 
 
 def iperf3(protocol: str, streams: int, message_bytes: int, congestion: str) -> Callable[[Tools], dict]:
@@ -579,10 +579,10 @@ def row(pair: Pair, ours: Side, theirs: Side) -> tuple[str, bool]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5, help="how often both sides take turns")
-    parser.add_argument("--only", default="", help="pairs whose name holds this")
-    parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for quiet, a round")
-    parser.add_argument("--disk", default="/var/tmp", help="a folder on the disk to be measured")
+    parser.add_argument("--rounds", type=int, default=5, help="number of rounds")
+    parser.add_argument("--only", default="", help="pairs whose name contains this")
+    parser.add_argument("--wait", type=float, default=0.0, help="seconds to wait for an idle machine, a round")
+    parser.add_argument("--disk", default="/var/tmp", help="a folder on the disk to measure")
     parser.add_argument("--json", help="a file for the figures")
     options = parser.parse_args()
     all_hold = True

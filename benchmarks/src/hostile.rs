@@ -46,7 +46,7 @@ pub(crate) const DEFINITIONS: [Definition; 7] = [
     },
     Definition {
         name: "findings",
-        hurts: "what it costs to report: 100 patterns of 8 letters, one every 64 bytes",
+        hurts: "the cost of reporting: 100 patterns of 8 letters, one every 64 bytes",
         shift: 0,
         make: findings,
     },

@@ -39,7 +39,10 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
             measure::checked(&contender, expected)?;
         }
     }
-    println!("search: all {} sets checked, offset by offset, against what was planted", SETS.len());
+    println!(
+        "search: all {} sets checked, offset by offset, against the planted keywords",
+        SETS.len()
+    );
     if scale.rounds == 0 {
         return Ok(None);
     }

@@ -48,15 +48,15 @@ fn generate(root: &Path) -> Result<String, String> {
         .map_err(|error| format!("{PATH}:1: `{what}` did not start: {error}; is cargo in PATH?"))?;
     if !output.status.success() {
         return Err(format!(
-            "{PATH}:1: `{what}` failed ({}); run it by hand and mend what it says",
+            "{PATH}:1: `{what}` failed ({}); run it by hand and fix its errors",
             output.status
         ));
     }
     match String::from_utf8(output.stdout) {
         Ok(text) if !text.trim().is_empty() => Ok(text),
-        Ok(_) => Err(format!("{PATH}:1: `{what}` printed nothing; mend the subcommand")),
+        Ok(_) => Err(format!("{PATH}:1: `{what}` printed nothing; fix the subcommand")),
         Err(_) => {
-            Err(format!("{PATH}:1: `{what}` printed bytes that are not UTF-8; mend the subcommand"))
+            Err(format!("{PATH}:1: `{what}` printed bytes that are not UTF-8; fix the subcommand"))
         }
     }
 }
@@ -81,7 +81,7 @@ fn compare(stored: Option<&str>, fresh: &str) -> Result<(), String> {
     }
     let same_lines = stored.lines().zip(fresh.lines()).take_while(|(old, new)| old == new).count();
     Err(format!(
-        "{PATH}:{}: stale, the command line says otherwise; run `cargo xtask docs`",
+        "{PATH}:{}: stale, the command line prints other text; run `cargo xtask docs`",
         same_lines + 1
     ))
 }

@@ -170,7 +170,7 @@ def ask(contenders: list[Contender], rows: int, path: Path, rounds: int) -> dict
         ours = min(times.median(name) for name in times.seconds if is_ours(name))
         print(
             f"  quarrier: {touched / 1e6:,.1f} MB of columns touched, {touched / ours / 1e9:.1f} GB/s,"
-            f" {100 * touched / ours / ceiling:.0f} % of what memory gives"
+            f" {100 * touched / ours / ceiling:.0f} % of the memory bandwidth"
         )
         record["questions"][question] = times.record() | {"bytes_touched": touched}
     return record

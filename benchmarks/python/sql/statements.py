@@ -113,7 +113,7 @@ def main() -> None:
     for text in different:
         print(text)
     rules = [rule for rule in REWORDED if seen[f"rule {rule}"]]
-    print("\nasked of DuckDB in other words:")
+    print("\nreworded for DuckDB:")
     for rule in rules:
         print(f"  {seen[f'rule {rule}']:5} times: {REWORDED[rule]}")
     features = {name: count for name, count in seen.most_common() if not name.startswith("rule ")}

@@ -141,7 +141,7 @@ fn summary(name: &str, count: &Count) -> String {
     let reasons: Vec<_> =
         count.failed.iter().map(|(reason, many)| format!("{many} {reason}")).collect();
     format!(
-        "{name}: {} of {} queries have the answer that is expected{}{}; {} not compared",
+        "{name}: {} of {} queries have the expected answer{}{}; {} not compared",
         count.passed,
         count.passed + failed,
         if reasons.is_empty() { "" } else { "; " },
@@ -213,7 +213,7 @@ fn test_files() -> Result<PathBuf> {
         .output()
         .context("cannot run cargo metadata")?;
     let summary: serde_json::Value = serde_json::from_slice(&summary.stdout)?;
-    let packages = summary["packages"].as_array().context("cargo metadata tells no packages")?;
+    let packages = summary["packages"].as_array().context("cargo metadata lists no packages")?;
     let package = packages.iter().find(|package| package["name"] == "datafusion-sqllogictest");
     let path = package.and_then(|package| package["manifest_path"].as_str());
     match path.and_then(|path| Path::new(path).parent()) {

@@ -47,9 +47,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Reason::NoFile => "need a table whose file is not in the package",
-            Reason::Kinds => "compare or add up what SQL-92 does not let",
+            Reason::Kinds => "combine types that SQL-92 does not combine",
             Reason::NotBuiltIn => "need functions that are not built in",
-            Reason::OtherWords => "expect an error in other words",
+            Reason::OtherWords => "expect an error with another message",
             Reason::Different => "differ",
             Reason::Refused => "are refused",
         })

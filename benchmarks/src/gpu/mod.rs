@@ -48,7 +48,7 @@ pub(crate) fn run(
     let case = Case { image: &image, source, sample, rounds: scale.rounds.max(1) };
     let devices = quarrier_gpu::find();
     let Some(first) = devices.first() else {
-        println!("gpu: no device, so nothing of this is measured");
+        println!("gpu: no device, so nothing is measured");
         return Ok(None);
     };
     if scale.rounds == 0 {
@@ -59,7 +59,7 @@ pub(crate) fn run(
             }
         }
         resident.map(|resident| filter::run(resident, scale)).transpose()?;
-        println!("gpu: {} devices found what was planted", devices.len());
+        println!("gpu: {} devices found all planted keywords", devices.len());
         return Ok(None);
     }
     if first.facts().kind == Kind::Cpu {
@@ -117,7 +117,7 @@ impl Ceilings {
 /// Compares the device with the CPU, for 10 to 100,000 patterns.
 fn over_sets(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Vec<Value>> {
     let headings =
-        ["patterns", "kernel", "of memory", "stream", "of the way", "CPU", "device / CPU"];
+        ["patterns", "kernel", "of memory", "stream", "of transfer", "CPU", "device / CPU"];
     let mut table = Table::new(&headings);
     let mut records = Vec::new();
     let cut = Cut::usual(device);
@@ -144,10 +144,10 @@ fn over_sets(case: &Case<'_>, device: &Device, ceilings: &Ceilings) -> Result<Ve
         }));
     }
     println!(
-        "\n{} beside the CPU's best engine on {THREADS} threads; GB/s, {} MiB in the page cache.\n\
-         kernel: by the device's clock, over bytes that are there; stream: from the file to\n\
-         findings, slots as usual ({}). Shares: of what `quarrier gauge gpu` reads of the device's memory,\n\
-         and copies to it from pinned memory.\n\n{table}",
+        "\n{} compared with the CPU's best engine on {THREADS} threads; GB/s, {} MiB in the page cache.\n\
+         kernel: by the device's clock, over bytes in its memory; stream: from the file to\n\
+         findings, with the usual number of slots ({}). Shares: of the memory bandwidth and of the transfer\n\
+         rate from pinned memory by `quarrier gauge gpu`.\n\n{table}",
         device.facts(),
         case.image.bytes >> 20,
         cut.slots,

@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     has_sql = importlib.util.find_spec("quarrier_sql") is not None
     if has_sql == config.getoption("--without-sql"):
         # Tests must not be skipped silently because a package is missing.
-        said = "is there in spite of --without-sql" if has_sql else "is not there: --without-sql"
+        said = "is installed despite --without-sql" if has_sql else "is missing: use --without-sql"
         raise pytest.UsageError(f"quarrier_sql {said}")
 
 

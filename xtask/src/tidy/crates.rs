@@ -14,7 +14,7 @@ pub(crate) fn manifests(tree: &Tree) -> Vec<Problem> {
         let line = name.map_or(1, |entry| entry.line);
         let wanted = last_part(folder);
         if name.is_none_or(|entry| entry.value != wanted) {
-            let what = format!("the package is not named as its folder, {wanted}");
+            let what = format!("the package does not have the name of its folder, {wanted}");
             let remedy = format!("write `name = \"{wanted}\"` or rename the folder");
             problems.push(Problem::new(&path, line, what, remedy));
         }

@@ -37,8 +37,8 @@ fn cycles_but(tree: &Tree, known: &[(&str, &[&str])]) -> Vec<Problem> {
             let before = knots.len();
             knots.retain(|knot| !knot.iter().eq(modules.iter()));
             if knots.len() == before {
-                let what = format!("{name} has no knot of {}", modules.join(", "));
-                problems.push(Problem::new(PATH, 1, what, "take it out of `KNOWN`"));
+                let what = format!("{name} has no cycle of {}", modules.join(", "));
+                problems.push(Problem::new(PATH, 1, what, "remove it from `KNOWN`"));
             }
         }
         problems.extend(knots.iter().map(|knot| arrows.problem(knot)));
@@ -146,7 +146,7 @@ impl Arrows {
         let ((user, used), places) = weakest.expect("a knot has arrows");
         let back = self.way(used, user).unwrap_or_default().join(" → ");
         let what = format!("the module {user} uses {used}, which builds on it: {user} → {back}");
-        let remedy = "move what both need into the lower one, or into a module of its own";
+        let remedy = "move the shared code into the lower one, or into a separate module";
         let (path, line) = &places[0];
         Problem::new(path, *line, what, remedy)
     }

@@ -17,7 +17,7 @@ pub(crate) fn relative_links(tree: &Tree) -> Vec<Problem> {
                 Some(file) => format!("the link leads to {file}, which git does not list"),
                 None => format!("the link {target} leads out of the repository"),
             };
-            let remedy = "mend the link or add the file";
+            let remedy = "fix the link or add the file";
             problems.push(Problem::new(path, line, what, remedy));
         }
     }

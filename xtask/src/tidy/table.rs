@@ -96,8 +96,8 @@ impl Table {
         let circular = self.rows.iter().filter(|(name, _)| self.above(name, name));
         circular
             .map(|(name, row)| {
-                let what = format!("the table lets {name} use itself, straight or by others");
-                Problem::new(PATH, row.line, what, "take one of the edges out")
+                let what = format!("the table lets {name} use itself, directly or through others");
+                Problem::new(PATH, row.line, what, "remove one of the edges")
             })
             .collect()
     }

@@ -10,8 +10,8 @@ const MARKS: [(&str, &str); 6] = [
     (concat!("#[ign", "ore"), "make the test run, or make it a benchmark or an example"),
     (concat!("to", "do!("), "write it, or return an error"),
     (concat!("unimpl", "emented!("), "write it, or return an error"),
-    (concat!("d", "bg!("), "take it out"),
-    (concat!("FIX", "ME"), "mend it, or open an issue"),
+    (concat!("d", "bg!("), "remove it"),
+    (concat!("FIX", "ME"), "fix it, or open an issue"),
     (concat!("XX", "X"), "settle it, or open an issue"),
 ];
 

@@ -15,9 +15,9 @@ const OUT: [(&str, &str); 13] = [
     ("truth values", "booleans"),
     ("point in time", "timestamp"),
     ("points in time", "timestamps"),
-    ("Who", "the one who acts as the subject"),
-    ("Whoever", "the one who acts as the subject"),
-    ("whoever", "the one who acts as the subject"),
+    ("Who", "the actor as the subject"),
+    ("Whoever", "the actor as the subject"),
+    ("whoever", "the actor as the subject"),
     ("Printed is", "it prints"),
 ];
 
@@ -36,7 +36,7 @@ pub(crate) fn words(tree: &Tree) -> Vec<Problem> {
         for (index, line) in text.lines().enumerate() {
             for (word, instead) in OUT {
                 if has_word(line, word) {
-                    let what = format!("'{word}' is out (docs/writing.md)");
+                    let what = format!("'{word}' is ruled out by docs/writing.md");
                     problems.push(Problem::new(path, index + 1, what, format!("write {instead}")));
                 }
             }
