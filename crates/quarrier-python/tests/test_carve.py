@@ -51,14 +51,14 @@ def test_files_are_written_and_rows_are_those_of_the_report(tmp_path: pathlib.Pa
         files[3]
 
 
-def test_rows_go_to_arrow_as_the_report_has_them(tmp_path: pathlib.Path) -> None:
+def test_arrow_rows_are_those_of_the_report(tmp_path: pathlib.Path) -> None:
     files = quarrier.carve(image(), tmp_path / "out")
     table = pa.table(files)
     assert table.to_pylist() == files.to_pylist()
     assert table.schema.field("offset").type == pa.uint64()
 
 
-def test_what_is_kept_can_be_chosen(tmp_path: pathlib.Path) -> None:
+def test_keep_selects_the_files_written(tmp_path: pathlib.Path) -> None:
     def count(**options) -> int:
         count.calls += 1  # type: ignore[attr-defined]
         return len(quarrier.carve(image(), tmp_path / str(count.calls), **options))  # type: ignore[attr-defined]
@@ -74,7 +74,7 @@ def test_what_is_kept_can_be_chosen(tmp_path: pathlib.Path) -> None:
             count(**{option: "1 apple"})
 
 
-def test_a_dry_run_tells_the_same_rows_and_writes_nothing(tmp_path: pathlib.Path) -> None:
+def test_a_dry_run_has_the_same_rows_and_writes_nothing(tmp_path: pathlib.Path) -> None:
     written = quarrier.carve(image(), tmp_path / "out")
     assert quarrier.carve(image(), dry_run=True).to_pylist() == written.to_pylist()
     assert os.listdir(tmp_path) == ["out"]
@@ -84,7 +84,7 @@ def test_a_dry_run_tells_the_same_rows_and_writes_nothing(tmp_path: pathlib.Path
         quarrier.carve(image(), tmp_path / "other", dry_run=True)
 
 
-def test_what_lies_in_an_archive_is_told_with_the_way_to_it(tmp_path: pathlib.Path) -> None:
+def test_embedded_files_have_the_path_through_their_archive(tmp_path: pathlib.Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("pictures/a.gif", gif(b"inside"))
@@ -100,12 +100,12 @@ def test_what_lies_in_an_archive_is_told_with_the_way_to_it(tmp_path: pathlib.Pa
     assert len(quarrier.carve(source, dry_run=True)) == 1
 
 
-def test_only_what_is_free_is_carved(tmp_path: pathlib.Path) -> None:
+def test_unallocated_carves_only_free_bytes(tmp_path: pathlib.Path) -> None:
     with pytest.raises(quarrier.QuarrierError, match="without unallocated=True"):
         quarrier.carve(image(), dry_run=True, unallocated=True)
 
 
-def test_signatures_of_the_user_s_own_are_looked_for(tmp_path: pathlib.Path) -> None:
+def test_user_defined_signatures_are_carved(tmp_path: pathlib.Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(
         '[[signature]]\nname = "acme"\nheader = "AC BE 01 02"\nfooter = "ED FE"\nmax_size = 99\n'
@@ -118,7 +118,7 @@ def test_signatures_of_the_user_s_own_are_looked_for(tmp_path: pathlib.Path) -> 
         quarrier.carve(source, tmp_path / "other", signatures=own)
 
 
-def test_what_cannot_be_done_is_an_exception_of_its_own(tmp_path: pathlib.Path) -> None:
+def test_each_invalid_request_has_its_exception(tmp_path: pathlib.Path) -> None:
     with pytest.raises(quarrier.PlanError, match="nonsense"):
         quarrier.carve(image(), tmp_path / "a", types=["nonsense"])
     with pytest.raises(quarrier.PlanError, match="keep"):
@@ -136,7 +136,7 @@ def test_what_cannot_be_done_is_an_exception_of_its_own(tmp_path: pathlib.Path) 
     assert sorted(os.listdir(tmp_path / "full")) == ["letter"]
 
 
-def test_what_is_finished_stays_and_is_told_again(tmp_path: pathlib.Path) -> None:
+def test_a_resumed_run_keeps_finished_files_and_lists_them(tmp_path: pathlib.Path) -> None:
     first = quarrier.carve(image(), tmp_path / "out", resume=True)
     again = quarrier.carve(image(), tmp_path / "out", resume=True)
     assert again.to_pylist() == first.to_pylist()
@@ -154,7 +154,7 @@ else:
 """
 
 
-def test_ctrl_c_ends_it_and_it_can_go_on(tmp_path: pathlib.Path) -> None:
+def test_ctrl_c_ends_a_run_that_can_be_resumed(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "large.img"
     with path.open("wb") as file:
         # Half a gigabyte without holes, with a picture in every 64 KiB.

@@ -128,7 +128,7 @@ def test_times_are_datetimes_or_none() -> None:
     assert svf.time_write() is None
 
 
-def test_a_pickle_holds_what_one_of_svfsc_does() -> None:
+def test_a_pickle_has_the_contents_of_one_of_svfsc() -> None:
     svf = svfsc.cSVF("x", 1.5)
     svf.write(10, b"abc")
     assert svf.__getstate__() == {
@@ -185,7 +185,7 @@ def test_a_file_system_holds_files_by_name() -> None:
     assert svfs.keys() == ["b"]
 
 
-def test_a_name_that_is_not_there_is_an_index_error() -> None:
+def test_an_unknown_name_is_an_index_error() -> None:
     svfs = svfsc.cSVFS()
     names = public(svfsc.cSVFS).split()
     others = {"config", "has", "insert", "keys", "lru_punt_all"}
@@ -205,7 +205,7 @@ def test_a_name_that_is_not_there_is_an_index_error() -> None:
             getattr(svfs, name)("z", *rest.get(name, ()))
 
 
-def test_what_svfsc_gets_wrong_is_right() -> None:
+def test_calls_that_svfsc_gets_wrong_are_right() -> None:
     svf = svfsc.cSVF("x")
     for offset, data in [(0, b"A"), (3, b"D"), (2, b"C")]:
         svf.write(offset, data)

@@ -40,7 +40,7 @@ def test_a_table_is_a_data_frame_in_one_call(table: quarrier.Table) -> None:
     assert table.to_arrow().column("qty").to_pylist() == [1152921504606846977, None, 3]
 
 
-def test_rows_are_indexed_sliced_and_gone_through(table: quarrier.Table) -> None:
+def test_rows_are_indexed_sliced_and_iterated(table: quarrier.Table) -> None:
     rows = table.to_pylist()
     assert list(table) == rows
     assert [table[0], table[-1]] == [rows[0], rows[2]]
@@ -113,7 +113,7 @@ def test_compiled_expressions_are_patterns() -> None:
         ("price - ? > 5", [-4], 2),
     ],
 )
-def test_parameters_are_values_and_nothing_else(
+def test_parameters_are_only_values(
     table: quarrier.Table, where: str, params: list[object], expected: int
 ) -> None:
     sql = f"SELECT side FROM m WHERE {where}"
@@ -140,7 +140,7 @@ def test_parameters_that_do_not_fit_are_refused(table: quarrier.Table) -> None:
             table.query("SELECT side FROM m WHERE side = ?", params=wrong)  # type: ignore[arg-type]
 
 
-def test_a_package_that_is_not_there_is_named(
+def test_a_missing_package_is_named(
     table: quarrier.Table, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     def absent(name: str) -> None:

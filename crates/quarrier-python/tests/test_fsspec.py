@@ -43,7 +43,7 @@ def test_a_file_of_fsspec_reads_through_the_cache() -> None:
         "from quarrier.compat.fsspec import SparseCache",
     ],
 )
-def test_the_cache_is_known_whatever_is_imported_first(imports: str) -> None:
+def test_the_cache_is_registered_in_any_order_of_imports(imports: str) -> None:
     script = f"""
 import sys
 {imports}
@@ -68,7 +68,7 @@ def test_the_directory_of_an_archive_costs_little() -> None:
         assert (tally.requests, tally.body_bytes) == (2, 64 << 10)
 
 
-def test_any_fetcher_serves_and_one_that_gives_less_is_an_error() -> None:
+def test_any_fetcher_works_and_a_short_result_is_an_error() -> None:
     from quarrier.compat.fsspec import SparseCache
 
     cost = quarrier.CostModel(latency=0.05)
@@ -83,7 +83,7 @@ def test_any_fetcher_serves_and_one_that_gives_less_is_an_error() -> None:
         short._fetch(0, 10)
 
 
-def test_memory_is_bounded_where_that_is_asked_for() -> None:
+def test_memory_is_limited_on_request() -> None:
     from quarrier.compat.fsspec import SparseCache
 
     cache = SparseCache(4096, lambda start, end: DATA[start:end], len(DATA), bytes_max=500_000)
@@ -92,7 +92,7 @@ def test_memory_is_bounded_where_that_is_asked_for() -> None:
         assert cache._file.num_bytes() <= 500_000
 
 
-def test_a_pickled_cache_begins_anew() -> None:
+def test_a_pickled_cache_starts_empty() -> None:
     from quarrier.compat.fsspec import SparseCache
 
     cache = SparseCache(4096, bytes, 100)

@@ -9,7 +9,7 @@ import pytest
 import quarrier
 
 
-def test_a_reading_says_what_was_measured_how_often_and_under_which_conditions(
+def test_a_reading_has_its_measurement_runs_and_conditions(
     tmp_path: pathlib.Path,
 ) -> None:
     readings = quarrier.gauge("memory", quick=True, path=tmp_path)
@@ -29,7 +29,7 @@ def test_a_reading_says_what_was_measured_how_often_and_under_which_conditions(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_area_that_is_none_is_refused() -> None:
+def test_an_unknown_area_is_refused() -> None:
     with pytest.raises(quarrier.PlanError, match=r"'tpu'.*cpu, memory, disk, network, gpu"):
         quarrier.gauge("tpu")
 

@@ -146,7 +146,7 @@ else:
 """
 
 
-def test_statements_are_not_prepared_any_more_after_ctrl_c() -> None:
+def test_ctrl_c_ends_the_preparation_of_statements() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PREPARING], stdout=subprocess.PIPE, text=True
     ) as process:

@@ -31,13 +31,13 @@ def test_the_program_gets_the_arguments_and_gives_the_exit_code(tmp_path: Path) 
     assert (done.stdout, done.returncode) == ("search|a b|f|", 3)
 
 
-def test_a_program_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_program_is_an_error_of_one_line(tmp_path: Path) -> None:
     done = run(tmp_path, "search")
     assert (done.stdout, done.returncode) == ("", 2)
     assert "make install" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_the_program_of_the_environment_comes_first(
+def test_the_program_of_the_environment_is_preferred(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = program(tmp_path)

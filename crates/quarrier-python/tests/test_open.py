@@ -90,7 +90,7 @@ def test_a_remote_file_reads_like_bytes_io() -> None:
         assert server.take_tally().body_bytes <= 2 * len(DATA)
 
 
-def test_what_is_wrong_with_a_source_is_an_os_error(tmp_path: Path) -> None:
+def test_errors_of_sources_are_os_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         quarrier.open(tmp_path / "missing")
     with pytest.raises(OSError, match="folder"):
@@ -128,7 +128,7 @@ def test_threads_that_read_the_same_bytes_fetch_them_once() -> None:
         assert server.take_tally().body_bytes <= 2 * len(DATA)
 
 
-def test_a_folder_keeps_what_was_fetched_for_the_next_time(tmp_path: Path) -> None:
+def test_a_cache_folder_keeps_fetched_bytes(tmp_path: Path) -> None:
     with RangeServer({"file": DATA}) as server:
         for _ in range(2):
             with quarrier.open(server.url("file"), cache=tmp_path / "cache") as file:
@@ -161,7 +161,7 @@ def test_a_key_interrupts_a_read_that_waits_for_the_network() -> None:
         assert file.read_at(2_000_000, 10) == DATA[2_000_000:2_000_010]
 
 
-def test_a_forked_child_opens_files_of_its_own() -> None:
+def test_a_forked_child_opens_its_files_again() -> None:
     script = """
 import os, sys, quarrier
 with quarrier.open(sys.argv[1]) as file:
@@ -202,7 +202,7 @@ def test_many_ranges_are_read_at_once(kind: str, tmp_path: Path) -> None:
             file.read_ranges(ranges)
 
 
-def test_ranges_of_a_remote_file_take_few_requests_side_by_side() -> None:
+def test_remote_ranges_take_few_concurrent_requests() -> None:
     near = [(1_000 * number + 200_000, 100) for number in range(100)]
     far = [(at, 100) for at in range(1_000_000, 3_000_000, 400_000)]
     with RangeServer({"file": DATA}, latency_seconds=0.05) as server:
@@ -220,7 +220,7 @@ def test_a_range_that_cannot_be_read_fails_the_call() -> None:
             file.read_ranges([(at, 100) for at in range(500_000, 3_000_000, 500_000)])
 
 
-def test_a_pickled_file_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_pickled_file_keeps_its_position(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(DATA)
     with quarrier.open(path) as file:

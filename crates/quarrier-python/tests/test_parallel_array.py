@@ -53,7 +53,7 @@ def test_unpickled_in_the_same_process_it_is_the_same_memory() -> None:
     assert len(pickle.dumps(parallel.empty(1 << 20, "u1"))) < 1000
 
 
-def test_what_is_computed_of_it_is_pickled_with_its_values() -> None:
+def test_results_computed_from_it_are_pickled_by_value() -> None:
     array = parallel.empty(10, "i4")
     again = pickle.loads(pickle.dumps(array + 1))
     assert (again == 1).all()
@@ -77,7 +77,7 @@ array[0] = 5
 """
 
 
-def test_a_process_of_its_own_maps_it_and_keeps_it() -> None:
+def test_another_process_maps_it_and_keeps_it() -> None:
     array = parallel.empty(1 << 20, "u1")
     array[:] = 1
     handle = pickle.dumps(array).hex()
@@ -124,7 +124,7 @@ def test_a_handle_of_an_array_that_its_owner_dropped_is_a_clear_error() -> None:
         os.close(other)
 
 
-def test_a_worker_hands_a_shared_array_back() -> None:
+def test_a_worker_returns_a_shared_array() -> None:
     def kernel(part: Any, offset: int) -> Any:
         array = parallel.empty(1000, "u1")
         array[:] = offset

@@ -158,7 +158,7 @@ def nothing_left_of_workers(way: str) -> Any:
     return contextlib.nullcontext() if "pool" in way else nothing_left()
 
 
-def test_a_segmentation_fault_tells_where_it_was() -> None:
+def test_a_segmentation_fault_has_its_traceback() -> None:
     with pytest.raises(quarrier.WorkerDiedError) as caught:
         init(failing(segfault))
     assert "Segmentation fault" in str(caught.value.__cause__)
@@ -192,7 +192,7 @@ def test_an_exception_of_a_local_class_is_of_that_class() -> None:
         init(failing(fault))
 
 
-def test_an_exception_that_cannot_be_pickled_is_told_as_text(way: str) -> None:
+def test_an_exception_that_cannot_be_pickled_is_reported_as_text(way: str) -> None:
     with pytest.raises(quarrier.KernelError, match="UnpicklableError: it has a lock") as caught:
         init(failing(raise_unpicklable))
     assert caught.value.range == WHERE
@@ -247,7 +247,7 @@ def test_on_error_retry_runs_that_range_alone_again(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_fails_again_is_raised_despite_retry(way: str, fault: Callable[[], None]) -> None:
+def test_a_second_failure_is_raised_despite_retry(way: str, fault: Callable[[], None]) -> None:
     with nothing_left_of_workers(way):
         error = failure(failing(fault), on_error="retry", timeout=0.5)
     assert isinstance(error, (OwnError, quarrier.WorkerError))

@@ -91,7 +91,7 @@ assert (found == (before, id(captured[0]))).all(), found
 """
 
 
-def test_workers_are_forked_from_a_caller_without_threads_of_its_own() -> None:
+def test_a_caller_without_threads_is_forked() -> None:
     run(FORKED)
 
 
@@ -126,7 +126,7 @@ def test_threads_of_libraries_count_unless_they_end_for_a_fork() -> None:
     run(NATIVE_THREAD)
 
 
-def test_a_caller_whose_main_program_is_a_script_hands_on_its_functions(
+def test_functions_of_a_main_script_reach_workers(
     tmp_path: pathlib.Path,
 ) -> None:
     script = tmp_path / "script.py"
@@ -189,7 +189,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("way", ["fork", "clean", "pool", "thread"])
-def test_ctrl_c_ends_workers_and_comes_out_of_the_call(way: str) -> None:
+def test_ctrl_c_ends_workers_and_is_raised_by_the_call(way: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, way],
         stdout=subprocess.PIPE, text=True, start_new_session=True,
@@ -214,7 +214,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("way", ["fork", "clean", "pool"])
-def test_a_caller_that_is_killed_takes_its_workers_along(way: str) -> None:
+def test_workers_die_with_a_killed_caller(way: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, way], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -228,7 +228,7 @@ def test_a_caller_that_is_killed_takes_its_workers_along(way: str) -> None:
         time.sleep(0.01)  # they are still exiting
 
 
-def test_a_clean_parent_that_is_killed_is_an_error_and_then_another(other_thread: None) -> None:
+def test_a_killed_clean_parent_is_an_error_and_is_replaced(other_thread: None) -> None:
     def fill(out: Any, start: int) -> None:
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(1000)
@@ -287,7 +287,7 @@ def test_nested_calls_of_threads_run_in_the_thread_itself() -> None:
     assert parallel.init(6, "u1", fill, workers=2, chunk=3, mode="thread").all()
 
 
-def test_uneven_work_is_shared_out_on_demand() -> None:
+def test_uneven_work_is_distributed_on_demand() -> None:
     def fill(out: Any, start: int) -> None:
         out[:] = os.getpid()
         if start == 0:
@@ -320,7 +320,7 @@ def test_a_pool_keeps_its_workers_and_replaces_the_dead() -> None:
         assert parallel.init(8, "i8", number, on_error="retry").tolist() == list(range(8))
 
 
-def test_pools_nest_and_the_inner_counts() -> None:
+def test_pools_nest_and_the_innermost_is_used() -> None:
     def pid(out: Any, start: int) -> None:
         out[:] = os.getpid()
 
@@ -331,7 +331,7 @@ def test_pools_nest_and_the_inner_counts() -> None:
         assert parallel.init(1, "i8", pid)[0] == outer
 
 
-def test_arrays_that_a_kernel_captures_cross_to_a_pool_and_stay_the_callers() -> None:
+def test_captured_arrays_reach_a_pool_and_the_callers_stay_unchanged() -> None:
     captured = {"plain": np.arange(100_000), "reversed": np.arange(100_000)[::-1]}
     shared = parallel.empty(100_000, "i8")
     shared[:] = 5
@@ -381,7 +381,7 @@ def test_progress_that_raises_ends_the_call() -> None:
     assert children() == before
 
 
-def test_progress_by_tqdm_does_not_stand_in_the_way_of_a_fork(
+def test_progress_by_tqdm_does_not_prevent_a_fork(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     parallel.init(1000, "i8", number, workers=2, progress="tqdm")
@@ -389,7 +389,7 @@ def test_progress_by_tqdm_does_not_stand_in_the_way_of_a_fork(
     assert threading.active_count() == 1
 
 
-def test_a_thread_that_is_late_is_an_error_at_once() -> None:
+def test_a_late_thread_is_an_error_at_once() -> None:
     release = threading.Event()
 
     def fill(out: Any, start: int) -> None:
@@ -402,7 +402,7 @@ def test_a_thread_that_is_late_is_an_error_at_once() -> None:
     release.set()
 
 
-def test_an_exception_in_a_thread_says_where_it_was() -> None:
+def test_an_exception_in_a_thread_has_its_range() -> None:
     def fill(out: Any, start: int) -> None:
         if start == 5:
             raise ZeroDivisionError
@@ -429,7 +429,7 @@ def test_two_threads_may_call_at_once(other_thread: None) -> None:
     assert all((array == np.arange(1000)).all() for array in found.values())
 
 
-def test_what_a_kernel_prints_is_printed_once() -> None:
+def test_output_of_a_kernel_is_printed_once() -> None:
     program = """
 import sys
 from quarrier import parallel
@@ -462,7 +462,7 @@ def test_kernels_of_workers_do_not_draw_the_same_random_numbers() -> None:
     assert len(set(parallel.init(8, "f8", fill, workers=2, chunk=1).tolist())) == 8
 
 
-def test_a_dev_shm_without_room_does_not_matter() -> None:
+def test_a_full_dev_shm_does_not_matter() -> None:
     program = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)

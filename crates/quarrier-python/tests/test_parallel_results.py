@@ -107,7 +107,7 @@ def test_scan_shows_every_chunk_with_its_overlap(
         assert found == wanted
 
 
-def test_the_two_kernels_of_old_equal_numpy() -> None:
+def test_the_two_reference_kernels_equal_numpy() -> None:
     first, second = random_bytes(300_001, 1), random_bytes(300_001, 2)
     found = parallel.map(mean, first, second, workers=2)
     assert (found == ((first.astype("u2") + second) // 2).astype("u1")).all()
@@ -118,7 +118,7 @@ def test_the_two_kernels_of_old_equal_numpy() -> None:
     assert (found == wanted).all()
 
 
-def test_rows_of_more_axes_go_together() -> None:
+def test_rows_of_several_axes_stay_together() -> None:
     def fill(out: Any, start: int) -> None:
         out[:] = np.arange(start, start + len(out))[:, None, None]
 
@@ -153,7 +153,7 @@ def test_map_fills_the_out_it_is_given(mode: Any, kind: str, tmp_path: pathlib.P
     assert (out == data).all()
 
 
-def test_a_private_out_stays_as_it_was_when_the_call_fails() -> None:
+def test_a_private_out_is_unchanged_if_the_call_fails() -> None:
     def fail(out: Any, part: Any) -> None:
         out[:] = part
         if part[0] == 90:
@@ -195,9 +195,7 @@ KINDS = [
 
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_map_takes_whatever_shows_its_memory(
-    kind: str, pooled: bool, tmp_path: pathlib.Path
-) -> None:
+def test_map_takes_any_exporter_of_memory(kind: str, pooled: bool, tmp_path: pathlib.Path) -> None:
     data = random_bytes(100_000)
     given_as = inputs(kind, data, tmp_path)
     if pooled:
@@ -241,7 +239,7 @@ def test_scan_fills_a_row_for_each_chunk(mode: Any, shared: bool, tmp_path: path
                    for at, row in zip(range(0, 10_000, 1000), out, strict=True))  # fmt: skip
 
 
-def test_scan_reads_what_quarrier_opens(tmp_path: pathlib.Path) -> None:
+def test_scan_reads_every_source(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(b"abc" * 1000)
     with quarrier.open(path) as file:
@@ -272,7 +270,7 @@ def test_a_chunk_of_a_scan_is_read_only(tmp_path: pathlib.Path) -> None:
         lambda: parallel.scan(b"abc", len, overlap=-1),  # type: ignore[arg-type]
     ],
 )
-def test_options_that_cannot_be_meant_are_refused(call: Any) -> None:
+def test_invalid_options_are_refused(call: Any) -> None:
     with pytest.raises(quarrier.PlanError):
         call()
 
@@ -288,7 +286,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         parallel.init((), "u1", number)
 
 
-def test_more_than_the_machine_holds_is_refused_at_once() -> None:
+def test_a_request_beyond_the_machines_memory_is_refused_at_once() -> None:
     with pytest.raises(quarrier.NoRoomError):
         parallel.init(1 << 50, "u1", number)
 

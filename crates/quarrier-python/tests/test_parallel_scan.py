@@ -65,7 +65,7 @@ def total(part: Any, offset: int) -> int:
 
 
 @pytest.mark.parametrize("mode", ["process", "thread"])
-def test_a_url_is_scanned_as_the_file_is(mode: Any, path: pathlib.Path) -> None:
+def test_a_url_is_scanned_like_a_file(mode: Any, path: pathlib.Path) -> None:
     with RangeServer({"data": path.read_bytes()}) as server:
         url = server.url("data")
         found = parallel.scan(url, total, CHUNK, workers=2, mode=mode)
@@ -74,7 +74,7 @@ def test_a_url_is_scanned_as_the_file_is(mode: Any, path: pathlib.Path) -> None:
         assert server.tally.body_bytes <= LENGTH + (64 << 10)
 
 
-def test_a_url_that_is_not_there_is_an_error_of_the_call() -> None:
+def test_a_missing_url_is_an_error_of_the_call() -> None:
     with RangeServer({}) as server, pytest.raises(OSError, match="404"):
         parallel.scan(server.url("nothing"), total, CHUNK, workers=2)
 
@@ -124,7 +124,7 @@ def test_a_chunk_that_fails_is_named(fault: Callable[[], None], path: pathlib.Pa
         assert error.range == (BAD, BAD + CHUNK)
 
 
-def test_auto_workers_are_as_many_as_by_default() -> None:
+def test_auto_is_the_default_number_of_workers() -> None:
     def length(chunk: Any, offset: int) -> int:
         return len(chunk)
 

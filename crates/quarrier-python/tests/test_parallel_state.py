@@ -52,7 +52,7 @@ def test_a_worker_makes_its_value_once(way: dict[str, Any], tmp_path: pathlib.Pa
     assert sum(times.values()) <= (2 if not way else 6)
 
 
-def test_what_making_a_value_raises_is_an_exception_of_the_kernel() -> None:
+def test_an_exception_of_the_maker_is_raised_by_the_kernel() -> None:
     def make() -> None:
         raise LookupError("no model")
 

@@ -131,7 +131,7 @@ def test_tiles_cover_every_element_once(data: st.DataObject, ndim: int, tile_byt
     assert (covered == 1).all()
 
 
-def test_each_axis_may_have_a_mode_of_its_own() -> None:
+def test_each_axis_may_have_its_own_mode() -> None:
     array = numbers((5, 6, 7))
     modes = ["wrap", "constant", "mirror"]
     padded = np.pad(array, ((2, 2), (0, 0), (0, 0)), "wrap")
@@ -251,7 +251,7 @@ def test_a_kernel_that_returns_something_or_writes_to_its_block_fails(worker_mod
     assert (found == array + 1).all()
 
 
-def test_a_failure_says_at_which_tile() -> None:
+def test_a_failure_names_its_tile() -> None:
     array = np.arange(100.0).reshape(10, 10)
 
     def fail(out: Any, block: Any) -> None:
@@ -348,7 +348,7 @@ def test_masks_and_nulls_are_refused() -> None:
         ({"out": np.ma.zeros((4, 3))}, TypeError, "mask"),
     ],
 )
-def test_arguments_that_cannot_be_meant_are_refused(options: Any, error: Any, said: str) -> None:
+def test_invalid_arguments_are_refused(options: Any, error: Any, said: str) -> None:
     array = np.zeros((4, 3), np.uint8)
     with pytest.raises(error, match=said):
         parallel.stencil(lambda out, block: None, array, **{"halo": 1, "workers": 1, **options})
@@ -356,7 +356,7 @@ def test_arguments_that_cannot_be_meant_are_refused(options: Any, error: Any, sa
         parallel.stencil(lambda out, block: None, np.float64(1), 1)
 
 
-def test_the_constant_need_not_be_exact_where_the_array_is_not() -> None:
+def test_the_constant_may_be_rounded_to_a_float_dtype() -> None:
     for dtype, cval in [("f4", 0.1), ("f4", np.nan), ("f8", np.inf), ("c8", 1 + 2j), ("f8", True)]:
         array = np.zeros(1, dtype)
         kernel = lambda out, block: np.copyto(out, block[:1])  # noqa: E731

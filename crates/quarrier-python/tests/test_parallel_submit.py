@@ -27,7 +27,7 @@ def double(out: Any, values: Any) -> None:
 
 
 @MODES
-def test_submitted_calls_give_what_the_calls_give(mode: Any) -> None:
+def test_submitted_calls_have_the_results_of_direct_calls(mode: Any) -> None:
     futures = [
         parallel.submit(parallel.init, 1_000, "i8", number, workers=2, mode=mode),
         parallel.submit(parallel.map, double, np.arange(1_000), workers=2, mode=mode),

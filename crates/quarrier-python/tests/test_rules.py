@@ -72,7 +72,7 @@ def test_rows_are_those_of_the_command_line_from_bytes_and_paths(
     assert "<th>scope</th>" in found._repr_html_()
 
 
-def test_rows_are_an_arrow_stream_with_tags_as_words(rules: Path) -> None:
+def test_arrow_rows_join_tags_by_spaces(rules: Path) -> None:
     found = quarrier.search(TEXT, rules=rules)
     table = pa.table(found)
     as_words = [{**one, "tags": " ".join(one["tags"])} for one in expected("<bytes>")]
@@ -109,14 +109,14 @@ def test_max_count_ends_the_rows(rules: Path) -> None:
     assert len(quarrier.search(TEXT, rules=rules, max_count=0)) == 0
 
 
-def test_scopes_that_are_not_judged_are_warnings(rules: Path) -> None:
+def test_skipped_scopes_are_warnings(rules: Path) -> None:
     data = b"an invoice".rjust(5000)
     with pytest.warns(UserWarning, match="rules are not judged over all of the source"):
         found = quarrier.search(data, rules=rules, rules_max_size="1K")
     assert (len(found), len(found.notices)) == (0, 1)
 
 
-def test_what_rules_cannot_mean_is_refused(rules: Path, tmp_path: Path) -> None:
+def test_invalid_rule_searches_are_refused(rules: Path, tmp_path: Path) -> None:
     search: Any = quarrier.search
     for options in [{"patterns": "x"}, {"utf16": True}, {"range": (0, 4)}, {"features": "email"}]:
         with pytest.raises(quarrier.PlanError, match="cannot be combined with rules"):

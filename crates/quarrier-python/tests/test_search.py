@@ -31,7 +31,7 @@ def test_every_occurrence_is_found_in_order_of_offset_then_pattern() -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, "u1")])
-def test_whatever_shows_bytes_is_a_source(kind) -> None:
+def test_any_exporter_of_bytes_is_a_source(kind) -> None:
     found = quarrier.search(kind(TEXT), "two")
     assert places(found) == [(4, 3, "two"), (14, 3, "two")]
 
@@ -82,7 +82,7 @@ def test_options_are_those_of_the_command_line() -> None:
     assert quarrier.search(TEXT, "two", engine="naive").engine == "naive"
 
 
-def test_devices_find_what_the_cpu_finds() -> None:
+def test_devices_have_the_findings_of_the_cpu() -> None:
     def search(device: str) -> quarrier.Findings:
         patterns = ["two", quarrier.hex("?0 74"), quarrier.regex(rb"t[a-z]o")]
         return quarrier.search(TEXT * 9999, patterns, device=device)
@@ -151,7 +151,7 @@ def test_a_folder_is_all_files_below_it(tmp_path: pathlib.Path) -> None:
     assert [row.source for row in found] == [str(tmp_path / "a"), str(tmp_path / "b/.hidden")]
 
 
-def test_many_findings_come_in_several_batches() -> None:
+def test_many_findings_are_several_batches() -> None:
     found = quarrier.search(bytes(200_000), b"\0")
     table = pa.table(found)
     assert table.num_rows == len(found) == 200_000
@@ -160,7 +160,7 @@ def test_many_findings_come_in_several_batches() -> None:
     assert sum(1 for _ in found) == 200_000
 
 
-def test_what_is_no_source_or_pattern_is_a_type_error() -> None:
+def test_invalid_sources_and_patterns_are_type_errors() -> None:
     for source, patterns in [(1, "x"), (None, "x"), (b"x", 5), (b"x", [5]), (b"x", {1: "x"})]:
         with pytest.raises(TypeError):
             quarrier.search(source, patterns)  # type: ignore[call-overload]
@@ -188,7 +188,7 @@ def test_each_refusal_has_its_class() -> None:
         assert isinstance(caught.value, ValueError)
 
 
-def test_an_error_tells_its_parts_and_can_be_pickled() -> None:
+def test_an_error_has_its_parts_and_can_be_pickled() -> None:
     with pytest.raises(quarrier.PatternError) as caught:
         quarrier.search(b"a" * 100, quarrier.regex("a+"), regex_max_length=10)
     assert caught.value.pattern == "a+"
@@ -197,14 +197,14 @@ def test_an_error_tells_its_parts_and_can_be_pickled() -> None:
     assert (str(again), again.pattern) == (str(caught.value), "a+")
 
 
-def test_a_match_that_ends_far_behind_the_bound_is_an_error() -> None:
+def test_a_match_that_ends_far_beyond_the_bound_is_an_error() -> None:
     with pytest.raises(quarrier.PatternError) as caught:
         quarrier.search(b"--a" + b"x" * 70_000 + b"b", quarrier.regex("ax*b"))
     assert caught.value.pattern == "ax*b"
     assert "65536 bytes at offset 2;" in caught.value.reason
 
 
-def test_what_the_system_refuses_is_an_os_error(tmp_path: pathlib.Path) -> None:
+def test_refusals_of_the_system_are_os_errors(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         quarrier.search(tmp_path / "missing", "x")
     assert caught.value.filename == str(tmp_path / "missing")
@@ -254,13 +254,13 @@ def test_a_glob_is_its_files_and_split_parts_are_one(tmp_path: pathlib.Path) -> 
         quarrier.search(tmp_path / "none.*", ["x"])
 
 
-def test_what_is_open_is_searched(tmp_path: pathlib.Path) -> None:
+def test_an_open_file_is_searched(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"..x")
     with quarrier.open(tmp_path / "a.bin") as file:
         assert [finding.offset for finding in quarrier.search(file, ["x"])] == [2]
 
 
-def test_auto_0_and_none_are_what_quarrier_chooses() -> None:
+def test_auto_0_and_none_let_quarrier_choose() -> None:
     options = ("workers", "readers", "buffers", "buffer_size")
     for auto in ("auto", 0, None):
         chosen: dict[str, Any] = dict.fromkeys(options, auto)
@@ -272,7 +272,7 @@ def test_auto_0_and_none_are_what_quarrier_chooses() -> None:
             quarrier.search(b"x", ["x"], **{option: -1})  # type: ignore[arg-type]
 
 
-def test_sizes_are_numbers_or_texts_as_on_the_command_line() -> None:
+def test_sizes_are_numbers_or_strings_as_on_the_command_line() -> None:
     def offsets(**options: int | str) -> list[int]:
         return [found.offset for found in quarrier.search(TEXT * 99, "two", **options)]  # type: ignore[arg-type]
 
@@ -297,6 +297,6 @@ def test_all_parts_of_a_split_image_are_searched(direct: bool) -> None:
         assert [row.offset for row in found] == [10_000, 22_288, 34_576]
 
 
-def test_a_name_that_is_not_there_is_an_error_for_checkers_of_types_too() -> None:
+def test_an_unknown_name_is_an_error_for_type_checkers_too() -> None:
     with pytest.raises(AttributeError, match="serach"):
         quarrier.serach  # type: ignore[attr-defined]  # noqa: B018

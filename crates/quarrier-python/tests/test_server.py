@@ -81,7 +81,7 @@ def test_messages_are_sent_again_after_a_break_and_never_twice(
     assert list(handler.taken) == [("feed", str(number)) for number in range(7, 11)]
 
 
-def test_what_is_no_address_is_refused() -> None:
+def test_an_invalid_address_is_refused() -> None:
     for wrong in ("localhost:5434", "ftp://localhost", "http://localhost/query"):
         with pytest.raises(ValueError):
             quarrier.connect(wrong)

@@ -80,7 +80,7 @@ def test_psycopg_binds_values_and_reads_rows(db: psycopg.Connection[Any], binary
         assert cursor.fetchall() == [(None,), ("n 6",)]
 
 
-def test_psycopg_takes_rows_in_parts(db: psycopg.Connection[Any]) -> None:
+def test_psycopg_fetches_rows_in_parts(db: psycopg.Connection[Any]) -> None:
     with db.cursor("named") as cursor:
         cursor.itersize = 700
         cursor.execute("SELECT id FROM orders ORDER BY id")
@@ -96,7 +96,7 @@ def test_psycopg_copies_out_as_text_and_csv(db: psycopg.Connection[Any]) -> None
             assert b"".join(copy) == b"id,symbol\n0,S0\n1,S1\n2,S2\n"
 
 
-def test_psycopg_pipelines_and_goes_on_after_errors(db: psycopg.Connection[Any]) -> None:
+def test_psycopg_pipelines_and_continues_after_errors(db: psycopg.Connection[Any]) -> None:
     db.autocommit = True
     with db.pipeline():
         cursors = [db.execute("SELECT id FROM orders WHERE id = %s", (n,)) for n in range(20)]

@@ -33,7 +33,7 @@ def insert(server: Server, ids: range) -> None:
         writer.send_all({"id": number, "word": f"w{number}"} for number in ids)
 
 
-def test_the_rows_that_are_there_and_those_that_come(server: Server) -> None:
+def test_a_subscription_sends_existing_and_new_rows(server: Server) -> None:
     insert(server, range(1, 4))
     db = quarrier.connect(url(server))
     query = "SELECT id FROM t WHERE id <> 2"
@@ -74,7 +74,7 @@ def test_a_subscription_survives_the_server(server: Server) -> None:
     assert seen == list(range(1, 41))
 
 
-def test_what_is_wrong_is_an_error_with_its_code(server: Server) -> None:
+def test_invalid_subscriptions_are_errors_with_codes(server: Server) -> None:
     db = quarrier.connect(url(server))
     for sql, code in [("SELECT x FROM t", "42601"), ("SELECT id FROM u", "42P01")]:
         with pytest.raises(quarrier.ServerError) as caught:

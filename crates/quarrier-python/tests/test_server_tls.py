@@ -84,7 +84,7 @@ def test_clients_encrypt_and_check_the_server(open_to_all: Encrypted) -> None:
         assert answer_of(db) == (2,)
 
 
-def test_clients_show_a_certificate_where_one_is_wanted(open_to_known: Encrypted) -> None:
+def test_clients_present_a_certificate_if_required(open_to_known: Encrypted) -> None:
     root = open_to_known.root
     with open_to_known.psycopg(sslrootcert=root, **open_to_known.client()) as db:
         assert answer_of(db) == (2,)

@@ -131,7 +131,7 @@ def test_asyncpg_copies_records_and_prepares(server: Server) -> None:
     asyncio.run(run())
 
 
-def test_a_writer_goes_on_after_the_server_was_killed_and_sends_nothing_twice(
+def test_a_writer_continues_after_the_server_was_killed_and_stores_nothing_twice(
     tmp_path: pathlib.Path,
 ) -> None:
     server = Server(tmp_path)

@@ -26,7 +26,7 @@ def test_many_are_written_and_read_in_the_order_given() -> None:
     assert data[starts[1] : starts[2]].tobytes() == b"bc"
 
 
-def test_what_is_read_is_an_arrow_array_without_a_copy() -> None:
+def test_read_bytes_are_an_arrow_array_without_a_copy() -> None:
     data, starts = filled().read_many([0, 20], [3, 2])
     buffers = [None, pa.py_buffer(starts), pa.py_buffer(data)]
     array = pa.Array.from_buffers(pa.large_binary(), 2, buffers)
@@ -34,7 +34,7 @@ def test_what_is_read_is_an_arrow_array_without_a_copy() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["u8", "i8", "u4", "i4", "u2", "i1", ">u8", ">i4"])
-def test_arrays_of_any_integers_are_taken(dtype: str) -> None:
+def test_arrays_of_any_integers_are_accepted(dtype: str) -> None:
     offsets, lengths = np.array([20, 0], dtype), np.array([2, 3], dtype)
     data, _ = filled().read_many(offsets, lengths)
     assert data.tobytes() == b"ghabc"
@@ -42,7 +42,7 @@ def test_arrays_of_any_integers_are_taken(dtype: str) -> None:
     assert filled().read_many(strided, lengths)[0].tobytes() == b"ghabc"
 
 
-def test_one_length_stands_for_all() -> None:
+def test_one_length_applies_to_all_offsets() -> None:
     data, starts = filled().read_many([0, 10], 2)
     assert (data.tobytes(), starts.tolist()) == (b"abde", [0, 2, 4])
     file = SparseFile()
@@ -50,7 +50,7 @@ def test_one_length_stands_for_all() -> None:
     assert file.num_blocks() == 10
 
 
-def test_nothing_is_read_of_no_ranges() -> None:
+def test_no_ranges_read_no_bytes() -> None:
     data, starts = filled().read_many([], [])
     assert (len(data), starts.tolist()) == (0, [0])
     assert filled().write_many([], [], b"") == 0
@@ -58,7 +58,7 @@ def test_nothing_is_read_of_no_ranges() -> None:
     assert (len(offsets), len(lengths)) == (0, 0)
 
 
-def test_needs_come_as_arrays() -> None:
+def test_needs_are_returned_as_arrays() -> None:
     file = filled()
     for wanted, greedy in [
         ([(0, 25)], 0),
@@ -75,7 +75,7 @@ def test_needs_come_as_arrays() -> None:
     assert file.need_many_arrays([0], [25], cost=far)[0].tolist() == [3]
 
 
-def test_what_is_missing_is_an_error_and_takes_no_memory() -> None:
+def test_missing_bytes_are_an_error_and_take_no_memory() -> None:
     file = filled()
     with pytest.raises(quarrier.NotHeldError) as caught:
         file.read_many([0, 11, 0], [1, 5, 1])
@@ -115,7 +115,7 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
     assert file.num_bytes() == 9
 
 
-def test_of_a_conflict_nothing_is_written() -> None:
+def test_a_conflict_writes_nothing() -> None:
     file = filled()
     for offsets, data, at in (
         ([30, 11, 40], b"jjXkk", 11),
@@ -144,7 +144,7 @@ def test_a_million_isolated_bytes_take_little_memory() -> None:
     assert (missing == offsets + 1).all() and (lengths == 1).all()
 
 
-def test_memory_is_used_again_only_when_nobody_looks_at_it() -> None:
+def test_memory_is_reused_only_without_views() -> None:
     file = SparseFile()
     count = 300_000
     file.write_many(np.arange(0, 2 * count, 2), 1, bytes(count))

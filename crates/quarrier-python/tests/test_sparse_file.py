@@ -18,7 +18,7 @@ from quarrier import SparseFile
 END = 2**64 - 1
 
 
-def test_what_was_written_is_held_read_and_not_needed() -> None:
+def test_written_bytes_are_held_read_and_not_needed() -> None:
     file = SparseFile("id")
     assert file.write(10, b"hello") == 5
     assert file.write(12, b"llo, you") == 5
@@ -40,7 +40,7 @@ def test_a_block_written_last_joins_both_neighbours() -> None:
     assert file.read(2, 2) == b"CD"
 
 
-def test_a_write_that_differs_behind_its_first_byte_is_noticed() -> None:
+def test_a_write_that_differs_after_its_first_byte_is_a_conflict() -> None:
     file = SparseFile()
     file.write(100, b"abcdef")
     with pytest.raises(quarrier.ConflictError) as caught:
@@ -60,7 +60,7 @@ def test_a_write_that_fails_loses_and_adds_nothing() -> None:
     assert (file.read(0, 4), file.read(8, 4)) == (b"aaaa", b"bbbb")
 
 
-def test_conflicts_are_replaced_where_asked() -> None:
+def test_conflicts_are_replaced_on_request() -> None:
     file = SparseFile(on_conflict="replace")
     file.write(0, b"aaaa")
     assert file.write(2, b"XYZ") == 1
@@ -112,7 +112,7 @@ def test_the_greatest_offsets_work_and_beyond_them_is_an_error() -> None:
     assert not file.has(END, 1)
 
 
-def test_what_is_not_held_is_an_error_that_says_what_is_missing() -> None:
+def test_reading_missing_bytes_is_an_error_that_names_them() -> None:
     file = SparseFile()
     file.write(0, b"abc")
     with pytest.raises(quarrier.NotHeldError) as caught:
@@ -139,7 +139,7 @@ def test_what_is_not_held_is_an_error_that_says_what_is_missing() -> None:
     ],
 )
 @pytest.mark.parametrize("length", [8, 256 << 10])
-def test_whatever_shows_bytes_can_be_written(kind, length: int) -> None:
+def test_any_exporter_of_bytes_can_be_written(kind, length: int) -> None:
     data = bytes(range(256)) * (length // 256) or bytes(range(8))
     file = SparseFile()
     assert file.write(5, kind(data)) == len(data)
@@ -156,7 +156,7 @@ def test_a_map_can_be_written_and_read_into() -> None:
         assert mapped[:5] == b"hello"
 
 
-def test_what_shows_no_bytes_or_in_pieces_is_refused() -> None:
+def test_objects_without_contiguous_bytes_are_refused() -> None:
     file = SparseFile()
     for wrong in (None, "text", 5, [1, 2], object()):
         with pytest.raises(TypeError, match="bytes-like"):
@@ -172,7 +172,7 @@ def test_what_shows_no_bytes_or_in_pieces_is_refused() -> None:
     assert file.num_bytes() == 0
 
 
-def test_a_buffer_is_released_also_where_the_write_fails() -> None:
+def test_a_buffer_is_released_even_if_the_write_fails() -> None:
     file = SparseFile()
     file.write(0, b"x")
     data = bytearray(b"y")
@@ -345,7 +345,7 @@ def test_errors_can_be_pickled_with_their_parts() -> None:
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
 
-def test_long_lists_leave_the_garbage_collector_as_it_was() -> None:
+def test_long_lists_leave_the_garbage_collector_unchanged() -> None:
     file = SparseFile()
     for offset in range(0, 4000, 2):
         file.write(offset, b"x")
@@ -360,7 +360,7 @@ def test_long_lists_leave_the_garbage_collector_as_it_was() -> None:
         gc.enable()
 
 
-def test_a_file_can_be_referred_to_weakly_and_goes() -> None:
+def test_a_file_can_be_weakly_referenced_and_is_freed() -> None:
     file = SparseFile()
     reference = weakref.ref(file)
     assert reference() is file

@@ -40,7 +40,7 @@ def test_a_file_put_in_is_that_of_the_store() -> None:
     assert file.need(0, 10) == [(7, 3)]
 
 
-def test_a_name_is_given_once_and_a_refused_file_keeps_its_bytes() -> None:
+def test_a_name_is_unique_and_a_refused_file_keeps_its_bytes() -> None:
     store = SparseStore()
     store.insert(SparseFile("x"))
     other = SparseFile("x")
@@ -66,7 +66,7 @@ def test_all_files_together_keep_the_budget() -> None:
     assert store.bytes_max == 1000
 
 
-def test_a_file_taken_out_lives_on() -> None:
+def test_a_removed_file_stays_usable() -> None:
     store = SparseStore(10)
     store.insert(SparseFile("x"))
     file = store.remove("x")

@@ -80,7 +80,7 @@ def test_reads_and_writes_of_all_sizes_at_once_give_the_right_bytes(make) -> Non
     assert file.read(1 << 40, len(data)) == data
 
 
-def test_who_waits_for_a_long_write_does_not_stop_others() -> None:
+def test_a_thread_that_waits_for_a_long_write_does_not_stop_others() -> None:
     file = SparseFile(on_conflict="replace")
     data = bytearray(16 << 20)
 
@@ -121,7 +121,7 @@ def test_a_finalizer_may_use_the_file_while_a_list_is_made() -> None:
     assert len(seen) == 300
 
 
-def test_calls_leave_no_memory_behind() -> None:
+def test_calls_leak_no_memory() -> None:
     file = SparseFile("x")
     file.write(0, bytes(1000))
     room = bytearray(10)

@@ -11,7 +11,7 @@ import pytest
 import quarrier
 
 
-def test_what_was_appended_is_asked_and_found_again(tmp_path: Path) -> None:
+def test_appended_messages_can_be_queried_after_reopening(tmp_path: Path) -> None:
     path = tmp_path / "orders.ndjson"
     path.write_text('{"symbol": "WQY", "qty": 7}\n{"symbol": "VGI", "qty": 8}\nno message\n')
     with quarrier.Store(tmp_path / "d") as store:
@@ -35,7 +35,7 @@ def test_what_was_appended_is_asked_and_found_again(tmp_path: Path) -> None:
         again.table("nothing")
 
 
-def test_a_second_writer_hears_who_is_the_first(tmp_path: Path) -> None:
+def test_the_error_of_a_second_writer_names_the_first(tmp_path: Path) -> None:
     code = "import sys, quarrier; s = quarrier.Store(sys.argv[1]); print(flush=True); input()"
     command = [sys.executable, "-c", code, str(tmp_path / "d")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:

@@ -28,7 +28,7 @@ def table(columns: dict[str, Any]) -> quarrier.Table:
     return quarrier.Table.from_arrow(pa.table(columns))
 
 
-def test_messages_become_rows_and_what_is_none_is_listed(tmp_path: pathlib.Path) -> None:
+def test_messages_become_rows_and_rejects_are_listed(tmp_path: pathlib.Path) -> None:
     path, packed = tmp_path / "orders.ndjson", tmp_path / "orders.ndjson.gz"
     path.write_bytes(LINES)
     packed.write_bytes(gzip.compress(LINES))
@@ -48,7 +48,7 @@ def test_messages_become_rows_and_what_is_none_is_listed(tmp_path: pathlib.Path)
     }
 
 
-def test_a_source_that_is_none_is_an_error(tmp_path: pathlib.Path) -> None:
+def test_an_invalid_source_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
         quarrier.Table.from_messages(tmp_path / "none")
     with pytest.raises(TypeError, match="a source is a path or a bytes-like object"):
@@ -62,7 +62,7 @@ def test_a_source_that_is_none_is_an_error(tmp_path: pathlib.Path) -> None:
         quarrier.Table.from_messages(damaged)
 
 
-def test_every_type_comes_back_from_arrow_as_it_went() -> None:
+def test_every_type_survives_arrow() -> None:
     day = datetime.date(2024, 2, 29)
     time = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999)
     columns = {
@@ -119,7 +119,7 @@ def test_values_that_lose_digits_are_counted() -> None:
         )
     )
 )
-def test_any_rows_come_back(rows: list[tuple[int | None, float | None, str | None]]) -> None:
+def test_any_rows_survive_arrow(rows: list[tuple[int | None, float | None, str | None]]) -> None:
     numbers, floats, texts = ([row[at] for row in rows] for at in range(3))
     columns = {
         "number": pa.array(numbers, pa.int64()),
@@ -152,7 +152,7 @@ def test_one_record_batch_is_a_table_too() -> None:
         quarrier.Table.from_arrow(OnlyOne())
 
 
-def test_what_is_no_arrow_data_is_refused() -> None:
+def test_objects_without_arrow_data_are_refused() -> None:
     with pytest.raises(TypeError, match="'list' does not export Arrow data"):
         quarrier.Table.from_arrow([1])
     with pytest.raises(quarrier.ArrowColumnError, match="leave it out, or cast it") as told:
@@ -199,7 +199,7 @@ ORDERS = {
 }
 
 
-def test_a_query_gives_a_table_of_the_rows_and_columns_asked_for() -> None:
+def test_a_query_gives_a_table_of_the_requested_rows_and_columns() -> None:
     held = table(ORDERS)
     found = held.query(
         "SELECT qty, symbol FROM m WHERE price > 2 OR symbol = 'A' ORDER BY qty DESC"
@@ -217,7 +217,7 @@ def test_a_query_gives_a_table_of_the_rows_and_columns_asked_for() -> None:
     ]
 
 
-def test_many_queries_are_answered_in_one_pass_each_on_its_own() -> None:
+def test_many_queries_share_a_pass_and_have_separate_answers() -> None:
     held = table(ORDERS)
     counts = held.query_many([f"SELECT COUNT(*) FROM m WHERE qty > {n}" for n in range(0, 50, 10)])
     assert [next(iter(count.to_pylist()[0].values())) for count in counts] == [4, 3, 2, 1, 0]
@@ -227,7 +227,7 @@ def test_many_queries_are_answered_in_one_pass_each_on_its_own() -> None:
     assert "qty" in explained
 
 
-def test_what_is_calculated_is_shown_under_its_name() -> None:
+def test_calculated_columns_have_their_names() -> None:
     found = table(ORDERS).query("SELECT price * qty AS worth, symbol || '!' AS s FROM m")
     assert found.to_pylist() == [
         {"worth": 15.0, "s": "A!"},
@@ -238,7 +238,7 @@ def test_what_is_calculated_is_shown_under_its_name() -> None:
     assert found.query("SELECT s FROM m WHERE worth = 50").to_pylist() == [{"s": "B!"}]
 
 
-def test_what_cannot_be_answered_says_why_and_where() -> None:
+def test_invalid_statements_have_a_reason_and_a_position() -> None:
     held = table(ORDERS)
     with pytest.raises(quarrier.QueryError) as told:
         held.query("SELECT id FROM m\nWHERE quantity > 1")

@@ -53,7 +53,7 @@ def test_files_of_every_format_become_the_same_rows(tmp_path: pathlib.Path) -> N
     assert quarrier.Table.from_messages(path).to_pylist() == ROWS
 
 
-def test_a_format_that_is_named_goes_before_what_the_content_says(tmp_path: pathlib.Path) -> None:
+def test_a_named_format_overrides_the_content(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "orders.json"
     path.write_bytes(CSV)
     assert quarrier.Table.from_messages(path).rejected == 3
@@ -103,7 +103,7 @@ def test_a_damaged_file_of_columns_is_an_error(tmp_path: pathlib.Path) -> None:
     assert told.value.source == str(path)
 
 
-def test_messages_own_bytes_are_kept_where_asked_for() -> None:
+def test_bytes_of_messages_are_kept_on_request() -> None:
     for content in (JSON, CSV.partition(b"\n")[2], FIX):
         head = b"side,qty\n" if content[1:2] == b"," else b""
         kept = quarrier.Table.from_messages(head + content, keep_bytes=True)

@@ -44,7 +44,7 @@ def test_statements_name_the_place_of_messages(
     assert rows(quarrier.query(sql, m=JSON)) == expected
 
 
-def test_a_source_that_is_not_there_any_more_is_an_error(tmp_path: pathlib.Path) -> None:
+def test_a_removed_source_is_an_error(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "orders.ndjson"
     path.write_bytes(JSON)
     table = quarrier.Table.from_messages(path)
@@ -56,7 +56,7 @@ def test_a_source_that_is_not_there_any_more_is_an_error(tmp_path: pathlib.Path)
         quarrier.Table.from_messages(JSON).query("SELECT _line FROM m")
 
 
-def test_bytes_that_are_kept_need_no_source(tmp_path: pathlib.Path) -> None:
+def test_kept_bytes_need_no_source(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "orders.ndjson"
     path.write_bytes(JSON)
     table = quarrier.Table.from_messages(path, keep_bytes=True)

@@ -56,13 +56,13 @@ def test_data_frames_are_tables() -> None:
         assert found.to_pylist() == [{"firm": "Beta"}]
 
 
-def test_a_table_that_is_not_there_says_how_to_name_one() -> None:
+def test_an_unknown_table_is_an_error_that_explains_names() -> None:
     with pytest.raises(quarrier.QuarrierError, match=r"no table 'orders'.*FROM 'orders.ndjson'"):
         quarrier.query("SELECT * FROM orders", order=ORDERS)
 
 
 @pytest.mark.light
-def test_what_a_table_does_not_answer_says_what_to_install() -> None:
+def test_a_statement_beyond_a_scan_names_the_package_to_install() -> None:
     for sql in (
         "SELECT Symbol, COUNT(*) FROM o GROUP BY Symbol",
         "SELECT SUM(qty) FROM o",
@@ -82,7 +82,7 @@ def test_what_a_table_does_not_answer_says_what_to_install() -> None:
         table.query_many(["SELECT id FROM m", "SELECT MAX(id) FROM m"])
 
 
-def test_a_column_that_is_not_there_is_told_with_its_place() -> None:
+def test_an_unknown_column_is_an_error_with_its_position() -> None:
     with pytest.raises(
         quarrier.UnknownColumnError, match="no column 'qyt'; there are: qty"
     ) as told:
@@ -99,13 +99,13 @@ def test_a_column_that_is_not_there_is_told_with_its_place() -> None:
         ("SELECT n FROM t WHERE NOSUCH(n) = 1", "no function NOSUCH"),
     ],
 )
-def test_what_is_wrong_is_told(sql: str, told: str) -> None:
+def test_invalid_statements_are_errors_with_reasons(sql: str, told: str) -> None:
     with pytest.raises(quarrier.QueryError, match=told) as error:
         quarrier.query(sql, t=pa.table({"w": ["a"], "n": [1]}))
     assert not isinstance(error.value, quarrier.UnansweredError)
 
 
-def test_outputs_are_called_as_they_are_written() -> None:
+def test_outputs_are_named_as_written() -> None:
     table = quarrier.Table.from_messages(ORDERS)
     assert table.query("SELECT Count(*) FROM m").to_pylist() == [{"Count(*)": 3}]
     found = table.query("SELECT id, qty + 1, qty AS q FROM m LIMIT 1")

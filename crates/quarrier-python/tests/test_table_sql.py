@@ -78,7 +78,7 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_python_answers_what_the_program_does(
+def test_python_has_the_answers_of_the_program(
     sql: str, path: pathlib.Path, orders: quarrier.Table
 ) -> None:
     expected = by_the_program(sql, "--table", f"m={path}")
@@ -101,7 +101,7 @@ def test_the_example_of_the_manual(orders: quarrier.Table) -> None:
     assert orders.query("SELECT max(id) AS x FROM o", name="o").to_pylist() == [{"x": 4}]
 
 
-def test_columns_of_one_name_are_told_apart(orders: quarrier.Table) -> None:
+def test_columns_with_the_same_name_are_distinct(orders: quarrier.Table) -> None:
     found = orders.query("SELECT a.id, b.id FROM m a JOIN m b ON a.id + 3 = b.id")
     assert found.to_pylist() == [{"id": 1, "id (2)": 4}]
 
@@ -137,7 +137,7 @@ def test_parquet_is_read_by_its_columns(path: pathlib.Path) -> None:
     assert found.to_pylist() == [{"s": 45}]
 
 
-def test_what_is_found_in_images_is_a_table(tmp_path: pathlib.Path) -> None:
+def test_findings_in_images_are_tables(tmp_path: pathlib.Path) -> None:
     image = tmp_path / "disk.img"
     gif = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
     image.write_bytes(bytes(4096) + gif + bytes(4096) + b"word")
@@ -157,7 +157,7 @@ def test_what_is_found_in_images_is_a_table(tmp_path: pathlib.Path) -> None:
     assert list(quarrier.query(sql).schema) == by_the_program(sql).column_names
 
 
-def test_rows_without_a_place_in_packed_columns_are_rows_all_the_same() -> None:
+def test_rows_that_packed_columns_cannot_hold_are_answered() -> None:
     table = quarrier.Table.from_messages(ORDERS)
     found = table.query(
         "SELECT array_agg(id ORDER BY id) AS ids, CAST('x' AS BYTEA) AS b, TIME '10:00:01.5' AS t, "
@@ -214,14 +214,14 @@ WORDS = {"w": ["a\\b", "a_b", "axb", None], "p": ["a\\b", "a_b", "a%", "a"], "n"
         ("EXTRACT(SECOND FROM TIMESTAMP '2024-01-01 00:00:01.5') = 1.5 AND n = 2", [2]),
     ],
 )
-def test_conditions_mean_what_sql_92_says(condition: str, expected: list[int]) -> None:
+def test_conditions_have_the_meaning_of_sql_92(condition: str, expected: list[int]) -> None:
     found = quarrier.query(
         f"SELECT DISTINCT n FROM t WHERE {condition} ORDER BY n", t=pa.table(WORDS)
     )
     assert [row["n"] for row in found.to_pylist()] == expected
 
 
-def test_kinds_are_checked_over_several_tables(orders: quarrier.Table) -> None:
+def test_types_are_checked_over_several_tables(orders: quarrier.Table) -> None:
     with pytest.raises(quarrier.QueryError, match="do not compare"):
         quarrier.query("SELECT 1 FROM a JOIN b ON a.Symbol = b.qty", a=orders, b=orders)
 
@@ -244,7 +244,7 @@ def test_many_statements_of_any_kind_are_answered_together(orders: quarrier.Tabl
         orders.query_many(["SELECT sum(qty) FROM m", "SELECT sum(nothing) FROM m"])
 
 
-def test_what_cannot_be_answered_is_an_exception_of_its_own(
+def test_each_failed_statement_has_its_exception(
     orders: quarrier.Table, tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(quarrier.UnknownColumnError, match="no column 'nothing'"):
@@ -272,7 +272,7 @@ def test_what_cannot_be_answered_is_an_exception_of_its_own(
         orders.query("SELECT sum(qty) FROM m; SELECT sum(qty) FROM m")
 
 
-def test_messages_left_out_of_a_file_are_listed(path: pathlib.Path) -> None:
+def test_rejected_messages_of_a_file_are_listed(path: pathlib.Path) -> None:
     path.write_bytes(ORDERS + b"{broken\n")
     found = quarrier.query(f"SELECT sum(qty) AS s FROM '{path}'")
     assert (found.to_pylist(), found.rejected) == ([{"s": 60}], 1)
@@ -330,7 +330,7 @@ def test_other_threads_run_while_a_query_does() -> None:
     assert ran > 10
 
 
-def test_no_thread_is_left_behind(orders: quarrier.Table) -> None:
+def test_no_thread_is_left_over(orders: quarrier.Table) -> None:
     def threads() -> int:
         return len(os.listdir("/proc/self/task"))
 

@@ -18,7 +18,7 @@ def image(tmp_path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def test_units_have_together_the_rows_of_the_whole(image: pathlib.Path) -> None:
+def test_units_together_have_the_rows_of_the_whole(image: pathlib.Path) -> None:
     patterns = {"word": "needle", "hex": quarrier.hex("65 65 ?? 6C")}
     expected = quarrier.search(image, patterns).to_pylist()
     units = quarrier.units(image, size="1K")
@@ -30,7 +30,7 @@ def test_units_have_together_the_rows_of_the_whole(image: pathlib.Path) -> None:
     assert len(expected) == 78
 
 
-def test_regexes_take_whole_sources(image: pathlib.Path) -> None:
+def test_regexes_need_whole_sources(image: pathlib.Path) -> None:
     pattern = quarrier.regex(rb"[a-z]+")
     (whole,) = quarrier.units([image], size=None)
     assert len(quarrier.run(whole, pattern)) == 39
@@ -45,7 +45,7 @@ def test_a_source_that_changed_is_an_error(image: pathlib.Path) -> None:
         quarrier.run(unit, "needle")
 
 
-def test_what_a_unit_does_not_take_is_refused(image: pathlib.Path) -> None:
+def test_invalid_options_of_a_unit_are_refused(image: pathlib.Path) -> None:
     unit = quarrier.units(image)[0]
     with pytest.raises(TypeError, match="max_count"):
         quarrier.run(unit, "needle", max_count=1)
