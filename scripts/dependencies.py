@@ -128,7 +128,7 @@ def check(found: list[Package]) -> int:
     return 1 if bad else 0
 
 
-def texts(package: Package) -> Iterator[str]:
+def licence_texts(package: Package) -> Iterator[str]:
     """The licence files beside a manifest, and the one it names."""
     folder = Path(package["manifest_path"]).parent
     files = {path for path in folder.iterdir() if path.is_file() and TEXTS.match(path.name)}
@@ -155,7 +155,7 @@ def licences(found: list[Package]) -> int:
         name = f"{package['name']} {package['version']}"
         authors = ", ".join(re.sub(r"\s*<[^>]*>", "", author) for author in package["authors"])
         print(f"{name}: {expression(package)}{f' ({authors})' if authors else ''}")
-        own = list(texts(package))
+        own = list(licence_texts(package))
         for text in own:
             users.setdefault(text, []).append(name)
         if not own:

@@ -292,15 +292,15 @@ def letters(values):
     return "".join("U" if value is None else "T" if value else "F" for value in values)
 
 
-def asked(connection, texts):
+def asked(connection, conditions):
     """The answers to several conditions; evaluated one by one if any of them fails."""
     try:
-        rows = connection.execute(f"SELECT {', '.join(texts)} FROM m ORDER BY id").fetchall()
+        rows = connection.execute(f"SELECT {', '.join(conditions)} FROM m ORDER BY id").fetchall()
         return [letters(column) for column in zip(*rows)]
     except (duckdb.Error, sqlite3.Error) as error:
-        if len(texts) == 1:
+        if len(conditions) == 1:
             return [f"!{str(error).splitlines()[0]}"]
-        return [asked(connection, [text])[0] for text in texts]
+        return [asked(connection, [text])[0] for text in conditions]
 
 
 def load(rows):

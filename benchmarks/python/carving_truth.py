@@ -57,9 +57,9 @@ class Truth:
     """The planted files of an image."""
 
     def __init__(self, path: pathlib.Path) -> None:
-        told = json.loads(path.read_text())
-        self.image_bytes: int = told["size"]
-        self.files = [planted(file) for file in told["files"]]
+        fields = json.loads(path.read_text())
+        self.image_bytes: int = fields["size"]
+        self.files = [planted(file) for file in fields["files"]]
         self.by_hash = {file.sha256: file for file in self.files}
         self.by_start = {file.extents[0][0]: file for file in self.files}
         spans = [(at, at + length, file) for file in self.files for at, length in file.extents]
@@ -87,17 +87,17 @@ def read_report(folder: pathlib.Path) -> list[Row]:
     """The rows of a report; each file that a row names must have its hash and length."""
     rows = []
     for line in (folder / "report.jsonl").read_text().splitlines():
-        told = json.loads(line)
-        extents = [(int(at), int(length)) for at, length in told["extents"]]
+        fields = json.loads(line)
+        extents = [(int(at), int(length)) for at, length in fields["extents"]]
         row = Row(
-            told["type"],
-            told["offset"],
-            told["length"],
+            fields["type"],
+            fields["offset"],
+            fields["length"],
             extents,
-            told["status"],
-            told.get("reason") or "",
-            told.get("sha256") or "",
-            told.get("path") or "",
+            fields["status"],
+            fields.get("reason") or "",
+            fields.get("sha256") or "",
+            fields.get("path") or "",
         )
         if row.path and (folder / row.path).exists():
             content = (folder / row.path).read_bytes()
@@ -191,9 +191,9 @@ def explained(truth: Truth, rows: list[Row]) -> Iterator[str]:
     for row in rows:
         if row.status == "valid" and row.sha256 not in truth.by_hash:
             yield f"wrong: {row.text()}: {where(truth, row)}"
-    told = {row.sha256: row for row in rows}
+    by_hash = {row.sha256: row for row in rows}
     for file in truth.files:
-        row = told.get(file.sha256)
+        row = by_hash.get(file.sha256)
         if row is not None and row.status != "valid":
             yield f"exact, but not valid: {file.text()}: {row.text()}"
         if row is None and file.is_recoverable:

@@ -430,10 +430,10 @@ def kernels_of_numba() -> dict[str, Callable[..., None]]:
             sum_a += np.uint32(a[at])
             sum_b += np.uint32(b[at])
         for at in range(len(out)):
-            behind = at + lead + 5
-            if behind < len(a):
-                sum_a += np.uint32(a[behind])
-                sum_b += np.uint32(b[behind])
+            after = at + lead + 5
+            if after < len(a):
+                sum_a += np.uint32(a[after])
+                sum_b += np.uint32(b[after])
             out[at] = (sum_a // np.uint32(11) + sum_b // np.uint32(11)) >> 1
             if at + lead >= 5:
                 sum_a -= np.uint32(a[at + lead - 5])

@@ -50,7 +50,7 @@ def string(draw: random.Random) -> tuple[str, bytes]:
 
 def rules(draw: random.Random, count: int) -> tuple[str, list[bytes]]:
     """The text of the rules, and for each rule bytes that match all its strings."""
-    texts, planted = [], []
+    declarations, planted = [], []
     for number in range(count):
         strings = [string(draw) for _ in range(draw.randint(2, 6))]
         condition = draw.choice(
@@ -64,9 +64,9 @@ def rules(draw: random.Random, count: int) -> tuple[str, list[bytes]]:
             ]
         )
         lines = "".join(f"    $s{place} = {text}\n" for place, (text, _) in enumerate(strings))
-        texts.append(f"rule r{number} {{\n  strings:\n{lines}  condition:\n    {condition}\n}}\n")
+        declarations.append(f"rule r{number} {{\n  strings:\n{lines}  condition:\n    {condition}\n}}\n")
         planted.append(b"\n".join(raw for _, raw in strings))
-    return "".join(texts), planted
+    return "".join(declarations), planted
 
 
 def make(folder: Path, size_mib: int, count: int, seed: int) -> None:

@@ -19,11 +19,11 @@ pub(crate) struct Definition {
     pub(crate) hurts: &'static str,
     /// The base size is shifted right by this for its size.
     shift: u32,
-    make: fn(usize) -> Made,
+    make: fn(usize) -> GeneratedInput,
 }
 
 /// Data, patterns, and the number of matches if it is known without a search.
-struct Made {
+struct GeneratedInput {
     data: Vec<u8>,
     patterns: Vec<Vec<u8>>,
     expected: Option<u64>,
@@ -114,7 +114,7 @@ fn random_words(random: &mut Random, count: usize, length_bytes: usize) -> Vec<V
     words
 }
 
-fn prefixes(size: usize) -> Made {
+fn prefixes(size: usize) -> GeneratedInput {
     let mut random = Random::new(21);
     let patterns = random_words(&mut random, 1_000, 10);
     let mut data = vec![0; size];
@@ -127,10 +127,10 @@ fn prefixes(size: usize) -> Made {
             piece.push(*random.pick(LETTERS));
         }
     });
-    Made { data, patterns, expected: None }
+    GeneratedInput { data, patterns, expected: None }
 }
 
-fn zero_rich(size: usize) -> Made {
+fn zero_rich(size: usize) -> GeneratedInput {
     const STEP_BYTES: usize = 512 << 10;
     let others: Vec<u8> = (0..25).map(|i| 1 + 10 * i).collect();
     let with = |other: u8, before: usize| {
@@ -149,10 +149,10 @@ fn zero_rich(size: usize) -> Made {
         // At piece boundaries and some bytes after them.
         data[place + number % 17] = others[number % others.len()];
     }
-    Made { data, patterns, expected: Some(4 * count as u64) }
+    GeneratedInput { data, patterns, expected: Some(4 * count as u64) }
 }
 
-fn findings(size: usize) -> Made {
+fn findings(size: usize) -> GeneratedInput {
     let mut random = Random::new(23);
     let patterns = random_words(&mut random, 100, 8);
     let mut data = vec![0; size];
@@ -162,14 +162,18 @@ fn findings(size: usize) -> Made {
         let gap_bytes = 48 + random.below(17);
         piece.extend(random.word(LETTERS, gap_bytes));
     });
-    Made { data, patterns, expected: None }
+    GeneratedInput { data, patterns, expected: None }
 }
 
-fn all_zeros(size: usize) -> Made {
-    Made { data: vec![0; size], patterns: vec![vec![0; 8]], expected: Some(size as u64 - 7) }
+fn all_zeros(size: usize) -> GeneratedInput {
+    GeneratedInput {
+        data: vec![0; size],
+        patterns: vec![vec![0; 8]],
+        expected: Some(size as u64 - 7),
+    }
 }
 
-fn repeats(size: usize) -> Made {
+fn repeats(size: usize) -> GeneratedInput {
     let mut random = Random::new(25);
     let mut data = vec![b'a'; size];
     let (mut start, mut expected) = (0, 0);
@@ -188,10 +192,10 @@ fn repeats(size: usize) -> Made {
         }
     }
     let patterns = vec![b"aaa".to_vec(), b"aaaaab".to_vec()];
-    Made { data, patterns, expected: Some(expected as u64) }
+    GeneratedInput { data, patterns, expected: Some(expected as u64) }
 }
 
-fn words(size: usize, vocabulary_words: usize) -> Made {
+fn words(size: usize, vocabulary_words: usize) -> GeneratedInput {
     let mut random = Random::new(26);
     let mut all: Vec<_> = vocabulary(&mut random, 60_000);
     all.retain(|word| (5..=8).contains(&word.len()));
@@ -202,7 +206,7 @@ fn words(size: usize, vocabulary_words: usize) -> Made {
         piece.extend_from_slice(random.pick(&all).as_bytes());
         piece.push(if random.below(12) == 0 { b'\n' } else { b' ' });
     });
-    Made { data, patterns, expected: None }
+    GeneratedInput { data, patterns, expected: None }
 }
 
 #[cfg(test)]
@@ -210,7 +214,7 @@ mod tests {
     use super::*;
 
     /// Counts matches of every pattern at every position.
-    fn count(made: &Made) -> u64 {
+    fn count(made: &GeneratedInput) -> u64 {
         let at = |start: usize| {
             made.patterns.iter().filter(|pattern| made.data[start..].starts_with(pattern)).count()
         };

@@ -31,9 +31,9 @@ const KINDS: [Kind; 3] = [Kind::Number, Kind::Text, Kind::Time];
 /// Draws two conditions and a statement, and checks them.
 pub fn run(bytes: &[u8]) -> Verdict {
     let mut u = Unstructured::new(bytes);
-    let Ok(texts) = drawn(&mut u) else { return Verdict::Skipped };
+    let Ok(inputs) = drawn(&mut u) else { return Verdict::Skipped };
     let mut verdict = Verdict::Skipped;
-    for text in &texts {
+    for text in &inputs {
         if condition::run(text.as_bytes()) == Verdict::Checked {
             verdict = Verdict::Checked;
         }

@@ -144,10 +144,10 @@ def concurrent(program: str, path: Path, statements: list[str]) -> tuple[float, 
                    "--format", "json"]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    told = re.search(r"statements in ([0-9.]+) s", done.stderr)
-    if not told:
+    found_time = re.search(r"statements in ([0-9.]+) s", done.stderr)
+    if not found_time:
         sys.exit(f"ask.py: the program does not say how long it took: {done.stderr[:300]}")
-    return float(told[1]), [row["rows"] for row in rows]
+    return float(found_time[1]), [row["rows"] for row in rows]
 
 
 def main() -> None:
@@ -195,7 +195,7 @@ def main() -> None:
         times = in_turns(
             name,
             [ours, *others],
-            lambda c, s=statement: (lambda told: (told[0], told[1][0]))(c.call("ask", [s])),
+            lambda c, s=statement: (lambda answer: (answer[0], answer[1][0]))(c.call("ask", [s])),
             arguments.rounds,
             near,
         )

@@ -50,11 +50,11 @@ def main() -> None:
     for name, (ours, theirs) in pairs.items():
         keys = ("pattern", "count") if name == "counted" else ("offset", "length", "pattern")
 
-        def told(rows: list[dict], keys: tuple[str, ...] = keys) -> list[tuple]:
+        def comparable(rows: list[dict], keys: tuple[str, ...] = keys) -> list[tuple]:
             # A pattern with a count of 0 has no group.
             return sorted(tuple(row[key] for key in keys) for row in rows if row.get("count") != 0)
 
-        if told(run(ours)[1]) != told(run(theirs)[1]):
+        if comparable(run(ours)[1]) != comparable(run(theirs)[1]):
             sys.exit(f"find.py: WRONG RESULT: {name}: {ours[-1]}; no time is given")
         seconds: dict[str, list[float]] = {"sql": [], "search": []}
         for _ in range(arguments.rounds):

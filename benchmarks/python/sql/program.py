@@ -36,7 +36,7 @@ class Program:
             text=True,
         )
         written.close()
-        self.told = 0
+        self.complaints_read = 0
         #: With `--timing`, the seconds of each statement and of the mark after it by the program's own
         #: clock, from reading the statement to writing the answer.
         self.timed: list[float] = []
@@ -64,15 +64,15 @@ class Program:
 
     def complaint(self) -> str:
         """The output on standard error since the last call."""
-        self.complaints.seek(self.told)
+        self.complaints.seek(self.complaints_read)
         text = self.complaints.read()
         # The timing of the last mark may be incomplete.
         text = text[: text.rfind(b"\n") + 1]
-        self.told += len(text)
+        self.complaints_read += len(text)
         lines = text.decode(errors="replace").splitlines()
-        told = [TIMED.fullmatch(line) for line in lines]
-        self.timed += [float(time[1]) for time in told if time]
-        return "\n".join(line for line, time in zip(lines, told) if not time).strip()
+        timings = [TIMED.fullmatch(line) for line in lines]
+        self.timed += [float(time[1]) for time in timings if time]
+        return "\n".join(line for line, time in zip(lines, timings) if not time).strip()
 
     def end(self) -> None:
         assert self.process.stdin

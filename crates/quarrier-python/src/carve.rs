@@ -85,7 +85,7 @@ pub(crate) fn carve(
         .embedded(embedded)
         .unallocated(unallocated)
         .thorough(thorough)
-        .workers(Count::asked(workers))
+        .workers(Count::or_auto(workers))
         .memory_bytes_max(max_memory.0);
     let folder = folder.as_deref();
     let carved = if let Some(path) = path_of(source)? {

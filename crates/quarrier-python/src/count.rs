@@ -12,7 +12,7 @@ pub(crate) struct Count(usize);
 
 impl Count {
     /// Returns the count; 0 if none is given.
-    pub(crate) fn asked(count: Option<Count>) -> usize {
+    pub(crate) fn or_auto(count: Option<Count>) -> usize {
         count.map_or(0, |count| count.0)
     }
 }

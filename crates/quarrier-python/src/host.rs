@@ -18,6 +18,6 @@ pub(crate) fn opener(options: OpenOptions, stop: &Arc<AtomicBool>) -> Opener {
 }
 
 /// Returns the current environment, and the machine.
-pub(crate) fn known() -> (Environment, Machine) {
+pub(crate) fn environment_and_machine() -> (Environment, Machine) {
     (Environment::of_process(), machine().clone())
 }

@@ -355,13 +355,13 @@ impl Iterator for Batches {
             return None;
         }
         self.next += rows.len();
-        let mut texts = [(); 5].map(|()| StringBuilder::new());
+        let mut string_columns = [(); 5].map(|()| StringBuilder::new());
         let mut offsets = UInt64Builder::with_capacity(rows.len());
         let mut lengths = UInt64Builder::with_capacity(rows.len());
         let mut matches = BinaryBuilder::new();
         for row in rows {
             let rule = &self.found.rules.rules()[row.rule];
-            let [sources, scopes, names, tags, strings] = &mut texts;
+            let [sources, scopes, names, tags, strings] = &mut string_columns;
             sources.append_value(&row.source);
             scopes.append_value(&row.scope);
             names.append_value(&rule.name);
@@ -372,7 +372,7 @@ impl Iterator for Batches {
             matches.append_option(row.string.as_ref().map(|_| &row.found));
         }
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(8);
-        for mut text in texts {
+        for mut text in string_columns {
             columns.push(Arc::new(text.finish()));
         }
         columns.push(Arc::new(offsets.finish()));

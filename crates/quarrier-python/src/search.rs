@@ -111,9 +111,9 @@ pub(crate) fn search<'py>(
         return Err(refuse(&format!("the range {}..{} ends before it begins", range.0, range.1)));
     }
     let planning = Planning {
-        workers: Count::asked(workers),
-        readers: Count::asked(readers),
-        buffers: Count::asked(buffers),
+        workers: Count::or_auto(workers),
+        readers: Count::or_auto(readers),
+        buffers: Count::or_auto(buffers),
         buffer_bytes: buffer_size.map_or(0, |AutoSize(bytes)| bytes),
         access: parse_access(access).map_err(|message| refuse(&message))?,
         direct,
@@ -186,9 +186,9 @@ fn of_source(source: &Bound<'_, PyAny>, request: &Search, direct: bool) -> PyRes
     let found = if let Some(opened) = opened(source)? {
         let mut failed = None;
         let found = interruptible(py, |stop| {
-            let told = Arc::new(Failed::stopped_by(stop));
-            failed = Some(Arc::clone(&told));
-            let source = Opened::new(opened, told);
+            let signal = Arc::new(Failed::stopped_by(stop));
+            failed = Some(Arc::clone(&signal));
+            let source = Opened::new(opened, signal);
             in_place(request, source.place(), stop)
         })?;
         match (found, failed) {
@@ -227,14 +227,14 @@ fn in_sources(
             break;
         }
     }
-    Ok(ended(running.as_ref(), found))
+    Ok(finish(running.as_ref(), found))
 }
 
 fn in_place(request: &Search, place: Place<'_>, stop: &AtomicBool) -> quarrier::Result<Gathered> {
     let mut running = request.start(host::machine(), Some(&place), stop)?;
     let mut found = SearchResult::of(request.patterns());
     gather(&mut running, place, stop, &mut found)?;
-    Ok(ended(Some(&running), found))
+    Ok(finish(Some(&running), found))
 }
 
 /// Adds the findings of one source.
@@ -256,7 +256,7 @@ fn gather(
 }
 
 /// Ends a search and adds the devices that failed.
-fn ended(running: Option<&Running<'_>>, mut found: SearchResult) -> Gathered {
+fn finish(running: Option<&Running<'_>>, mut found: SearchResult) -> Gathered {
     found.engine = running.map_or_else(String::new, Running::engine_name);
     (found, running.map_or_else(Vec::new, Running::lost_devices))
 }

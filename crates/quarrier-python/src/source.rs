@@ -63,7 +63,7 @@ pub(crate) fn open_source(
     let options = OpenOptions::default()
         .cache(cache)
         .memory_bytes_max(memory)
-        .requests_max(Count::asked(requests));
+        .requests_max(Count::or_auto(requests));
     let opened = interruptible(py, |stop| open(name, options, stop))?;
     Ok(Source { kind: opened.map_err(|error| of_facade(py, &error))? })
 }

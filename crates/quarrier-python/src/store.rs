@@ -87,7 +87,7 @@ impl Store {
         let load = KeptLoad::new(table)
             .format(format)
             .compression(compress.then_some(ZSTD_LEVEL))
-            .workers(Count::asked(workers));
+            .workers(Count::or_auto(workers));
         let appended = match bytes_of(data)? {
             Data::Path(path) => interruptible(py, |stop| {
                 let opener = host::opener(OpenOptions::default(), stop);
@@ -118,7 +118,7 @@ impl Store {
     #[pyo3(signature = (name, *, workers=None))]
     fn table(&self, py: Python<'_>, name: &str, workers: Option<Count>) -> PyResult<Table> {
         let kept = self.kept(py)?;
-        let workers = Count::asked(workers);
+        let workers = Count::or_auto(workers);
         let table = interruptible(py, |stop| kept.table(name, workers, stop))?;
         let table = table.map_err(|error| of_facade(py, &error))?;
         warn(py, kept.take_notices())?;

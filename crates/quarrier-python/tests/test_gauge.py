@@ -23,8 +23,8 @@ def test_a_reading_has_its_measurement_runs_and_conditions(
         assert reading.parameters["block_bytes"] >= 1
         assert reading.parameters["access"] in ("sequential", "random")
         assert isinstance(reading.conditions["disturbed"], bool)
-    told = {(reading.measurement, *sorted(reading.parameters.items())) for reading in readings}
-    assert len(told) == len(readings)
+    distinct = {(reading.measurement, *sorted(reading.parameters.items())) for reading in readings}
+    assert len(distinct) == len(readings)
     assert {reading.parameters["access"] for reading in readings} == {"sequential", "random"}
     assert list(tmp_path.iterdir()) == []
 

@@ -349,20 +349,20 @@ def test_captured_arrays_reach_a_pool_and_the_callers_stay_unchanged() -> None:
 
 
 def test_progress_counts_up_to_the_total() -> None:
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
 
     def fill(out: Any, start: int) -> None:
         time.sleep(0.01)
 
     for mode in ("process", "thread"):
-        told.clear()
+        reports.clear()
         parallel.init(
             50, "u1", fill, workers=2, chunk=1, mode=mode,  # type: ignore[arg-type]
-            progress=lambda done, total: told.append((done, total)),
+            progress=lambda done, total: reports.append((done, total)),
         )  # fmt: skip
-        assert told[-1] == (50, 50)
-        assert told == sorted(told)
-        assert len(told) > 2
+        assert reports[-1] == (50, 50)
+        assert reports == sorted(reports)
+        assert len(reports) > 2
 
 
 def test_progress_that_raises_ends_the_call() -> None:

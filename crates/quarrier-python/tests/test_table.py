@@ -120,16 +120,16 @@ def test_values_that_lose_digits_are_counted() -> None:
     )
 )
 def test_any_rows_survive_arrow(rows: list[tuple[int | None, float | None, str | None]]) -> None:
-    numbers, floats, texts = ([row[at] for row in rows] for at in range(3))
+    numbers, floats, strings = ([row[at] for row in rows] for at in range(3))
     columns = {
         "number": pa.array(numbers, pa.int64()),
         "float": pa.array(floats, pa.float64()),
-        "text": pa.array(texts, pa.string()),
+        "text": pa.array(strings, pa.string()),
     }
     for held in (table(columns), quarrier.Table.from_arrow(pa.table(table(columns)))):
         shown = pa.table(held)
         assert shown.column("number").to_pylist() == numbers
-        assert shown.column("text").to_pylist() == texts
+        assert shown.column("text").to_pylist() == strings
         for is_, was in zip(shown.column("float").to_pylist(), floats, strict=True):
             assert is_ == was or (math.isnan(is_) and math.isnan(was))
 
@@ -155,9 +155,9 @@ def test_one_record_batch_is_a_table_too() -> None:
 def test_objects_without_arrow_data_are_refused() -> None:
     with pytest.raises(TypeError, match="'list' does not export Arrow data"):
         quarrier.Table.from_arrow([1])
-    with pytest.raises(quarrier.ArrowColumnError, match="leave it out, or cast it") as told:
+    with pytest.raises(quarrier.ArrowColumnError, match="leave it out, or cast it") as raised:
         table({"good": [1], "bad": [[1]]})
-    assert told.value.column == "bad"
+    assert raised.value.column == "bad"
 
     def broken() -> Any:
         yield pa.record_batch({"a": [1]})
@@ -240,9 +240,9 @@ def test_calculated_columns_have_their_names() -> None:
 
 def test_invalid_statements_have_a_reason_and_a_position() -> None:
     held = table(ORDERS)
-    with pytest.raises(quarrier.QueryError) as told:
+    with pytest.raises(quarrier.QueryError) as raised:
         held.query("SELECT id FROM m\nWHERE quantity > 1")
-    assert (told.value.line, told.value.column) == (2, 7)
+    assert (raised.value.line, raised.value.column) == (2, 7)
     with pytest.raises(quarrier.RowError) as failed:
         held.query("SELECT id FROM m WHERE 1 / (qty - 30) > 0")
     assert failed.value.row == 2

@@ -87,9 +87,9 @@ def test_a_dictionary_that_cannot_be_used_says_why(tmp_path: pathlib.Path) -> No
     with pytest.raises(FileNotFoundError):
         quarrier.Table.from_messages(FIX, dictionary=dictionary)
     dictionary.write_bytes(b"<fix><fields>")
-    with pytest.raises(quarrier.DictionaryError, match=r"desk\.xml") as told:
+    with pytest.raises(quarrier.DictionaryError, match=r"desk\.xml") as raised:
         quarrier.Table.from_messages(FIX, dictionary=dictionary)
-    assert told.value.path == dictionary
+    assert raised.value.path == dictionary
     with pytest.raises(quarrier.PlanError, match="for FIX and NVFIX; the messages are json"):
         quarrier.Table.from_messages(JSON, dictionary=dictionary)
 
@@ -98,9 +98,9 @@ def test_a_damaged_file_of_columns_is_an_error(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "orders.parquet"
     parquet.write_table(arrow(ROWS), path)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(quarrier.ColumnFileError, match=r"orders\.parquet: it is damaged") as told:
+    with pytest.raises(quarrier.ColumnFileError, match=r"orders\.parquet: it is damaged") as raised:
         quarrier.Table.from_messages(path)
-    assert told.value.source == str(path)
+    assert raised.value.source == str(path)
 
 
 def test_bytes_of_messages_are_kept_on_request() -> None:

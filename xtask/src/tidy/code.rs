@@ -70,10 +70,9 @@ fn block_comment(rest: &str) -> usize {
 /// Returns the length of a string or character literal with its quotes, if one begins here.
 fn literal(rest: &str) -> Option<usize> {
     let start = ["br", "cr", "b", "c", "r", ""].into_iter().find(|prefix| {
-        let behind = rest.strip_prefix(prefix);
-        behind.is_some_and(|behind| {
-            behind.starts_with('"') || (prefix.ends_with('r') && is_raw(behind))
-        })
+        let after = rest.strip_prefix(prefix);
+        after
+            .is_some_and(|after| after.starts_with('"') || (prefix.ends_with('r') && is_raw(after)))
     });
     let Some(prefix) = start else { return character(rest) };
     if prefix.ends_with('r') {
@@ -86,8 +85,8 @@ fn literal(rest: &str) -> Option<usize> {
 }
 
 /// Whether `#`s and a quote follow.
-fn is_raw(behind: &str) -> bool {
-    behind.starts_with('#') && behind.trim_start_matches('#').starts_with('"')
+fn is_raw(after: &str) -> bool {
+    after.starts_with('#') && after.trim_start_matches('#').starts_with('"')
 }
 
 /// Returns the end of a quoted literal whose opening quote is at `from`.
@@ -102,9 +101,9 @@ fn quoted(rest: &str, from: usize, quote: u8) -> usize {
 
 /// Returns the length of `'x'`; a lifetime has no closing quote.
 fn character(rest: &str) -> Option<usize> {
-    let behind = rest.strip_prefix("b'").or_else(|| rest.strip_prefix('\''))?;
-    let from = rest.len() - behind.len() - 1;
-    let mut characters = behind.chars();
+    let after = rest.strip_prefix("b'").or_else(|| rest.strip_prefix('\''))?;
+    let from = rest.len() - after.len() - 1;
+    let mut characters = after.chars();
     match characters.next()? {
         '\\' => Some(quoted(rest, from, b'\'')),
         one => (characters.next()? == '\'').then(|| from + 1 + one.len_utf8() + 1),
@@ -115,12 +114,12 @@ fn character(rest: &str) -> Option<usize> {
 fn without_tests<'t>(tokens: &[Token<'t>]) -> Vec<Token<'t>> {
     let mut left = Vec::with_capacity(tokens.len());
     let mut rest = tokens;
-    while let [first, behind @ ..] = rest {
+    while let [first, after @ ..] = rest {
         if is_for_tests(rest) {
-            rest = behind_item(&rest[TEST.len()..]);
+            rest = after_item(&rest[TEST.len()..]);
         } else {
             left.push(*first);
-            rest = behind;
+            rest = after;
         }
     }
     left
@@ -134,7 +133,7 @@ fn is_for_tests(tokens: &[Token<'_>]) -> bool {
 
 /// Returns the tokens after the item that begins here: it ends with its braces, or a semicolon
 /// outside of any.
-fn behind_item<'a, 't>(tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
+fn after_item<'a, 't>(tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate() {
         match token.text {

@@ -32,16 +32,16 @@ fn cycles_but(tree: &Tree, known: &[(&str, &[&str])]) -> Vec<Problem> {
     for folder in tree.crate_folders() {
         let arrows = Arrows::of(tree, folder);
         let name = last_part(folder);
-        let mut knots = arrows.knots();
+        let mut cycle_sets = arrows.cycle_sets();
         for (_, modules) in known.iter().filter(|(of, _)| *of == name) {
-            let before = knots.len();
-            knots.retain(|knot| !knot.iter().eq(modules.iter()));
-            if knots.len() == before {
+            let before = cycle_sets.len();
+            cycle_sets.retain(|cycle| !cycle.iter().eq(modules.iter()));
+            if cycle_sets.len() == before {
                 let what = format!("{name} has no cycle of {}", modules.join(", "));
                 problems.push(Problem::new(PATH, 1, what, "remove it from `KNOWN`"));
             }
         }
-        problems.extend(knots.iter().map(|knot| arrows.problem(knot)));
+        problems.extend(cycle_sets.iter().map(|cycle| arrows.problem(cycle)));
     }
     problems
 }
@@ -58,7 +58,7 @@ impl Arrows {
     fn of(tree: &Tree, folder: &str) -> Self {
         let source = format!("{folder}/src/");
         let files: Vec<(Vec<&str>, &str, String)> = tree
-            .texts(&["rs"])
+            .text_files(&["rs"])
             .filter_map(|(path, text)| {
                 let module = path.strip_prefix(&source)?.strip_suffix(".rs")?;
                 let module = module.strip_suffix("/mod").unwrap_or(module);
@@ -104,47 +104,48 @@ impl Arrows {
 
     /// Returns the shortest path from one module to another, both included; `None` if there is
     /// none.
-    fn way<'a>(&'a self, from: &'a str, to: &str) -> Option<Vec<&'a str>> {
+    fn path_between<'a>(&'a self, from: &'a str, to: &str) -> Option<Vec<&'a str>> {
         let mut seen = BTreeSet::new();
-        let mut ways = std::collections::VecDeque::from([vec![from]]);
-        while let Some(way) = ways.pop_front() {
-            let last = *way.last()?;
+        let mut routes = std::collections::VecDeque::from([vec![from]]);
+        while let Some(route) = routes.pop_front() {
+            let last = *route.last()?;
             for used in self.used_by(last).filter(|used| seen.insert((*used).to_owned())) {
-                let longer: Vec<&str> = way.iter().copied().chain([used]).collect();
+                let longer: Vec<&str> = route.iter().copied().chain([used]).collect();
                 if used == to {
                     return Some(longer);
                 }
-                ways.push_back(longer);
+                routes.push_back(longer);
             }
         }
         None
     }
 
     /// Returns the sets of modules that all reach each other, with their modules by name.
-    fn knots(&self) -> Vec<Vec<&str>> {
+    fn cycle_sets(&self) -> Vec<Vec<&str>> {
         let modules: BTreeSet<&str> = self.0.keys().map(|(user, _)| user.as_str()).collect();
-        let mut knots: Vec<Vec<&str>> = Vec::new();
+        let mut cycle_sets: Vec<Vec<&str>> = Vec::new();
         for &one in &modules {
-            let is_in_one = knots.iter().any(|knot| knot.contains(&one));
-            if !is_in_one && self.way(one, one).is_some() {
+            let is_in_one = cycle_sets.iter().any(|cycle| cycle.contains(&one));
+            if !is_in_one && self.path_between(one, one).is_some() {
                 let meets = |other: &&str| {
                     *other == one
-                        || (self.way(one, other).is_some() && self.way(other, one).is_some())
+                        || (self.path_between(one, other).is_some()
+                            && self.path_between(other, one).is_some())
                 };
-                knots.push(modules.iter().copied().filter(meets).collect());
+                cycle_sets.push(modules.iter().copied().filter(meets).collect());
             }
         }
-        knots
+        cycle_sets
     }
 
     /// Reports a cycle at the use that is easiest to remove.
-    fn problem(&self, knot: &[&str]) -> Problem {
+    fn problem(&self, cycle: &[&str]) -> Problem {
         let inside = self.0.iter().filter(|((user, used), _)| {
-            knot.contains(&user.as_str()) && knot.contains(&used.as_str())
+            cycle.contains(&user.as_str()) && cycle.contains(&used.as_str())
         });
         let weakest = inside.min_by_key(|(_, places)| places.len());
-        let ((user, used), places) = weakest.expect("a knot has arrows");
-        let back = self.way(used, user).unwrap_or_default().join(" → ");
+        let ((user, used), places) = weakest.expect("a cycle has arrows");
+        let back = self.path_between(used, user).unwrap_or_default().join(" → ");
         let what = format!("the module {user} uses {used}, which builds on it: {user} → {back}");
         let remedy = "move the shared code into the lower one, or into a separate module";
         let (path, line) = &places[0];
@@ -207,9 +208,9 @@ fn paths(tokens: &[Token<'_>]) -> Vec<(Vec<String>, usize)> {
 fn path_length(tokens: &[Token<'_>]) -> usize {
     let is_word =
         |token: &Token<'_>| token.text.starts_with(|c: char| c.is_alphabetic() || c == '_');
-    let goes_on =
+    let continues =
         tokens[1..].chunks_exact(2).take_while(|two| two[0].text == "::" && is_word(&two[1]));
-    1 + 2 * goes_on.count()
+    1 + 2 * continues.count()
 }
 
 /// Collects the paths of a tree of `use`, each after `stem`, with original names instead of

@@ -7,7 +7,7 @@ use super::tree::Tree;
 /// `#` or `?` is not checked.
 pub(crate) fn relative_links(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (path, text) in tree.texts(&["md"]) {
+    for (path, text) in tree.text_files(&["md"]) {
         for (line, target) in targets(&text) {
             if is_elsewhere(&target) {
                 continue;

@@ -18,7 +18,7 @@ const MARKS: [(&str, &str); 6] = [
 /// No mark for unfinished work stays in the code.
 pub(crate) fn left_over_marks(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (path, text) in tree.texts(&["rs", "py", "sh"]) {
+    for (path, text) in tree.text_files(&["rs", "py", "sh"]) {
         for (index, line) in text.lines().enumerate() {
             for (mark, remedy) in MARKS {
                 if has_word(line, mark) {
@@ -50,7 +50,7 @@ const EXCUSE_LINES: usize = 5;
 /// No code file is longer than a reader can keep in mind, except flat tables.
 pub(crate) fn file_lengths(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (path, text) in tree.texts(&["rs", "py"]) {
+    for (path, text) in tree.text_files(&["rs", "py"]) {
         let lines = text.lines().count();
         let excused =
             text.lines().take(EXCUSE_LINES).any(|line| line.to_lowercase().contains(EXCUSE));

@@ -63,7 +63,7 @@ impl Tree {
     }
 
     /// Returns the files whose name ends in `.` and one of `extensions`, as text.
-    pub(crate) fn texts<'a>(
+    pub(crate) fn text_files<'a>(
         &'a self,
         extensions: &'a [&str],
     ) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {

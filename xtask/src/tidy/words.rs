@@ -5,7 +5,7 @@ use super::text::has_word;
 use super::tree::Tree;
 
 /// Words that hide the actor or are not the field's, and their replacements.
-const OUT: [(&str, &str); 13] = [
+const RULED_OUT: [(&str, &str); 13] = [
     ("told", "detected, reported, given or distinguished"),
     ("wish", "request"),
     ("wished", "requested"),
@@ -27,14 +27,14 @@ const EXCUSED: [&str; 3] = ["docs/cli.md", "docs/python.md", "docs/writing.md"];
 /// Pages for users contain none of these words.
 pub(crate) fn words(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (path, text) in tree.texts(&["md"]) {
+    for (path, text) in tree.text_files(&["md"]) {
         let is_read = path.starts_with("docs/")
             || matches!(path, "README.md" | "CHANGELOG.md" | "CONTRIBUTING.md");
         if !is_read || EXCUSED.contains(&path) {
             continue;
         }
         for (index, line) in text.lines().enumerate() {
-            for (word, instead) in OUT {
+            for (word, instead) in RULED_OUT {
                 if has_word(line, word) {
                     let what = format!("'{word}' is ruled out by docs/writing.md");
                     problems.push(Problem::new(path, index + 1, what, format!("write {instead}")));

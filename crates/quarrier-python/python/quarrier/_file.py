@@ -26,7 +26,7 @@ class SourceFile(io.RawIOBase):
 
     def __init__(self, source: str, settings: dict[str, Any]) -> None:
         super().__init__()
-        self._asked = (source, settings)
+        self._open_arguments = (source, settings)
         self._source = open_source(source, **settings)
         self._process = os.getpid()
         self._position = 0
@@ -150,14 +150,14 @@ class SourceFile(io.RawIOBase):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickling opens the source again at the same position.
-        return _reopen, (*self._asked, self._size, self._position)
+        return _reopen, (*self._open_arguments, self._size, self._position)
 
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError("I/O operation on closed file.")
         if self._process != os.getpid():
             # A forked child has none of the threads that fetch.
-            again = _reopen(*self._asked, self._size, 0)
+            again = _reopen(*self._open_arguments, self._size, 0)
             self._source, self._process = again._source, again._process
 
     def __repr__(self) -> str:

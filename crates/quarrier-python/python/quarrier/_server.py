@@ -122,7 +122,7 @@ class Connection:
         named = {"as_of": since, "up_to": until, "every": every, "progress": progress}
         parameters.update({name: str(value) for name, value in named.items() if value is not None})
         return Subscription(
-            self._made,
+            self._new_connection,
             self._headers,
             parameters,
             shows_progress=progress is not None,
@@ -170,10 +170,10 @@ class Connection:
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._http is None:
-            self._http = self._made(self._timeout)
+            self._http = self._new_connection(self._timeout)
         return self._http
 
-    def _made(self, timeout: float | None) -> http.client.HTTPConnection:
+    def _new_connection(self, timeout: float | None) -> http.client.HTTPConnection:
         make = http.client.HTTPSConnection if self._is_encrypted else http.client.HTTPConnection
         return make(self._host, self._port, timeout=timeout)
 
@@ -186,18 +186,18 @@ class Connection:
         """
         was_idle = self._http is not None
         try:
-            return self._asked(path, body, headers)
+            return self._request(path, body, headers)
         except (http.client.HTTPException, OSError):
             self.close()
             if not (again and was_idle):
                 raise
-            return self._asked(path, body, headers)
+            return self._request(path, body, headers)
         except BaseException:
             # The rest of this answer must not be mistaken for the next one.
             self.close()
             raise
 
-    def _asked(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[str, bytes]:
+    def _request(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[str, bytes]:
         connection = self._connected()
         connection.request("POST", path, body, {**self._headers, **headers})
         answer = connection.getresponse()

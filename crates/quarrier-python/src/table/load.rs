@@ -33,7 +33,7 @@ pub(super) fn load(
         .format(format)
         .dictionary(dictionary)
         .keep_bytes(keeps_bytes)
-        .workers(Count::asked(workers))
+        .workers(Count::or_auto(workers))
         .parquet(Some(&quarrier_parquet::Reader));
     let loaded = if let Some(path) = path_of(source)? {
         let loaded = interruptible(py, |stop| {

@@ -127,7 +127,7 @@ impl Table {
     #[staticmethod]
     #[pyo3(signature = (data, *, workers=None))]
     fn from_arrow(data: &Bound<'_, PyAny>, workers: Option<Count>) -> PyResult<Self> {
-        let table = arrow::import(data, Count::asked(workers))?;
+        let table = arrow::import(data, Count::or_auto(workers))?;
         Ok(Self::of(Rows::Packed(Arc::new(table))))
     }
 

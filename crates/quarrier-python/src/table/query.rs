@@ -36,7 +36,7 @@ pub(super) fn of_table(
     workers: Option<Count>,
 ) -> PyResult<Vec<Table>> {
     let tables = vec![(name.to_string(), Given::Rows(rows.clone()))];
-    answer(py, Some(name), tables, statements, Count::asked(workers))
+    answer(py, Some(name), tables, statements, Count::or_auto(workers))
 }
 
 /// Answers a statement over tables passed by name, over files (`FROM 'orders.ndjson'`), and over
@@ -202,10 +202,10 @@ fn answers(
             scan(&table, &queries, workers, stop).map_err(Failure::Filter)
         }
         (Some(engine), bound) => {
-            let (environment, machine) = host::known();
+            let (environment, machine) = host::environment_and_machine();
             let asked = StatementBatch { tables, statements, workers, environment, machine };
             let answered = engine.answer(asked, stop);
-            answered.map_err(|refused| told_better(refused, bound, workers, stop))
+            answered.map_err(|refused| prefer_scan_error(refused, bound, workers, stop))
         }
         (None, Some((_, Err(error)))) => Err(Failure::Filter(error)),
         (None, _) => {
@@ -216,7 +216,7 @@ fn answers(
 }
 
 /// Prefers the scan's error to the engine's if it has a position in the statement or a row.
-fn told_better(
+fn prefer_scan_error(
     refused: Refused,
     bound: Option<Queries>,
     workers: usize,
@@ -276,7 +276,7 @@ pub(super) fn explain(
         let message = "the rows are not in packed columns; use query(\"EXPLAIN …\")";
         return Err(raise(py, "UnansweredError", (message, 0, 0, message)));
     };
-    let workers = Count::asked(workers);
+    let workers = Count::or_auto(workers);
     let explained: Result<String, Error> = interruptible(py, |stop| {
         let queries = bound(table, name, statements, stop)?;
         let scan = Scan::new(table, &queries).workers(workers).cancel(stop);

@@ -46,7 +46,7 @@ struct Maker<'t, 'py> {
     py: Python<'py>,
     column: &'t Column,
     /// The strings of the dictionary that have been made so far.
-    texts: Vec<Option<Bound<'py, PyString>>>,
+    strings: Vec<Option<Bound<'py, PyString>>>,
     datetime: Bound<'py, PyModule>,
     epoch: Bound<'py, PyAny>,
     decimal: Bound<'py, PyAny>,
@@ -60,15 +60,15 @@ impl<'t, 'py> Maker<'t, 'py> {
         let datetime = py.import("datetime")?;
         let epoch = datetime.getattr("datetime")?.call1((1970, 1, 1))?;
         let decimal = py.import("decimal")?.getattr("Decimal")?;
-        let texts = column.dictionary().map_or(0, |dictionary| dictionary.len());
-        Ok(Maker { py, column, texts: vec![None; texts], datetime, epoch, decimal })
+        let strings = column.dictionary().map_or(0, |dictionary| dictionary.len());
+        Ok(Maker { py, column, strings: vec![None; strings], datetime, epoch, decimal })
     }
 
     fn value(&mut self, segment: usize, row: usize) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         if let Some(code) = self.column.segments()[segment].code(row) {
             let text = || self.column.text(segment, row).unwrap_or("");
-            let known = &mut self.texts[code as usize];
+            let known = &mut self.strings[code as usize];
             return Ok(known.get_or_insert_with(|| PyString::new(py, text())).clone().into_any());
         }
         Ok(match self.column.value(segment, row) {

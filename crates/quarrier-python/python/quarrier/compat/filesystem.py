@@ -22,14 +22,14 @@ from quarrier._file import open as open_file
 
 if TYPE_CHECKING:
 
-    class _Kept(type):
+    class _CachedType(type):
         """fsspec is untyped; this tells type checkers that its classes cache their instances."""
 
         def __init__(cls, *args: Any, **kwargs: Any) -> None: ...
         def __call__(cls, *args: Any, **kwargs: Any) -> Any: ...
 
 else:
-    _Kept = type(AbstractFileSystem)
+    _CachedType = type(AbstractFileSystem)
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 _HELD_MAX = 16
 
 
-class SourceFileSystem(AbstractFileSystem, metaclass=_Kept):  # type: ignore[misc]
+class SourceFileSystem(AbstractFileSystem, metaclass=_CachedType):  # type: ignore[misc]
     """A read-only file system of sources, with the options of `quarrier.open`.
 
     Local folders can be listed; URLs cannot.

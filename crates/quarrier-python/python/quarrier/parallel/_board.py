@@ -28,7 +28,7 @@ class Board:
     def __init__(
         self, workers: int, chunks: int, together: int = 1, region: SharedRegion | None = None
     ) -> None:
-        self._told = (workers, chunks, together)
+        self._layout = (workers, chunks, together)
         flags = _LINE * (1 + workers)
         self.chunks = chunks
         self.region = SharedRegion(flags + chunks) if region is None else region
@@ -37,11 +37,11 @@ class Board:
         self._done = view[flags : flags + chunks]
 
     def __reduce__(self) -> tuple[type[Board], tuple[int, int, int, SharedRegion]]:
-        return Board, (*self._told, self.region)
+        return Board, (*self._layout, self.region)
 
     def claims(self) -> Iterator[int]:
         """Claims chunks until none is left or the run is cancelled."""
-        together = self._told[2]
+        together = self._layout[2]
         while True:
             first = self.region.fetch_add(0, together)
             if first >= self.chunks:

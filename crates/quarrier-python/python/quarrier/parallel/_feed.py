@@ -145,7 +145,7 @@ class FeedRun(Run):
             worker = self._worker_at(place)
             slot = self._waiting.popleft()
             self._out.setdefault(place, deque()).append(slot)
-            self._tell(worker, "run", slot.number, *slot.which())
+            self._command(worker, "run", slot.number, *slot.which())
 
     def _rest(self, worker: WorkerProcess) -> None:
         slot = self._out[worker.place].popleft()

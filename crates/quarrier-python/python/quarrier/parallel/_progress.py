@@ -18,26 +18,26 @@ class Progress:
     seconds = _SECONDS
 
     def __init__(self, wanted: Callable[[int, int], object], total: int, rows: int) -> None:
-        self._tell = wanted
+        self._report = wanted
         self._total = total
         self._rows = rows
-        self._told_at = 0.0
-        self._told = -1
+        self._reported_at = 0.0
+        self._reported = -1
 
     def show(self, chunks: int) -> None:
         """Reports this many done chunks, if a report is due."""
         done = min(chunks * self._rows, self._total)
         now = time.monotonic()
-        if done == self._told or now - self._told_at < _SECONDS:
+        if done == self._reported or now - self._reported_at < _SECONDS:
             return
-        self._told, self._told_at = done, now
-        self._tell(done, self._total)
+        self._reported, self._reported_at = done, now
+        self._report(done, self._total)
 
     def finish(self) -> None:
         """Reports the end."""
-        if self._told != self._total:
-            self._told = self._total
-            self._tell(self._total, self._total)
+        if self._reported != self._total:
+            self._reported = self._total
+            self._report(self._total, self._total)
 
 
 def progress_of(wanted: Wanted, total: int, rows: int, unit: str) -> Progress | None:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class _Made(threading.local):
+class _WorkerValues(threading.local):
     """The values of this thread, by the identity of their maker; empty in a forked child."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class _Made(threading.local):
         self.process = os.getpid()
 
 
-_made = _Made()
+_worker_values = _WorkerValues()
 
 
 class PerWorker(Generic[T]):
@@ -30,11 +30,11 @@ class PerWorker(Generic[T]):
 
     def __call__(self) -> T:
         """Returns the value of this worker, which the first call makes."""
-        if _made.process != os.getpid():
-            _made.values, _made.process = {}, os.getpid()
-        if self._identity not in _made.values:
-            _made.values[self._identity] = self._make()
-        value: T = _made.values[self._identity]
+        if _worker_values.process != os.getpid():
+            _worker_values.values, _worker_values.process = {}, os.getpid()
+        if self._identity not in _worker_values.values:
+            _worker_values.values[self._identity] = self._make()
+        value: T = _worker_values.values[self._identity]
         return value
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -49,7 +49,7 @@ class Run:
         self._selector = selectors.DefaultSelector()
         # The number of commands without an "idle" yet, by place.
         self._pending: Counter[int] = Counter()
-        self._told_at: dict[int, float] = {}
+        self._commanded_at: dict[int, float] = {}
         self._tries: Counter[int] = Counter()
         self._vanished = 0
 
@@ -104,7 +104,7 @@ class Run:
         missing = self.board.missing()
         for number, index in enumerate(missing):
             # A worker died with chunks that it had claimed but not started.
-            self._tell(self._worker_at(number % self.crew.count), "run", index)
+            self._command(self._worker_at(number % self.crew.count), "run", index)
         return not missing
 
     def _worker_at(self, place: int) -> WorkerProcess:
@@ -130,9 +130,9 @@ class Run:
     def _expect_idle(self, worker: WorkerProcess) -> None:
         """Records a command that the worker will answer with "idle"."""
         self._pending[worker.place] += 1
-        self._told_at[worker.place] = time.monotonic()
+        self._commanded_at[worker.place] = time.monotonic()
 
-    def _tell(self, worker: WorkerProcess, *command: Any) -> None:
+    def _command(self, worker: WorkerProcess, *command: Any) -> None:
         self._expect_idle(worker)
         with contextlib.suppress(Closed):
             worker.channel.send(command)
@@ -194,7 +194,7 @@ class Run:
                 self._stop(worker)
                 self._fail(worker, index, late(timeout, self.job.bounds(index)))
             elif at is None and self.board.last(place) is None:
-                waited = time.monotonic() - self._told_at[place]
+                waited = time.monotonic() - self._commanded_at[place]
                 if waited > max(timeout, _SETUP_SECONDS_MIN):
                     self._stop(worker)
                     raise WorkerTimeoutError("a worker did not start its first chunk in time", None)
@@ -229,8 +229,8 @@ class Run:
         successor = self.crew.hire(worker.place)
         self._engage(successor)
         if index is not None:
-            self._tell(successor, "run", index)
-        self._tell(successor, "claim")
+            self._command(successor, "run", index)
+        self._command(successor, "claim")
 
     def _pause(self) -> float:
         """The longest wait for news, in seconds; short enough that a lost signal does no harm."""

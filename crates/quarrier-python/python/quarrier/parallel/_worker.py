@@ -128,12 +128,12 @@ class Worker:
                 self._job = None
             pause = min(2 * pause, _REST_SECONDS_MAX)
 
-    def _work(self, told: tuple[int, Any] | None) -> bool:
+    def _work(self, assigned: tuple[int, Any] | None) -> bool:
         """Runs the assigned chunk, or all chunks from the board; False as in `_run`."""
         assert self._job is not None
         job, board = self._job
-        if told is not None:
-            return self._run(job, board, *told)
+        if assigned is not None:
+            return self._run(job, board, *assigned)
         return all(self._run(job, board, index, ()) for index in board.claims())
 
     def _load(self, pickled: bytes | None, apart: Any, descriptors: list[int]) -> bool:
