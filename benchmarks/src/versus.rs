@@ -72,7 +72,7 @@ fn check<'d>(programs: &Programs, definition: &'d Definition, input: Input) -> R
         };
         let Some(answer) = answer else { continue };
         found = Some(answer.found);
-        // Twice, so that a disturbance does not decide which engine is the best.
+        // Twice, so that a disturbance does not decide which engine is best.
         let again = measure::checked(&rival, answer.found)?.unwrap_or_default();
         let seconds = [&answer, &again].map(|answer| answer.scan_seconds);
         let took = seconds.into_iter().flatten().fold(f64::INFINITY, f64::min);

@@ -18,14 +18,14 @@ const USAGE: &str = "\
 usage: quarrier-fuzz [--seconds N] [--seed N] [TARGET...]
        quarrier-fuzz --replay FILE|HEX TARGET
 
-  --seconds N   all targets together, 15 unless told
-  --seed N      which inputs, 1 unless told
+  --seconds N   for all targets together (default: 15)
+  --seed N      selects the inputs (default: 1)
   --replay X    one input: a file, or bytes in hexadecimal
 
 targets: pattern_file engines regex rules sparse journal log condition statement messages formats
          ewf qcow2 vdi vhd vhdx vmdk parallels dmg ewf2 aff4 packed kept unallocated fat exfat ntfs
          ext xfs hfs btrfs apfs iso known members carve jpeg png zip pdf gzip wire arrow parquet;
-         all unless told
+         all by default
 ";
 
 /// An input that takes longer than this counts as a hang.

@@ -204,7 +204,7 @@ def test_a_kernel_that_hangs_is_killed_after_its_timeout(
     way: str, fault: Callable[[], None]
 ) -> None:
     with nothing_left_of_workers(way):
-        # Long enough for the others on a busy machine.
+        # Long enough for the other workers on a busy machine.
         error = failure(failing(fault), timeout=2)
     assert type(error) is quarrier.WorkerTimeoutError
     assert error.range == WHERE
@@ -239,7 +239,7 @@ def test_on_error_retry_runs_that_range_alone_again(
         out[:] = np.arange(start, start + len(out))
 
     with nothing_left_of_workers(way):
-        # Nothing but what hangs may reach it: each timeout is another run.
+        # Only the hanging kernel may reach the timeout, because each timeout causes another run.
         found = init(fill, on_error="retry", timeout=3 if fault is hang else 60).copy()
     assert (found == np.arange(LENGTH)).all()
     runs = [int(line) for line in (tmp_path / "runs").read_text().split()]
@@ -268,7 +268,7 @@ def test_every_chunk_may_fail_once(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("on_error", ["raise", "retry"])
 def test_workers_killed_at_any_moment_never_give_a_partial_array(on_error: Any) -> None:
-    """Somebody outside kills workers: between chunks, between a claim and its chunk, at the end."""
+    """Another process kills workers: between chunks, after a claim, at the end."""
 
     def fill(out: Any, start: int) -> None:
         out[:] = np.arange(start, start + len(out))
@@ -296,7 +296,7 @@ def test_workers_killed_at_any_moment_never_give_a_partial_array(on_error: Any) 
 
 
 def kill_children_of(parent: int, before: set[int]) -> None:
-    """Kills children of a process at random, but for this one; never returns."""
+    """Kills random children of a process, but not this one; never returns."""
     random = np.random.default_rng(1)
     spared = {os.getpid(), *before}
     while True:
