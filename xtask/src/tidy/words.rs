@@ -5,8 +5,16 @@ use super::text::has_word;
 use super::tree::Tree;
 
 /// Words that hide the actor or are not the field's, and their replacements.
-const RULED_OUT: [(&str, &str); 13] = [
+const RULED_OUT: [(&str, &str); 21] = [
     ("told", "detected, reported, given or distinguished"),
+    ("tell", "detect, report or distinguish"),
+    ("tells", "detects, reports or distinguishes"),
+    ("untold", "not reported"),
+    ("foreseen", "predicted"),
+    ("at its most", "peak"),
+    ("at their most", "peak"),
+    ("gone through", "iterated over"),
+    ("to be had", "available"),
     ("wish", "request"),
     ("wished", "requested"),
     ("texts", "strings"),
