@@ -543,7 +543,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="a command may take")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--corpus", type=Path, action="append", default=[], help="a folder of further seeds")
-    parser.add_argument("--kinds", help="only these, with commas between")
+    parser.add_argument("--kinds", help="only these, separated by commas")
     parser.add_argument("--findings", type=Path, default=Path("findings"))
     chosen = parser.parse_args()
 

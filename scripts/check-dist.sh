@@ -93,4 +93,4 @@ esac
 clean "$lab/venv/bin" python -m pip install --quiet --disable-pip-version-check --no-index \
     --find-links "$dist" --find-links "$lab/wheels" 'quarrier[sql]'
 try pip "$lab/venv/bin" --python "$lab/venv/bin/python"
-say "all of it works"
+say "all checks passed"

@@ -29,10 +29,10 @@ HEAD = """\
 
 Written by `scripts/python_api.py` from the package's own sources; do not edit.
 
-A source is a path, a URL, or anything that shows bytes (`bytes`, `mmap`, a numpy array). Sizes and
-counts take the same strings as the command line (`"64K"`, `"auto"`), and options mean what they
-mean on [the command line](cli.md). The interpreter's lock is released while quarrier works, and
-Ctrl-C ends a call. Every error is a `QuarrierError`; an error of the system is an `OSError`, too.
+A source is a path, a URL, or an object that exports bytes (`bytes`, `mmap`, a numpy array). Sizes,
+counts and options have the values and meanings of [the command line](cli.md) (`"64K"`, `"auto"`).
+The interpreter's lock is released while quarrier works, and Ctrl-C ends a call. Every error is a
+`QuarrierError`; an error of the system is also an `OSError`.
 """
 
 SECTIONS = {

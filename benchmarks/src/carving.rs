@@ -11,7 +11,7 @@ use crate::Scale;
 
 /// Runs the script, which needs numpy for the image. `None` if it cannot make the image.
 pub(crate) fn run(python: &Path, quarrier: &Path, home: &Path, scale: &Scale) -> Result<Value> {
-    eprintln!("measuring carving beside other tools, {} rounds", scale.rounds);
+    eprintln!("measuring carving against other tools, {} rounds", scale.rounds);
     let folder = home.join("data");
     let figures = folder.join("carving.json");
     // Only figures of this run may be read below.

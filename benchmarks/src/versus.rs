@@ -50,7 +50,7 @@ pub(crate) fn run(programs: &Programs, folder: &Path, scale: &Scale) -> Result<O
     println!(
         "\nInputs that hurt, 2 threads, {} rounds, against the fastest engine of the crates\n\
          aho-corasick and memchr. GB/s and times as fast as above; below 1 quarrier is slower,\n\
-         which must not be.\n\n{table}",
+         which must not happen.\n\n{table}",
         scale.rounds
     );
     if !slower.is_empty() {

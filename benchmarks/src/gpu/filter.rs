@@ -60,7 +60,7 @@ pub(super) fn run(resident: &Path, scale: &Scale) -> Result<Vec<Value>> {
         }));
     }
     println!(
-        "\nConditions in one pass over {:.0} million orders that lie on the device, beside the\n\
+        "\nConditions in one pass over {:.0} million orders in the device's memory, against the\n\
          shared scan on {THREADS} threads; millions of rows a second. kernel: by the device's\n\
          clock; device: from conditions to counts.\n\n{table}",
         rows as f64 / 1e6,
