@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_what_is_there() {
+    fn expected_counts_are_right() {
         for definition in DEFINITIONS {
             let made = (definition.make)(2 << 20);
             assert_eq!(made.data.len(), 2 << 20, "{}", definition.name);

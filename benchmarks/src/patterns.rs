@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_letters_and_digits_are_written_as_they_stand() {
+    fn only_letters_and_digits_are_written_unchanged() {
         assert_eq!(plain(b"aB3"), "aB3");
         assert_eq!(plain(b"a\0"), "hex:6100");
         assert_eq!(plain(b"# x"), "hex:232078");

@@ -68,7 +68,7 @@ fn readable(shared: &Shared, from: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_acknowledged_can_be_read() {
+fn acknowledged_messages_can_be_read() {
     in_all_orders(|| {
         // The queue has room for one message at a time.
         let shared = shared(1);
@@ -120,7 +120,7 @@ fn a_reader_sees_each_message_once_whether_it_waits_or_reads() {
 }
 
 #[test]
-fn nobody_waits_for_a_log_that_is_over() {
+fn no_thread_waits_for_a_closed_log() {
     in_all_orders(|| {
         let shared = shared(1);
         let waits = {

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_equal_file_passes_whatever_its_line_ends() {
+    fn an_equal_file_passes_with_any_line_endings() {
         check(Some("# a\nb\n"), "# a\nb\n", Ok(()));
         check(Some("# a\r\nb\r\n"), "# a\nb\n", Ok(()));
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_tests_is_left_out() {
+    fn test_only_items_are_left_out() {
         check("#[cfg(test)] mod tests { use crate::a; } b", &["b"]);
         check("#[cfg(test)] mod tests; b", &["b"]);
         check("#[cfg(test)]\n#[allow(x)] fn f(a: [u8; 3]) -> u8 { 1 } b", &["b"]);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_not_inherited_fails_at_its_line() {
+    fn each_key_not_inherited_fails_at_its_line() {
         let line = |line: usize| format!("crates/quarrier-core/Cargo.toml:{line}");
         check(&GOOD.replace("-core", "-cor"), &[&line(2)]);
         check(&GOOD.replace("version.workspace = true", "version = \"1\""), &[&line(3)]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_root_of_a_crate_opens_with_docs() {
+    fn every_root_of_a_crate_begins_with_docs() {
         let manifest = "[[bin]]\npath = \"src/one.rs\"\n[[bin]]\npath = \"src/two.rs\"\n[lib]\npath = \"l.rs\"";
         let files = |text| {
             [

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_told_where_it_is_used_least() {
+    fn a_cycle_is_reported_at_its_rarest_use() {
         check(
             &[
                 ("a.rs", "use crate::b::{B, C};\nfn f() { crate::b::f() }"),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_the_root_hands_on_belong_to_their_module() {
+    fn names_re_exported_by_the_root_belong_to_their_module() {
         let root = "mod a; mod b;\npub use b::{self, deep::{B}, C as D};";
         check(
             &[("lib.rs", root), ("a.rs", "use crate::B;"), ("b.rs", "use crate::a;")],
@@ -302,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn tests_texts_and_comments_use_nothing() {
+    fn tests_literals_and_comments_use_nothing() {
         let a = "//! crate::b\n#[cfg(test)] mod tests { use crate::b; }\nfn f() { \"crate::b\"; }";
         check(&[("a.rs", a), ("b.rs", "use crate::a;")], &[]);
     }
 
     #[test]
-    fn super_leads_as_far_as_it_is_written() {
+    fn super_leads_one_module_up_each_time() {
         let own = "use super::b;\nmod deep { use super::b; }";
         check(&[("a/mod.rs", "mod b;"), ("a/b/mod.rs", own), ("b.rs", "use crate::a;")], &[]);
         let root = "mod deep { use super::super::b; }";
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_knot_passes_until_it_is_undone() {
+    fn a_known_cycle_passes_while_it_exists() {
         let tied = [
             ("crates/one/Cargo.toml", ""),
             ("crates/one/src/a.rs", "use crate::b;"),

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_not_names_are_problems_and_the_others_are_kept() {
+    fn invalid_rows_are_problems_and_the_others_are_kept() {
         let text = format!(
             "{HEADER}| `a` | all but `b` | – |\n| `b` | – |\n| `c`, `d` | – | – |\n\
              | `e` | – | – |\n| `e` | – | – |\n"
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_a_problem_of_each_of_its_rows() {
+    fn a_cycle_is_a_problem_of_each_of_its_rows() {
         let text = format!(
             "{HEADER}| `a` | `b` | – |\n| `b` | `c` | – |\n| `c` | `a` | – |\n| `d` | `a` | – |"
         );

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_are_out_fail_on_their_line_in_pages_that_users_read() {
+    fn ruled_out_words_fail_on_their_line_in_pages_for_users() {
         let text = "It is told.\nWho reads\n`points in time`\nPrinted is a row\n";
         for path in ["docs/a.md", "docs/tutorials/b.md", "README.md"] {
             let expected: Vec<String> = (1..=4).map(|line| format!("{path}:{line}")).collect();
