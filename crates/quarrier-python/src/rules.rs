@@ -240,7 +240,7 @@ pub(crate) struct RuleFindings {
 
 #[pymethods]
 impl RuleFindings {
-    /// One line for each scope that was not judged. Each is also a warning.
+    /// One line for each scope that was not evaluated. Each is also a warning.
     #[getter]
     fn notices(&self) -> Vec<String> {
         self.found.notices.clone()

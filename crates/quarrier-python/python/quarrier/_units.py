@@ -17,13 +17,13 @@ class Unit(NamedTuple):
     source: str
     """The name of the source in rows."""
     length: int
-    """The bytes of the source."""
+    """The length of the source in bytes."""
     mark: str
-    """Sizes and times of its files, or the ETags of its objects."""
+    """The version of the source: sizes and times of its files, or ETags of its objects."""
     start: int
-    """Findings that start here, or later …"""
+    """The first offset of the unit, which owns the findings that start in it."""
     end: int
-    """… and before this offset are the unit's."""
+    """The offset after its last one."""
 
 
 def units(

@@ -7,7 +7,7 @@ use quarrier_sparse::Merge;
 
 use crate::errors::raise;
 
-/// The cost and limits of requests; see `quarrier.CostModel`.
+/// The cost of requests: latency in seconds, bandwidth, prices; and their limits in bytes.
 #[pyclass(frozen, eq, get_all, module = "quarrier")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct CostModel {

@@ -197,7 +197,7 @@ impl Table {
         load::dicts(py, &self.rejects)
     }
 
-    /// Answers a statement about this table, which it calls `name`.
+    /// Answers a statement about this table, which is called `name` in it.
     ///
     /// The table's scan answers `SELECT … FROM m [WHERE …] [ORDER BY …] [LIMIT … [OFFSET …]]`. All
     /// other SQL needs the engine of `quarrier query`, which `quarrier[sql]` installs. `params` are
