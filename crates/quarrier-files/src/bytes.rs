@@ -1,4 +1,4 @@
-//! Reads the bytes of a file from its runs.
+//! Reads the content of a file from its runs.
 
 use std::io;
 use std::ops::Range;
@@ -10,29 +10,29 @@ use crate::error::{Error, Result};
 use crate::lznt1;
 use crate::unpack::Unpacker;
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const STEP_BYTES: usize = 256 << 10;
-/// Packed pieces of files are no longer, packed or not.
+/// Maximum size of a compressed piece, before and after decompression.
 const PIECE_BYTES_MAX: u64 = 1 << 20;
-/// The maximum length of a file, as a multiple of its source's length, or of a gibibyte: holes cost
-/// nothing.
+/// Maximum file size, as a multiple of the source's size or of 1 GiB, whichever is larger: holes take
+/// no space.
 const TIMES_MAX: u64 = 64;
 
-/// Bytes of a file, in order.
+/// A piece of a file's content, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'b> {
-    /// These.
+    /// Bytes of the file.
     Bytes(&'b [u8]),
-    /// So many zeros that are stored nowhere.
+    /// A run of zeros of this length that is stored nowhere.
     Zeros(u64),
 }
 
-/// Passes the bytes of a file to `take`, in order. Unreadable bytes are zeros; returns their ranges in
-/// the source.
+/// Passes the content of a file to `take`, in order. Unreadable bytes become zeros; their ranges in the
+/// source are returned.
 ///
 /// # Errors
-/// [`Error::Taken`] with what `take` says; [`Error::FileSystem`] if it is not known where the bytes
-/// are, or a file is longer than any file of such a source.
+/// [`Error::Taken`] with the error of `take`; [`Error::FileSystem`] if the location of the bytes is
+/// unknown, or if the file is implausibly large for its source.
 pub fn read(
     source: &dyn Source,
     entry: &Entry,
@@ -52,7 +52,7 @@ pub fn read(
     let mut reader = Reader { source, unreadable: Vec::new() };
     let mut left = entry.size;
     let mut written = entry.content.written.unwrap_or(u64::MAX);
-    // Cut to the end of the file, with zeros after the written part.
+    // Truncates at the end of the file, and zeroes bytes past the written part.
     let mut cut = |piece: Piece<'_>| -> io::Result<()> {
         let bytes = match piece {
             Piece::Bytes(bytes) => bytes.len() as u64,
@@ -124,7 +124,7 @@ impl Reader<'_> {
         Ok(Ok(()))
     }
 
-    /// Unpacks unit after unit; `None` if one is damaged.
+    /// Decompresses LZNT1 units in order; `None` if one is damaged.
     fn unpack(
         &mut self,
         content: &Content,
@@ -138,7 +138,8 @@ impl Reader<'_> {
         let mut run = runs.next();
         let mut done = 0;
         while done < size {
-            // The runs of one unit: those that are somewhere hold it, packed if there are holes.
+            // The runs of one unit: the allocated ones hold it, compressed if any of the runs is a
+            // hole.
             let (mut bytes, mut stored) = (0u64, 0usize);
             while bytes < u64::from(unit) {
                 let Some(now) = run.as_mut().filter(|run| run.length > 0) else {
@@ -154,7 +155,7 @@ impl Reader<'_> {
                     stored += length as usize;
                     now.place = place.checked_add(length);
                 } else if bytes == 0 && now.length > u64::from(unit) {
-                    // Units of nothing but zeros, all at once.
+                    // Units that are entirely holes are emitted at once.
                     let zeros = now.length - now.length % u64::from(unit);
                     now.length -= zeros;
                     done += zeros;
@@ -183,7 +184,7 @@ impl Reader<'_> {
         Ok(Some(Ok(())))
     }
 
-    /// Unpacks piece after piece; `None` if one is damaged.
+    /// Decompresses pieces in order; `None` if one is damaged.
     fn pieces(&mut self, content: &Content, take: &mut Take<'_>) -> Result<Option<io::Result<()>>> {
         let mut stored = Stored::new(&content.runs);
         let mut unpacker = Unpacker::default();
@@ -221,7 +222,7 @@ impl Reader<'_> {
         Ok(Some(Ok(())))
     }
 
-    /// Hands on a piece that is not packed; `None` if it is nowhere.
+    /// Emits an uncompressed piece; `None` if its bytes are nowhere.
     fn plain_piece(
         &mut self,
         stored: &mut Stored<'_>,
@@ -245,7 +246,7 @@ impl Reader<'_> {
         Ok(Some(Ok(())))
     }
 
-    /// Reads stored bytes, counted through the runs; false where there are none.
+    /// Reads stored bytes by their offset in the concatenated runs; false past the last run.
     fn stored(&mut self, stored: &mut Stored<'_>, at: u64, buffer: &mut [u8]) -> Result<bool> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -259,7 +260,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Reads bytes of the source; those that cannot be read are zeros, and noted.
+    /// Reads bytes of the source. Unreadable ones become zeros, and their range is noted.
     fn fill(&mut self, at: u64, buffer: &mut [u8]) -> Result<()> {
         match read_full_at(self.source, at, buffer) {
             Ok(bytes) if bytes == buffer.len() => return Ok(()),
@@ -290,10 +291,10 @@ impl Reader<'_> {
     }
 }
 
-/// Finds stored bytes by counting through the runs. Pieces usually come in order.
+/// Maps offsets in the concatenated runs to the source. Optimized for access in order.
 struct Stored<'r> {
     runs: &'r [Run],
-    /// The run looked at last, and the number of bytes before it.
+    /// The last run used, and the number of bytes before it.
     index: usize,
     before: u64,
 }
@@ -303,7 +304,7 @@ impl<'r> Stored<'r> {
         Stored { runs, index: 0, before: 0 }
     }
 
-    /// The place of a stored byte, and how many follow in its run.
+    /// The source offset of a stored byte, and how many bytes follow it in its run.
     fn at(&mut self, at: u64) -> Option<(u64, u64)> {
         if at < self.before {
             (self.index, self.before) = (0, 0);

@@ -1,4 +1,4 @@
-//! Small reads here and there, from pages that are kept for a while.
+//! A page cache for small scattered reads.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,7 @@ use crate::part::Part;
 const PAGE_BYTES: u64 = 64 << 10;
 const PAGES_MAX: usize = 256;
 
-/// Pages of a part that were read lately.
+/// Recently read pages of a part.
 pub(crate) struct Cache<'p, 's> {
     part: &'p Part<'s>,
     pages: HashMap<u64, Box<[u8]>>,
@@ -40,7 +40,7 @@ impl<'p, 's> Cache<'p, 's> {
         Ok(())
     }
 
-    /// A few bytes.
+    /// Reads an array of `N` bytes.
     ///
     /// # Errors
     /// As [`Part::read`].

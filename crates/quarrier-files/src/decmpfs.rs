@@ -1,5 +1,5 @@
-//! Files that macOS has packed: an attribute says how, and has the packed bytes or leaves them to the
-//! resource fork. HFS+ and APFS have the same.
+//! Files that macOS compresses transparently (decmpfs): an attribute names the method and has the
+//! compressed bytes, or leaves them to the resource fork. HFS+ and APFS share this format.
 
 use crate::entry::{Content, PackedPiece, Packing};
 use crate::error::Result;
@@ -8,22 +8,22 @@ use crate::unpack::Unpacker;
 
 /// The name of the attribute.
 pub(crate) const ATTRIBUTE: &str = "com.apple.decmpfs";
-/// The flag of files that are packed.
+/// The inode flag of compressed files.
 pub(crate) const PACKED: u8 = 0x20;
 const HEAD_BYTES: usize = 16;
-/// Bytes of a file that are packed together.
+/// Bytes of a file that are compressed together.
 const BLOCK_BYTES: u64 = 64 << 10;
-/// A block may have grown a little.
+/// Maximum compressed size of a block: compression may expand it a little.
 const PACKED_BYTES_MAX: u64 = 2 * BLOCK_BYTES;
-/// Bytes of a file whose packed bytes fit in an attribute.
+/// Maximum size of a file whose compressed bytes are in the attribute.
 const INLINE_BYTES_MAX: u64 = 1 << 20;
 const DAMAGED: &str = "its packed bytes are damaged";
 
 /// A resource fork: its bytes, and its length.
 pub(crate) type Resource = (Content, u64);
 
-/// Size and places of a packed file; `None` if the attribute says nothing of it. `place` is that of the
-/// attribute's bytes in the source.
+/// The size and locations of a compressed file; `None` if the attribute does not describe compression.
+/// `place` is the offset of the attribute's bytes in the source.
 ///
 /// # Errors
 /// Those of `resource`, which finds the resource fork, and of reading from it.
@@ -63,7 +63,7 @@ fn inline(packing: Packing, packed: &[u8], size: u64, place: Option<u64>) -> Con
     content
 }
 
-/// The blocks of a file in its resource fork: a list of them, and a zlib stream for each.
+/// The blocks of a file in its resource fork: a table of blocks, and a zlib stream for each.
 fn blocks(part: &Part<'_>, (mut content, fork_bytes): Resource, size: u64) -> Result<Content> {
     if content.lost.is_some() {
         return Ok(content);
@@ -79,7 +79,7 @@ fn blocks(part: &Part<'_>, (mut content, fork_bytes): Resource, size: u64) -> Re
     }
     let bytes = count as usize * 8;
     let mut list = Vec::new();
-    // The list is as long as the fork at most, and so as the volume.
+    // The table can be as long as the fork, and thus as the volume.
     if list.try_reserve_exact(bytes).is_err() {
         return Ok(Content::lost(DAMAGED));
     }
@@ -107,7 +107,7 @@ fn blocks(part: &Part<'_>, (mut content, fork_bytes): Resource, size: u64) -> Re
     Ok(content)
 }
 
-/// Reads bytes of a fork; false if it has fewer.
+/// Reads bytes of a fork; false if it is too short.
 fn read(part: &Part<'_>, content: &Content, from: u64, buffer: &mut [u8]) -> Result<bool> {
     let (base, mut start, mut filled) = (part.place(0), 0u64, 0);
     for run in &content.runs {

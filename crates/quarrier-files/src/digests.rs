@@ -1,14 +1,14 @@
-//! The hashes by which files are recognised, computed in one pass.
+//! The hashes that identify files, computed in one pass.
 
 use md5::Md5;
 use quarrier_core::hex;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// Zeros that are hashed at once.
+/// Zeros hashed at once.
 const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
 
-/// Which hashes are computed beside SHA-256, which always is.
+/// The hashes to compute in addition to SHA-256, which is always computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HashKinds {
     /// MD5.
@@ -20,7 +20,7 @@ pub struct HashKinds {
 }
 
 impl HashKinds {
-    /// Those of either.
+    /// The union of two selections.
     #[must_use]
     pub fn or(self, other: HashKinds) -> HashKinds {
         HashKinds {
@@ -30,7 +30,7 @@ impl HashKinds {
         }
     }
 
-    /// Adds one by its name: `md5`, `sha1`, `sha256` or `blake3`; false for any other.
+    /// Adds a hash by name: `md5`, `sha1`, `sha256` or `blake3`; false for any other name.
     pub fn add(&mut self, name: &str) -> bool {
         match name {
             "md5" => self.md5 = true,
@@ -42,7 +42,7 @@ impl HashKinds {
         true
     }
 
-    /// The names of those that are computed beside SHA-256, in the order of rows.
+    /// The names of the selected hashes besides SHA-256, in the order of rows.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let all = [("md5", self.md5), ("sha1", self.sha1), ("blake3", self.blake3)];
         all.into_iter().filter_map(|(name, is_chosen)| is_chosen.then_some(name))
@@ -68,7 +68,7 @@ impl Digests {
         hex::encode(&self.sha256)
     }
 
-    /// Those of `kinds` that were computed, in hexadecimal, with their names.
+    /// The hashes in `kinds` that were computed, as name and hexadecimal digits.
     pub fn named(&self, kinds: HashKinds) -> Vec<(&'static str, String)> {
         let encoded = |name: &'static str| {
             let bytes: &[u8] = match name {
@@ -82,7 +82,7 @@ impl Digests {
     }
 }
 
-/// Hashes bytes piece by piece.
+/// Computes hashes incrementally.
 pub struct Hasher {
     md5: Option<Md5>,
     sha1: Option<Sha1>,
@@ -91,7 +91,7 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// A hasher of nothing yet.
+    /// A hasher with no input yet.
     pub fn new(kinds: HashKinds) -> Self {
         Hasher {
             md5: kinds.md5.then(Md5::new),
@@ -101,14 +101,14 @@ impl Hasher {
         }
     }
 
-    /// A hasher of nothing yet that computes SHA-256 alone.
+    /// A hasher with no input yet that computes only SHA-256.
     pub fn sha256() -> Self {
         Hasher::new(HashKinds::default())
     }
 
     /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
-        // Each piece stays in the cache while all hashes take it.
+        // Small chunks stay in the CPU cache while each hash reads them.
         for piece in bytes.chunks(ZEROS.len()) {
             if let Some(md5) = &mut self.md5 {
                 md5.update(piece);

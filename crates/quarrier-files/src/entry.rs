@@ -1,9 +1,9 @@
-//! Entries of file systems: names, times, and the places of their bytes.
+//! Entries of file systems: names, times, and the locations of their bytes.
 
 /// The type of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A file with bytes of its own.
+    /// A regular file.
     File,
     /// A folder.
     Folder,
@@ -25,12 +25,12 @@ impl Kind {
     }
 }
 
-/// Whether a file system still has an entry.
+/// Whether an entry is still allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It has.
+    /// The file system still has the entry.
     Allocated,
-    /// It is deleted; traces of it are left.
+    /// Deleted; traces of the entry remain.
     Deleted,
 }
 
@@ -44,123 +44,122 @@ impl State {
     }
 }
 
-/// Times of an entry, in nanoseconds since 1970 in UTC; `None` if the file system has none. FAT has
-/// local times without a zone, which are taken as UTC.
+/// Times of an entry, in nanoseconds since 1970 in UTC; `None` where the file system stores none. FAT
+/// stores local times without a zone; they are taken as UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
-    /// When its bytes changed.
+    /// The last modification of the content.
     pub modified: Option<i64>,
-    /// When its bytes were read.
+    /// The last read access.
     pub accessed: Option<i64>,
     /// The time of the last metadata change.
     pub changed: Option<i64>,
-    /// When it was made.
+    /// The creation.
     pub created: Option<i64>,
 }
 
-/// Bytes of a source.
+/// A contiguous range of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// Where they begin in the source, in bytes.
+    /// Start in the source, in bytes.
     pub offset: u64,
-    /// How many there are.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// Contiguous bytes of a file, usually whole clusters.
+/// A contiguous range of a file, usually whole clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Where they begin in the source, in bytes; None: a hole, which reads as zeros.
+    /// Start in the source, in bytes; `None` for a hole, which reads as zeros.
     pub place: Option<u64>,
-    /// How many there are.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// How a piece of a file is packed.
+/// The compression of a piece of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// It is not.
+    /// Not compressed.
     Plain,
     /// A zlib stream.
     Zlib,
-    /// A zlib stream, or, after a byte whose lower half is 15, the bytes as they are.
+    /// A zlib stream, or uncompressed bytes after a marker byte whose low nibble is 15.
     ZlibOrPlain,
     /// A frame of Zstandard.
     Zstd,
-    /// Segments of LZO1X with their lengths, no length across the border of two sectors of 4 KiB.
+    /// LZO1X segments with their lengths; no length field crosses a 4 KiB sector boundary.
     Lzo,
 }
 
-/// A piece of a file that is packed alone. Between two pieces a file has zeros.
+/// A separately compressed piece of a file. Gaps between pieces read as zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedPiece {
-    /// Its first byte in the file.
+    /// Offset in the file.
     pub start: u64,
-    /// How many bytes of the file it holds.
+    /// Bytes of the file that it holds.
     pub length: u64,
-    /// The place of its first packed byte, counted through the runs.
+    /// Offset of its first compressed byte in the concatenated runs.
     pub packed_at: u64,
-    /// How many packed bytes it has.
+    /// Number of compressed bytes.
     pub packed_bytes: u64,
-    /// How many bytes it unpacks to before its first one in the file.
+    /// Unpacked bytes to skip before the first byte of the file.
     pub skipped: u32,
-    /// How many bytes it unpacks to at most.
+    /// Maximum unpacked size in bytes.
     pub unpacked_bytes: u32,
-    /// How it is packed.
+    /// How it is compressed.
     pub packing: Packing,
 }
 
-/// The places of a file's bytes.
+/// The locations of a file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
-    /// The runs in the order of the file. The last may extend beyond the end of the file: the rest is
-    /// slack.
+    /// The runs in file order. The last may extend past the end of the file; the excess is slack.
     pub runs: Vec<Run>,
-    /// The bytes themselves, if they are stored beside the name.
+    /// The bytes themselves, if they are stored inside the metadata.
     pub inline: Option<Box<[u8]>>,
-    /// Only this many bytes were ever written; later ones read as zeros.
+    /// Only this many bytes were ever written; the rest reads as zeros.
     pub written: Option<u64>,
-    /// With LZNT1: the bytes of a unit, each of which is packed alone. Holes are the part of a unit
-    /// that packing saved.
+    /// The LZNT1 compression unit in bytes. Units are compressed independently; the holes of a unit are
+    /// the clusters that compression saved.
     pub packed_unit: Option<u32>,
-    /// The pieces of a file that was packed piece by piece, in the order of the file; empty for all
-    /// others. The runs then have the packed bytes, one piece after the other.
+    /// The pieces of a file compressed in pieces, in file order; otherwise empty. The runs then hold
+    /// the compressed bytes of the pieces back to back.
     pub pieces: Vec<PackedPiece>,
-    /// Clusters that it has and never wrote to: they read as zeros, whatever they hold.
+    /// Clusters that are allocated but were never written: they read as zeros, whatever they contain.
     pub reserved: Vec<Extent>,
-    /// Why the bytes cannot be read, if they cannot.
+    /// The reason why the bytes cannot be read, if so.
     pub lost: Option<&'static str>,
 }
 
 /// A file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The way to it from the root of its file system: `/Users/Public/a.jpg`. A slash inside of a
-    /// name, and a byte that is not UTF-8, is written `\xNN`.
+    /// The path from the root of its file system: `/Users/Public/a.jpg`. A slash inside a name and a
+    /// byte that is not UTF-8 are written `\xNN`.
     pub path: String,
-    /// Its number: that of the inode or of the record in the master file table; of FAT, exFAT and
-    /// ISO 9660, which have none, the place of its entry.
+    /// The inode number, or the record number in the NTFS master file table. FAT, exFAT and ISO 9660
+    /// have neither; there it is derived from the position of the directory entry.
     pub inode: u64,
     /// The type of the entry.
     pub kind: Kind,
     /// Whether it is deleted.
     pub state: State,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub size: u64,
     /// Its times.
     pub times: Times,
-    /// The places of its bytes.
+    /// The locations of its bytes.
     pub content: Content,
 }
 
 impl Entry {
-    /// The places of its bytes in the source, in the order of the file, without holes and slack. For
-    /// packed files, the places of the packed bytes.
+    /// The extents of its bytes in the source, in file order, without holes and slack. For compressed
+    /// files, the extents of the compressed bytes.
     pub fn extents(&self) -> Vec<Extent> {
         self.split().0
     }
 
-    /// Which bytes of its clusters are not its own: those beyond its end, and those that it never wrote.
+    /// The slack of its clusters: bytes past the end of the file, and bytes that were never written.
     pub fn slack(&self) -> Vec<Extent> {
         let mut slack = self.split().1;
         slack.extend_from_slice(&self.content.reserved);
@@ -182,7 +181,7 @@ impl Entry {
     }
 }
 
-/// Appends an extent, to the last one where it goes on there.
+/// Appends an extent, or extends the last one if contiguous with it.
 fn push(extents: &mut Vec<Extent>, extent: Extent) {
     match extents.last_mut() {
         _ if extent.length == 0 => {}
@@ -194,12 +193,12 @@ fn push(extents: &mut Vec<Extent>, extent: Extent) {
 }
 
 impl Content {
-    /// Whether the runs have packed bytes.
+    /// Whether the runs hold compressed bytes.
     pub fn is_packed(&self) -> bool {
         self.packed_unit.is_some() || !self.pieces.is_empty()
     }
 
-    /// Appends clusters, to the last run where they go on there.
+    /// Appends clusters, or extends the last run if contiguous with it.
     pub(crate) fn push(&mut self, place: Option<u64>, length: u64) {
         match self.runs.last_mut() {
             _ if length == 0 => {}
@@ -215,7 +214,7 @@ impl Content {
         }
     }
 
-    /// Content that cannot be read, and why.
+    /// Content that cannot be read, with the reason.
     pub(crate) fn lost(why: &'static str) -> Self {
         Content { lost: Some(why), ..Content::default() }
     }

@@ -8,25 +8,25 @@ use std::{fmt, io};
 pub enum Error {
     /// The source could not be read.
     Source(quarrier_core::Error),
-    /// There is no file system that is known here, or one with impossible values.
+    /// No supported file system was found, or one has impossible values.
     FileSystem {
         /// The path or name of the source.
         source_name: String,
-        /// Where it was looked for, in bytes.
+        /// The offset in the source, in bytes.
         offset: u64,
         /// The fault: a value found there, or something missing.
         found: String,
     },
-    /// Structures lead in circles, or there are more than any volume has.
+    /// Structures form a cycle, or exceed the number that any volume can have.
     TooMuch {
         /// The path or name of the source.
         source_name: String,
         /// Where the file system begins, in bytes.
         offset: u64,
-        /// The thing of which there is too much.
+        /// The structure in excess.
         found: String,
     },
-    /// The caller takes no more entries.
+    /// The callback that receives entries failed.
     Taken(io::Error),
 }
 

@@ -1,7 +1,8 @@
-//! A folder that files are written into, with their names and times.
+//! An output folder for extracted files, with their names and times.
 //!
-//! Everything in it is named from descriptors, and no link in it is followed; names are made harmless
-//! before, and a name that is there already is never written to. So nothing lands anywhere else.
+//! Everything in it is opened relative to directory descriptors, no symbolic link in it is followed,
+//! names are sanitized, and existing names are never written to. So nothing can be written outside of
+//! it.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -23,38 +24,40 @@ use crate::error::{Error, Result};
 
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
-/// The maximum length of a name in file systems, in bytes, with room for a suffix that makes it unique.
+/// Maximum length of a file name in bytes, with room for a suffix that makes it unique.
 const NAME_BYTES_MAX: usize = 200;
-/// Names that are tried where one is taken.
+/// Alternative names to try if one is taken.
 const TRIES_MAX: u32 = 1000;
-/// The maximum number of folders whose times are set at the end; more keep the time of their creation.
+/// Maximum number of folders whose times are restored at the end; the times of others are left as
+/// written.
 const TIMED_FOLDERS_MAX: usize = 1 << 20;
 
-/// A folder that files are written into.
+/// An output folder for extracted files.
 pub struct Folder {
     root: OwnedFd,
-    /// The folder that was written to last.
+    /// The folder written to last.
     last: Option<(Vec<String>, OwnedFd)>,
     timed: Vec<(Vec<String>, Times)>,
     kept_free: Option<&'static str>,
 }
 
-/// A file that was written.
+/// A file written to the folder.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// Where, from the folder on.
+    /// The path relative to the folder.
     pub path: String,
     /// The hashes of its bytes.
     pub digests: Digests,
-    /// Where in the source bytes could not be read: they are zeros in the file.
+    /// Ranges of the source that could not be read: they are zeros in the file.
     pub unreadable: Vec<Range<u64>>,
 }
 
 impl Folder {
-    /// Opens the folder at `path`, which must be empty, or not there yet.
+    /// Opens the folder at `path`, which must be empty or not exist yet.
     ///
     /// # Errors
-    /// [`io::ErrorKind::DirectoryNotEmpty`] if it contains a file already, and the system's error.
+    /// [`io::ErrorKind::DirectoryNotEmpty`] if it contains a file already, and errors of the operating
+    /// system.
     pub fn create(path: &Path) -> io::Result<Self> {
         let open = || openat(CWD, path, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty());
         let root = match open() {
@@ -75,17 +78,16 @@ impl Folder {
         Ok(Folder { root, last: None, timed: Vec::new(), kept_free: None })
     }
 
-    /// Nothing gets this name at the top of the folder: it is needed for something else.
+    /// Reserves a name at the top of the folder for the caller's own file.
     pub fn keep_free(&mut self, name: &'static str) {
         self.kept_free = Some(name);
     }
 
-    /// Writes a file with the bytes, or a folder, below `top` if that is not empty, and hashes
-    /// them.
+    /// Writes an entry's file or folder, below `top` unless that is empty, and hashes the bytes.
     ///
     /// # Errors
-    /// [`Error::Taken`] where the file cannot be written, and what [`read`](bytes::read) says;
-    /// nothing is left of the file then.
+    /// [`Error::Taken`] where the file cannot be written, and the errors of [`read`](bytes::read); a
+    /// partial file is removed.
     pub fn write(
         &mut self,
         source: &dyn Source,
@@ -123,10 +125,10 @@ impl Folder {
         }
     }
 
-    /// Sets the times of folders, which everything written into them has changed.
+    /// Sets the times of folders at the end, since writing into a folder changes them.
     ///
     /// # Errors
-    /// The system's error.
+    /// Errors of the operating system.
     pub fn finish(mut self) -> io::Result<()> {
         for (place, times) in std::mem::take(&mut self.timed).into_iter().rev() {
             self.folder(&place)?;
@@ -137,8 +139,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Opens the folder with these names, and makes it if it is not there. Returns the names that
-    /// it has: where a file has one of them, it gets another.
+    /// Opens the folder with this path, and creates it if missing. Returns the names used: if a file
+    /// has one of them, the folder gets another name.
     fn folder(&mut self, names: &[String]) -> io::Result<Vec<String>> {
         if let Some((last, _)) = self.last.as_ref().filter(|(last, _)| last == names) {
             return Ok(last.clone());
@@ -171,7 +173,7 @@ fn open_or_make(parent: impl AsFd, name: &str) -> io::Result<(String, OwnedFd)> 
         }
         match openat(&parent, &*tried, FOLDER, Mode::empty()) {
             Ok(folder) => return Ok((tried, folder)),
-            // A file has the name.
+            // A file has this name.
             Err(Errno::NOTDIR | Errno::LOOP) => tried = format!("{name}~folder{number}"),
             Err(error) => return Err(error.into()),
         }
@@ -179,7 +181,7 @@ fn open_or_make(parent: impl AsFd, name: &str) -> io::Result<(String, OwnedFd)> 
     Err(Errno::EXIST.into())
 }
 
-/// Makes a file under a name that nothing has yet.
+/// Creates a file under a name that is not taken.
 fn create(folder: impl AsFd, name: &str, inode: u64) -> io::Result<(String, File)> {
     let mut tried = name.to_string();
     for number in 0..TRIES_MAX {
@@ -193,7 +195,7 @@ fn create(folder: impl AsFd, name: &str, inode: u64) -> io::Result<(String, File
     Err(Errno::EXIST.into())
 }
 
-/// Writes the bytes, and hashes them.
+/// Writes and hashes the bytes.
 fn fill(
     file: &mut File,
     source: &dyn Source,
@@ -230,7 +232,7 @@ fn set_times(file: impl AsFd, times: &Times) -> io::Result<()> {
     Ok(futimens(file, &times)?)
 }
 
-/// A name that leads nowhere else, and that a terminal shows as it is.
+/// A file name without path separators, that terminals can show verbatim.
 fn harmless(name: &str) -> String {
     let safe = |c: char| {
         if c.is_control() || matches!(c, '/' | '\u{202A}'..='\u{202E}') { '_' } else { c }

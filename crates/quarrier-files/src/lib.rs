@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Every reader uses [`Source::read_at`](quarrier_core::source::Source::read_at), and treats the bytes
-//! as hostile: it checks offsets and counts, leaves folders that lead in circles, and bounds the work
-//! by the length of the volume.
+//! as hostile: it checks offsets and counts, detects cycles of folders, and bounds the work by the
+//! length of the volume.
 
 mod apfs;
 mod btrfs;

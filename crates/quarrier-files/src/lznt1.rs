@@ -4,8 +4,8 @@
 
 const CHUNK_BYTES: usize = 4096;
 
-/// Unpacks into `unit`, which has the length of the original bytes; missing ones at its end are zeros.
-/// False if the bytes are not valid LZNT1.
+/// Decompresses into `unit`, which has the length of the original bytes; missing bytes at the end
+/// become zeros. False if the bytes are not valid LZNT1.
 pub(crate) fn unpack(mut packed: &[u8], unit: &mut [u8]) -> bool {
     unit.fill(0);
     for out in unit.chunks_mut(CHUNK_BYTES) {
@@ -44,7 +44,7 @@ fn unpack_chunk(mut chunk: &[u8], out: &mut [u8]) -> bool {
             let Some((token, rest)) = chunk.split_first_chunk::<2>() else { return false };
             chunk = rest;
             let token = usize::from(u16::from_le_bytes(*token));
-            // The further the chunk has come, the more bits hold the distance.
+            // The offset takes more bits as the output of the chunk grows.
             let mut back_bits = 4;
             while back_bits < 12 && at > 1 << back_bits {
                 back_bits += 1;
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_example_of_the_specification_is_unpacked() {
-        // MS-XCA, 3.3.
+        // The example of MS-XCA, 3.3.
         let packed = [
             0x38, 0xb0, 0x88, 0x46, 0x23, 0x20, 0x00, 0x20, 0x47, 0x20, 0x41, 0x00, 0x10, 0xa2,
             0x47, 0x01, 0xa0, 0x45, 0x20, 0x44, 0x00, 0x08, 0x45, 0x01, 0x50, 0x79, 0x00, 0xc0,

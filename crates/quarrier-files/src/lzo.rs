@@ -1,11 +1,11 @@
-//! LZO1X, one of the packings of Btrfs. Of the crates for it, `lzo1x` is under the GPL, and
+//! LZO1X decompression, for Btrfs. Existing crates do not fit: `lzo1x` is under the GPL, and
 //! `lzokay-native` subtracts distances from the length without a check.
 
-/// Unpacks a stream to the front of `plain`, and returns the number of bytes; `None` if the stream is
-/// damaged or there is too little room.
+/// Decompresses a stream into the front of `plain`, and returns the number of bytes; `None` if the
+/// stream is damaged or `plain` too small.
 pub(crate) fn unpack(packed: &[u8], plain: &mut [u8]) -> Option<usize> {
     let mut stream = Stream { packed, at: 0, plain, filled: 0 };
-    // Literals since the last match: as many as its instruction says, or 4 for a run of them.
+    // Literals since the last match: the number in its instruction, or 4 after a run.
     let mut literals = 0;
     if let Some(first) = packed.first().filter(|first| **first > 17) {
         stream.at = 1;
@@ -69,7 +69,7 @@ impl Stream<'_> {
         Some(usize::from(self.byte()?) | usize::from(self.byte()?) << 8)
     }
 
-    /// A length that does not fit in an instruction: a byte for each 255, and the rest.
+    /// Decodes a length that does not fit in an instruction: a zero byte for each 255, then the rest.
     fn long(&mut self, least: usize) -> Option<usize> {
         let mut length = least;
         loop {
@@ -88,7 +88,7 @@ impl Stream<'_> {
         Some(())
     }
 
-    /// Repeats bytes; those of the match itself as well.
+    /// Copies a match, which may overlap its own output.
     fn copy(&mut self, distance: usize, length: usize) -> Option<()> {
         let from = self.filled.checked_sub(distance)?;
         let end = self.filled + length;
@@ -110,7 +110,7 @@ mod tests {
         digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
     }
 
-    /// As lzop 1.04 packed it, with its options -1 and -9.
+    /// Compressed by lzop 1.04 with -1 and -9.
     const FAST: &str =
         "03616263616263b4000014000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d
         48656c6c6f2c20682918000520776f726c642120201569000020a60000000c1d1c1b1a19181716151413121110
@@ -146,7 +146,7 @@ mod tests {
         let length = plain().len();
         for end in 0..whole.len() {
             assert_eq!(unpack(&whole[..end], &mut vec![0; length]), None);
-            // Any byte may be any other: there is an end.
+            // Corrupt one byte at a time: decompression must still terminate.
             for value in [0, 1, 16, 17, 32, 0x7F, 0xFF] {
                 let mut changed = whole.clone();
                 changed[end] = value;

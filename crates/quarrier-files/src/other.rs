@@ -1,12 +1,12 @@
-//! Recognises partitions whose free space cannot be determined here.
+//! Recognizes contents other than the supported file systems.
 
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
 
-/// Bytes at an offset of a partition that identify its contents.
+/// An offset in the partition, the magic number there, and its meaning.
 type Mark = (usize, &'static [u8], &'static str);
 
-/// Marks that are checked before any file system: remains of an earlier volume of another type may
+/// Magic numbers checked before any file system: remains of an earlier volume of another type may
 /// follow them.
 const FIRST: [Mark; 6] = [
     (0, b"LUKS\xBA\xBE", "LUKS"),
@@ -17,7 +17,7 @@ const FIRST: [Mark; 6] = [
     (1024, b"LABELONE", "LVM"),
 ];
 
-/// Marks that are checked if no known file system was found.
+/// Magic numbers checked if no supported file system was found.
 const LAST: [Mark; 6] = [
     (4086, b"SWAPSPACE2", "swap"),
     (4086, b"SWAP-SPACE", "swap"),
@@ -27,13 +27,13 @@ const LAST: [Mark; 6] = [
     (0, b"hsqs", "SquashFS"),
 ];
 
-/// The contents that begin with these bytes, other than a known file system.
+/// The contents by the magic numbers that are checked first.
 pub(crate) fn first(boot: &[u8; BOOT_BYTES]) -> Option<&'static str> {
     let stands = |(at, mark, _): &&Mark| boot[*at..].starts_with(mark);
     FIRST.iter().find(stands).map(|(_, _, name)| *name)
 }
 
-/// Other contents of `part`.
+/// The contents of `part` by the magic numbers that are checked last.
 pub(crate) fn last(part: &Part<'_>) -> Result<Option<&'static str>> {
     for (at, mark, name) in LAST {
         let mut there = [0; 10];

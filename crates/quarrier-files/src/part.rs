@@ -1,4 +1,4 @@
-//! A part of a source, read by offsets from its start.
+//! A part of a source, addressed by offsets from its start.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use quarrier_core::source::{Source, read_full_at};
 
 use crate::error::{Error, Result};
 
-/// The bytes of a bitmap or table that are read at once: whole entries of 12, 16 and 32 bits.
+/// Bytes of a bitmap or table read at once: a whole number of 12-, 16- and 32-bit entries.
 pub(crate) const STEP_BYTES: usize = 96 << 10;
-/// The bytes by which file systems are recognised.
+/// Bytes needed to recognize most file systems.
 pub(crate) const BOOT_BYTES: usize = 2048;
 
 pub(crate) struct Part<'a> {
@@ -21,7 +21,7 @@ impl<'a> Part<'a> {
         Part { source, span: 0..source.length() }
     }
 
-    /// A part of this one, by offsets in the source.
+    /// A subrange of this part, by offsets in the source.
     pub(crate) fn within(&self, span: Range<u64>) -> Part<'a> {
         Part { source: self.source, span }
     }
@@ -34,7 +34,7 @@ impl<'a> Part<'a> {
         self.span.end - self.span.start
     }
 
-    /// The offset in the source of the byte `at` of this part.
+    /// Converts an offset in this part to one in the source.
     pub(crate) fn place(&self, at: u64) -> u64 {
         self.span.start.saturating_add(at)
     }
@@ -66,7 +66,7 @@ impl<'a> Part<'a> {
         Ok(boot)
     }
 
-    /// Hands the `bytes` from `at` to `take`, in pieces of [`STEP_BYTES`].
+    /// Passes `bytes` bytes from `at` to `take`, in pieces of [`STEP_BYTES`].
     pub(crate) fn stream(
         &self,
         at: u64,
@@ -85,7 +85,7 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    /// The error that ends a listing.
+    /// An error that stops the listing.
     pub(crate) fn too_much(&self, found: &str) -> Error {
         Error::TooMuch {
             source_name: self.source.name().to_string(),
@@ -94,7 +94,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The error about the bytes at `at`.
+    /// An error about the bytes at `at`.
     pub(crate) fn refused(&self, at: u64, found: &str) -> Error {
         Error::FileSystem {
             source_name: self.source.name().to_string(),

@@ -1,4 +1,4 @@
-//! The file systems of a source: of all of it, or of its partitions.
+//! The file systems of a source: a single one, or one per partition.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -13,14 +13,14 @@ use crate::partitions::{self, Partition, Table};
 use crate::walk::{Damages, Walk};
 use crate::{apfs, btrfs, exfat, ext, fat, hfs, iso, ntfs, other, xfs};
 
-/// Kinds of file systems that are read.
+/// The supported file systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemKind {
-    /// FAT with 12 bits an entry.
+    /// FAT with 12-bit entries.
     Fat12,
-    /// FAT with 16 bits an entry.
+    /// FAT with 16-bit entries.
     Fat16,
-    /// FAT with 32 bits an entry.
+    /// FAT with 32-bit entries.
     Fat32,
     /// exFAT.
     ExFat,
@@ -32,11 +32,11 @@ pub enum SystemKind {
     Xfs,
     /// ISO 9660.
     Iso,
-    /// HFS+, with names that differ in case or not.
+    /// HFS+ or HFSX, case-sensitive or not.
     HfsPlus,
     /// Btrfs on one device.
     Btrfs,
-    /// A container of APFS.
+    /// An APFS container.
     Apfs,
 }
 
@@ -61,9 +61,9 @@ impl fmt::Display for SystemKind {
 /// A file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct System {
-    /// The number of its partition, from 1; 0 where it has the source for itself.
+    /// The number of its partition, from 1; 0 if it takes up the whole source.
     pub partition: u32,
-    /// Its kind.
+    /// Its type.
     pub kind: SystemKind,
     /// The bytes of its partition in the source.
     pub span: Range<u64>,
@@ -80,42 +80,42 @@ pub struct PassedOver {
 }
 
 impl PassedOver {
-    /// One line for people.
+    /// A one-line message.
     pub fn in_words(&self) -> String {
         let Range { start, end } = self.range;
         format!("bytes {start}..{end} were not looked at: a partition with {}", self.what)
     }
 }
 
-/// The file systems of a source.
+/// The file systems found in a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Systems {
     /// By offset.
     pub systems: Vec<System>,
-    /// Partitions without one that is known here, by offset.
+    /// Partitions without a supported file system, by offset.
     pub passed_over: Vec<PassedOver>,
-    /// A notice about the partition table, for people.
+    /// A message about the partition table.
     pub notice: Option<String>,
 }
 
 impl Systems {
-    /// Notices, a line each: skipped partitions, and damage.
+    /// Messages about skipped partitions and damage.
     pub fn notices(&self) -> Vec<String> {
         let passed_over = self.passed_over.iter().map(PassedOver::in_words);
         self.notice.iter().cloned().chain(passed_over).collect()
     }
 
-    /// Whether paths need the numbers of partitions to be unique.
+    /// Whether paths need a partition number to be unique.
     pub fn are_several(&self) -> bool {
         self.systems.len() > 1
     }
 }
 
-/// Finds the file systems of `source`. Reads some sectors of each.
+/// Finds the file systems of `source`. Reads only a few sectors of each.
 ///
 /// # Errors
-/// [`Error::FileSystem`] if there is neither a known file system nor a partition table that can contain
-/// one; [`Error::Source`] if the source cannot be read.
+/// [`Error::FileSystem`] if there is no supported file system and no partition table; [`Error::Source`]
+/// if the source cannot be read.
 pub fn find(source: &dyn Source) -> Result<Systems> {
     let whole = Part::whole(source);
     if let Some(kind) = kind(&whole)? {
@@ -151,7 +151,7 @@ pub fn find(source: &dyn Source) -> Result<Systems> {
     Ok(found)
 }
 
-/// The contents of a part, as far as they are recognised.
+/// Identifies the contents of a part.
 fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
     let boot = part.boot()?;
     match other::first(&boot) {
@@ -193,12 +193,12 @@ fn kind(part: &Part<'_>) -> Result<Option<SystemKind>> {
 }
 
 impl System {
-    /// Passes every entry to `take`, folder by folder, deleted ones if they are wanted. Ends soon after
-    /// `stop` becomes true. Returns the damage that was skipped.
+    /// Passes every entry to `take`, folder by folder, with deleted ones if requested. Returns soon
+    /// after `stop` becomes true. The result is the damage that was skipped.
     ///
     /// # Errors
     /// [`Error::Taken`] with the error of `take`, or `Interrupted` if it was stopped;
-    /// [`Error::TooMuch`] if structures lead in circles; the errors of [`find`] if the root cannot be
+    /// [`Error::TooMuch`] if structures form a cycle; the errors of [`find`] if the root cannot be
     /// read.
     pub fn list(
         &self,

@@ -1,9 +1,8 @@
-//! Points in time, as rows have them.
+//! Timestamps as rows show them.
 
 use quarrier_core::civil;
 
-/// A timestamp, in nanoseconds since 1970, as `2019-07-04T10:20:30Z`, with as many decimals as are not
-/// zero.
+/// Formats nanoseconds since 1970 as `2019-07-04T10:20:30Z`, with as many decimals as needed.
 pub fn time_in_words(time: i64) -> String {
     let (day, of_day) = civil::split(time);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Unpacks the pieces of packed files.
+//! Decompresses the pieces of compressed files.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -6,11 +6,11 @@ use crate::entry::Packing;
 use crate::lzo;
 use crate::part::u32_at;
 
-/// A length of a segment does not lie across two of these.
+/// The length field of an LZO segment does not cross a border of these.
 const SECTOR_BYTES: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
-/// Decoders, which are kept from piece to piece.
+/// Decoders, reused from piece to piece.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     zlib: Option<Decompress>,
@@ -18,8 +18,8 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// Unpacks `packed` into `plain`, which has zeros: a piece may end before it does. False if the
-    /// piece is damaged or does not fit.
+    /// Decompresses `packed` into `plain`, which must be zeroed, since a piece may be shorter. False if
+    /// the piece is damaged or does not fit.
     pub(crate) fn unpack(&mut self, packing: Packing, packed: &[u8], plain: &mut [u8]) -> bool {
         match (packing, packed) {
             (Packing::ZlibOrPlain, [first, rest @ ..]) if first & 0xF == 0xF => copy(rest, plain),
@@ -34,7 +34,7 @@ impl Unpacker {
         let decoder = self.zlib.get_or_insert_with(|| Decompress::new(true));
         decoder.reset(true);
         let done = decoder.decompress(packed, plain, FlushDecompress::Finish);
-        // Where the room is full, the checksum at the end of the stream may still follow.
+        // When `plain` is full, the checksum of the stream may still follow.
         match done {
             Ok(Status::StreamEnd) => true,
             Ok(_) => decoder.total_out() == plain.len() as u64,
@@ -53,7 +53,7 @@ impl Unpacker {
     }
 }
 
-/// Unpacks segments; their length together comes first.
+/// Decompresses LZO segments; their total length comes first.
 fn segments(packed: &[u8], plain: &mut [u8]) -> Option<()> {
     let packed = packed.get(..u32_at(packed, 0) as usize)?;
     let (mut at, mut filled) = (LENGTH_BYTES, 0);
@@ -74,7 +74,7 @@ fn segments(packed: &[u8], plain: &mut [u8]) -> Option<()> {
 fn copy(bytes: &[u8], plain: &mut [u8]) -> bool {
     match plain.get_mut(..bytes.len()) {
         Some(room) => room.copy_from_slice(bytes),
-        // The rest of a piece's last sector is not its own.
+        // The piece ends inside its last sector.
         None => plain.copy_from_slice(&bytes[..plain.len()]),
     }
     true

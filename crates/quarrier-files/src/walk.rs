@@ -1,5 +1,5 @@
-//! State that all readers share while they list: the receiver of entries, damage, and the remaining
-//! work.
+//! State shared by all readers during a listing: the receiver of entries, damage, and the remaining
+//! step budget.
 
 use std::io;
 use std::ops::Range;
@@ -9,21 +9,21 @@ use crate::entry::{Entry, Kind, Run, State};
 use crate::error::{Error, Result};
 use crate::part::Part;
 
-/// A longer path is not descended into: folders may be nested without end.
+/// Maximum length of a path to descend into: folders may be nested in a cycle.
 const PATH_BYTES_MAX: usize = 32 << 10;
-/// The number of damages listed with their place; more are counted.
+/// Maximum number of damage messages; further ones are only counted.
 const DAMAGES_MAX: usize = 100;
-/// Steps that a small source may take.
+/// The step budget of a small source.
 const STEPS_LEAST: u64 = 1 << 20;
-/// Steps that no source may take.
+/// The maximum step budget.
 const STEPS_MOST: u64 = 1 << 34;
 
-/// Damage, a line each, and its amount.
+/// Messages about damage, and the total count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Damages {
-    /// The first of them.
+    /// The first messages.
     pub lines: Vec<String>,
-    /// How many there are.
+    /// The total count.
     pub count: u64,
 }
 
@@ -35,7 +35,7 @@ impl Damages {
         }
     }
 
-    /// All of them, with a line for those that were only counted.
+    /// All messages, with a final line for the damage that was only counted.
     pub fn in_words(&self) -> Vec<String> {
         let more = self.count.saturating_sub(self.lines.len() as u64);
         let more = (more > 0).then(|| format!("{more} more places are damaged"));
@@ -43,15 +43,15 @@ impl Damages {
     }
 }
 
-/// A listing under way.
+/// A listing in progress.
 pub(crate) struct Walk<'w> {
-    /// Takes entries.
+    /// Receives entries.
     pub(crate) take: &'w mut dyn FnMut(Entry) -> io::Result<()>,
-    /// Whether deleted entries are wanted.
+    /// Whether deleted entries are requested.
     pub(crate) deleted: bool,
     pub(crate) damages: &'w mut Damages,
     pub(crate) stop: &'w AtomicBool,
-    /// The bytes of the volume in the source.
+    /// The range of the volume in the source.
     span: Range<u64>,
     steps: u64,
     spent: u64,
@@ -68,7 +68,7 @@ impl<'w> Walk<'w> {
         Walk { take, deleted, damages, stop, span, steps: 0, spent: 0 }
     }
 
-    /// Emits an entry. If its bytes would lie outside of the volume, they are lost.
+    /// Emits an entry. If its bytes would lie outside of the volume, they are marked as lost.
     pub(crate) fn emit(&mut self, mut entry: Entry) -> Result<()> {
         let is_inside = |run: &Run| {
             run.place.is_none_or(|place| {
@@ -89,8 +89,8 @@ impl<'w> Walk<'w> {
         (self.take)(entry).map_err(Error::Taken)
     }
 
-    /// Counts work: an entry, a link of a chain, a run. A sound volume has at most one of them for
-    /// every eight of its bytes; where there are more, the volume leads in circles.
+    /// Counts a step: an entry, a link of a chain, a run. A valid volume needs at most one step for
+    /// every eight bytes; more indicates a cycle.
     pub(crate) fn step(&mut self, part: &Part<'_>) -> Result<()> {
         self.steps += 1;
         if self.steps & 0xFFFF == 0 && self.stop.load(Ordering::Relaxed) {
@@ -102,14 +102,14 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// Counts work on deleted entries, whose clusters many of them may name; returns whether enough is
-    /// left.
+    /// Counts a step on deleted entries, many of which may claim the same clusters; returns whether any
+    /// budget is left.
     pub(crate) fn spend(&mut self, part: &Part<'_>) -> bool {
         self.spent += 1;
         self.spent <= (part.length() / 8).clamp(STEPS_LEAST, STEPS_MOST)
     }
 
-    /// Goes on after an error that concerns one folder or file alone.
+    /// Continues after an error that concerns only one folder or file.
     pub(crate) fn tolerate(&mut self, result: Result<()>) -> Result<()> {
         match result {
             Err(error @ (Error::Source(_) | Error::FileSystem { .. })) => {
@@ -125,7 +125,7 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// Runs `work` with a walk of its own, for what is read without a listing: no entry is taken.
+/// Runs `work` with its own walk, for reads outside of a listing: no entry is emitted.
 pub(crate) fn alone<R>(
     part: &Part<'_>,
     work: impl FnOnce(&mut Walk<'_>) -> Result<R>,
@@ -144,7 +144,7 @@ pub(crate) fn joined(parent: &str, name: &str) -> Option<String> {
     (path.len() <= PATH_BYTES_MAX).then_some(path)
 }
 
-/// Appends a name to a path; what paths cannot hold as `\xNN`.
+/// Appends a name to a path. Characters that paths cannot contain become `\xNN`.
 pub(crate) fn push_name(path: &mut String, name: &str) {
     for c in name.chars() {
         match c {
@@ -155,7 +155,7 @@ pub(crate) fn push_name(path: &mut String, name: &str) {
     }
 }
 
-/// A name of bytes: as it is where it is UTF-8, other bytes as `\xNN`.
+/// A name from bytes: unchanged if UTF-8, other bytes as `\xNN`.
 pub(crate) fn name_of_bytes(bytes: &[u8]) -> String {
     let mut name = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -167,13 +167,13 @@ pub(crate) fn name_of_bytes(bytes: &[u8]) -> String {
     name
 }
 
-/// A name in UTF-16; halves of pairs become U+FFFD.
+/// A name from UTF-16; unpaired surrogates become U+FFFD.
 pub(crate) fn name_of_units(units: impl IntoIterator<Item = u16>) -> String {
     let decoded = char::decode_utf16(units);
     decoded.map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// UTF-16 with the lowest byte first.
+/// Little-endian UTF-16 units.
 pub(crate) fn units(bytes: &[u8]) -> impl Iterator<Item = u16> + '_ {
     bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
 }

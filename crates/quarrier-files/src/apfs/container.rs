@@ -1,4 +1,4 @@
-//! A container: its latest checkpoint, its objects, and the map from their numbers to their places.
+//! An APFS container: its latest checkpoint, its objects, and the map from object numbers to blocks.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -13,38 +13,38 @@ const MAGIC: &[u8] = b"NXSB";
 const MAGIC_AT: usize = 32;
 const HEAD_BYTES: usize = 1280;
 const FUSION: u64 = 0x100;
-/// A kind of object: the lists of objects that a checkpoint has.
+/// The object type of a checkpoint map block, which lists the checkpoint's objects.
 const CHECKPOINT_MAP: u32 = 0xC;
-/// An area of checkpoints that is a tree.
+/// Set in the length of a checkpoint area that is a tree rather than contiguous.
 const IN_PIECES: u32 = 1 << 31;
 const CHECKPOINTS_MAX: u32 = 1 << 16;
 const VOLUMES_MAX: usize = 100;
 const LEVELS_MAX: u16 = 16;
-/// Nodes that are kept.
+/// Capacity of the node cache.
 const NODES_MAX: usize = 2048;
-/// The keys and values of object maps.
+/// Key and value sizes in object maps.
 const MAP_SIZES: Sizes = Sizes { key: 16, value: 16 };
 
 /// The superblock of a container.
 #[derive(Debug, Clone)]
 pub(crate) struct Superblock {
     pub(crate) block_bytes: u64,
-    /// Number of blocks, no more than there is room for.
+    /// The number of blocks, capped by the size of the part.
     pub(crate) blocks: u64,
-    /// The number of the checkpoint: it grows.
+    /// The transaction number of the checkpoint, which only grows.
     pub(super) checkpoint: u64,
-    /// The blocks of checkpoints, a ring: the first one, and their number.
+    /// The ring of checkpoint blocks: its first block and its length.
     ring: (u64, u32),
-    /// The blocks in the ring that list objects: the first one, and their number.
+    /// The ring blocks that list this checkpoint's objects: the first one, and their number.
     lists: (u32, u32),
-    /// The object with the free blocks.
+    /// The number of the space manager, which tracks free blocks.
     pub(crate) space: u64,
-    /// The place of the map of objects.
+    /// The block of the object map.
     pub(super) map: u64,
     pub(super) volumes: Vec<u64>,
 }
 
-/// Whether a volume begins with a superblock of APFS.
+/// Whether `boot` has the superblock of an APFS container.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) if it has impossible values, and for containers of
@@ -67,10 +67,10 @@ fn wrong(part: &Part<'_>) -> Error {
     part.refused(0, "a superblock of APFS with impossible values")
 }
 
-/// The superblock of the latest checkpoint that is sound.
+/// The superblock of the latest valid checkpoint.
 ///
 /// # Errors
-/// Those of [`is_apfs`], and [`Error::FileSystem`](crate::Error::FileSystem) without a sound one.
+/// Those of [`is_apfs`], and [`Error::FileSystem`](crate::Error::FileSystem) if none is valid.
 pub(crate) fn superblock(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Superblock> {
     if !is_apfs(part, boot)? {
         return Err(wrong(part));
@@ -84,7 +84,7 @@ pub(crate) fn superblock(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Sup
     for index in 0..u64::from(count) {
         let at = first.checked_add(index).and_then(|block| block.checked_mul(block_bytes));
         let Some(at) = at.filter(|at| *at < part.length()) else { break };
-        // Unreadable blocks of the ring count as old.
+        // Unreadable blocks in the ring are skipped like outdated ones.
         if cache.read(at, &mut block, "a checkpoint").is_err() || !is_sound(&block) {
             continue;
         }
@@ -118,13 +118,13 @@ fn parsed(part: &Part<'_>, block: &[u8]) -> Option<Superblock> {
     })
 }
 
-/// Whether an object begins with its own checksum, that of Fletcher with 64 bits.
+/// Whether the 64-bit Fletcher checksum at the start of an object is right.
 fn is_sound(object: &[u8]) -> bool {
     const MODULUS: u64 = u32::MAX as u64;
     const SUMMED_BYTES: usize = 4096;
     let rest = object.get(8..).unwrap_or_default();
     let (mut low, mut high) = (0, 0);
-    // The sums of so many bytes cannot overflow.
+    // The sums cannot overflow within one chunk.
     for some in rest.chunks(SUMMED_BYTES) {
         for word in some.chunks_exact(4) {
             low += u64::from(u32_at(word, 0));
@@ -137,21 +137,21 @@ fn is_sound(object: &[u8]) -> bool {
     u64_at(object, 0) == second << 32 | first
 }
 
-/// Where a tree is, and how its numbers lead to places.
+/// The root of a tree, and how its object numbers map to blocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tree {
-    /// The number of its root.
+    /// The number of its root node.
     pub(super) root: u64,
-    /// The root of the map by which numbers lead to places; none if the numbers are places.
+    /// The root of the object map; `None` if object numbers are block numbers.
     pub(super) map: Option<u64>,
-    /// The sizes of its keys and values, if they are all the same.
+    /// The sizes of keys and values, if fixed.
     pub(super) sizes: Option<Sizes>,
 }
 
-/// Takes a key and a value; false ends the reading.
+/// Receives a key, a value and the value's offset; returns false to stop.
 pub(super) type See<'s> = dyn FnMut(&[u8], &[u8], u64) -> bool + 's;
 
-/// A container that is read.
+/// An opened container.
 pub(crate) struct Container<'p, 's> {
     part: &'p Part<'s>,
     superblock: Superblock,
@@ -168,7 +168,7 @@ impl<'p, 's> Container<'p, 's> {
         &self.superblock
     }
 
-    /// Reads an object of `blocks`, whose checksum must be right.
+    /// Reads an object of `blocks` blocks and verifies its checksum.
     ///
     /// # Errors
     /// As [`Part::read`]; [`Error::FileSystem`](crate::Error::FileSystem) if it is damaged.
@@ -188,12 +188,12 @@ impl<'p, 's> Container<'p, 's> {
         }
     }
 
-    /// The root of the object map at a block.
+    /// The block of the object map's root, given the map's own block.
     pub(super) fn map_root(&self, block: u64) -> Result<u64> {
         Ok(u64_at(&self.object(block, 1, "a map of objects")?, 48))
     }
 
-    /// The block of an object by its number, in the version of the checkpoint.
+    /// The block of an object by its number, as of the checkpoint.
     pub(super) fn block_of(
         &mut self,
         map: u64,
@@ -225,8 +225,8 @@ impl<'p, 's> Container<'p, 's> {
         }
     }
 
-    /// Shows keys and values from the first one that is not before, with the place of the value in the
-    /// part.
+    /// Passes entries to `see` in key order, from the first one for which `is_before` is false, each
+    /// with the offset of its value in the part.
     ///
     /// # Errors
     /// A damaged node, after the entries before it.
@@ -261,7 +261,7 @@ impl<'p, 's> Container<'p, 's> {
         let damaged = || part.refused(0, "a tree of APFS that is damaged");
         let block = block.ok_or_else(damaged)?;
         let node = self.node(block, number, tree.sizes)?;
-        // A node has one place in a tree, or it could come again and again.
+        // A node must not occur twice in a tree: a cycle would never end.
         let level = node.level();
         if level >= levels || !seen.insert(block) {
             return Err(damaged());
@@ -285,7 +285,7 @@ impl<'p, 's> Container<'p, 's> {
         Ok(true)
     }
 
-    /// A node of a tree, whose number is in it.
+    /// Reads a node and checks its object number.
     fn node(&mut self, block: u64, number: u64, sizes: Option<Sizes>) -> Result<Rc<Node>> {
         if let Some(node) = self.kept.get(&block) {
             return Ok(Rc::clone(node));
@@ -305,7 +305,7 @@ impl<'p, 's> Container<'p, 's> {
         Ok(node)
     }
 
-    /// The place and length in blocks of an object that each checkpoint writes anew.
+    /// The block and length, in blocks, of an ephemeral object, which every checkpoint rewrites.
     ///
     /// # Errors
     /// [`Error::FileSystem`](crate::Error::FileSystem) if the checkpoint does not list it.

@@ -1,4 +1,4 @@
-//! The records of a file or folder in the tree of a volume: its inode, names, attributes, extents.
+//! The records of a file or folder in a volume's tree: inode, names, attributes and extents.
 
 use super::container::{Container, Tree};
 use crate::decmpfs;
@@ -12,33 +12,33 @@ const ATTRIBUTE: u8 = 4;
 const EXTENT: u8 = 8;
 const NAME: u8 = 9;
 const INODE_BYTES: usize = 92;
-/// A field after an inode: the stream with its bytes.
+/// The type of the extended field that describes the data stream.
 const STREAM: u8 = 8;
 const FIELDS_MAX: usize = 64;
-/// The attribute is a stream; otherwise it is in its record.
+/// The attribute's bytes are in a stream rather than in its record.
 const IN_STREAM: u16 = 1;
 const LINK: &[u8] = b"com.apple.fs.symlink\0";
 const RESOURCE: &[u8] = b"com.apple.ResourceFork\0";
 const BEYOND: &str = "its blocks lie beyond the end of the container";
 
-/// The number and the kind of a record.
+/// The object number and record type in a key.
 fn head(key: &[u8]) -> (u64, u8) {
     let first = u64_at(key, 0);
     (first & ((1 << 60) - 1), (first >> 60) as u8)
 }
 
-/// Returns whether a key lies before the records of an inode and kind.
+/// A predicate for keys that sort before the records of type `kind` of inode `number`.
 fn before(number: u64, kind: u8) -> impl Fn(&[u8]) -> bool {
     move |key: &[u8]| head(key) < (number, kind)
 }
 
-/// A volume, whose tree has its files.
+/// The file-system tree of a volume.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Files {
     pub(super) tree: Tree,
-    /// Whether names have a hash beside their length.
+    /// Whether keys of names contain a hash beside the length.
     pub(super) has_hashes: bool,
-    /// Whether a signature protects it, which moves the extents elsewhere.
+    /// Whether the volume is sealed: its extents are then in another tree.
     pub(super) is_sealed: bool,
 }
 
@@ -48,11 +48,12 @@ pub(super) struct Inode {
     pub(super) size: u64,
     pub(super) times: Times,
     pub(super) content: Content,
-    /// The length and bytes of its resource fork.
+    /// The resource fork: its length and bytes.
     pub(super) resource: Option<(u64, Content)>,
 }
 
-/// An attribute: its bytes and their place in the part, or the number of its stream and the length.
+/// An extended attribute: its bytes and their offset in the part, or the number and length of its
+/// stream.
 enum Attribute {
     Here(Vec<u8>, u64),
     Stream(u64, u64),
@@ -67,7 +68,7 @@ fn attribute(value: &[u8], place: u64) -> Option<Attribute> {
     Some(Attribute::Here(bytes.to_vec(), place + 4))
 }
 
-/// Reads the file or folder of a number; `None` if there is none.
+/// Reads an inode by number; `None` if none exists.
 pub(super) fn inode(
     part: &Part<'_>,
     container: &mut Container<'_, '_>,
@@ -146,7 +147,7 @@ pub(super) fn inode(
     Ok(Some(Inode { kind, size, times, content, resource }))
 }
 
-/// Bytes that stand in a record.
+/// Content that is stored inside a record.
 fn here(part: &Part<'_>, bytes: Vec<u8>, place: u64) -> Content {
     let mut content = Content::default();
     content.push(Some(part.place(place)), bytes.len() as u64);
@@ -154,7 +155,7 @@ fn here(part: &Part<'_>, bytes: Vec<u8>, place: u64) -> Content {
     content
 }
 
-/// The length of a file, which is a field after its inode.
+/// The file size from the data stream field of an inode.
 fn stream_bytes(record: &[u8]) -> Option<u64> {
     let fields = record.get(INODE_BYTES..)?;
     let count = usize::from(u16_at(fields, 0)).min(FIELDS_MAX);
@@ -168,7 +169,7 @@ fn stream_bytes(record: &[u8]) -> Option<u64> {
     None
 }
 
-/// The places of a stream.
+/// The extents of a stream.
 fn extents(
     part: &Part<'_>,
     container: &mut Container<'_, '_>,
@@ -219,13 +220,13 @@ fn extents(
     Ok(content)
 }
 
-/// A name in a folder, and the number of what it names.
+/// A name in a folder, and the inode number it refers to.
 pub(super) struct Name {
     pub(super) name: Vec<u8>,
     pub(super) number: u64,
 }
 
-/// The names in the folder `number`; those before a damaged node are found.
+/// The names in the folder `number`. Names before a damaged node are still found.
 pub(super) fn names(
     container: &mut Container<'_, '_>,
     files: Files,

@@ -25,7 +25,7 @@ const UNENCRYPTED: u64 = 1;
 const CASE_INSENSITIVE: u64 = 0x1;
 const NORMALIZED: u64 = 0x8;
 const SEALED: u64 = 0x20;
-/// Numbers of objects that are their places.
+/// Flag of object maps and trees whose object numbers are block numbers.
 const PHYSICAL: u32 = 0x4000_0000;
 
 /// A volume.
@@ -35,7 +35,7 @@ struct Volume {
     files: Files,
 }
 
-/// A folder to be listed.
+/// A folder still to list.
 struct Folder {
     path: String,
     number: u64,
@@ -45,15 +45,16 @@ struct Lister<'l, 'p, 's> {
     part: &'p Part<'s>,
     container: &'l mut Container<'p, 's>,
     files: Files,
-    /// Folders that were come to.
+    /// Folders already visited.
     seen: HashSet<u64>,
     folders: Vec<Folder>,
 }
 
-/// Lists the container in `part`. Of several volumes, each is a folder with its name.
+/// Lists the container in `part`. If it has several volumes, each becomes a folder with the volume's
+/// name.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage, and encrypted volumes, go to the list of the walk.
+/// Errors of the walk. Damage and encrypted volumes are recorded in the walk and are not errors.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let mut container = Container::new(part, superblock(part, boot)?);
     let numbers = container.superblock().volumes.clone();
@@ -128,7 +129,7 @@ fn volume(
 }
 
 impl Lister<'_, '_, '_> {
-    /// Lists a volume, whose root has the path `prefix`.
+    /// Lists a volume under the path `prefix`.
     fn volume(&mut self, prefix: String, walk: &mut Walk<'_>) -> Result<()> {
         let root = inode(self.part, self.container, self.files, ROOT, walk)?;
         let missing = || self.part.refused(0, "a volume of APFS without a root directory");
@@ -138,13 +139,13 @@ impl Lister<'_, '_, '_> {
             let at = self.folders.len();
             let listed = self.folder(&folder, walk);
             walk.tolerate(listed)?;
-            // The first folder of a folder comes next.
+            // Depth first: the first subfolder is listed next.
             self.folders[at..].reverse();
         }
         Ok(())
     }
 
-    /// Hands on a file or folder under a name, and keeps it to be listed if it is a folder.
+    /// Emits a file or folder, and queues folders for listing.
     fn emit(&mut self, path: String, number: u64, inode: Inode, walk: &mut Walk<'_>) -> Result<()> {
         if inode.kind == Kind::Folder {
             if !self.seen.insert(number) {

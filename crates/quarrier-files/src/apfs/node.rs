@@ -1,36 +1,36 @@
-//! Nodes of B-trees: a table of keys from the front, and of values from the back.
+//! B-tree nodes: a table of contents, keys that grow from the front and values from the back.
 
 use crate::part::{u16_at, u32_at, u64_at};
 
 const HEAD_BYTES: usize = 56;
-/// The size of a tree's description at the end of its root.
+/// The size of the tree description at the end of a root node.
 const INFO_BYTES: usize = 40;
 const ROOT: u16 = 1;
 const FIXED: u16 = 4;
 
-/// The lengths of keys, and of values in leaves.
+/// The lengths of keys, and of values in leaves, where they are fixed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) key: usize,
     pub(super) value: usize,
 }
 
-/// A node.
+/// A B-tree node.
 pub(super) struct Node {
     bytes: Vec<u8>,
-    /// Its place in the part.
+    /// Its offset in the part.
     at: u64,
     level: u16,
     entries: usize,
     sizes: Option<Sizes>,
     table: usize,
     keys: usize,
-    /// Where the last value ends.
+    /// The end of the value area.
     values_end: usize,
 }
 
 impl Node {
-    /// A node in the bytes of an object; `None` if it is damaged, or not that of `number`.
+    /// Parses a node; `None` if it is damaged or is not object `number`.
     pub(super) fn new(bytes: Vec<u8>, at: u64, number: u64, sizes: Option<Sizes>) -> Option<Self> {
         let flags = u16_at(&bytes, 32);
         let is_fixed = flags & FIXED != 0;
@@ -82,13 +82,13 @@ impl Node {
         Some((key, value))
     }
 
-    /// The place in the part of a value that [`Node::entry`] gave.
+    /// The offset in the part of a value that [`Node::entry`] returned.
     pub(super) fn place_of(&self, value: &[u8]) -> u64 {
         let inside = (value.as_ptr() as usize).saturating_sub(self.bytes.as_ptr() as usize);
         self.at + inside as u64
     }
 
-    /// How many entries from the first one on are before, by the half.
+    /// The number of leading entries for which `is_before` holds, by binary search.
     pub(super) fn count(&self, is_before: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut high) = (0, self.entries);
         while low < high {

@@ -1,15 +1,15 @@
-//! Chunks: where the bytes with the file system's own numbers lie on the device.
+//! Chunks: the map from logical addresses to offsets on the device.
 
 use crate::part::{u16_at, u64_at};
 
-/// Profiles that cut a chunk into stripes: RAID0, RAID10, RAID5 and RAID6.
+/// Flags of profiles that stripe a chunk: RAID0, RAID10, RAID5 and RAID6.
 const STRIPED: u64 = 1 << 3 | 1 << 6 | 1 << 7 | 1 << 8;
 const HEAD_BYTES: usize = 48;
 const STRIPE_BYTES: usize = 32;
-/// Copies on one device; more are not made.
+/// Maximum copies of a chunk on one device.
 const COPIES_MAX: usize = 4;
 
-/// Contiguous bytes of the file system, with their places on the device: a copy at each.
+/// A range of logical addresses, with the offset of each copy on the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chunk {
     pub(crate) start: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Chunk {
     pub(crate) places: Vec<u64>,
 }
 
-/// The chunk of an item, and the length of the item; `None` if it is damaged or has another form.
+/// Parses a chunk item and returns the item's length; `None` if it is damaged or striped.
 pub(super) fn chunk(start: u64, item: &[u8]) -> Option<(Chunk, usize)> {
     let (length, profile) = (u64_at(item, 0), u64_at(item, 24));
     let copies = usize::from(u16_at(item, 44));
@@ -31,10 +31,10 @@ pub(super) fn chunk(start: u64, item: &[u8]) -> Option<(Chunk, usize)> {
     Some((Chunk { start, length, places: places.collect() }, bytes))
 }
 
-/// All chunks.
+/// The chunk map.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chunks {
-    /// By start, disjoint.
+    /// Sorted by start, disjoint.
     all: Vec<Chunk>,
 }
 
@@ -46,12 +46,12 @@ impl Chunks {
         Chunks { all }
     }
 
-    /// All of them, by their start.
+    /// All chunks, sorted by start.
     pub(crate) fn all(&self) -> &[Chunk] {
         &self.all
     }
 
-    /// The places of contiguous bytes, a copy at each; none where no chunk has all of them.
+    /// The offset of each copy of a logical range; empty if no single chunk contains the range.
     pub(super) fn places(&self, at: u64, length: u64) -> impl Iterator<Item = u64> + '_ {
         let index = self.all.partition_point(|chunk| chunk.start <= at);
         let chunk = index.checked_sub(1).and_then(|index| self.all.get(index));

@@ -14,10 +14,10 @@ const EXTENT_HEAD_BYTES: usize = 21;
 const EXTENT_BYTES: usize = 53;
 const INLINE: u8 = 0;
 const RESERVED: u8 = 2;
-/// Extents are packed in no more.
+/// Maximum size of a compressed extent, on disk and unpacked.
 const PACKED_BYTES_MAX: u64 = 128 << 10;
 
-/// An inode with the places of its bytes.
+/// An inode with the locations of its bytes.
 pub(super) struct Inode {
     pub(super) kind: Kind,
     pub(super) size: u64,
@@ -25,7 +25,7 @@ pub(super) struct Inode {
     pub(super) content: Content,
 }
 
-/// Reads an inode of a tree; `None` if it has none of that number.
+/// Reads an inode of a tree; `None` if the tree has none of that number.
 pub(super) fn inode(
     part: &Part<'_>,
     trees: &mut Trees<'_, '_>,
@@ -83,16 +83,16 @@ pub(super) fn inode(
 /// An extent of a file.
 #[derive(Debug, Clone, Copy)]
 struct Stored {
-    /// Its first byte in the file, and how many bytes of the file it has.
+    /// Its offset in the file, and the bytes of the file it holds.
     start: u64,
     length: u64,
     place: Place,
-    /// How many bytes are stored, if they are packed.
+    /// Bytes on disk, if compressed.
     stored_bytes: u64,
-    /// The offset in the bytes, as they are when unpacked.
+    /// Offset into the unpacked bytes.
     skipped: u64,
     unpacked_bytes: u64,
-    /// How they are packed, by the numbers of Btrfs.
+    /// The compression type, as Btrfs numbers it.
     packing: u8,
     is_reserved: bool,
 }
@@ -100,13 +100,13 @@ struct Stored {
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Hole,
-    /// In a leaf, at this place of the part.
+    /// Inline in a leaf, at this offset in the part.
     Leaf(u64),
-    /// At this place of the file system.
+    /// At this logical address.
     Chunk(u64),
 }
 
-/// The extent of an item; `None` if it is damaged.
+/// Parses the extent of an item; `None` if it is damaged.
 fn stored(item: &Item<'_>) -> Option<Stored> {
     let data = item.data;
     let (form, packing) = (*data.get(20)?, data[16]);
@@ -140,7 +140,7 @@ fn stored(item: &Item<'_>) -> Option<Stored> {
     })
 }
 
-/// The places of extents, which are in the order of the file.
+/// Builds the content from extents in file order.
 fn content(part: &Part<'_>, trees: &Trees<'_, '_>, extents: &[Stored]) -> Content {
     let is_packed = extents.iter().any(|extent| extent.packing > 0);
     let mut content = Content::default();
@@ -181,8 +181,8 @@ fn content(part: &Part<'_>, trees: &Trees<'_, '_>, extents: &[Stored]) -> Conten
     content
 }
 
-/// The place in the part of the bytes to be read: all of a packed extent, or those that the file has.
-/// `None` for a hole.
+/// The offset in the part of the bytes to read: a whole compressed extent, or the file's share of a
+/// plain one. `None` for a hole.
 fn found(trees: &Trees<'_, '_>, extent: &Stored) -> std::result::Result<Option<u64>, &'static str> {
     let beyond = "its blocks lie in no chunk";
     let place = match extent.place {
@@ -221,7 +221,7 @@ fn piece(extent: &Stored, packed_at: u64) -> PackedPiece {
         packed_at,
         packed_bytes: if is_plain { extent.length } else { extent.stored_bytes },
         skipped: if is_plain { 0 } else { u32::try_from(extent.skipped).unwrap_or(u32::MAX) },
-        // No more than is checked before.
+        // Bounded above by the checks of `stored`.
         unpacked_bytes: u32::try_from(extent.unpacked_bytes).unwrap_or(u32::MAX),
         packing,
     }

@@ -1,7 +1,8 @@
 //! Btrfs on one device: chunks, trees, and the subvolumes below the first one.
 //!
-//! The *Btrfs on-disk format* of its documentation. A subvolume or snapshot is a folder in the one that it
-//! was made in. Deleted files are not listed: the trees are written anew without them.
+//! The *Btrfs on-disk format* of its documentation. A subvolume or snapshot appears as a folder inside
+//! its parent subvolume. Deleted files are not listed, since the copy-on-write trees are rewritten
+//! without them.
 
 mod chunks;
 mod inode;
@@ -21,7 +22,7 @@ use crate::error::Result;
 use crate::part::{Part, u16_at, u64_at};
 use crate::walk::{Walk, joined, name_of_bytes};
 
-/// The tree of files that all others hang from.
+/// The number of the top-level file tree, which contains all subvolumes.
 const FILES: u64 = 5;
 const EXTENTS: u64 = 2;
 const ROOT_ITEM: u8 = 132;
@@ -30,16 +31,16 @@ const INODE_ITEM: u8 = 1;
 const NAME: u8 = 96;
 const LEVEL_MAX: u8 = 7;
 
-/// A tree of files.
+/// A file tree: the top level, a subvolume or a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Files {
     id: u64,
     root: Root,
-    /// The inode of its root folder.
+    /// The inode of its root directory.
     folder: u64,
 }
 
-/// A folder to be listed.
+/// A folder still to list.
 struct Folder {
     path: String,
     files: Files,
@@ -55,7 +56,7 @@ struct Name {
 struct Lister<'p, 's> {
     part: &'p Part<'s>,
     trees: Trees<'p, 's>,
-    /// Folders that were come to: the tree, the inode.
+    /// Folders already visited, as tree and inode.
     seen: HashSet<(u64, u64)>,
     folders: Vec<Folder>,
 }
@@ -63,7 +64,7 @@ struct Lister<'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage goes to the list of the walk.
+/// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     let Some(superblock) = superblock(part)? else { return Ok(()) };
     let mut trees = Trees::open(part, superblock, walk)?;
@@ -77,19 +78,19 @@ pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
         let at = lister.folders.len();
         let listed = lister.folder(&folder, walk);
         walk.tolerate(listed)?;
-        // The first folder of a folder comes next.
+        // Depth first: the first subfolder is listed next.
         lister.folders[at..].reverse();
     }
     Ok(())
 }
 
-/// The tree of files of a number.
+/// Finds the file tree with the given number.
 fn files(trees: &mut Trees<'_, '_>, id: u64, walk: &mut Walk<'_>) -> Result<Option<Files>> {
     let item = root_item(trees, id, walk)?;
     Ok(item.map(|item| Files { id, root: root(&item), folder: u64_at(&item, 168) }))
 }
 
-/// The root of the tree with all extents, by their places.
+/// The root of the extent tree, which is keyed by address.
 ///
 /// # Errors
 /// As [`Trees::range`].
@@ -115,7 +116,7 @@ fn root(item: &[u8]) -> Root {
 }
 
 impl Lister<'_, '_> {
-    /// Hands on an inode under a name, and keeps it to be listed if it is a folder.
+    /// Emits an inode, and queues folders for listing.
     fn emit(
         &mut self,
         path: String,
@@ -184,7 +185,7 @@ impl Lister<'_, '_> {
         };
         match (target, inode) {
             (Some((files, number)), Some(inode)) => self.emit(path, files, number, inode, walk),
-            // A snapshot has names of subvolumes that it does not contain.
+            // A snapshot keeps the names of nested subvolumes but not the subvolumes.
             _ if name.target.kind == ROOT_ITEM => Ok(()),
             _ => {
                 walk.damaged(self.part, 0, &format!("{path}: its inode is missing"));
@@ -194,7 +195,7 @@ impl Lister<'_, '_> {
     }
 }
 
-/// The name of an item; `None` if it is damaged.
+/// Parses the name in a directory item; `None` if it is damaged.
 fn name(item: &[u8]) -> Option<Name> {
     let name = item.get(30..)?.get(..usize::from(u16_at(item, 27)))?;
     let is_name = !name.is_empty();

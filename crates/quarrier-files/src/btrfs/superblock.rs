@@ -1,16 +1,16 @@
-//! The superblock of Btrfs, which has copies at fixed places.
+//! The Btrfs superblock and its copies at fixed offsets.
 
 use crate::error::Result;
 use crate::part::{Part, u16_at, u32_at, u64_at};
 
-/// Where the superblock and its copies are.
+/// Offsets of the superblock and its copies.
 pub(crate) const PLACES: [u64; 3] = [64 << 10, 64 << 20, 256 << 30];
 const BYTES: usize = 4096;
 const MAGIC: &[u8] = b"_BHRfS_M";
 const MAGIC_AT: usize = 64;
 const CRC32C: u16 = 0;
 const CHECKSUM_BYTES: usize = 32;
-/// Extents in several trees, and places of extents in a tree of their own.
+/// Incompatible features: extent tree v2 and the RAID stripe tree.
 const FORMS_UNKNOWN: u64 = 1 << 13 | 1 << 14;
 const LEVEL_MAX: u8 = 7;
 const CHUNKS_AT: usize = 811;
@@ -19,16 +19,16 @@ const CHUNKS_BYTES_MAX: usize = 2048;
 /// The root of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Root {
-    /// The place of its node, by the numbers of the file system.
+    /// The logical address of its node.
     pub(super) at: u64,
-    /// How many levels are below it.
+    /// The number of levels below it.
     pub(super) level: u8,
 }
 
 /// The superblock.
 #[derive(Debug, Clone)]
 pub(crate) struct Superblock {
-    /// The tree of trees.
+    /// The root tree, which lists all other trees.
     pub(super) trees: Root,
     pub(super) chunks: Root,
     node_bytes: u32,
@@ -36,23 +36,23 @@ pub(crate) struct Superblock {
     /// The bytes of the device that the file system uses.
     pub(crate) device_bytes: u64,
     pub(super) has_crc32c: bool,
-    /// The chunks by which the tree of chunks is found: keys and items.
+    /// The bootstrap chunks (keys and items) needed to read the chunk tree.
     pub(super) first_chunks: Box<[u8]>,
 }
 
 impl Superblock {
-    /// The length of a node.
+    /// The node size.
     pub(crate) fn node_bytes(&self) -> u64 {
         self.node_bytes.into()
     }
 }
 
-/// The superblock of the volume in `part`; `None` if that is no Btrfs. A copy is read where the first
+/// The superblock of the volume in `part`; `None` if it is not Btrfs. Falls back to a copy if the first
 /// one is damaged.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) if no copy is sound, or for a volume that has
-/// several devices or a form that is not read.
+/// [`Error::FileSystem`](crate::Error::FileSystem) if no copy is valid, or if the volume spans several
+/// devices or has an unsupported feature.
 pub(crate) fn superblock(part: &Part<'_>) -> Result<Option<Superblock>> {
     let mut block = vec![0; BYTES];
     if part.length() < PLACES[0] + BYTES as u64 {
@@ -101,7 +101,7 @@ fn parsed(part: &Part<'_>, at: u64, block: &[u8]) -> Result<Superblock> {
     })
 }
 
-/// Whether a block begins with its own CRC-32C.
+/// Whether the CRC-32C at the start of a block is right.
 pub(super) fn has_checksum(block: &[u8]) -> bool {
     let rest = block.get(CHECKSUM_BYTES..).unwrap_or_default();
     let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, rest);

@@ -1,4 +1,4 @@
-//! B-trees: nodes that lead to nodes, and leaves with items in the order of their keys.
+//! B-trees: inner nodes with pointers, and leaves with items in key order.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -14,16 +14,16 @@ const KEY_BYTES: usize = 17;
 const ITEM_BYTES: usize = 25;
 const POINTER_BYTES: usize = 33;
 const CHUNK: u8 = 228;
-/// Nodes that are kept; each has up to 64 KiB.
+/// Capacity of the node cache; a node takes up to 64 KiB.
 const NODES_MAX: usize = 512;
 
 /// The key of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// An inode, a tree, or a place.
+    /// An inode number, a tree number or an address.
     pub(crate) object: u64,
     pub(crate) kind: u8,
-    /// Its meaning depends on the kind.
+    /// Its meaning depends on the item type.
     pub(crate) offset: u64,
 }
 
@@ -38,7 +38,7 @@ impl Key {
 pub(crate) struct Item<'n> {
     pub(crate) key: Key,
     pub(crate) data: &'n [u8],
-    /// The place of the data in the part.
+    /// The offset of the data in the part.
     pub(super) place: u64,
 }
 
@@ -49,12 +49,12 @@ struct Node {
 }
 
 impl Node {
-    /// The key of a pointer or an item, which take `each` bytes.
+    /// The key of a pointer or item; `each` is the size of one.
     fn key(&self, index: usize, each: usize) -> Key {
         Key::of(self.bytes.get(HEAD_BYTES + index * each..).unwrap_or_default())
     }
 
-    /// How many of the keys are less, or no greater than one.
+    /// The number of leading keys for which `is_before` holds, by binary search.
     fn count(&self, each: usize, is_before: impl Fn(Key) -> bool) -> usize {
         let (mut low, mut high) = (0, self.items);
         while low < high {
@@ -73,7 +73,7 @@ impl Node {
     }
 }
 
-/// Takes an item; false ends the reading.
+/// Receives an item; returns false to stop.
 type See<'s> = dyn FnMut(&Item<'_>) -> bool + 's;
 
 /// The trees of a volume.
@@ -86,7 +86,7 @@ pub(crate) struct Trees<'p, 's> {
 }
 
 impl<'p, 's> Trees<'p, 's> {
-    /// Reads the chunks: the first ones of the superblock, by which all others are found.
+    /// Builds the chunk map: the superblock's chunks lead to the chunk tree, and that to all others.
     pub(crate) fn open(
         part: &'p Part<'s>,
         superblock: Superblock,
@@ -135,10 +135,10 @@ impl<'p, 's> Trees<'p, 's> {
         &self.chunks
     }
 
-    /// Shows items from a key on, in order.
+    /// Passes items to `see` in key order, starting at a key.
     ///
     /// # Errors
-    /// A damaged node, after the items before it; the end of the walk's steps.
+    /// A damaged node, after the items before it were passed, and an exhausted step budget.
     pub(crate) fn range(
         &mut self,
         root: Root,
@@ -165,7 +165,7 @@ impl<'p, 's> Trees<'p, 's> {
             for index in node.count(ITEM_BYTES, |key| key < from)..node.items {
                 walk.step(self.part)?;
                 let item = node.item(index).ok_or_else(damaged)?;
-                // Keys grow, or the same leaf could come again and again.
+                // Keys must increase, or a cycle would pass the same leaf for ever.
                 if last.is_some_and(|last| item.key <= last) {
                     return Err(damaged());
                 }
@@ -186,7 +186,7 @@ impl<'p, 's> Trees<'p, 's> {
         Ok(true)
     }
 
-    /// The node at a place of the file system, of the first copy that is sound.
+    /// Reads a node from its first valid copy.
     fn node(&mut self, root: Root) -> Result<Rc<Node>> {
         if let Some(node) = self.kept.get(&root.at)
             && node.bytes[HEAD_BYTES - 1] == root.level
@@ -230,7 +230,7 @@ impl<'p, 's> Trees<'p, 's> {
         }
     }
 
-    /// The place in the part of contiguous bytes of the file system.
+    /// The offset in the part of a logical range.
     pub(super) fn place(&self, at: u64, length: u64) -> Option<u64> {
         self.chunks.places(at, length).next()
     }

@@ -12,7 +12,7 @@ pub(crate) struct Layout {
     pub(crate) root_cluster: u32,
 }
 
-/// The layout of a volume that begins with `boot`; `None` if that is no exFAT.
+/// The layout of a volume that begins with `boot`; `None` if it is not exFAT.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) where it has impossible values.
@@ -35,7 +35,7 @@ pub(crate) fn layout(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
 }
 
 impl Layout {
-    /// The place of a cluster; they are numbered from 2. `None` for an invalid number.
+    /// The offset of a cluster; numbers start at 2. `None` for an invalid number.
     pub(crate) fn place(&self, cluster: u32) -> Option<u64> {
         let index = cluster.checked_sub(2).filter(|&index| index < self.clusters)?;
         Some(self.clusters_at + u64::from(index) * self.cluster_bytes)

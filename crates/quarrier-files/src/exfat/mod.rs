@@ -1,4 +1,4 @@
-//! exFAT: sets of slots, a bitmap, and chains only where a file is in pieces.
+//! exFAT: directory entry sets, an allocation bitmap, and FAT chains only for fragmented files.
 //!
 //! *exFAT File System Specification*, Microsoft.
 
@@ -17,13 +17,13 @@ use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, joined};
 
 const SLOT_BYTES: usize = 32;
-/// As sleuthkit numbers entries.
+/// The inode number that sleuthkit gives the root directory.
 const ROOT_INODE: u64 = 2;
 const FIRST_INODE: u64 = 3;
-/// A folder is no longer, as the specification says.
+/// Maximum size of a directory, by the specification.
 const FOLDER_BYTES_MAX: u64 = 256 << 20;
 
-/// A folder to be listed.
+/// A folder still to list.
 struct Folder {
     path: String,
     content: Content,
@@ -34,7 +34,7 @@ struct Lister<'p, 's> {
     part: &'p Part<'s>,
     layout: Layout,
     cache: Cache<'p, 's>,
-    /// The first cluster of the bitmap, which is assumed to be contiguous.
+    /// The first cluster of the allocation bitmap, which is assumed to be contiguous.
     bitmap_at: Option<u64>,
     seen: HashSet<u32>,
     folders: Vec<Folder>,
@@ -43,7 +43,7 @@ struct Lister<'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage goes to the list of the walk.
+/// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let Some(layout) = layout(part, boot)? else { return Ok(()) };
     let root_cluster = layout.root_cluster;
@@ -145,7 +145,7 @@ impl Lister<'_, '_> {
         })
     }
 
-    /// Contiguous clusters.
+    /// The content of a file stored in contiguous clusters.
     fn contiguous(&self, first: u32, bytes: u64) -> Content {
         let mut content = Content::default();
         let clusters = bytes.div_ceil(self.layout.cluster_bytes);
@@ -157,10 +157,10 @@ impl Lister<'_, '_> {
         content
     }
 
-    /// The clusters of a chain.
+    /// The content of a file whose clusters follow a FAT chain.
     fn chain(&mut self, first: u32, bytes: u64, walk: &mut Walk<'_>) -> Result<Content> {
         let mut content = Content::default();
-        // A chain that is longer than all clusters leads in circles.
+        // A chain longer than the volume has a cycle.
         let most = u64::from(self.layout.clusters) * self.layout.cluster_bytes;
         let (mut cluster, mut left) = (first, bytes.min(most));
         while left > 0 {
@@ -180,8 +180,8 @@ impl Lister<'_, '_> {
         Ok(u32::from_le_bytes(self.cache.array(at, "the FAT")?))
     }
 
-    /// The clusters that a deleted file had. A chain is left in the table until others need it; where
-    /// it is gone, the free clusters from the first one on are taken.
+    /// The content of a deleted file. Its FAT chain stays until other files need the clusters; if it is
+    /// gone, the free clusters from the first one on are assumed.
     fn deleted(
         &mut self,
         first: u32,

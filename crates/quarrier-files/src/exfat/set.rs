@@ -1,4 +1,4 @@
-//! The slots of one file: itself, its stream, its name.
+//! Directory entry sets: the file, stream extension and name entries of one file.
 
 use quarrier_core::civil;
 
@@ -9,16 +9,16 @@ use crate::part::{u16_at, u32_at, u64_at};
 use crate::walk::{name_of_units, units};
 
 pub(super) const FOLDER: u16 = 0x10;
-/// Bits of a slot's first byte: whether it is in use, and its kind.
+/// Bits of the entry type: whether the entry is in use, and its category.
 const IN_USE: u8 = 0x80;
 const FILE: u8 = 0x05;
 const STREAM: u8 = 0x40;
 const NAME: u8 = 0x41;
 const NO_CHAIN: u8 = 0x02;
 
-/// A file as its slots have it.
+/// A file as its entry set describes it.
 pub(super) struct Set {
-    /// The place of the first slot in the volume.
+    /// The offset of the first entry in the volume.
     pub(super) at: u64,
     pub(super) is_deleted: bool,
     pub(super) name: String,
@@ -26,12 +26,12 @@ pub(super) struct Set {
     pub(super) times: Times,
     pub(super) first_cluster: u32,
     pub(super) size: u64,
-    /// Bytes that were written; later ones are zeros.
+    /// Bytes that were written (valid data length); later ones read as zeros.
     pub(super) written: u64,
     pub(super) is_contiguous: bool,
 }
 
-/// Puts slots together to sets.
+/// Assembles entries into sets.
 #[derive(Default)]
 pub(super) struct Sets {
     begun: Option<Begun>,
@@ -45,7 +45,7 @@ struct Begun {
 }
 
 impl Sets {
-    /// Takes the next slot; a set when this is its last one.
+    /// Adds the next entry; returns the set if this entry completes it.
     pub(super) fn add(&mut self, slot: &[u8; SLOT_BYTES], at: u64) -> Option<Set> {
         let (kind, is_deleted) = (slot[0] & !IN_USE, slot[0] & IN_USE == 0);
         if kind == FILE {
@@ -91,7 +91,7 @@ impl Sets {
     }
 }
 
-/// The first cluster of a bitmap, as its slot has it.
+/// The first cluster of the allocation bitmap, from its directory entry.
 pub(super) fn bitmap_cluster(slot: &[u8; SLOT_BYTES]) -> u32 {
     u32_at(slot, 20)
 }
@@ -100,8 +100,7 @@ fn times(slot: &[u8; SLOT_BYTES]) -> Times {
     let at = |place: usize, tenths: u8, zone: u8| {
         let local = point(u16_at(slot, place + 2), u16_at(slot, place))?;
         let local = local.checked_add(i64::from(tenths.min(199)) * 10_000_000)?;
-        // Quarters of an hour east of Greenwich, in seven bits with a sign, where the highest bit says
-        // that they are known.
+        // A signed 7-bit offset from UTC in quarters of an hour; the highest bit marks it as valid.
         let quarters = i64::from((zone << 1).cast_signed() >> 1);
         let quarters = if zone & 0x80 == 0 { 0 } else { quarters };
         local.checked_sub(quarters * (civil::HOUR_NS / 4))

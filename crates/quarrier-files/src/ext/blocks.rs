@@ -1,4 +1,4 @@
-//! The blocks of a file: a tree of extents, or pointers to blocks of pointers.
+//! The blocks of a file: an extent tree, or direct and indirect block pointers.
 
 use super::Layout;
 use super::inode::Inode;
@@ -10,12 +10,12 @@ use crate::walk::Walk;
 const MAGIC: u16 = 0xF30A;
 const HEAD_BYTES: usize = 12;
 const DEPTH_MAX: u16 = 5;
-/// Longer extents were never written to.
+/// Extents with a greater length field are unwritten (preallocated).
 const WRITTEN_MAX: u16 = 0x8000;
 const BEYOND: &str = "its blocks lie beyond the end of the volume";
 const CIRCLES: &str = "it has more blocks than the volume";
 
-/// The places of an inode's bytes.
+/// The locations of an inode's bytes.
 pub(super) fn content(
     part: &Part<'_>,
     layout: &Layout,
@@ -54,16 +54,16 @@ struct Mapper<'m, 's> {
     part: &'m Part<'s>,
     layout: &'m Layout,
     content: Content,
-    /// The block of the file that comes next.
+    /// The next block of the file, by index.
     next: u64,
-    /// Blocks of the file.
+    /// The number of blocks in the file.
     wanted: u64,
-    /// Blocks and nodes that a file may have.
+    /// The remaining blocks and tree nodes that the file may use.
     left: u64,
 }
 
 impl Mapper<'_, '_> {
-    /// A hole up to a block of the file.
+    /// Adds a hole up to a block of the file.
     fn skip_to(&mut self, block: u64) {
         if block > self.next {
             let blocks = block - self.next;
@@ -72,7 +72,7 @@ impl Mapper<'_, '_> {
         }
     }
 
-    /// Blocks of the volume, which are the next ones of the file.
+    /// Adds blocks of the volume at the current end of the file.
     fn add(&mut self, place: u64, blocks: u64, is_written: bool) {
         let bytes = blocks * self.layout.block_bytes;
         let at = place.checked_mul(self.layout.block_bytes);
@@ -94,7 +94,7 @@ impl Mapper<'_, '_> {
         self.next += blocks;
     }
 
-    /// Whether there is no end to it.
+    /// Charges `more` blocks; true if the file has more than the volume, as in a cycle.
     fn is_over(&mut self, more: u64) -> bool {
         match self.left.checked_sub(more) {
             Some(left) => self.left = left,
@@ -106,7 +106,7 @@ impl Mapper<'_, '_> {
         self.content.lost == Some(CIRCLES)
     }
 
-    /// A node of a tree of extents, no deeper than its parent.
+    /// Reads an extent tree node, which must not be deeper than its parent allows.
     fn tree(&mut self, node: &[u8], depth_max: u16, walk: &mut Walk<'_>) -> Result<()> {
         let (entries, depth) = (usize::from(u16_at(node, 2)), u16_at(node, 6));
         if u16_at(node, 0) != MAGIC || depth > depth_max {
@@ -140,7 +140,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// A block of the volume; `None` beyond its end.
+    /// Reads a block of the volume; `None` beyond its end.
     fn read(&mut self, place: u64) -> Result<Option<Vec<u8>>> {
         let bytes = self.layout.block_bytes;
         let at = place
@@ -155,8 +155,7 @@ impl Mapper<'_, '_> {
         Ok(Some(block))
     }
 
-    /// Twelve pointers to blocks, then one each to a block of pointers, of pointers to such blocks,
-    /// and of pointers to those.
+    /// Twelve direct pointers, then a single, a double and a triple indirect one.
     fn pointers(&mut self, all: &[u8; 60], walk: &mut Walk<'_>) -> Result<()> {
         self.direct(&all[..48], walk)?;
         for (level, pointer) in (1..).zip(all[48..].chunks_exact(4)) {

@@ -1,4 +1,4 @@
-//! Names in the blocks of folders, deleted ones too.
+//! Names in directory blocks, including deleted ones.
 
 use super::Layout;
 use super::inode::Inode;
@@ -6,21 +6,21 @@ use crate::entry::Kind;
 use crate::part::{u16_at, u32_at};
 
 const HEAD_BYTES: usize = 8;
-/// The size of `.` and `..` before the names in a folder that is stored in its inode.
+/// The bytes that replace `.` and `..` in an inline directory.
 const INLINE_HEAD_BYTES: usize = 4;
-/// Bytes stored in the inode's own place for blocks; the rest is an attribute.
+/// Bytes in the inode's block area; the rest is in an extended attribute.
 const INLINE_BYTES: usize = 60;
 
 /// A name in a folder.
 pub(super) struct Name {
-    /// 0: it is not known any more.
+    /// 0 if no longer known.
     pub(super) inode: u32,
     pub(super) name: Vec<u8>,
     pub(super) kind: Option<Kind>,
     pub(super) is_deleted: bool,
 }
 
-/// Takes names from blocks.
+/// Extracts names from blocks.
 pub(super) struct Names<'v> {
     layout: &'v Layout,
     has_hash_tree: bool,
@@ -34,21 +34,21 @@ impl<'v> Names<'v> {
         Names { layout, has_hash_tree, is_first: true, found: Vec::new() }
     }
 
-    /// The names that were found since the last call.
+    /// Takes the names found since the last call.
     pub(super) fn take(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.found)
     }
 
-    /// Reads a folder that is stored in its inode.
+    /// Reads an inline directory.
     pub(super) fn inline(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(INLINE_BYTES));
         self.entries(first.get(INLINE_HEAD_BYTES..).unwrap_or_default(), false);
         self.entries(rest, false);
     }
 
-    /// Reads a block.
+    /// Reads a directory block.
     pub(super) fn block(&mut self, block: &[u8], deleted: bool) {
-        // Blocks of a hash tree look like deleted names.
+        // Blocks of a hash tree look like deleted entries.
         let is_node = u32_at(block, 0) == 0 && usize::from(u16_at(block, 4)) == block.len();
         let is_root = std::mem::take(&mut self.is_first);
         let is_tree = self.has_hash_tree && (is_root || is_node);
@@ -84,7 +84,7 @@ impl<'v> Names<'v> {
         }
     }
 
-    /// Deleted names in what an entry does not use of its bytes.
+    /// Finds deleted names in the slack of an entry.
     fn between(&mut self, gap: &[u8]) {
         let mut at = 0;
         while let Some(entry) = gap.get(at..).filter(|rest| rest.len() > HEAD_BYTES) {
@@ -103,7 +103,7 @@ impl<'v> Names<'v> {
         }
     }
 
-    /// The length of an entry, where 64 KiB do not fit into 16 bits.
+    /// The length of an entry. 64 KiB does not fit into 16 bits and is encoded differently.
     fn length(&self, entry: &[u8], block_bytes: usize) -> usize {
         match usize::from(u16_at(entry, 4)) {
             0xFFFF | 0 if block_bytes == 1 << 16 => 1 << 16,
@@ -121,7 +121,7 @@ impl<'v> Names<'v> {
         (length > 0).then_some(Name { inode, name, kind, is_deleted: false })
     }
 
-    /// Whether bytes that no entry uses look like a name.
+    /// Whether unused bytes look like a name.
     fn is_plausible(&self, name: &Name, length: usize) -> bool {
         u64::from(name.inode) <= self.layout.inodes
             && length.is_multiple_of(4)

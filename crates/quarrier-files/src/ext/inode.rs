@@ -8,12 +8,12 @@ use crate::entry::{Kind, Times};
 use crate::error::Result;
 use crate::part::{Part, u16_at, u32_at};
 
-/// The flag of a group none of whose inodes was ever used.
+/// The flag of a group whose inode table was never used.
 const INODES_UNUSED: u16 = 0x1;
 const IN_EXTENTS: u32 = 0x8_0000;
 const INLINE: u32 = 0x1000_0000;
 const HASH_TREE: u32 = 0x1000;
-/// Bytes of an inode that all have.
+/// Size of the original inode, the minimum.
 const OLD_BYTES: usize = 128;
 const BYTES_MAX: u64 = 4096;
 
@@ -27,9 +27,9 @@ pub(super) struct Inode {
     flags: u32,
     pub(super) size: u64,
     pub(super) times: Times,
-    /// Pointers to blocks, the root of a tree of extents, or the first bytes themselves.
+    /// The block area: block pointers, an extent tree root, or inline data.
     pub(super) blocks: [u8; 60],
-    /// The rest of the bytes, if they are stored in the inode.
+    /// The rest of the inline data, from the extended attribute.
     pub(super) more: Box<[u8]>,
 }
 
@@ -43,7 +43,7 @@ impl Inode {
         }
     }
 
-    /// Whether it was used, and is not any more.
+    /// Whether the inode was used once and is now free.
     pub(super) fn is_deleted(&self) -> bool {
         self.mode != 0 && (self.links == 0 || self.deleted_at != 0)
     }
@@ -56,7 +56,7 @@ impl Inode {
         self.flags & HASH_TREE != 0
     }
 
-    /// Whether its bytes stand in the inode.
+    /// Whether the data is inline.
     pub(super) fn is_inline(&self) -> bool {
         let is_short_link = self.kind() == Kind::Link && self.size < 60 && !self.is_in_extents();
         self.flags & INLINE != 0 || is_short_link
@@ -89,7 +89,7 @@ impl<'v, 'p, 's> Inodes<'v, 'p, 's> {
         Ok(inode(number, &bytes))
     }
 
-    /// The numbers of a group that were ever used.
+    /// The numbers of a group's inodes that were ever used.
     pub(super) fn used(&mut self, group: u64) -> Result<Range<u32>> {
         let (_, flags, unused) = self.group(group)?;
         let first = group * self.layout.inodes_a_group;
@@ -101,7 +101,7 @@ impl<'v, 'p, 's> Inodes<'v, 'p, 's> {
         Ok((first + 1) as u32..(first + 1 + count) as u32)
     }
 
-    /// The first block of the inodes of a group, its flags, and how many inodes were never used.
+    /// A group's inode table block, flags, and number of inodes never used.
     fn group(&mut self, group: u64) -> Result<(u64, u16, u64)> {
         let mut descriptor = [0; 64];
         let known = descriptor.len().min(self.layout.descriptor_bytes as usize);
@@ -140,7 +140,7 @@ fn inode(number: u32, bytes: &[u8]) -> Inode {
     }
 }
 
-/// The times; of those with more digits the part that ends before `end`.
+/// The timestamps; those with extra precision only if they end before `end`.
 fn times(bytes: &[u8], end: usize) -> Times {
     let at = |place: usize, extra: usize| {
         let seconds = u32_at(bytes, place);
@@ -160,7 +160,7 @@ fn times(bytes: &[u8], end: usize) -> Times {
     }
 }
 
-/// The bytes of a small file after the first 60: the attribute `system.data` in the inode.
+/// The inline data after the first 60 bytes: the attribute `system.data` in the inode.
 fn inline_more(bytes: &[u8], from: usize) -> Option<Box<[u8]>> {
     const MAGIC: u32 = 0xEA02_0000;
     const SYSTEM: u8 = 7;

@@ -14,16 +14,16 @@ const TYPES: u32 = 0x2;
 const WIDE: u32 = 0x80;
 const TWO_BACKUPS: u32 = 0x200;
 
-/// The layout according to the superblock.
+/// The layout given by the superblock.
 pub(crate) struct Layout {
     pub(crate) block_bytes: u64,
     pub(crate) blocks: u64,
     first_block: u64,
     pub(crate) blocks_a_group: u64,
-    /// The unit of the bitmaps: a block, or a power of two of them.
+    /// The allocation unit of the bitmaps: a block, or a cluster of a power of two blocks.
     pub(crate) blocks_a_cluster: u64,
     pub(crate) descriptor_bytes: u64,
-    /// From this block of descriptors on, each has its own group; those of all others follow the
+    /// From this descriptor block on, each is in its own meta block group; earlier ones follow the
     /// superblock.
     first_meta_group: u64,
     reserved_descriptors: u64,
@@ -34,16 +34,16 @@ pub(crate) struct Layout {
     pub(crate) inodes: u64,
     pub(crate) inodes_a_group: u64,
     pub(crate) inode_bytes: u64,
-    /// Entries of folders say of what type they are.
+    /// Whether directory entries store the file type.
     pub(crate) has_types: bool,
 }
 
-/// Whether a volume begins with `boot` that has a superblock of ext.
+/// Whether `boot` has a superblock of ext2, ext3 or ext4.
 pub(crate) fn is_ext(boot: &[u8; BOOT_BYTES]) -> bool {
     u16_at(&boot[SUPERBLOCK_AT..], 56) == MAGIC
 }
 
-/// The layout according to a superblock; `None` if it is invalid.
+/// Parses a superblock; `None` if it is invalid.
 pub(crate) fn layout(superblock: &[u8]) -> Option<Layout> {
     let (shift, cluster_shift) = (u32_at(superblock, 24), u32_at(superblock, 28));
     let (compatible, incompatible) = (u32_at(superblock, 92), u32_at(superblock, 96));
@@ -103,12 +103,12 @@ impl Layout {
         self.first_block.saturating_add(group.saturating_mul(self.blocks_a_group))
     }
 
-    /// The place of a group's descriptor, in bytes.
+    /// The offset of a group's descriptor, in bytes.
     pub(crate) fn descriptor_at(&self, group: u64) -> u64 {
         let each = self.block_bytes / self.descriptor_bytes;
         let (index, inside) = (group / each, group % each * self.descriptor_bytes);
         let block = if index < self.first_meta_group {
-            // Behind the superblock, which is not always in the first block that is counted.
+            // After the superblock, which is not always in the first block.
             SUPERBLOCK_AT as u64 / self.block_bytes + 1 + index
         } else {
             let first = index * each;
@@ -132,12 +132,13 @@ impl Layout {
         }
     }
 
-    /// The blocks at the start of a group that describe all groups, or those around it.
+    /// The blocks at the start of a group that hold a superblock copy and group descriptors.
     pub(crate) fn backup_blocks(&self, group: u64) -> u64 {
         let superblock = u64::from(self.has_backup(group));
         let each = self.block_bytes / self.descriptor_bytes;
         if group / each >= self.first_meta_group {
-            // Their descriptors are in the first of them, with copies in the second and the last.
+            // The first group of a meta block group has the descriptors; the second and last have
+            // copies.
             let place = group % each;
             return superblock + u64::from(place < 2 || place + 1 == each);
         }

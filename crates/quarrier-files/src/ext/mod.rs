@@ -1,7 +1,7 @@
 //! ext2, ext3 and ext4: inodes, and folders that name them.
 //!
-//! Folders with hash trees are read block after block, as a list. Deleted names are left between those
-//! that are there, until others take their place.
+//! Directories with hash trees are read linearly. Deleted names remain between live ones until they are
+//! overwritten.
 
 mod blocks;
 mod folder;
@@ -22,12 +22,12 @@ use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, joined, name_of_bytes};
 
 const ROOT: u32 = 2;
-/// Inodes of the system's own before this one.
+/// The first inode that is not reserved.
 const FIRST_FREE: u32 = 11;
-/// The folder of files without one, named as sleuthkit does.
+/// The folder of files without a parent, named as in sleuthkit.
 const ORPHANS: &str = "/$OrphanFiles";
 
-/// A folder to be listed.
+/// A folder still to list.
 struct Folder {
     path: String,
     inode: Inode,
@@ -39,7 +39,7 @@ struct Lister<'v, 'p, 's> {
     part: &'p Part<'s>,
     layout: &'v Layout,
     inodes: Inodes<'v, 'p, 's>,
-    /// Folders that were come to, and deleted inodes that have a name.
+    /// Folders already visited, and deleted inodes already found by name.
     seen: HashSet<u32>,
     folders: Vec<Folder>,
 }
@@ -47,7 +47,7 @@ struct Lister<'v, 'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage goes to the list of the walk.
+/// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     if !is_ext(boot) {
         return Ok(());
@@ -77,7 +77,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
 }
 
 impl Lister<'_, '_, '_> {
-    /// Hands on an inode under a name, and keeps it to be listed if it is a folder.
+    /// Emits an inode, and queues folders for listing.
     fn emit(
         &mut self,
         path: String,
@@ -124,7 +124,7 @@ impl Lister<'_, '_, '_> {
                 done += self.layout.block_bytes;
                 left = left.saturating_sub(self.layout.block_bytes);
                 if run.place.is_none() {
-                    // Holes of a folder have no names.
+                    // Holes in a directory have no names.
                     left = left.saturating_sub(run.length - done);
                     break;
                 }
@@ -160,7 +160,7 @@ impl Lister<'_, '_, '_> {
                 let is_new = inode.kind() != Kind::Folder || self.seen.insert(inode.number);
                 if is_new { self.emit(path, inode, State::Allocated, walk) } else { Ok(()) }
             }
-            // A remaining name of a deleted file whose inode is still its own.
+            // The remaining name of a deleted file whose inode was not reused.
             Some(inode) if inode.is_deleted() && self.seen.insert(inode.number) => {
                 self.emit(path, inode, State::Deleted, walk)
             }
@@ -176,12 +176,12 @@ impl Lister<'_, '_, '_> {
         }
     }
 
-    /// Deleted inodes without a name.
+    /// Emits deleted inodes that no name refers to.
     fn orphans(&mut self, walk: &mut Walk<'_>) -> Result<()> {
         let (layout, part) = (self.layout, self.part);
         let groups = layout.inodes.div_ceil(layout.inodes_a_group);
         let blocks = part.length() / layout.block_bytes;
-        // The superblock may claim more than there is room for.
+        // The superblock may claim more groups than fit.
         for group in (0..groups).take_while(|group| layout.start_of(*group) < blocks) {
             walk.step(self.part)?;
             let numbers = match self.inodes.used(group) {
@@ -207,7 +207,7 @@ impl Lister<'_, '_, '_> {
                     let path = format!("{ORPHANS}/OrphanFile-{number}");
                     let emitted = self.emit(path, inode, State::Deleted, walk);
                     walk.tolerate(emitted)?;
-                    // The entries of a deleted folder have lost it, too.
+                    // Entries of a deleted folder lost their parent, too.
                     while let Some(folder) = self.folders.pop() {
                         let listed = self.folder(&folder, walk);
                         walk.tolerate(listed)?;

@@ -5,13 +5,13 @@ use crate::part::{BOOT_BYTES, u16_at, u32_at};
 /// The layout of a volume, in bytes from its start.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// The name of the kind: `FAT12`.
+    /// `FAT12`, `FAT16` or `FAT32`.
     pub(crate) kind: &'static str,
-    /// Bits of an entry of the table.
+    /// Bits per FAT entry.
     pub(crate) bits: u64,
     pub(crate) table_at: u64,
     pub(crate) table_bytes: u64,
-    /// Behind the tables: the root directory of FAT12 and FAT16, then the clusters.
+    /// After the FATs: the root directory of FAT12 and FAT16, then the clusters.
     pub(crate) root_at: u64,
     pub(crate) root_bytes: u64,
     /// The first cluster of the root directory of FAT32.
@@ -21,7 +21,7 @@ pub(crate) struct Layout {
     pub(crate) clusters: u64,
 }
 
-/// The layout of a volume that begins with `boot`; `None` if that is no FAT.
+/// The layout of a volume that begins with `boot`; `None` if it is not FAT.
 pub(crate) fn layout(boot: &[u8; BOOT_BYTES]) -> Option<Layout> {
     let sector_bytes = u64::from(u16_at(boot, 11));
     let (each, reserved) = (u64::from(boot[13]), u64::from(u16_at(boot, 14)));

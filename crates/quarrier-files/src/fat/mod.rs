@@ -1,8 +1,8 @@
 //! FAT12, FAT16 and FAT32: names, and chains of clusters.
 //!
-//! *Microsoft FAT Specification* (2005). A deleted entry keeps its first cluster and its size, but its
-//! chain is wiped; its bytes are assumed to lie in the free clusters from the first one on, as most
-//! forensic tools do.
+//! *Microsoft FAT Specification* (2005). A deleted entry keeps its first cluster and size, but its
+//! chain is wiped. Its bytes are assumed to lie in the free clusters from the first one on, as most
+//! forensic tools assume.
 
 mod layout;
 mod names;
@@ -25,16 +25,16 @@ const DELETED: u8 = 0xE5;
 const LONG_NAME: u8 = 0x0F;
 const LABEL: u8 = 0x08;
 const FOLDER: u8 = 0x10;
-/// The inode number of the root directory. Entries get the numbers after it, as in sleuthkit.
+/// The inode number of the root directory. Entries are numbered after it, as in sleuthkit.
 const ROOT_INODE: u64 = 2;
 const FIRST_INODE: u64 = 3;
-/// A folder is no longer: 65,536 entries.
+/// Maximum size of a directory: 65,536 entries.
 const FOLDER_BYTES_MAX: u64 = 2 << 20;
 
-/// A folder to be listed.
+/// A folder still to list.
 struct Folder {
     path: String,
-    /// Its first cluster; None for the root of FAT12 and FAT16.
+    /// Its first cluster; `None` for the root of FAT12 and FAT16.
     cluster: Option<u32>,
     state: State,
 }
@@ -43,7 +43,7 @@ struct Lister<'v, 'p, 's> {
     part: &'p Part<'s>,
     layout: &'v Layout,
     table: Table<'v, 'p, 's>,
-    /// First clusters of folders that were come to.
+    /// First clusters of folders already visited.
     seen: HashSet<u32>,
     folders: Vec<Folder>,
 }
@@ -51,7 +51,7 @@ struct Lister<'v, 'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage goes to the list of the walk.
+/// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let Some(layout) = layout(boot) else { return Ok(()) };
     let entries_bytes = ((layout.clusters + 2) * layout.bits).div_ceil(8);
@@ -71,14 +71,14 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         let at = lister.folders.len();
         let listed = lister.folder(&folder, walk);
         walk.tolerate(listed)?;
-        // The first folder of a folder comes next.
+        // Depth first: the first subfolder is listed next.
         lister.folders[at..].reverse();
     }
     Ok(())
 }
 
 impl Lister<'_, '_, '_> {
-    /// The root directory itself.
+    /// Emits the root directory.
     fn root(&mut self, walk: &mut Walk<'_>) -> Result<()> {
         let mut content = Content::default();
         match self.folders[0].cluster {
@@ -107,7 +107,7 @@ impl Lister<'_, '_, '_> {
                 content.push(Some(self.part.place(self.layout.root_at)), self.layout.root_bytes);
                 content.runs
             }
-            // Only the first cluster of a deleted folder is known.
+            // The chain of a deleted folder is lost; only its first cluster is known.
             Some(cluster) if folder.state == State::Deleted => {
                 match self.table.deleted(cluster, self.layout.cluster_bytes, walk)? {
                     content if content.lost.is_none() => content.runs,
@@ -147,7 +147,7 @@ impl Lister<'_, '_, '_> {
         Ok(())
     }
 
-    /// Takes one slot of a folder, at a byte of the volume.
+    /// Processes one directory entry at an offset in the volume.
     fn slot(
         &mut self,
         folder: &Folder,

@@ -1,4 +1,4 @@
-//! Names and times of FAT: 8.3 characters, and long names in slots before them.
+//! Names and times of FAT: 8.3 names, and long names in the entries before them.
 
 use quarrier_core::civil;
 
@@ -7,20 +7,20 @@ use crate::entry::Times;
 use crate::part::u16_at;
 use crate::walk::{name_of_bytes, name_of_units, units};
 
-/// Slots of a long name: 255 units, 13 a slot.
+/// Maximum entries of a long name: 255 UTF-16 units, 13 in each entry.
 const SLOTS_MAX: usize = 20;
 
-/// A long name as far as its slots were come to, the last part first.
+/// A partial long name. Its entries come last part first.
 #[derive(Default)]
 pub(super) struct LongName {
     parts: Vec<[u8; 26]>,
     checksum: u8,
-    /// The number that the next slot must have, where the name is not deleted.
+    /// The expected sequence number of the next entry, unless the name is deleted.
     next: u8,
 }
 
 impl LongName {
-    /// Takes the next slot.
+    /// Adds the next entry.
     pub(super) fn add(&mut self, slot: &[u8; SLOT_BYTES]) {
         let (number, checksum) = (slot[0], slot[13]);
         let is_deleted = number == 0xE5;
@@ -46,10 +46,10 @@ impl LongName {
         self.parts.push(part);
     }
 
-    /// The long name of the slot that follows, if all parts of the name are there.
+    /// The long name of the entry that follows, if complete.
     pub(super) fn finish(self, slot: &[u8; SLOT_BYTES], is_deleted: bool) -> Option<String> {
         let is_whole = match is_deleted {
-            // The first character of the short name is gone, so its checksum says nothing.
+            // Deletion overwrites the first character of the short name, so its checksum cannot match.
             true => self.next == 0xE5,
             false => self.next == 0 && checksum(slot) == self.checksum,
         };
@@ -60,7 +60,7 @@ impl LongName {
     }
 }
 
-/// The checksum of the short name, which long names store.
+/// The checksum of the short name that long name entries store.
 fn checksum(slot: &[u8; SLOT_BYTES]) -> u8 {
     slot[..11].iter().fold(0u8, |sum, byte| sum.rotate_right(1).wrapping_add(*byte))
 }
@@ -83,13 +83,13 @@ pub(super) fn short(slot: &[u8; SLOT_BYTES]) -> String {
     if ending.is_empty() { name } else { format!("{name}.{ending}") }
 }
 
-/// Whether a slot that is said to be deleted looks like one: folders end with anything.
+/// Whether an entry marked as deleted is plausible: unused directory space may contain anything.
 pub(super) fn is_plausible(slot: &[u8; SLOT_BYTES]) -> bool {
     let is_name = |byte: &u8| *byte >= 0x20 && !b"\"*+,/:;<=>?[\\]|".contains(byte);
     slot[11] & 0xC0 == 0 && slot[1..11].iter().all(is_name)
 }
 
-/// The times of a slot.
+/// The times of an entry.
 pub(super) fn times(slot: &[u8; SLOT_BYTES]) -> Times {
     let tenths = i64::from(slot[13].min(199)) * 10_000_000;
     let at = |day: usize, time: Option<usize>| {
@@ -103,7 +103,7 @@ pub(super) fn times(slot: &[u8; SLOT_BYTES]) -> Times {
     }
 }
 
-/// A day and a time of day as FAT and exFAT have them, in nanoseconds since 1970.
+/// Converts a date and time of FAT or exFAT to nanoseconds since 1970.
 pub(crate) fn point(day: u16, time: u16) -> Option<i64> {
     let (day, time) = (i64::from(day), i64::from(time));
     let day = civil::day(1980 + (day >> 9), day >> 5 & 15, day & 31)?;

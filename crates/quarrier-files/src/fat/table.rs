@@ -1,4 +1,4 @@
-//! The table: which cluster follows which.
+//! The file allocation table: chains of clusters.
 
 use super::Layout;
 use crate::cache::Cache;
@@ -18,14 +18,14 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         Table { part, layout, cache: Cache::new(part) }
     }
 
-    /// The place of a cluster in the source; `None` for an invalid number.
+    /// The offset of a cluster in the source; `None` for an invalid number.
     fn place(&self, cluster: u32) -> Option<u64> {
         let index = u64::from(cluster).checked_sub(2)?;
         let at = self.layout.clusters_at + index * self.layout.cluster_bytes;
         (index < self.layout.clusters).then(|| self.part.place(at))
     }
 
-    /// The table's entry for a cluster.
+    /// Reads the table entry of a cluster.
     fn entry(&mut self, cluster: u32) -> Result<u32> {
         let (number, what) = (u64::from(cluster), "the FAT");
         let at = self.layout.table_at;
@@ -40,10 +40,10 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         })
     }
 
-    /// The clusters of a file of `bytes`, from its first one on: fewer where the chain ends before.
+    /// The cluster chain of a file of `bytes` bytes; shorter if the chain ends early.
     pub(super) fn chain(&mut self, first: u32, bytes: u64, walk: &mut Walk<'_>) -> Result<Content> {
         let mut content = Content::default();
-        // A chain that is longer than all clusters leads in circles.
+        // A chain longer than the volume has a cycle.
         let most = self.layout.clusters * self.layout.cluster_bytes;
         let (mut cluster, mut left) = (first, bytes.min(most));
         while left > 0 {
@@ -58,7 +58,8 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         Ok(content)
     }
 
-    /// The free clusters from the first one on that a deleted file of `bytes` is taken to have had.
+    /// The free clusters, from the first one on, that a deleted file of `bytes` bytes is assumed to
+    /// have had.
     pub(super) fn deleted(
         &mut self,
         first: u32,

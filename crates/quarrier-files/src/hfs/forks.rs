@@ -1,4 +1,4 @@
-//! The places of the bytes of forks.
+//! The locations of forks.
 
 use std::cmp::Ordering;
 
@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::part::{Part, be32};
 use crate::walk::Walk;
 
-/// The fork of a file that has its bytes.
+/// The fork with a file's regular content.
 pub(super) const DATA: u8 = 0;
-/// The fork that older programs keep icons and the like in.
+/// The resource fork, which older programs use for icons and similar data.
 pub(super) const RESOURCE: u8 = 0xFF;
 const BEYOND: &str = "its blocks lie beyond the end of the volume";
 
-/// Finds the bytes of forks.
+/// Locates the bytes of forks.
 pub(super) struct Forks<'v, 'p, 's> {
     part: &'p Part<'s>,
     volume: &'v Volume,
@@ -29,13 +29,13 @@ impl<'v, 'p, 's> Forks<'v, 'p, 's> {
         walk: &mut Walk<'_>,
     ) -> Result<Self> {
         let mut forks = Forks { part, volume, overflow: None };
-        // The tree of later extents has none itself.
+        // The extents overflow file has no extents in itself.
         let content = forks.content(0, DATA, &volume.overflow, walk)?;
         forks.overflow = Tree::open(part, &content, "the tree of extents")?;
         Ok(forks)
     }
 
-    /// The bytes of a fork of the file `id`.
+    /// The content of a fork of file `id`.
     pub(super) fn content(
         &mut self,
         id: u32,
@@ -54,7 +54,8 @@ impl<'v, 'p, 's> Forks<'v, 'p, 's> {
             if blocks >= most || content.lost.is_some() {
                 return Ok(content);
             }
-            // A list that is full goes on in the tree; one that adds nothing would never end.
+            // A full extent record continues in the overflow file; one that adds nothing would loop for
+            // ever.
             let is_over = list[list.len() - 1].1 == 0 || blocks == before;
             let later = if is_over { None } else { self.later(id, which, blocks, walk)? };
             match later {
@@ -95,7 +96,7 @@ impl<'v, 'p, 's> Forks<'v, 'p, 's> {
         Ok(())
     }
 
-    /// The extents of a fork from a block on.
+    /// The extents of a fork from a block on, from the overflow file.
     fn later(
         &mut self,
         id: u32,

@@ -1,8 +1,8 @@
-//! HFS+ and HFSX: a catalog, which has all folders and files in the order of their folders.
+//! HFS+ and HFSX: a catalog of all folders and files, sorted by parent folder.
 //!
-//! Apple's *Technical Note TN1150*. The catalog is read twice: for the names of folders and the files that
-//! hard links lead to, and for the entries. Deleted files are not listed: their records move out of the
-//! catalog at once. The journal is not read.
+//! Apple's *Technical Note TN1150*. The catalog is read twice: first for folder names and targets of
+//! hard links, then for the entries. Deleted files are not listed, since deletion removes their records
+//! from the catalog at once. The journal is not read.
 
 mod forks;
 mod packed;
@@ -25,30 +25,30 @@ use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, alone, joined};
 
 const ROOT: u32 = 2;
-/// Files of the system's own.
+/// Reserved file numbers.
 const CATALOG: u32 = 4;
 const ALLOCATION: u32 = 6;
 const ATTRIBUTES: u32 = 8;
-/// The folder with the files that have several names, and that of such folders.
+/// The folders that hold the targets of hard links to files and to folders.
 const LINKED_FILES: &str = "\0\0\0\0HFS+ Private Data";
 const LINKED_FOLDERS: &str = ".HFS+ Private Directory Data\r";
-/// The folder of files without one, named as sleuthkit does.
+/// The folder of files without a parent, named as in sleuthkit.
 const ORPHANS: &str = "/$OrphanFiles";
-/// Folders within folders; a path has no room for more.
+/// Maximum nesting of folders; a longer path would not fit.
 const DEPTH_MAX: usize = 16 << 10;
 
 /// The results of the first pass.
 #[derive(Default)]
 struct Folders {
-    /// The parent and the name of each folder.
+    /// The parent and name of each folder.
     names: HashMap<u32, (u32, String)>,
     linked_files: Option<u32>,
     linked_folders: Option<u32>,
-    /// Files that hard links lead to, by the number in the links.
+    /// Targets of hard links to files, by link number.
     files: HashMap<u32, Item>,
-    /// Folders that hard links lead to.
+    /// Targets of hard links to folders.
     folders: HashMap<u32, Item>,
-    /// The path of the folder asked for last: its entries come together.
+    /// The last folder path looked up: entries of a folder are adjacent.
     last: Option<(u32, Option<String>)>,
 }
 
@@ -62,7 +62,7 @@ struct Lister<'v, 'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage goes to the list of the walk.
+/// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let Some(volume) = volume(part, boot)? else { return Ok(()) };
     let mut forks = Forks::open(part, &volume, walk)?;
@@ -79,7 +79,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         }
     };
     let mut folders = Folders::default();
-    // The second pass says what is damaged.
+    // Damage is reported by the second pass.
     let first = catalog.each_leaf(walk, &mut |leaf, walk| {
         each(part, leaf, walk, &mut |named, _| {
             folders.add(named);
@@ -104,10 +104,10 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
     walk.tolerate(second)
 }
 
-/// The places in the volume and the lengths of the pieces of the bitmap of blocks.
+/// The offset in the volume and length of each piece of the allocation bitmap.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) where they are not known.
+/// [`Error::FileSystem`](crate::Error::FileSystem) if their locations are unknown.
 pub(crate) fn allocation(part: &Part<'_>, volume: &Volume) -> Result<Vec<(u64, u64)>> {
     let content = alone(part, |walk| {
         let mut forks = Forks::open(part, volume, walk)?;
@@ -121,7 +121,7 @@ pub(crate) fn allocation(part: &Part<'_>, volume: &Volume) -> Result<Vec<(u64, u
     Ok(pieces.collect())
 }
 
-/// Shows the folders and files of a leaf; returns how many of its records are damaged.
+/// Passes the folders and files of a leaf to `see`; returns the number of damaged records.
 fn each<'w>(
     part: &Part<'_>,
     leaf: &Node,
@@ -164,7 +164,7 @@ impl Folders {
         self.names.insert(item.id, (parent, name));
     }
 
-    /// The path of a folder, empty for the root; `None` where it leads in circles or is too long.
+    /// The path of a folder, empty for the root; `None` for a cycle or a path that is too long.
     fn path(&mut self, part: &Part<'_>, id: u32, walk: &mut Walk<'_>) -> Result<Option<String>> {
         if let Some((last, path)) = &self.last
             && *last == id
@@ -199,7 +199,7 @@ impl Folders {
 }
 
 impl Lister<'_, '_, '_> {
-    /// Hands on a folder or file, with its resource fork.
+    /// Emits a folder or file, and its resource fork.
     fn entry(&mut self, named: Named, walk: &mut Walk<'_>) -> Result<()> {
         let Named { parent, name, item } = named;
         let path = match item.id {

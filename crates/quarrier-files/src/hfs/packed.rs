@@ -1,4 +1,4 @@
-//! The attribute of packed files.
+//! The attribute of compressed files.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ use crate::walk::Walk;
 const INLINE: u32 = 0x10;
 const HEAD_BYTES: usize = 16;
 
-/// Size and places of a packed file; `None` if no attribute says that it is one.
+/// The size and locations of a compressed file; `None` if it has no such attribute.
 pub(super) fn packed(
     part: &Part<'_>,
     forks: &mut Forks<'_, '_, '_>,

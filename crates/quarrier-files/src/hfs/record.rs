@@ -9,7 +9,7 @@ use crate::walk::name_of_units;
 
 const FOLDER: u16 = 1;
 const FILE: u16 = 2;
-/// Seconds from 1904 to 1970.
+/// Seconds between 1904 and 1970.
 const EPOCH_SECONDS: i64 = 2_082_844_800;
 
 /// A name in a folder.
@@ -26,10 +26,10 @@ pub(super) struct Item {
     pub(super) is_folder: bool,
     pub(super) times: Times,
     mode: u16,
-    /// The number of what a hard link leads to.
+    /// The number of a hard link's target.
     number: u32,
     link: Option<LinkKind>,
-    /// Whether its bytes are packed, in an attribute or the resource fork.
+    /// Whether its bytes are compressed, in an attribute or the resource fork.
     pub(super) is_packed: bool,
     pub(super) data: Fork,
     pub(super) resource: Fork,
@@ -45,29 +45,29 @@ impl Item {
     pub(super) fn kind(&self) -> Kind {
         match self.mode >> 12 {
             _ if self.is_folder => Kind::Folder,
-            // Older systems wrote none.
+            // Older systems left the file type zero.
             0 | 8 => Kind::File,
             10 => Kind::Link,
             _ => Kind::Other,
         }
     }
 
-    /// The number of the file that this is a further name of.
+    /// The number of the link target, if this is a hard link to a file.
     pub(super) fn linked_file(&self) -> Option<u32> {
         (self.link == Some(LinkKind::File)).then_some(self.number)
     }
 
-    /// The number of the folder that this is a further name of.
+    /// The number of the link target, if this is a hard link to a folder.
     pub(super) fn linked_folder(&self) -> Option<u32> {
         (self.link == Some(LinkKind::Folder)).then_some(self.number)
     }
 }
 
-/// The folder or file of a record, with its name; `None` for records that only lead from numbers to
-/// names.
+/// Parses the folder or file of a record, with its name; `None` for thread records, which only map
+/// numbers to names.
 ///
 /// # Errors
-/// The unit, if the record is damaged.
+/// `()` if the record is damaged.
 pub(super) fn named(record: &Record<'_>) -> Result<Option<Named>, ()> {
     let value = record.value;
     let is_folder = match be16(value, 0) {
@@ -77,7 +77,7 @@ pub(super) fn named(record: &Record<'_>) -> Result<Option<Named>, ()> {
         _ => return Ok(None),
     };
     let units = record.key.get(4..).and_then(name_units).ok_or(())?;
-    // A slash here is a colon in paths.
+    // HFS+ allows a slash in names; paths show it as a colon.
     let swap = |unit: u16| if unit == u16::from(b'/') { u16::from(b':') } else { unit };
     let time = |at: usize| match be32(value, at) {
         0 => None,

@@ -1,4 +1,4 @@
-//! B-trees in forks: a header node, index nodes, and leaves that are linked in the order of their keys.
+//! B-trees in forks: a header node, index nodes, and leaves linked in key order.
 
 use std::cmp::Ordering;
 
@@ -14,16 +14,16 @@ const DEPTH_MAX: u8 = 16;
 const NODE_HEAD_BYTES: usize = 14;
 const HEADER_BYTES: usize = 64;
 
-/// Bytes of a fork by their offset in it.
+/// Random access to the bytes of a fork.
 struct Bytes<'p, 's> {
     part: &'p Part<'s>,
     cache: Cache<'p, 's>,
-    /// The start in the fork, the place in the volume, the length.
+    /// Offset in the fork, offset in the volume, length.
     pieces: Vec<(u64, u64, u64)>,
 }
 
 impl Bytes<'_, '_> {
-    /// Fills `buffer` from an offset of the fork.
+    /// Fills `buffer` from an offset in the fork.
     fn read(&mut self, mut at: u64, buffer: &mut [u8], what: &str) -> Result<()> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -39,7 +39,7 @@ impl Bytes<'_, '_> {
     }
 }
 
-/// The place of a byte in the volume, and how many follow in one piece.
+/// The offset in the volume of a byte of the fork, and the bytes that follow it contiguously.
 fn place_of(pieces: &[(u64, u64, u64)], at: u64) -> Option<(u64, u64)> {
     let index = pieces.partition_point(|piece| piece.0 <= at).checked_sub(1)?;
     let &(start, place, length) = pieces.get(index)?;
@@ -47,7 +47,7 @@ fn place_of(pieces: &[(u64, u64, u64)], at: u64) -> Option<(u64, u64)> {
     (inside < length).then(|| (place + inside, length - inside))
 }
 
-/// A tree.
+/// An open B-tree.
 pub(super) struct Tree<'p, 's> {
     bytes: Bytes<'p, 's>,
     node_bytes: u64,
@@ -57,10 +57,10 @@ pub(super) struct Tree<'p, 's> {
     what: &'static str,
 }
 
-/// A node of a tree.
+/// A B-tree node.
 pub(super) struct Node {
     bytes: Vec<u8>,
-    /// Its place in the fork.
+    /// Its offset in the fork.
     at: u64,
     kind: u8,
     height: u8,
@@ -68,7 +68,7 @@ pub(super) struct Node {
     records: usize,
 }
 
-/// A key and what it stands for.
+/// A key and its value.
 pub(super) struct Record<'n> {
     pub(super) key: &'n [u8],
     pub(super) value: &'n [u8],
@@ -77,7 +77,7 @@ pub(super) struct Record<'n> {
 }
 
 impl Node {
-    /// A record; `None` if the node is damaged there.
+    /// Parses a record; `None` if it is damaged.
     pub(super) fn record(&self, index: usize) -> Option<Record<'_>> {
         let offset = |index: usize| {
             let at = self.bytes.len().checked_sub(2 * (index + 1))?;
@@ -92,14 +92,14 @@ impl Node {
         Some(Record { key, value, value_at: start + value_at })
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub(super) fn records(&self) -> usize {
         self.records
     }
 }
 
 impl<'p, 's> Tree<'p, 's> {
-    /// The tree in a fork; `None` where the fork is empty.
+    /// Opens the tree in a fork; `None` if the fork is empty.
     pub(super) fn open(
         part: &'p Part<'s>,
         content: &Content,
@@ -155,10 +155,10 @@ impl<'p, 's> Tree<'p, 's> {
         Ok(Node { at, kind: bytes[8], height: bytes[9], next: be32(&bytes, 0), records, bytes })
     }
 
-    /// Shows each leaf, in the order of keys.
+    /// Passes each leaf to `see`, in key order.
     ///
     /// # Errors
-    /// Those of `see`, and a damaged node: the leaves after it cannot be found.
+    /// Errors of `see`, and a damaged node, which makes later leaves unreachable.
     pub(super) fn each_leaf<'w>(
         &mut self,
         walk: &mut Walk<'w>,
@@ -183,8 +183,8 @@ impl<'p, 's> Tree<'p, 's> {
         }
     }
 
-    /// The value of the key that `compare` finds equal, with its place in the volume; `compare` says how
-    /// a key stands to the wanted one.
+    /// Looks up the key for which `compare` returns `Equal`; returns the value and its offset in the
+    /// volume. `compare` orders a key of the tree relative to the wanted one.
     pub(super) fn find(
         &mut self,
         walk: &mut Walk<'_>,

@@ -1,4 +1,4 @@
-//! The header of a volume, and forks: the bytes of files.
+//! The volume header, and forks: the bytes of files.
 
 use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, be16, be32, be64};
@@ -6,25 +6,25 @@ use crate::part::{BOOT_BYTES, Part, be16, be32, be64};
 const HEADER_AT: usize = 1024;
 const PLUS: &[u8] = b"H+\0\x04";
 const CASE_SENSITIVE: &[u8] = b"HX\0\x05";
-/// Extents that a fork has beside its size.
+/// Number of extents stored in the fork data itself.
 pub(super) const EXTENTS: usize = 8;
 
 /// An extent in blocks: the first one, and their number.
 pub(super) type Blocks = (u32, u32);
 
-/// A fork as records have it.
+/// Fork data, as volume header and catalog records store it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fork {
     /// Its length in bytes.
     pub(crate) size: u64,
-    /// Its blocks, those of later extents too.
+    /// Its total blocks, including those in the overflow file.
     pub(crate) blocks: u32,
-    /// Its first extents; those of no blocks come last.
+    /// Its first extents; empty ones are last.
     pub(crate) extents: [Blocks; EXTENTS],
 }
 
 impl Fork {
-    /// A fork in 80 bytes.
+    /// Parses 80 bytes of fork data.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Fork {
             size: be64(bytes, 0),
@@ -34,7 +34,7 @@ impl Fork {
     }
 }
 
-/// Extents in 64 bytes.
+/// Parses the extents in 64 bytes.
 pub(super) fn extents(bytes: &[u8]) -> [Blocks; EXTENTS] {
     std::array::from_fn(|index| (be32(bytes, index * 8), be32(bytes, index * 8 + 4)))
 }
@@ -43,19 +43,19 @@ pub(super) fn extents(bytes: &[u8]) -> [Blocks; EXTENTS] {
 #[derive(Debug, Clone)]
 pub(crate) struct Volume {
     pub(crate) block_bytes: u64,
-    /// Number of blocks, no more than there is room for.
+    /// The number of blocks, capped by the size of the part.
     pub(crate) blocks: u64,
-    /// The bitmap of blocks.
+    /// The allocation file: a bitmap of blocks.
     pub(crate) allocation: Fork,
-    /// The tree of later extents.
+    /// The extents overflow file.
     pub(super) overflow: Fork,
-    /// The tree of names.
+    /// The catalog file.
     pub(super) catalog: Fork,
-    /// The tree of extended attributes.
+    /// The attributes file.
     pub(super) attributes: Fork,
 }
 
-/// The layout of a volume that begins with `boot`; `None` if that is no HFS+.
+/// The layout of a volume that begins with `boot`; `None` if it is not HFS+.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) if the header has impossible values.
@@ -78,7 +78,7 @@ pub(crate) fn volume(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
     }))
 }
 
-/// The length of a name in UTF-16 before its units, and the units, the highest byte first.
+/// The UTF-16 units of a big-endian string that starts with its length.
 pub(super) fn name_units(bytes: &[u8]) -> Option<Vec<u16>> {
     let units = bytes.get(2..2 + usize::from(be16(bytes, 0)) * 2)?;
     Some(units.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect())

@@ -1,4 +1,4 @@
-//! The additions of Rock Ridge to records: names, times, links, moved folders.
+//! Rock Ridge extensions of directory records: names, times, links, relocated folders.
 
 use super::record::Record;
 use super::{Volume, long_time, short_time};
@@ -7,26 +7,26 @@ use crate::error::Result;
 use crate::part::u32_at;
 use crate::walk::{Walk, name_of_bytes};
 
-/// Pieces that go on elsewhere, at most.
+/// Maximum continuation areas per record.
 const PIECES_MAX: usize = 64;
 const PIECE_BYTES_MAX: u32 = 1 << 16;
-/// Names and targets are no longer.
+/// Maximum length of names and link targets.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// The additions.
+/// The Rock Ridge extensions of a record.
 #[derive(Default)]
 pub(super) struct Extra {
     pub(super) name: Option<String>,
     pub(super) kind: Option<Kind>,
     pub(super) times: Option<Times>,
     pub(super) target: Option<String>,
-    /// The folder is elsewhere, in this block.
+    /// The folder was relocated to this block.
     pub(super) moved_to: Option<u32>,
-    /// It is named elsewhere.
+    /// The folder is listed under another parent.
     pub(super) is_relocated: bool,
 }
 
-/// The number of bytes before the additions, if there are any.
+/// The number of bytes to skip before Rock Ridge entries, if the disc has any.
 pub(super) fn begins(volume: &Volume<'_, '_>) -> Result<Option<usize>> {
     let mut own = [0; 255];
     let at = volume.byte(volume.root.block);
@@ -39,7 +39,7 @@ pub(super) fn begins(volume: &Volume<'_, '_>) -> Result<Option<usize>> {
     Ok(is_it.then(|| extra.get(6).map_or(0, |skip| (*skip).into())))
 }
 
-/// Reads the additions to a record.
+/// Reads the extensions of a record.
 pub(super) fn read(
     volume: &Volume<'_, '_>,
     record: &Record,
@@ -65,12 +65,12 @@ struct EntryExtra {
     extra: Extra,
     name: Vec<u8>,
     target: Vec<u8>,
-    /// The last part of the target goes on in the next entry.
+    /// Whether the last component of the target continues in the next entry.
     is_part_begun: bool,
 }
 
 impl EntryExtra {
-    /// Takes a piece; where it goes on.
+    /// Parses one area; returns the location of its continuation.
     fn piece(&mut self, bytes: &[u8]) -> Option<(u32, u32, u32)> {
         let mut rest = bytes;
         let mut next = None;
@@ -107,7 +107,7 @@ impl EntryExtra {
         next
     }
 
-    /// Parts of a target: flags, length, bytes.
+    /// Parses link target components: flags, length, bytes.
     fn link(&mut self, mut parts: &[u8]) {
         while let [flags, length, rest @ ..] = parts {
             let (part, after) = rest.split_at(usize::from(*length).min(rest.len()));

@@ -1,7 +1,7 @@
 //! ISO 9660, with the names of Rock Ridge or Joliet.
 //!
-//! *ECMA-119*, *IEEE P1281 and P1282* (SUSP and RRIP). Where a disc has several sets of names, those of
-//! Rock Ridge are listed, else those of Joliet: they name the same bytes.
+//! *ECMA-119*, *IEEE P1281 and P1282* (SUSP and RRIP). If a disc has several sets of names, Rock Ridge
+//! takes precedence over Joliet: both name the same bytes.
 
 mod extra;
 mod record;
@@ -17,14 +17,14 @@ use crate::walk::{Walk, joined};
 
 const SECTOR_BYTES: u64 = 2048;
 const DESCRIPTORS_AT: u64 = 16 * SECTOR_BYTES;
-/// Descriptors that are looked at.
+/// Maximum volume descriptors to examine.
 const DESCRIPTORS_MAX: u64 = 64;
 const MAGIC: &[u8] = b"CD001";
 const PRIMARY: u8 = 1;
 const SUPPLEMENTARY: u8 = 2;
 const END: u8 = 255;
 
-/// A folder to be listed.
+/// A folder still to list.
 struct Folder {
     path: String,
     at: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Volume<'p, 's> {
     root: Record,
 }
 
-/// Whether `part` holds ISO 9660.
+/// Whether `part` is an ISO 9660 volume.
 ///
 /// # Errors
 /// As [`Part::read`].
@@ -54,7 +54,7 @@ pub(crate) fn is_iso(part: &Part<'_>) -> Result<bool> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage goes to the list of the walk.
+/// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     let volume = open(part)?;
     let (at, size) = (volume.byte(volume.root.block), volume.root.size);
@@ -80,7 +80,7 @@ pub(crate) fn list(part: &Part<'_>, walk: &mut Walk<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Reads the descriptors.
+/// Reads the volume descriptors.
 fn open<'p, 's>(part: &'p Part<'s>) -> Result<Volume<'p, 's>> {
     let (mut primary, mut joliet) = (None, None);
     let mut sector = [0; SECTOR_BYTES as usize];
@@ -138,7 +138,7 @@ impl Volume<'_, '_> {
             walk.step(self.part)?;
             self.part.read(folder.at + done, &mut sector[..step], "a folder")?;
             let mut at = 0;
-            // A record does not cross sectors; zeros fill the rest.
+            // Records do not cross sectors; the rest is zero-padded.
             while let Some(length) = sector[..step].get(at).map(|length| usize::from(*length)) {
                 let Some(bytes) = sector[..step].get(at..at + length).filter(|_| length > 0) else {
                     break;
@@ -215,7 +215,7 @@ impl Volume<'_, '_> {
             let (inode, times, state) = (record.at / 32, record.times, State::Allocated);
             *begun = Some(Entry { path, inode, kind, state, size, times, content });
         }
-        // A long file goes on in the next record.
+        // A long file continues in the next record.
         if !record.goes_on()
             && let Some(entry) = begun.take()
         {
@@ -234,13 +234,13 @@ impl Volume<'_, '_> {
     }
 }
 
-/// A time with a zone in quarters of an hour.
+/// Applies a time zone in quarters of an hour.
 fn zoned(local: Option<i64>, quarters: u8) -> Option<i64> {
     let quarters = i64::from(quarters.cast_signed());
     local?.checked_sub(quarters * (quarrier_core::civil::HOUR_NS / 4))
 }
 
-/// Day and time of day as numbers, in nanoseconds since 1970.
+/// Converts date and time numbers to nanoseconds since 1970.
 fn point(numbers: [i64; 6]) -> Option<i64> {
     use quarrier_core::civil;
     let [year, month, day, hour, minute, second] = numbers;
@@ -249,7 +249,7 @@ fn point(numbers: [i64; 6]) -> Option<i64> {
     civil::join(civil::day(year, month, day)?, seconds * civil::SECOND_NS)
 }
 
-/// The seven bytes of a record's time.
+/// Parses the 7-byte time of a record.
 fn short_time(bytes: &[u8]) -> Option<i64> {
     let [year, month, day, hour, minute, second, zone] = *<&[u8; 7]>::try_from(bytes).ok()?;
     let numbers = [month, day, hour, minute, second].map(i64::from);
@@ -257,7 +257,7 @@ fn short_time(bytes: &[u8]) -> Option<i64> {
     zoned(point([1900 + i64::from(year), month, day, hour, minute, second]), zone)
 }
 
-/// The seventeen bytes of a time in digits.
+/// Parses the 17-byte time in decimal digits.
 fn long_time(bytes: &[u8]) -> Option<i64> {
     let digits = std::str::from_utf8(bytes.get(..16)?).ok()?;
     let number = |from: usize, to: usize| digits.get(from..to)?.parse::<i64>().ok();

@@ -1,4 +1,4 @@
-//! A record of a folder.
+//! A directory record.
 
 use super::short_time;
 use crate::entry::Times;
@@ -9,22 +9,22 @@ const HEAD_BYTES: usize = 33;
 const FOLDER: u8 = 2;
 const GOES_ON: u8 = 0x80;
 
-/// Where names are.
+/// Which set of names to use.
 pub(super) enum Names {
-    /// In the record, with a version.
+    /// The record's own name, with a version suffix.
     Plain,
-    /// In the record, in UTF-16.
+    /// The record's own name, in UTF-16.
     Joliet,
-    /// After the record's own name, at this distance.
+    /// The Rock Ridge name in the system use area.
     RockRidge {
-        /// Bytes to pass over.
+        /// Bytes to skip before the first entry.
         skip: usize,
     },
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Record {
-    /// The place of the record in the volume.
+    /// The offset of the record in the volume.
     pub(super) at: u64,
     pub(super) block: u32,
     pub(super) size: u64,
@@ -39,7 +39,7 @@ impl Record {
         bytes.get(HEAD_BYTES..HEAD_BYTES + name_bytes)?;
         Some(Record {
             at,
-            // The extended attributes precede the bytes of a file.
+            // Extended attributes precede the content of a file.
             block: u32_at(bytes, 2).saturating_add(bytes[1].into()),
             size: u32_at(bytes, 10).into(),
             times: Times::only(short_time(&bytes[18..25])),
@@ -56,12 +56,12 @@ impl Record {
         self.flags & GOES_ON != 0
     }
 
-    /// Whether it is the folder itself, or the one above.
+    /// Whether the record is the folder itself or its parent.
     pub(super) fn is_dots(&self, bytes: &[u8]) -> bool {
         self.name_bytes == 1 && matches!(bytes[HEAD_BYTES], 0 | 1)
     }
 
-    /// The bytes after its name.
+    /// The system use area after the name.
     pub(super) fn extra<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         let end = (HEAD_BYTES + self.name_bytes).next_multiple_of(2);
         bytes.get(end..).unwrap_or_default()

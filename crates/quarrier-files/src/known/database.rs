@@ -1,8 +1,8 @@
-//! Hash sets in SQLite, as NSRL publishes them (RDS v3): hashes are looked up in the file, by an index
-//! that it has.
+//! Hash sets in SQLite, as NSRL publishes them (RDS v3). Hashes are looked up in the file, by an index
+//! that it must have.
 //!
-//! The file may be hostile. It is opened read-only, as one that nothing changes, so that no journal
-//! beside it is followed; the memory of SQLite and the steps of a look-up are bounded.
+//! The file may be hostile. It is opened read-only and immutable, so that no journal beside it is
+//! replayed. Memory and the steps of a look-up are bounded.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,22 +20,22 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use crate::digests::{Digests, HashKinds, Hasher};
 
-/// How a file of SQLite begins.
+/// The magic number of a SQLite file.
 pub(super) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// The header of a file, which changes with its contents.
+/// The file header, which changes with every write.
 const HEADER_BYTES: usize = 100;
-/// Relations that may hold hashes, the usual one first.
+/// Relations that may hold hashes, the most common first.
 const RELATIONS: [&str; 3] = ["FILE", "METADATA", "DISTINCT_HASH"];
-/// Steps of the machine of SQLite after which it is asked whether it goes on.
+/// SQLite virtual machine steps between calls of the progress handler.
 const STEP: i32 = 1000;
-/// So many times that many steps for a look-up, which takes a hundred or so.
+/// Maximum calls of the progress handler for one look-up, which takes about a hundred steps.
 const STEPS_MAX: u64 = 2000;
-/// The most memory that SQLite takes, in bytes.
+/// Maximum memory for SQLite, in bytes.
 const MEMORY_BYTES_MAX: i64 = 256 << 20;
-/// The longest text or row, in bytes.
+/// Maximum length of a string or row, in bytes.
 const LENGTH_BYTES_MAX: i32 = 1 << 20;
 
-/// The hash that a database finds fast.
+/// The hash column that has an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
     Sha256,
@@ -57,7 +57,7 @@ impl Column {
 pub(super) struct Database {
     name: String,
     connection: Mutex<Connection>,
-    /// Counted by the connection's handler.
+    /// Incremented by the progress handler of the connection.
     steps: Arc<AtomicU64>,
     query: String,
     column: Column,
@@ -68,8 +68,8 @@ impl Database {
     /// Opens the database at `path`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] for a file that is damaged, has no hashes, or would have to be read
-    /// as a whole for each; the system's error.
+    /// [`io::ErrorKind::InvalidData`] for a file that is damaged, has no hashes, or has no index of
+    /// them; errors of the operating system.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let fingerprint = fingerprint(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -87,7 +87,7 @@ impl Database {
         Ok(Database { name, connection, steps, query, column, fingerprint })
     }
 
-    /// Whether it has a file with these hashes.
+    /// Whether the database contains a file with one of these hashes.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if it is damaged.
@@ -109,7 +109,7 @@ impl Database {
         })
     }
 
-    /// The hashes that a look-up needs beside SHA-256.
+    /// The hashes that a look-up needs besides SHA-256.
     pub(super) fn needs(&self) -> HashKinds {
         HashKinds {
             md5: self.column == Column::Md5,
@@ -118,13 +118,13 @@ impl Database {
         }
     }
 
-    /// Identifies its contents.
+    /// Identifies the contents.
     pub(super) fn fingerprint(&self) -> &[u8; 32] {
         &self.fingerprint
     }
 }
 
-/// The hash of a file's length and header, which counts its changes.
+/// The hash of the file's length and header, which contains a change counter.
 fn fingerprint(path: &Path) -> io::Result<[u8; 32]> {
     let mut file = File::open(path)?;
     let mut header = [0; HEADER_BYTES];
@@ -136,7 +136,7 @@ fn fingerprint(path: &Path) -> io::Result<[u8; 32]> {
     Ok(hasher.finish().sha256)
 }
 
-/// The file as SQLite names it: it does not change, so there are no locks and no journals.
+/// The URI by which SQLite opens the file as immutable, without locks and journals.
 fn uri(path: &Path) -> String {
     let mut uri = "file:".to_string();
     for &byte in path.as_os_str().as_bytes() {
@@ -151,7 +151,7 @@ fn uri(path: &Path) -> String {
     uri
 }
 
-/// Bounds what a hostile file can make SQLite do.
+/// Limits the resources that a hostile file can make SQLite use.
 fn bound(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -159,13 +159,13 @@ fn bound(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     connection.set_limit(Limit::SQLITE_LIMIT_EXPR_DEPTH, 100)?;
     connection.set_limit(Limit::SQLITE_LIMIT_COMPOUND_SELECT, 10)?;
-    // Returns its value, so it is a query.
+    // This pragma returns a row, so it runs as a query.
     let heap = format!("PRAGMA hard_heap_limit={MEMORY_BYTES_MAX}");
     connection.query_row(&heap, [], |_| Ok(()))?;
     connection.execute_batch("PRAGMA cell_size_check=ON; PRAGMA query_only=ON")
 }
 
-/// The statement that looks a hash up by an index, and whose hash.
+/// Finds an indexed column; returns the look-up statement and the column.
 fn look_up(connection: &Connection) -> io::Result<(String, Column)> {
     let mut unindexed = None;
     for relation in RELATIONS {
@@ -178,7 +178,7 @@ fn look_up(connection: &Connection) -> io::Result<(String, Column)> {
                     unindexed.get_or_insert((relation, name));
                 }
                 Ok(_) => return Ok((query, column)),
-                // No such relation or column.
+                // The relation or column does not exist.
                 Err(rusqlite::Error::SqlInputError { .. }) => {}
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {}
                 Err(error) => return Err(refused(error)),
@@ -197,7 +197,7 @@ fn look_up(connection: &Connection) -> io::Result<(String, Column)> {
     }))
 }
 
-/// How SQLite would carry a query out, a step each.
+/// The query plan of SQLite, one string per step.
 fn plan(connection: &Connection, query: &str) -> rusqlite::Result<Vec<String>> {
     let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}"))?;
     let steps = explained.query_map(["", ""], |row| row.get::<_, String>(3))?;

@@ -1,8 +1,8 @@
-//! Sets of files that are known by their hashes.
+//! Sets of known files, identified by hash.
 //!
-//! Reads lists of MD5, SHA-1 and SHA-256, one a line, with any text after them (`md5sum`, `sha256sum`,
-//! BSD's `MD5 (name) = …`), the files of `hashdeep` and the CSV of NSRL: every field with the digits of
-//! a hash is one. The [databases](database) of NSRL are not loaded, but asked.
+//! Reads lists with one MD5, SHA-1 or SHA-256 per line and any text after it (`md5sum`, `sha256sum`,
+//! BSD's `MD5 (name) = …`), `hashdeep` files and NSRL's CSV: every field that looks like a hash counts
+//! as one. The [databases](database) of NSRL are queried in place, not loaded.
 
 mod database;
 
@@ -14,10 +14,10 @@ use std::path::Path;
 use crate::digests::{Digests, HashKinds, Hasher};
 use database::Database;
 
-/// Bytes of a list that are read at once; no line with a hash is longer.
+/// Bytes of a list read at once; this also bounds the length of a line with a hash.
 const STEP_BYTES: usize = 1 << 20;
 
-/// Hashes, sorted, and databases of them.
+/// Known hashes: sorted arrays, and databases.
 #[derive(Default)]
 pub struct Known {
     md5: Vec<[u8; 16]>,
@@ -36,12 +36,12 @@ impl fmt::Debug for Known {
 }
 
 impl Known {
-    /// Adds the hashes of a file: a list, or a database of SQLite as NSRL publishes it (RDS v3), which stays
-    /// open. Call [`sort`](Known::sort) after the last.
+    /// Adds the hashes of a file: a list, or an SQLite database as NSRL publishes it (RDS v3), which
+    /// stays open. Call [`sort`](Known::sort) after the last file.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] for a file without hashes, a damaged database, or one without an
-    /// index of its hashes; the system's error.
+    /// index of its hashes; errors of the operating system.
     pub fn add(&mut self, path: &Path) -> io::Result<()> {
         let mut file = File::open(path)?;
         let mut head = Vec::new();
@@ -53,7 +53,8 @@ impl Known {
         self.read((&head[..]).chain(file)).map(drop)
     }
 
-    /// Adds the hashes of a list, and returns how many it has. Call [`sort`](Known::sort) after the last.
+    /// Adds the hashes of a list, and returns their number. Call [`sort`](Known::sort) after the last
+    /// list.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if it contains no hash, and the reader's error.
@@ -66,7 +67,7 @@ impl Known {
                 read => read?,
             };
             let all = &buffer[..filled + bytes];
-            // The last line may go on; one without end is taken in pieces.
+            // The last line may be incomplete; an endless line is processed in pieces.
             let newline = all.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
             let whole = match newline {
                 _ if bytes == 0 => all.len(),
@@ -101,7 +102,7 @@ impl Known {
         found
     }
 
-    /// Adds a word, if it has as many digits as a hash.
+    /// Adds a word if it has as many hexadecimal digits as a hash.
     fn word(&mut self, word: &[u8]) -> bool {
         match word.len() {
             32 => self.md5.extend(bytes::<16>(word)),
@@ -134,17 +135,17 @@ impl Known {
         hasher.finish().sha256_hex()
     }
 
-    /// How many hashes the lists have.
+    /// The number of hashes from lists.
     pub fn len(&self) -> usize {
         self.md5.len() + self.sha1.len() + self.sha256.len()
     }
 
-    /// Whether there is neither a hash nor a database.
+    /// Whether the set has no hash and no database.
     pub fn is_empty(&self) -> bool {
         self.len() == 0 && self.databases.is_empty()
     }
 
-    /// The hashes that are needed to know a file, beside SHA-256.
+    /// The hashes besides SHA-256 that are needed to recognize a file.
     pub fn needs(&self) -> HashKinds {
         let of_lists =
             HashKinds { md5: !self.md5.is_empty(), sha1: !self.sha1.is_empty(), blake3: false };
@@ -154,7 +155,7 @@ impl Known {
     /// Whether a file with these hashes is known.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] where a database proves to be damaged.
+    /// [`io::ErrorKind::InvalidData`] if a database is damaged.
     pub fn has(&self, digests: &Digests) -> io::Result<bool> {
         let is_listed = self.sha256.binary_search(&digests.sha256).is_ok()
             || digests.sha1.is_some_and(|hash| self.sha1.binary_search(&hash).is_ok())
@@ -171,7 +172,7 @@ impl Known {
     }
 }
 
-/// The bytes of twice as many digits.
+/// Decodes hexadecimal digits.
 fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {

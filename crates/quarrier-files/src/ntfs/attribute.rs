@@ -1,4 +1,4 @@
-//! An attribute of a record: a name, times, or bytes.
+//! An attribute of an MFT record: a name, times, or data.
 
 use crate::part::{u16_at, u32_at, u64_at};
 use crate::walk::{name_of_units, units};
@@ -20,33 +20,33 @@ pub(crate) struct Attribute {
     pub(crate) form: Form,
 }
 
-/// Where the bytes of an attribute are.
+/// The location of an attribute's bytes.
 #[derive(Debug, Clone)]
 pub(crate) enum Form {
-    /// In the record, at this byte of the volume.
+    /// Resident: in the record itself.
     Here {
-        /// The place of the attribute in the volume.
+        /// The offset of the attribute in the volume.
         at: u64,
         /// The bytes.
         bytes: Box<[u8]>,
     },
-    /// In clusters, or a part of them.
+    /// Nonresident: in clusters. One attribute may be split over several records.
     Runs {
-        /// The number of the first cluster here, counted in the attribute.
+        /// The first cluster number in this part, counted from the start of the attribute.
         first: u64,
-        /// The packed runs.
+        /// The encoded run list.
         runs: Box<[u8]>,
-        /// Bytes of the attribute; only of the part with its first cluster.
+        /// Size of the attribute in bytes; only valid in the part with the first cluster.
         size: u64,
-        /// Bytes that were written; later ones are zeros.
+        /// Bytes that were written (initialized size); later ones read as zeros.
         written: u64,
-        /// Clusters that are packed together, where they are.
+        /// Clusters in a compression unit, if compressed.
         packed_clusters: Option<u64>,
     },
 }
 
 impl Attribute {
-    /// Reads one; `None` if it is damaged.
+    /// Parses an attribute; `None` if it is damaged.
     pub(super) fn read(kind: u32, bytes: &[u8], at: u64) -> Option<Self> {
         let (name_units, name_at) = (usize::from(bytes[9]), usize::from(u16_at(bytes, 10)));
         let name = bytes.get(name_at..name_at + name_units * 2)?;
@@ -70,7 +70,7 @@ impl Attribute {
         Some(Attribute { kind, name, form })
     }
 
-    /// Its bytes, where the record has them.
+    /// The bytes of a resident attribute.
     pub(super) fn resident(&self) -> Option<&[u8]> {
         match &self.form {
             Form::Here { bytes, .. } => Some(bytes),
@@ -78,7 +78,7 @@ impl Attribute {
         }
     }
 
-    /// The number of its first cluster, counted in the whole attribute.
+    /// Its first cluster number, counted from the start of the whole attribute.
     pub(super) fn first(&self) -> u64 {
         match self.form {
             Form::Here { .. } => 0,

@@ -6,16 +6,16 @@ use crate::part::{BOOT_BYTES, Part, u16_at, u64_at};
 
 const RECORD_BYTES_MAX: u64 = 64 << 10;
 
-/// Sizes and places, in bytes from the start of the volume.
+/// Sizes and offsets, in bytes from the start of the volume.
 pub(crate) struct Boot {
     pub(crate) cluster_bytes: u64,
     pub(crate) clusters: u64,
     pub(crate) record_bytes: u64,
-    /// Where the master file table begins.
+    /// The offset of the master file table.
     pub(crate) table_at: u64,
 }
 
-/// The volume according to `boot`; `None` if it is not NTFS.
+/// Parses the boot sector; `None` if it is not NTFS.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) where it has impossible values.

@@ -5,8 +5,8 @@
 //!                            └───→ pass 2: an entry for each name and each stream
 //! ```
 //!
-//! Records of deleted files remain until they are reused; folders are found by the numbers of their
-//! parents, with a count that says whether the record is still the same one.
+//! Records of deleted files remain until they are reused. Paths follow parent references, whose
+//! sequence number shows whether the parent's record was reused.
 
 mod attribute;
 mod boot;
@@ -31,13 +31,13 @@ use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, push_name};
 
-/// The most streams that are listed for a file: a record has room for few.
+/// Maximum streams listed per file: a record has room for few.
 const STREAMS_MAX: usize = 4096;
 
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage goes to the list of the walk.
+/// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, first: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let Some(boot) = boot(part, first)? else { return Ok(()) };
     let table = Table::open(part, &boot, walk)?;
@@ -58,7 +58,7 @@ pub(crate) fn list(part: &Part<'_>, first: &[u8; BOOT_BYTES], walk: &mut Walk<'_
     })
 }
 
-/// Emits the entries that a record and its extension records describe.
+/// Emits the entries of a record and its extension records.
 fn entries(
     part: &Part<'_>,
     boot: &Boot,
@@ -132,12 +132,12 @@ fn entries(
     Ok(())
 }
 
-/// Whether the bytes of an attribute are reported: those of files, and the entries of folders.
+/// Whether an attribute is listed: data streams of files, and indexes of folders.
 fn is_stream(attribute: &Attribute) -> bool {
     attribute.kind == DATA || (attribute.kind == INDEX_ALLOCATION && attribute.name == "$I30")
 }
 
-/// Whether the bytes of the file are in a stream of another name, packed.
+/// Whether the content of the file is compressed in another stream (Windows Overlay Filter).
 fn is_packed_elsewhere(reparse: &Attribute) -> bool {
     reparse.resident().is_some_and(|bytes| bytes.starts_with(&0x8000_0017u32.to_le_bytes()))
 }

@@ -9,26 +9,26 @@ use crate::part::{u16_at, u32_at, u64_at};
 use crate::walk::{joined, name_of_units, units};
 
 const ROOT: u64 = 5;
-/// Names of 8.3 characters, beside which there is another.
+/// The namespace of 8.3 names that accompany a long name.
 const DOS: u8 = 2;
-/// A hundred nanoseconds each, since 1601.
+/// The Unix epoch in units of 100 ns since 1601.
 const TICKS_TO_1970: i64 = 116_444_736_000_000_000;
-/// Folders are nested no deeper.
+/// Maximum nesting of folders.
 const DEPTH_MAX: usize = 4096;
-/// Paths of folders that are kept to be used again, in bytes.
+/// Size limit of the path cache, in bytes.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-/// The folder of files without one, named as sleuthkit does.
+/// The folder of files without a parent, named as in sleuthkit.
 const ORPHANS: &str = "/$OrphanFiles";
 const LINK: u32 = 0xA000_000C;
 const JUNCTION: u32 = 0xA000_0003;
 
-/// A name that a record gives itself.
+/// A name from a `$FILE_NAME` attribute.
 struct Name {
     parent: u64,
     name: String,
 }
 
-/// The names of a record; without those of 8.3 characters where there are others.
+/// The names of a record, without 8.3 names if there are others.
 fn names_of(attributes: &[Attribute]) -> Vec<Name> {
     let mut names = Vec::new();
     let mut short = None;
@@ -48,7 +48,7 @@ fn names_of(attributes: &[Attribute]) -> Vec<Name> {
     names
 }
 
-/// A folder, as its record has it.
+/// A folder, as its record describes it.
 struct Folder {
     count: u16,
     is_in_use: bool,
@@ -56,7 +56,7 @@ struct Folder {
     name: Box<str>,
 }
 
-/// All folders, by the numbers of their records.
+/// All folders, by record number.
 #[derive(Default)]
 pub(super) struct Folders {
     folders: HashMap<u64, Folder>,
@@ -73,7 +73,7 @@ impl Folders {
         }
     }
 
-    /// The paths of a record, one for each of its names. Also whether one was too long.
+    /// The paths of a record, one for each name, and whether one of them was too long.
     pub(super) fn paths(
         &mut self,
         record: &Record<'_>,
@@ -91,7 +91,7 @@ impl Folders {
                 None => is_nested = true,
             }
         }
-        // Without a name, only a record that had bytes is worth reporting; reserved records have none.
+        // Without a name, list only records with content; reserved records have none.
         let has_bytes = |one: &Attribute| super::is_stream(one);
         let is_lost = paths.is_empty() && !is_nested && !record.is_in_use();
         if is_lost && attributes.iter().any(has_bytes) {
@@ -100,7 +100,7 @@ impl Folders {
         (paths, is_nested)
     }
 
-    /// The path of the folder that a reference names; empty for the root.
+    /// The path of a referenced folder; empty for the root.
     fn path(&mut self, reference: u64) -> String {
         if number_of(reference) == ROOT {
             return String::new();
@@ -138,11 +138,11 @@ impl Folders {
         path
     }
 
-    /// The folder that a reference names, if its record was not used for another one since.
+    /// The referenced folder, unless its record was reused since.
     fn named(&self, reference: u64) -> Option<&Folder> {
         let folder = self.folders.get(&number_of(reference))?;
         let count = count_of(reference);
-        // The count goes up when a folder is deleted.
+        // Deleting a folder increments the sequence number.
         let is_same =
             folder.count == count || (!folder.is_in_use && folder.count == count.wrapping_add(1));
         is_same.then_some(folder)
@@ -162,7 +162,7 @@ pub(super) fn times(attributes: &[Attribute]) -> Times {
     Times { created: at(0), modified: at(8), changed: at(16), accessed: at(24) }
 }
 
-/// Where a link of the kind that Interix and ntfs-3g write leads: it is a system file.
+/// The target of a link that Interix or ntfs-3g stored as a system file.
 pub(super) fn interix_target(bytes: &[u8]) -> Option<String> {
     bytes.strip_prefix(b"IntxLNK\x01").map(|target| name_of_units(units(target)))
 }

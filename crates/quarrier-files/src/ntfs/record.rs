@@ -3,34 +3,33 @@
 use super::attribute::{Attribute, END};
 use crate::part::{u16_at, u32_at, u64_at};
 
-/// Each sector of a record ends with a sequence number, whose real bytes are stored in the record's
-/// head.
+/// Each sector of a record ends with an update sequence number. The bytes that it replaced are stored
+/// in the record header (fixup array).
 pub(crate) const STRIDE_BYTES: usize = 512;
 const IN_USE: u16 = 1;
 const FOLDER: u16 = 2;
 
-/// The number in a reference; the upper 16 bits count how often that record was used again.
+/// The record number in a reference; the upper 16 bits are the sequence number.
 pub(super) fn number_of(reference: u64) -> u64 {
     reference & 0xFFFF_FFFF_FFFF
 }
 
-/// The count in a reference.
+/// The sequence number in a reference.
 pub(super) fn count_of(reference: u64) -> u16 {
     (reference >> 48) as u16
 }
 
-/// A record that is whole.
+/// A complete record.
 pub(crate) struct Record<'b> {
-    /// Its place in the table.
+    /// Its number in the table.
     pub(crate) number: u64,
-    /// The place of the record in the volume, in bytes; that of the first byte if it is in pieces.
+    /// The offset of the record in the volume, in bytes; if it is fragmented, that of its first byte.
     pub(crate) at: u64,
     bytes: &'b [u8],
 }
 
 impl<'b> Record<'b> {
-    /// Takes a record, and puts the bytes at the ends of its sectors back; `None` if it is not
-    /// whole.
+    /// Parses a record and applies the fixups at the ends of its sectors; `None` if it is incomplete.
     pub(crate) fn mend(number: u64, at: u64, bytes: &'b mut [u8]) -> Option<Self> {
         (bytes.get(..4)? == b"FILE").then_some(())?;
         let (from, count) = (usize::from(u16_at(bytes, 4)), usize::from(u16_at(bytes, 6)));
@@ -56,17 +55,17 @@ impl<'b> Record<'b> {
         u16_at(self.bytes, 22) & FOLDER != 0
     }
 
-    /// How often it was used again.
+    /// The sequence number, which grows when the record is reused.
     pub(super) fn count(&self) -> u16 {
         u16_at(self.bytes, 16)
     }
 
-    /// The reference of the record that this one goes on; 0 where it is the first of its file.
+    /// The reference to the base record that this one extends; 0 in a base record.
     pub(super) fn base(&self) -> u64 {
         u64_at(self.bytes, 32)
     }
 
-    /// Its attributes, up to the first that is damaged.
+    /// Its attributes, up to the first damaged one.
     pub(crate) fn attributes(&self) -> Vec<Attribute> {
         let mut attributes = Vec::new();
         let mut at = usize::from(u16_at(self.bytes, 20));

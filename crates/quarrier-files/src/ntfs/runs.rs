@@ -1,9 +1,10 @@
-//! Runs of clusters, packed in a few bytes each.
+//! Run lists: runs of clusters in a variable-length encoding.
 
-/// Runs of clusters: where each begins, or that it is nowhere, and how many clusters it has.
+/// Iterates over the runs of an encoded run list: the first cluster, `None` for a hole, and the number
+/// of clusters.
 pub(crate) struct Runs<'a> {
     bytes: &'a [u8],
-    /// The cluster that the next run counts from.
+    /// The cluster that the next run's offset is relative to.
     at: i64,
 }
 
@@ -33,7 +34,7 @@ impl Iterator for Runs<'_> {
     }
 }
 
-/// A number of up to eight bytes.
+/// A number of up to eight bytes, little-endian.
 fn number(bytes: &[u8], is_signed: bool) -> i64 {
     let is_negative = is_signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut wide = [if is_negative { 0xFF } else { 0 }; 8];

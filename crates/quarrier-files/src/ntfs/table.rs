@@ -1,4 +1,4 @@
-//! The master file table: records one after the other, or by their numbers.
+//! The master file table: records in sequence, or by number.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,23 @@ use crate::error::Result;
 use crate::part::{Part, u16_at, u64_at};
 use crate::walk::Walk;
 
-/// The bytes of records that are read at once.
+/// Bytes of records read at once.
 const STEP_BYTES: u64 = 1 << 20;
-/// A list of attributes is no longer: 256 KiB, as Windows has it.
+/// Maximum size of an attribute list: 256 KiB, as in Windows.
 const LIST_BYTES_MAX: u64 = 256 << 10;
-/// A unit of packed clusters is no longer.
+/// Maximum size of a compression unit.
 const UNIT_BYTES_MAX: u64 = 8 << 20;
 
 pub(super) struct Table<'v, 'p, 's> {
     part: &'p Part<'s>,
     boot: &'v Boot,
-    /// Pieces of the table: the start in the table, the place in the volume, the length.
+    /// The extents of the table: offset in the table, offset in the volume, length.
     pieces: Vec<(u64, u64, u64)>,
     records: u64,
 }
 
 impl<'v, 'p, 's> Table<'v, 'p, 's> {
-    /// Reads record 0, which says where the table is, and those that go on with it.
+    /// Reads record 0, which locates the table, and its extension records.
     pub(super) fn open(part: &'p Part<'s>, boot: &'v Boot, walk: &mut Walk<'_>) -> Result<Self> {
         let at = boot.table_at;
         let mut table = Table { part, boot, pieces: vec![(0, at, boot.record_bytes)], records: 1 };
@@ -39,7 +39,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         let main = main.ok_or_else(damaged)?;
         let (size, content) = content(part, boot, &own, main, walk)?;
         table.take(size, &content);
-        // The rest of the runs is in records within the first run.
+        // The remaining runs are in records within the first run.
         if own.iter().any(|one| one.kind == ATTRIBUTE_LIST) {
             let all = table.gather(&first, walk)?;
             let main = all.iter().find(|one| one.kind == DATA && one.name.is_empty());
@@ -62,7 +62,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         self.records = size.min(at) / self.boot.record_bytes;
     }
 
-    /// Reads bytes of the table; returns the place of the first one, or `None` if some are unmapped.
+    /// Reads bytes of the table; returns the offset of the first one, or `None` if some are unmapped.
     fn read(&self, mut at: u64, mut buffer: &mut [u8]) -> Result<Option<u64>> {
         let mut first = None;
         while !buffer.is_empty() {
@@ -85,7 +85,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         Ok(first)
     }
 
-    /// Shows every record that is the first of its file.
+    /// Passes every base record to `see`.
     pub(super) fn each<'w>(
         &self,
         walk: &mut Walk<'w>,
@@ -131,14 +131,14 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         Ok(())
     }
 
-    /// Whether bytes of the table are contiguous.
+    /// Whether a range of the table is contiguous on disk.
     fn is_together(&self, at: u64, bytes: usize) -> bool {
         let index = self.pieces.partition_point(|piece| piece.0 <= at);
         let piece = index.checked_sub(1).map(|one| self.pieces[one]);
         piece.is_some_and(|(start, _, length)| at - start + bytes as u64 <= length)
     }
 
-    /// The attributes of a record, and of those that go on with it.
+    /// The attributes of a record and its extension records.
     pub(super) fn gather(
         &self,
         record: &Record<'_>,
@@ -181,7 +181,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
         Ok(all)
     }
 
-    /// The bytes that runs have; holes are zeros.
+    /// Reads the bytes of runs; holes are zeros.
     fn bytes_of(&self, content: &Content, size: u64) -> Result<Vec<u8>> {
         let base = self.part.place(0);
         let mut bytes = Vec::new();
@@ -197,7 +197,7 @@ impl<'v, 'p, 's> Table<'v, 'p, 's> {
     }
 }
 
-/// Size and place of the stream that begins with `main`; `all` contains its other parts.
+/// The size and locations of the stream that begins with `main`; `all` contains its other parts.
 pub(super) fn content(
     part: &Part<'_>,
     boot: &Boot,

@@ -1,23 +1,23 @@
-//! GPT: a header with a list of partitions, and both again at the end of the disk.
+//! GPT: a header and a partition array, with a backup of both at the end of the disk.
 //!
-//! *UEFI Specification*, 5.3. A copy counts only if its checksums are right. This is read here and not
-//! by a library, because damage must be skipped with a notice rather than end the reading.
+//! *UEFI Specification*, 5.3. A copy counts only if its checksums match. No library is used, because
+//! damage must result in a notice rather than an error.
 
 use super::{Partition, Table};
 use crate::error::Result;
 use crate::part::{Part, u32_at, u64_at};
 
-/// Partitions at most; tools make 128.
+/// Maximum number of partitions; tools create arrays of 128.
 const PARTITIONS_MAX: u32 = 1024;
 const HEADER_BYTES: usize = 92;
 const SECTOR_BYTES: [u64; 2] = [512, 4096];
 
-/// The table of `disk`, if there is one. `sectors` is the number of sectors of the disk according to
-/// the MBR.
+/// Reads the table of `disk`; `None` if it has none. `sectors` is the number of sectors of the disk
+/// according to the MBR.
 ///
 /// # Errors
-/// [`Error::FileSystem`](crate::Error::FileSystem) where neither of its copies is right, and
-/// [`Error::Source`](crate::Error::Source) where neither can be read.
+/// [`Error::FileSystem`](crate::Error::FileSystem) if both copies are damaged, and
+/// [`Error::Source`](crate::Error::Source) if neither can be read.
 pub(super) fn read(disk: &Part<'_>, sectors: Option<u64>) -> Result<Option<Table>> {
     let mut wrong = None;
     for sector_bytes in SECTOR_BYTES {
@@ -43,7 +43,7 @@ pub(super) fn read(disk: &Part<'_>, sectors: Option<u64>) -> Result<Option<Table
     wrong.map_or(Ok(None), Err)
 }
 
-/// The partitions of the copy whose header is in a sector; `None` without a header.
+/// Reads the partitions of the copy whose header is in `sector`; `None` without a header.
 fn copy(disk: &Part<'_>, sector_bytes: u64, sector: u64) -> Result<Option<Vec<Partition>>> {
     let at = sector.saturating_mul(sector_bytes);
     let room = disk.length().saturating_sub(at).min(sector_bytes) as usize;
@@ -93,11 +93,11 @@ fn crc32(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, bytes) as u32
 }
 
-/// A type as it is written: `E3C9E316-0B5C-4DB8-817D-F92DF00215AE`.
+/// A GUID as usually written: `E3C9E316-0B5C-4DB8-817D-F92DF00215AE`.
 struct Id(u32, u16, u16, u16, u64);
 
 impl Id {
-    /// As it stands on disks: the first three numbers the lowest byte first, the others not.
+    /// The on-disk byte order: the first three fields are little-endian, the rest big-endian.
     fn to_bytes(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.0.to_le_bytes());
@@ -109,7 +109,7 @@ impl Id {
     }
 }
 
-/// Types of partitions that hold no file system that is known here, or one in a layer of their own.
+/// Partition types without a supported file system, or with a layer above it.
 const NAMES: [(Id, &str); 12] = [
     (Id(0xE3C9E316, 0x0B5C, 0x4DB8, 0x817D, 0xF92D_F002_15AE), "Microsoft Reserved"),
     (Id(0x21686148, 0x6449, 0x6E6F, 0x744E, 0x6565_6445_4649), "BIOS boot"),

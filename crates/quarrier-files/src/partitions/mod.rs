@@ -9,14 +9,14 @@ use quarrier_core::source::Source;
 use crate::error::Result;
 use crate::part::{Part, u16_at, u32_at};
 
-/// A partition as a table has it.
+/// An entry of a partition table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    /// Its number, from 1, by its offset: `image#2` is the second one.
+    /// Its number in order of offset, from 1: `image#2` is the second one.
     pub number: u32,
     /// Its bytes in the source.
     pub span: Range<u64>,
-    /// The name of its type, where that type holds no file system that is known here: `"swap"`.
+    /// The name of its type, if that type has no supported file system: `"swap"`.
     pub name: Option<&'static str>,
 }
 
@@ -25,12 +25,12 @@ pub struct Partition {
 pub struct Table {
     /// Sorted and disjoint; empty if there is no table.
     pub partitions: Vec<Partition>,
-    /// A notice for people: that the table is damaged, and its backup was used.
+    /// A message to show if the table is damaged and its backup was used.
     pub notice: Option<String>,
 }
 
-/// The partitions of a source. Where a file system begins at its first byte, what this finds there
-/// means nothing.
+/// Finds the partitions of a source. Do not call it if a file system begins at byte 0: the result would
+/// be meaningless.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) if partitions overlap or lie beyond the end, or if
@@ -40,13 +40,13 @@ pub fn find(source: &dyn Source) -> Result<Table> {
     read(&Part::whole(source))
 }
 
-/// Links of a chain; systems follow 60 or so.
+/// Maximum links of the chain; operating systems follow about 60.
 const PARTITIONS_MAX: u32 = 1024;
 const SIGNATURE: u16 = 0xAA55;
 const PROTECTIVE: u8 = 0xEE;
 const EXTENDED: [u8; 3] = [0x05, 0x0F, 0x85];
 
-/// The partitions of a disk, sorted and disjoint; empty if there is no table.
+/// The partitions of a disk, sorted and disjoint; empty if it has no table.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) if they overlap or lie beyond the end, or if the
@@ -57,7 +57,7 @@ pub(crate) fn read(disk: &Part<'_>) -> Result<Table> {
     let entries = if is_signed { entries(&boot) } else { Vec::new() };
     let protective = entries.iter().find(|entry| entry.kind == PROTECTIVE);
     let mut table = Table { partitions: Vec::new(), notice: None };
-    // A wiped boot sector says nothing, and the GPT after it may be intact.
+    // With a wiped boot sector, the GPT after it may still be intact.
     if protective.is_some() || !is_signed {
         let sectors = protective.map(|entry| entry.start + entry.sectors);
         if let Some(found) = gpt::read(disk, sectors)? {
@@ -89,7 +89,7 @@ pub(crate) fn read(disk: &Part<'_>) -> Result<Table> {
     }
 }
 
-/// An entry of an MBR, in sectors of 512 bytes.
+/// An MBR entry, in sectors of 512 bytes.
 struct Entry {
     kind: u8,
     start: u64,
@@ -119,7 +119,7 @@ impl Entry {
 fn entries(sector: &[u8]) -> Vec<Entry> {
     (0..4)
         .map(|index| &sector[446 + index * 16..][..16])
-        // In the boot sector of a file system, these bytes are not a table.
+        // In the boot sector of a file system these bytes are code or text, not a table.
         .filter(|entry| entry[0] & 0x7F == 0 && u32_at(entry, 12) > 0)
         .map(|entry| Entry {
             kind: entry[4],
@@ -129,7 +129,7 @@ fn entries(sector: &[u8]) -> Vec<Entry> {
         .collect()
 }
 
-/// Follows the chain of logical partitions; each link is counted from the first.
+/// Follows the chain of logical partitions; links are relative to the first one.
 fn logical(disk: &Part<'_>, first: u64, found: &mut Vec<Partition>) -> Result<()> {
     let mut link = 0;
     for _ in 0..PARTITIONS_MAX {
@@ -143,7 +143,7 @@ fn logical(disk: &Part<'_>, first: u64, found: &mut Vec<Partition>) -> Result<()
             entries.iter().partition(|entry| EXTENDED.contains(&entry.kind));
         found.extend(partitions.iter().map(|entry| entry.partition(first + link)));
         match links.first() {
-            // A chain leads on, or it would never end.
+            // Links must increase, or a cycle would never end.
             Some(next) if next.start > link => link = next.start,
             _ => return Ok(()),
         }

@@ -1,4 +1,4 @@
-//! The entries of file systems, as far as places need them.
+//! The parts of entries that the interval map needs.
 
 use std::io;
 use std::ops::Range;
@@ -6,14 +6,14 @@ use std::ops::Range;
 use super::{File, InPieces, Piece, Rank};
 use crate::entry::{Entry, Extent, Kind, State};
 
-/// Extents that are remembered; in 24 bytes each.
+/// Maximum number of extents, at 24 bytes each.
 const PIECES_MAX: usize = 1 << 24;
-/// Bytes of all paths that are remembered.
+/// Maximum total length of paths, in bytes.
 const PATH_BYTES_MAX: usize = 2 << 30;
-/// Extents of files in pieces that are remembered; in 16 bytes each.
+/// Maximum number of extents of fragmented files, at 16 bytes each.
 const RUNS_MAX: usize = 1 << 22;
-/// The bytes of all files in pieces together, as a multiple of the source: deleted entries may name the
-/// same clusters again and again.
+/// Maximum total size of fragmented files, as a multiple of the source: deleted entries may claim the
+/// same clusters over and over.
 const RUNS_SHARE: u64 = 2;
 
 pub(super) struct Gathered {
@@ -25,11 +25,11 @@ pub(super) struct Gathered {
     run_bytes_left: u64,
 }
 
-/// The file system that entries come from.
+/// The file system that entries belong to.
 pub(super) struct Origin<'o> {
     /// The prefix of its paths.
     pub(super) prefix: &'o str,
-    /// Whether the records of files may hold their bytes, which are nowhere else then.
+    /// Whether metadata records may hold the bytes of files.
     pub(super) has_records: bool,
     /// Its bytes in the source.
     pub(super) span: &'o Range<u64>,
@@ -58,7 +58,7 @@ impl Gathered {
         };
         let before = self.pieces.len();
         let mut push = |extent: &Extent, rank: Rank| {
-            // A damaged entry has no bytes of other partitions.
+            // A damaged entry must not claim bytes of other partitions.
             let start = extent.offset.max(origin.span.start);
             let end = extent.offset.saturating_add(extent.length).min(origin.span.end);
             if start < end {
@@ -85,7 +85,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Remembers the runs of a file as long as there is room: they only help.
+    /// Remembers the runs of a file while there is room: they are an optional hint.
     fn add_in_pieces(&mut self, file: u32, entry: &Entry, extents: Vec<Extent>) {
         let left = self.run_bytes_left.checked_sub(entry.size);
         if let Some(left) = left.filter(|_| self.runs + extents.len() <= RUNS_MAX) {
@@ -97,7 +97,7 @@ impl Gathered {
     }
 }
 
-/// Whether `extents` are all bytes of a file, and more than one.
+/// Whether `extents` are the complete content of a fragmented file.
 fn is_in_pieces(entry: &Entry, extents: &[Extent]) -> bool {
     let content = &entry.content;
     let is_plain = content.lost.is_none() && !content.is_packed();

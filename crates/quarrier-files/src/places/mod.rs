@@ -4,8 +4,8 @@
 //!  entries ──→ pieces with a rank ──→ sorted, overlaps decided by rank ──→ looked up by offset
 //! ```
 //!
-//! If several files claim a byte, a file stored in a record comes before the table of records,
-//! allocated bytes before slack, and both before deleted files.
+//! If several files claim a byte, a file stored in a record takes precedence over the table of records,
+//! allocated bytes over slack, and both over deleted files.
 
 mod gathered;
 mod overlaps;
@@ -24,20 +24,20 @@ use crate::unallocated::{self, Volume};
 use gathered::{Gathered, Origin};
 use overlaps::disjoint;
 
-/// The state of a byte in the file systems.
+/// The allocation state of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceState {
-    /// A file has it.
+    /// An allocated file owns it.
     Allocated,
-    /// A file had it, which is deleted; nothing else has it since.
+    /// A deleted file owned it, and no file has reused it since.
     Deleted,
-    /// Behind the end of a file, in its last cluster.
+    /// After the end of a file, in its last cluster.
     Slack,
-    /// Nothing has it.
+    /// Not allocated, and of no known deleted file.
     Free,
-    /// It belongs to the file system itself.
+    /// Part of the file system's own structures.
     Metadata,
-    /// In no known file system.
+    /// Outside of all supported file systems.
     Outside,
 }
 
@@ -61,16 +61,16 @@ impl fmt::Display for PlaceState {
     }
 }
 
-/// The file of a byte.
+/// The file that a byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'m> {
-    /// The path of the file; of several file systems with `#N` of the partition before it.
+    /// The path of the file; with several file systems, `#N` of the partition comes first.
     pub file: Option<&'m str>,
-    /// The number of the file, as [`Entry::inode`](crate::Entry::inode) has it.
+    /// The number of the file, as in [`Entry::inode`](crate::Entry::inode).
     pub inode: Option<u64>,
-    /// Its role in the file.
+    /// The allocation state of the byte.
     pub state: PlaceState,
-    /// When the file was modified, in nanoseconds since 1970.
+    /// The modification time of the file, in nanoseconds since 1970.
     pub modified: Option<i64>,
 }
 
@@ -85,9 +85,9 @@ struct Piece {
 /// Precedence among files that claim a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// In the record of its file.
+    /// Stored inside the record of its file.
     Inline,
-    /// In the record of its file, which is deleted.
+    /// Stored inside the record of its deleted file.
     InlineDeleted,
     Allocated,
     Slack,
@@ -101,7 +101,7 @@ struct File {
     modified: Option<i64>,
 }
 
-/// A file that consists of several extents, in the order of the file.
+/// A fragmented file: its extents in file order.
 #[derive(Debug)]
 struct InPieces {
     file: u32,
@@ -114,7 +114,7 @@ impl InPieces {
         self.extents.first().map_or(0, |first| first.offset)
     }
 
-    /// Whether it begins with `extents`, of which the last may be shorter.
+    /// Whether it begins with `extents`, the last of which may be shorter.
     fn begins_with(&self, extents: &[Extent]) -> bool {
         let Some((last, before)) = extents.split_last() else { return false };
         let own = self.extents.get(before.len());
@@ -123,33 +123,33 @@ impl InPieces {
     }
 }
 
-/// All files of a source, by the places of their bytes. Takes some hundred bytes per file.
+/// An interval map from byte offsets to files. Takes some hundred bytes per file.
 #[derive(Debug, Default)]
 pub struct Places {
     /// Sorted and disjoint.
     pieces: Vec<Piece>,
     files: Vec<File>,
-    /// By their first bytes.
+    /// Sorted by their first bytes.
     in_pieces: Vec<InPieces>,
     /// Free ranges, sorted and disjoint.
     free: Vec<Range<u64>>,
-    /// The file systems that decide which bytes are free, sorted and disjoint.
+    /// The file systems whose free space is known, sorted and disjoint.
     judged: Vec<Range<u64>>,
     systems: Vec<System>,
     passed_over: Vec<PassedOver>,
-    /// Damage, a line each.
+    /// Damage, one message per element.
     damages: Vec<String>,
     source_bytes: u64,
 }
 
 impl Places {
-    /// Reads the file systems of `source`, deleted files too. Without one that is known here, all of it
-    /// is outside; the unreadable parts of one are listed as damage. Ends soon after `stop` becomes
-    /// true.
+    /// Reads the file systems of `source`, including deleted files. Without a supported file system
+    /// every byte is `Outside`; unreadable parts are listed as damage. Returns soon after `stop`
+    /// becomes true.
     ///
     /// # Errors
-    /// [`Error::Source`] if the source cannot be read at all; [`Error::TooMuch`] where there are more
-    /// than 16 million extents; [`Error::Taken`] if it was stopped.
+    /// [`Error::Source`] if the source cannot be read at all; [`Error::TooMuch`] if there are more than
+    /// 16 million extents; [`Error::Taken`] if it was stopped.
     pub fn read(source: &dyn Source, stop: &AtomicBool) -> Result<Self> {
         let source_bytes = source.length();
         let found = match find(source) {
@@ -164,7 +164,8 @@ impl Places {
         let mut damages: Vec<String> = notice.into_iter().collect();
         let (free, judged) = match unallocated::find(source) {
             Ok(found) => (found.ranges, found.volumes.iter().map(Volume::span).collect()),
-            // ISO 9660 has nothing free; others are damaged, which their listing says.
+            // ISO 9660 has no free space. In other file systems this is damage, which their listing
+            // reports.
             Err(Error::FileSystem { .. }) => Default::default(),
             Err(error) => {
                 damages.push(error.to_string());
@@ -205,7 +206,7 @@ impl Places {
         })
     }
 
-    /// Damage and skipped partitions, a line each.
+    /// Messages about damage and skipped partitions.
     pub fn notices(&self) -> Vec<String> {
         let passed_over = self.passed_over.iter().map(PassedOver::in_words);
         self.damages.iter().cloned().chain(passed_over).collect()
@@ -216,14 +217,14 @@ impl Places {
         &self.systems
     }
 
-    /// The extents of all files that consist of more than one, deleted ones too, in the order of the
-    /// file; as many as there is room for.
+    /// The extents of fragmented files, including deleted ones, in file order. Limited to the files
+    /// that fit in memory.
     pub fn in_pieces(&self) -> impl Iterator<Item = &[Extent]> {
         self.in_pieces.iter().map(|one| &*one.extents)
     }
 
-    /// The file in pieces that begins with exactly these extents, of which the last may end earlier:
-    /// several deleted files may have had the first byte.
+    /// The fragmented file that begins with exactly these extents, the last of which may end early.
+    /// Several deleted files may share the first byte, so the offset alone is ambiguous.
     pub fn with_extents(&self, extents: &[Extent]) -> Option<Place<'_>> {
         let start = extents.first().filter(|_| extents.len() > 1)?.offset;
         let from = self.in_pieces.partition_point(|one| one.start() < start);
@@ -254,7 +255,7 @@ impl Places {
             Some(Rank::Inline | Rank::Allocated) => Some(PlaceState::Allocated),
             Some(Rank::InlineDeleted) => Some(PlaceState::Deleted),
             Some(Rank::Slack) => Some(PlaceState::Slack),
-            // The bytes were reused.
+            // Free according to the bitmap; otherwise the bytes were reused.
             Some(Rank::Deleted) => is_free().then_some(PlaceState::Deleted),
             None => None,
         };

@@ -1,10 +1,10 @@
-//! Decides by rank where pieces of files overlap.
+//! Resolves overlapping pieces of files by rank.
 
 use std::collections::BTreeSet;
 
 use super::{Piece, Rank};
 
-/// Sorts pieces, and decides by rank where they overlap.
+/// Sorts pieces and resolves overlaps by rank.
 pub(super) fn disjoint(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces.retain(|piece| piece.start < piece.end);
     pieces.sort_unstable_by_key(|piece| (piece.start, piece.rank, piece.file));
@@ -27,7 +27,7 @@ pub(super) fn disjoint(mut pieces: Vec<Piece>) -> Vec<Piece> {
     done
 }
 
-/// Goes over pieces that overlap, from border to border.
+/// Sweeps over the borders of overlapping pieces.
 fn decided(pieces: &[Piece], done: &mut Vec<Piece>) {
     let mut ends: Vec<(u64, usize)> =
         pieces.iter().enumerate().map(|(index, piece)| (piece.end, index)).collect();

@@ -12,18 +12,17 @@ use super::{Places, Rank};
 use crate::systems::PassedOver;
 
 impl Places {
-    /// The bytes that no allocated file has as its own, sorted, none touching the next: those that are
-    /// free, slack, of deleted files or of the file systems themselves, and those outside of file
-    /// systems or in parts of them that could not be read.
+    /// The bytes that no allocated file owns, sorted, with adjacent ranges merged: free clusters,
+    /// slack, deleted files, file-system structures, bytes outside of file systems, and parts that
+    /// could not be read.
     pub fn unallocated(&self) -> Vec<Range<u64>> {
         let is_allocated = |rank: Rank| matches!(rank, Rank::Inline | Rank::Allocated);
         let allocated = self.pieces.iter().filter(|piece| is_allocated(piece.rank));
         complement(allocated.map(|piece| piece.start..piece.end), self.source_bytes)
     }
 
-    /// Those of the [unallocated](Places::unallocated) bytes in which deleted files continue: clusters that
-    /// are free, and all where no file system says what is. Slack and the structures of file systems are
-    /// not among them.
+    /// The [unallocated](Places::unallocated) clusters in which deleted files may continue: free
+    /// clusters, and everything outside of file systems. Excludes slack and file-system structures.
     pub fn unallocated_clusters(&self) -> Vec<Range<u64>> {
         let unjudged = complement(self.judged.iter().cloned(), self.source_bytes);
         let mut clusters: Vec<_> = self.free.iter().cloned().chain(unjudged).collect();
@@ -31,7 +30,7 @@ impl Places {
         shared(&joined(clusters), &self.unallocated())
     }
 
-    /// The unreadable parts of the file systems, which count as unallocated, a line each.
+    /// Messages about unreadable parts of file systems, which count as unallocated.
     pub fn unallocated_notices(&self) -> Vec<String> {
         let damages = self.damages.iter().map(|damage| {
             format!("{damage}; the bytes of files that could not be listed count as unallocated")
@@ -44,7 +43,7 @@ impl Places {
     }
 }
 
-/// The bytes of `0..length` outside of `ranges`, which are sorted and disjoint.
+/// The bytes of `0..length` outside of `ranges`, which must be sorted and disjoint.
 fn complement(ranges: impl Iterator<Item = Range<u64>>, length: u64) -> Vec<Range<u64>> {
     let mut outside = Vec::new();
     let mut at = 0;
@@ -60,7 +59,7 @@ fn complement(ranges: impl Iterator<Item = Range<u64>>, length: u64) -> Vec<Rang
     outside
 }
 
-/// Joins those of `ranges`, which are sorted, that touch or overlap.
+/// Merges adjacent and overlapping ranges of a sorted list.
 fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.dedup_by(|next, last| {
         let touches = next.start <= last.end;
@@ -72,7 +71,7 @@ fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The bytes in both lists, each of which is sorted and disjoint.
+/// The intersection of two lists, each sorted and disjoint.
 fn shared(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut both = Vec::new();
     let (mut at, mut beside) = (one.iter().peekable(), other.iter().peekable());

@@ -1,4 +1,4 @@
-//! APFS: bitmaps of chunks, which the container's object for space leads to.
+//! APFS: chunk bitmaps, found through the container's space manager.
 
 use super::free::{Free, Units};
 use crate::apfs::{Container, is_apfs, superblock};
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::part::{BOOT_BYTES, Part, u32_at, u64_at};
 
 const SPACE: u32 = 5;
-/// More is not read of the object for space, which grows with the container.
+/// Maximum blocks read of the space manager, which grows with the container.
 const SPACE_BLOCKS_MAX: u64 = 1 << 8;
 const HEAD_BYTES: usize = 40;
 const CHUNK_BYTES: usize = 32;

@@ -1,5 +1,4 @@
-//! Btrfs: the tree of extents, which has what is allocated of the chunks, and the device without its
-//! chunks.
+//! Btrfs: the extent tree lists allocated extents in chunks; space outside of chunks is free.
 
 use std::ops::Range;
 
@@ -10,11 +9,11 @@ use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, alone};
 
 const EXTENT: u8 = 168;
-/// An extent whose length is that of a node.
+/// The item type of a metadata extent, whose length is one node.
 const NODE: u8 = 169;
-/// The start of a device is not for chunks.
+/// The start of the device, which chunks never use.
 const START_BYTES: u64 = 1 << 20;
-/// Bytes at each superblock that nothing else uses.
+/// Bytes reserved at each superblock.
 const SUPERBLOCK_BYTES: u64 = 64 << 10;
 
 pub(super) fn read(
@@ -92,7 +91,7 @@ fn chunks(
     Ok(())
 }
 
-/// Adds bytes of the part, without those of superblocks.
+/// Adds a range of the part, except superblocks.
 fn add(part: &Part<'_>, free: &mut Free, range: Range<u64>) -> Result<()> {
     let mut at = range.start;
     let end = range.end.min(part.length());

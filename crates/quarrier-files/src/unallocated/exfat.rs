@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::exfat::{Layout, layout};
 use crate::part::{BOOT_BYTES, Part, u32_at, u64_at};
 
-/// A directory's entry is 32 bytes; the one of the bitmap is among the first.
+/// Size of a directory entry; the bitmap's entry is among the first in the root directory.
 const ENTRY_BYTES: usize = 32;
 const BITMAP_ENTRY: u8 = 0x81;
-/// Entries of the root directory that are looked at.
+/// Maximum bytes of the root directory to search.
 const ROOT_BYTES_MAX: u64 = 1 << 20;
 
 struct Volume<'a, 'b> {
@@ -48,13 +48,13 @@ pub(super) fn read(
 }
 
 impl Volume<'_, '_> {
-    /// The place of a cluster.
+    /// The offset of a cluster.
     fn place(&self, cluster: u32) -> Result<u64> {
         let cannot = || self.part.refused(self.layout.table_at, "an exFAT cluster that cannot be");
         self.layout.place(cluster).ok_or_else(cannot)
     }
 
-    /// The next cluster of the same file.
+    /// The next cluster in the FAT chain.
     fn after(&self, cluster: u32) -> Result<u32> {
         let mut entry = [0; 4];
         self.part.read(self.layout.table_at + u64::from(cluster) * 4, &mut entry, "the FAT")?;
@@ -75,7 +75,7 @@ impl Volume<'_, '_> {
                             .part
                             .refused(start + at, "an exFAT volume without a bitmap"));
                     }
-                    // The second bitmap is the one of the second FAT.
+                    // The second bitmap belongs to the second FAT.
                     BITMAP_ENTRY if entry[1] & 1 == 0 => {
                         return Ok((u32_at(&entry, 20), u64_at(&entry, 24)));
                     }

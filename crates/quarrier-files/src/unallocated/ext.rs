@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ext::{Layout, SUPERBLOCK_AT, is_ext, layout};
 use crate::part::{BOOT_BYTES, Part, u16_at, u32_at};
 
-/// The flag of a group whose bitmap was never written; only the metadata is allocated.
+/// The flag of a group whose bitmap was never written: only its metadata is allocated.
 const BITMAP_UNWRITTEN: u16 = 0x2;
 
 pub(super) fn read(
@@ -20,7 +20,7 @@ pub(super) fn read(
     let mut layout = layout(superblock).ok_or_else(|| {
         part.refused(SUPERBLOCK_AT as u64, "a superblock of ext with impossible values")
     })?;
-    // Blocks cut off at the end do not exist, so they are not free.
+    // Blocks past the end of a truncated image do not exist, so they are not free.
     layout.blocks = layout.blocks.min(part.length() / layout.block_bytes);
     let mut bitmap = vec![0; layout.block_bytes as usize];
     let mut group = 0;
@@ -74,7 +74,7 @@ fn add_group(
     units.finish()
 }
 
-/// Marks the blocks of a range that lie in the group that begins at `start`.
+/// Marks the blocks of a range as allocated, as far as they lie in the group that begins at `start`.
 fn allocate(layout: &Layout, bitmap: &mut [u8], start: u64, blocks: u64, first: u64, count: u64) {
     let from = first.max(start);
     let to = first.saturating_add(count).min(start + blocks);

@@ -1,4 +1,5 @@
-//! FAT12, FAT16 and FAT32: a cluster whose entry is zero is free, including those of deleted files.
+//! FAT12, FAT16 and FAT32: a cluster is free if its entry is zero. This includes clusters of deleted
+//! files.
 
 use super::free::{Free, Units};
 use crate::error::Result;
@@ -12,7 +13,7 @@ pub(super) fn read(
 ) -> Result<Option<&'static str>> {
     let Some(layout) = layout(boot) else { return Ok(None) };
     let (kind, bits) = (layout.kind, layout.bits);
-    // The first two entries stand for no cluster.
+    // The first two entries are reserved.
     let entries_bytes = ((layout.clusters + 2) * bits).div_ceil(8);
     if entries_bytes > layout.table_bytes {
         return Err(part.refused(layout.table_at, "a FAT too short for its clusters"));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::part::Part;
 
-/// More free ranges than a source of 32 TB has on average, in 64 MiB.
+/// Maximum number of free ranges, in 64 MiB: more than a 32 TB source has on average.
 const RANGES_MAX: usize = 1 << 22;
 
 /// Free ranges, in any order.
@@ -15,7 +15,7 @@ pub(super) struct Free {
 }
 
 impl Free {
-    /// Adds a range of the source; one that goes on where the last ended becomes a part of it.
+    /// Adds a range of the source, or extends the last one if contiguous with it.
     pub(super) fn add(&mut self, range: Range<u64>, part: &Part<'_>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -31,12 +31,12 @@ impl Free {
         Ok(())
     }
 
-    /// Adds all of `other`, which lie in `part`.
+    /// Adds all ranges of `other`, which lie in `part`.
     pub(super) fn append(&mut self, other: Free, part: &Part<'_>) -> Result<()> {
         other.ranges.into_iter().try_for_each(|range| self.add(range, part))
     }
 
-    /// Sorted and joined: ext may have its groups' bitmaps say the same twice.
+    /// Sorts and merges: bitmaps of ext groups may describe a range twice.
     pub(super) fn into_ranges(mut self) -> Vec<Range<u64>> {
         self.ranges.sort_unstable_by_key(|range| range.start);
         self.ranges.dedup_by(|next, last| {
@@ -50,21 +50,21 @@ impl Free {
     }
 }
 
-/// Clusters or blocks, each of which is reported in turn as free or not.
+/// Clusters or blocks, reported in sequence as free or allocated.
 pub(super) struct Units<'a, 'b> {
     part: &'a Part<'b>,
     free: &'a mut Free,
-    /// The place of the first one in the part.
+    /// The offset of the first one in the part.
     start: u64,
     unit_bytes: u64,
     count: u64,
-    /// How many were reported.
+    /// The number of units reported so far.
     told: u64,
     free_since: Option<u64>,
 }
 
 impl<'a, 'b> Units<'a, 'b> {
-    /// `count` units from `start` of the part, fewer where it ends before.
+    /// Starts a sequence of `count` units at `start`, or fewer if the part ends early.
     pub(super) fn new(
         part: &'a Part<'b>,
         free: &'a mut Free,
@@ -76,12 +76,12 @@ impl<'a, 'b> Units<'a, 'b> {
         Units { part, free, start, unit_bytes, count: count.min(room), told: 0, free_since: None }
     }
 
-    /// How many are left to report.
+    /// The number of units not yet reported.
     pub(super) fn left(&self) -> u64 {
         self.count - self.told
     }
 
-    /// The next unit; those beyond the last are passed over.
+    /// Reports the next unit; units past the last are ignored.
     pub(super) fn next(&mut self, is_free: bool) -> Result<()> {
         if self.told == self.count {
             return Ok(());
@@ -95,7 +95,7 @@ impl<'a, 'b> Units<'a, 'b> {
         Ok(())
     }
 
-    /// The next units as a bitmap has them: the lowest bit first, ones are allocated.
+    /// Reports the next units from a bitmap: lowest bit first, 1 means allocated.
     pub(super) fn bits(&mut self, bytes: &[u8]) -> Result<()> {
         for chunk in bytes.chunks(8) {
             let all_same = chunk.iter().all(|byte| *byte == chunk[0]);
@@ -112,7 +112,7 @@ impl<'a, 'b> Units<'a, 'b> {
         Ok(())
     }
 
-    /// The next `units`, all free or none.
+    /// Reports the next `units` units, all free or all allocated.
     pub(super) fn same(&mut self, is_free: bool, units: u64) -> Result<()> {
         let units = units.min(self.left());
         if units > 0 {
@@ -122,7 +122,7 @@ impl<'a, 'b> Units<'a, 'b> {
         Ok(())
     }
 
-    /// All were reported.
+    /// Finishes after the last unit.
     pub(super) fn finish(mut self) -> Result<()> {
         self.end_range()
     }

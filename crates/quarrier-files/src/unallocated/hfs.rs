@@ -1,4 +1,4 @@
-//! HFS+: the allocation file, a bit for each block, the highest bit of a byte first.
+//! HFS+: the allocation file, a bit per block, highest bit first.
 
 use super::free::{Free, Units};
 use crate::error::Result;

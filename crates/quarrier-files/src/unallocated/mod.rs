@@ -1,4 +1,5 @@
-//! The free bytes of a source according to its file systems, where deleted files lie.
+//! The free bytes of a source according to its file systems, where the content of deleted files
+//! remains.
 //!
 //! ```text
 //!  source ──→ one volume, or partitions (MBR, GPT) ──→ bitmap or table of each ──→ ranges
@@ -6,8 +7,8 @@
 //!
 //! Partitions with an unknown file system, or without one, are skipped and listed.
 //!
-//! Only the allocation of clusters is read, never a directory (except exFAT's root, which lists its
-//! bitmap). A journal that was not replayed is ignored: the result is that without its changes.
+//! Only allocation structures are read, never directories (except exFAT's root, which locates its
+//! bitmap). An unreplayed journal is ignored, so its changes are missing from the result.
 
 mod apfs;
 mod btrfs;
@@ -34,68 +35,67 @@ use free::Free;
 /// The free bytes of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unallocated {
-    /// Sorted, disjoint, none touching the next.
+    /// Sorted and disjoint, with adjacent ranges merged.
     pub ranges: Vec<Range<u64>>,
     /// The file systems whose bitmaps were read, by offset.
     pub volumes: Vec<Volume>,
-    /// The partitions whose free bytes are unknown, by offset. None of their bytes counts as free.
+    /// The partitions whose free bytes are unknown, by offset. None of their bytes count as free.
     pub passed_over: Vec<PassedOver>,
-    /// A further notice: that a table is damaged, and its backup was used.
+    /// A message to show if the partition table is damaged and its backup was used.
     pub notice: Option<String>,
 }
 
-/// A file system.
+/// A file system with known free space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
-    /// Its kind: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS`, `ext`, `XFS`,
-    /// `HFS+`, `Btrfs` or `APFS`.
+    /// Its type: `FAT12`, `FAT16`, `FAT32`, `exFAT`, `NTFS`, `ext`, `XFS`, `HFS+`, `Btrfs` or `APFS`.
     pub kind: &'static str,
-    /// Where it begins in the source, in bytes.
+    /// Start in the source, in bytes.
     pub offset: u64,
-    /// The bytes of its partition.
+    /// Size of its partition in bytes.
     pub length: u64,
-    /// The bytes of its partition that are free.
+    /// Free bytes of its partition.
     pub free_bytes: u64,
 }
 
 impl Volume {
-    /// Its bytes in the source.
+    /// Its range in the source.
     pub fn span(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.length)
     }
 }
 
 impl Unallocated {
-    /// Notices, a line each: skipped partitions, and damage.
+    /// Messages about skipped partitions and damage.
     pub fn notices(&self) -> Vec<String> {
         let passed_over = self.passed_over.iter().map(PassedOver::in_words);
         self.notice.iter().cloned().chain(passed_over).collect()
     }
 
-    /// All free bytes together.
+    /// The total number of free bytes.
     pub fn bytes(&self) -> u64 {
         self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 }
 
-/// The partitions of `source`, by offset; empty if it has no table of them. For an MBR these are its
-/// own and the logical ones.
+/// The partitions of `source`, by offset; empty if it has no partition table. For an MBR, primary and
+/// logical partitions.
 ///
 /// # Errors
-/// [`Error::FileSystem`] where the table has impossible values, [`Error::Source`] when it cannot be read.
+/// [`Error::FileSystem`] if the table has impossible values, [`Error::Source`] if it cannot be read.
 pub fn partitions(source: &dyn Source) -> Result<Vec<Range<u64>>> {
     let table = partitions::read(&Part::whole(source))?;
     Ok(table.partitions.into_iter().map(|partition| partition.span).collect())
 }
 
-/// Finds the free bytes of `source`: those that its file system, or those of its partitions, say
-/// are not allocated, and those outside of partitions.
+/// Finds the free bytes of `source`: those marked as free by its file systems, and those outside of
+/// partitions.
 ///
-/// Reads the bitmaps and tables, a bit to 32 bits per cluster. Takes 16 bytes per range, of which there
-/// are at most four million.
+/// Reads bitmaps and tables, with 1 to 32 bits per cluster. Takes 16 bytes per range, for at most four
+/// million ranges.
 ///
 /// # Errors
-/// [`Error::FileSystem`] if there is neither a partition table nor a known file system, or if they are
+/// [`Error::FileSystem`] if there is no partition table and no supported file system, or if they are
 /// invalid; [`Error::Source`] if the source cannot be read.
 pub fn find(source: &dyn Source) -> Result<Unallocated> {
     let whole = Part::whole(source);
@@ -127,7 +127,7 @@ pub fn find(source: &dyn Source) -> Result<Unallocated> {
     Ok(summed(free, volumes, passed_over, notice))
 }
 
-/// All that was found.
+/// Combines the results.
 fn summed(
     free: Free,
     volumes: Vec<(&'static str, Range<u64>)>,
@@ -145,8 +145,8 @@ fn summed(
     Unallocated { ranges, volumes, passed_over, notice }
 }
 
-/// Adds the free bytes of the file system in a partition, and returns its name; or the name of other
-/// contents, whose free bytes are unknown.
+/// Adds the free bytes of the file system in a partition and returns its name; otherwise `Err` with the
+/// name of the contents, whose free bytes are unknown.
 fn inside(
     part: &Part<'_>,
     partition: &Partition,
@@ -156,7 +156,7 @@ fn inside(
     if let Some(name) = other::first(&boot) {
         return Ok(Err(name.to_string()));
     }
-    // If a file system proves to be invalid, its earlier ranges do not count.
+    // Collected separately, so that a file system that turns out to be invalid adds nothing.
     let mut own = Free::default();
     match volume(part, &mut own) {
         Ok(Some(kind)) => {
@@ -182,7 +182,7 @@ fn volume(part: &Part<'_>, free: &mut Free) -> Result<Option<&'static str>> {
             return Ok(Some(kind));
         }
     }
-    // A disc that is HFS+ as well counts as ISO 9660, which has no free bytes.
+    // A hybrid disc with HFS+ counts as ISO 9660, which has no free bytes.
     if iso::is_iso(part)? {
         return Ok(None);
     }

@@ -19,7 +19,7 @@ pub(super) fn read(
     part.read(at, &mut record, "the record of $Bitmap")?;
     let record = Record::mend(BITMAP_RECORD, at, &mut record)
         .ok_or_else(|| part.refused(at, "a damaged record of $Bitmap"))?;
-    // An attribute that begins elsewhere continues in a record named in the attribute list.
+    // If the attribute starts in another record, the attribute list names that record.
     let data = record.attributes().into_iter().find(|one| one.kind == DATA && one.name.is_empty());
     let content = data
         .map(|data| data.form)

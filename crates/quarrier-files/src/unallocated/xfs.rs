@@ -1,4 +1,4 @@
-//! XFS: a tree of free extents for each group, by their first blocks.
+//! XFS: a B-tree of free extents per allocation group, sorted by block.
 
 use super::free::Free;
 use crate::error::Result;
@@ -36,13 +36,13 @@ struct Tree<'t, 's> {
     part: &'t Part<'s>,
     layout: &'t Layout,
     group: u64,
-    /// Blocks that the tree may have.
+    /// The remaining blocks that the tree may have.
     left: u64,
     free: &'t mut Free,
 }
 
 impl Tree<'_, '_> {
-    /// A block of the tree, on its level.
+    /// Reads a block of the tree on its level.
     fn block(&mut self, number: u32, level: u32) -> Result<()> {
         let place = self.layout.place_in(self.group, number.into());
         let wrong = |at: u64| self.part.refused(at, "a damaged tree of free blocks");
@@ -71,7 +71,7 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// Free blocks of the group; those beyond the end do not exist.
+    /// Adds free blocks of the group; those past the end do not exist.
     fn extent(&mut self, from: u64, blocks: u64) -> Result<()> {
         let Some(start) = self.layout.place_in(self.group, from) else { return Ok(()) };
         let blocks = blocks.min(self.layout.group_blocks - from);

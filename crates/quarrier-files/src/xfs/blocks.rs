@@ -1,4 +1,4 @@
-//! The blocks of a file: a list of extents in its inode, or a tree of them.
+//! The blocks of a file: an extent list in its inode, or an extent tree.
 
 use super::inode::{Form, Inode};
 use super::layout::Layout;
@@ -14,12 +14,12 @@ const TREE_NEW: &[u8] = b"BMA3";
 const TREE_HEAD_BYTES_OLD: usize = 24;
 const TREE_HEAD_BYTES_NEW: usize = 72;
 const LINK: &[u8; 4] = b"XSLM";
-/// The head of a block with the target of a link.
+/// The header of a block with a symbolic link target.
 const LINK_HEAD_BYTES: u64 = 56;
 const BEYOND: &str = "its blocks lie beyond the end of the volume";
 const DAMAGED: &str = "its tree of extents is damaged";
 
-/// The places of an inode's bytes.
+/// The locations of an inode's bytes.
 pub(super) fn content(
     part: &Part<'_>,
     layout: &Layout,
@@ -30,7 +30,7 @@ pub(super) fn content(
         let size = usize::try_from(inode.size).unwrap_or(usize::MAX);
         let inline: Box<[u8]> = inode.fork.iter().copied().take(size).collect();
         let lost = (inode.size > inline.len() as u64).then_some("a part of it is missing");
-        // The names of a folder in its inode are no bytes of its own.
+        // An inline directory's names are not its content.
         let inline = (inode.kind() != Kind::Folder).then_some(inline);
         return Ok(Content { inline, lost, ..Content::default() });
     }
@@ -61,8 +61,8 @@ pub(super) fn content(
     }
 }
 
-/// The size of a deleted file and its places, as far as its inode still has them; `None` if nothing is
-/// left. The size is that of its blocks: XFS clears the length, and the number of extents.
+/// The size and locations of a deleted file, as far as its inode still has them; `None` if nothing is
+/// left. The size is that of its blocks, since XFS clears the length and the extent count.
 pub(super) fn freed(
     part: &Part<'_>,
     layout: &Layout,
@@ -87,7 +87,7 @@ pub(super) fn freed(
     Ok((size > 0).then_some((size, content)))
 }
 
-/// An extent of a list.
+/// An entry of an extent list.
 struct ListedExtent {
     /// Its first block in the file.
     from: u64,
@@ -108,7 +108,7 @@ impl ListedExtent {
     }
 }
 
-/// The target of a link: each of its blocks has a head, but for those of older mkfs.xfs.
+/// The target of a link: each block has a header, except in volumes of older mkfs.xfs.
 fn target(part: &Part<'_>, layout: &Layout, content: Content) -> Result<Content> {
     let mut target = Content { lost: content.lost, ..Content::default() };
     for run in content.runs {
@@ -128,16 +128,16 @@ struct Mapper<'m, 's> {
     part: &'m Part<'s>,
     layout: &'m Layout,
     content: Content,
-    /// The block of the file that comes next.
+    /// The next block of the file, by index.
     next: u64,
-    /// Blocks of the file.
+    /// The number of blocks in the file.
     wanted: u64,
-    /// Blocks that a file may have, those of its tree among them.
+    /// The remaining blocks that the file may have, including those of its tree.
     left: u64,
 }
 
 impl Mapper<'_, '_> {
-    /// A hole up to a block of the file.
+    /// Adds a hole up to a block of the file.
     fn skip_to(&mut self, block: u64) {
         if block > self.next {
             let blocks = block - self.next;
@@ -146,7 +146,7 @@ impl Mapper<'_, '_> {
         }
     }
 
-    /// Whether it has more blocks than the volume.
+    /// Charges `more` blocks; true if the file has more than the volume.
     fn is_over(&mut self, more: u64) -> bool {
         let left = self.left.checked_sub(more);
         self.left = left.unwrap_or(0);
@@ -156,13 +156,12 @@ impl Mapper<'_, '_> {
         left.is_none()
     }
 
-    /// Extents, in order.
+    /// Adds extents in order.
     fn list(&mut self, list: &[u8], count: usize, walk: &mut Walk<'_>) -> Result<()> {
         for extent in list.chunks_exact(EXTENT_BYTES).take(count) {
             walk.step(self.part)?;
             let ListedExtent { from, block, blocks, is_unwritten } = ListedExtent::of(extent);
-            // The blocks of a folder that find names by their hashes come after its end, and so do
-            // blocks that were reserved for a file.
+            // Hash index blocks of a directory, and blocks preallocated for a file, come after its end.
             if from >= self.wanted {
                 break;
             }
@@ -179,7 +178,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// Blocks of the volume, which are the next ones of the file and do not leave their group.
+    /// Adds blocks of the volume at the current end of the file; they must stay in their group.
     fn add(&mut self, block: u64, blocks: u64, is_unwritten: bool) {
         let bytes = blocks * self.layout.block_bytes;
         let place = self.layout.place(block).filter(|_| self.layout.is_run(block, blocks));
@@ -200,7 +199,7 @@ impl Mapper<'_, '_> {
         self.next += blocks;
     }
 
-    /// The root of a tree, which an inode has: a head of four bytes.
+    /// Reads the tree root in an inode, after a 4-byte header.
     fn root(&mut self, fork: &[u8], walk: &mut Walk<'_>) -> Result<()> {
         let (level, count) = (be16(fork, 0), usize::from(be16(fork, 2)));
         let room = fork.len().saturating_sub(4) / EXTENT_BYTES;
@@ -228,7 +227,7 @@ impl Mapper<'_, '_> {
         Ok(())
     }
 
-    /// A block of a tree, on its level.
+    /// Reads a block of the tree on its level.
     fn block(&mut self, number: u64, level: u16, walk: &mut Walk<'_>) -> Result<()> {
         walk.step(self.part)?;
         if self.is_over(1) {

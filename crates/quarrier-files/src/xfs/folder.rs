@@ -1,4 +1,4 @@
-//! Names in folders: in an inode, or in blocks.
+//! Directory names: in an inode, or in blocks.
 
 use super::layout::Layout;
 use crate::part::{be16, be32, be64};
@@ -9,18 +9,18 @@ const DATA_OLD: &[u8] = b"XD2D";
 const DATA_NEW: &[u8] = b"XDD3";
 const HEAD_BYTES_OLD: usize = 16;
 const HEAD_BYTES_NEW: usize = 64;
-/// Marks bytes that no entry uses.
+/// The tag of an unused region.
 const FREE: u16 = 0xFFFF;
 
 /// A name in a folder.
 pub(super) struct Name {
     pub(super) inode: u64,
     pub(super) name: Vec<u8>,
-    /// Whether it was deleted. Then the upper half of the inode's number may be missing.
+    /// Whether it is deleted. The upper half of its inode number may then be missing.
     pub(super) is_deleted: bool,
 }
 
-/// The names of a folder that stand in its inode; false where they are damaged.
+/// The names of an inline directory; false if they are damaged.
 pub(super) fn of_inode(layout: &Layout, fork: &[u8], found: &mut Vec<Name>) -> bool {
     let [count, wide, ..] = fork else { return false };
     let number_bytes = if *wide > 0 { 8 } else { 4 };
@@ -41,7 +41,7 @@ pub(super) fn of_inode(layout: &Layout, fork: &[u8], found: &mut Vec<Name>) -> b
     true
 }
 
-/// The names of a block of a folder, deleted ones if they are wanted; false where it is damaged.
+/// The names in a directory block, with deleted ones if requested; false if it is damaged.
 pub(super) fn of_block(
     layout: &Layout,
     block: &[u8],
@@ -53,7 +53,7 @@ pub(super) fn of_block(
         false => (BLOCK_OLD, DATA_OLD, HEAD_BYTES_OLD),
     };
     let end = if block.starts_with(magic_block) {
-        // A list of hashes and its length come last.
+        // The leaf entries and their count are at the end of the block.
         let hashes = be32(block, block.len() - 8) as usize;
         match (block.len() - 8).checked_sub(hashes.saturating_mul(8)) {
             Some(end) if end >= head => end,
@@ -92,14 +92,14 @@ pub(super) fn of_block(
     true
 }
 
-/// The names that are left in bytes that no entry uses, which begin at an offset of their block. The
-/// first four bytes of a deleted entry are lost, but not of one that was joined to free bytes before it.
+/// The names left in an unused region, which begins at an offset of its block. The first four bytes of
+/// a deleted entry are overwritten, unless it was merged into free space before it.
 fn deleted_names(layout: &Layout, gap: &[u8], gap_at: usize, found: &mut Vec<Name>) {
     let mut at = 0;
     while let Some(entry) = gap.get(at..).filter(|entry| entry.len() > 9) {
         let name_bytes = usize::from(entry[8]);
         let bytes = (8 + 1 + name_bytes + usize::from(layout.has_types) + 2).next_multiple_of(8);
-        // Each entry ends with its own offset.
+        // Each entry ends with a tag: its own offset.
         let Some(tag) = entry.get(bytes - 2..bytes) else { return };
         let name = &entry[9..9 + name_bytes];
         let is_name = !name.is_empty() && !name.contains(&0) && !name.contains(&b'/');

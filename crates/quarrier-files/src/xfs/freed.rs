@@ -1,4 +1,4 @@
-//! Inodes that are not in use: a tree for each group has chunks of 64 inodes, and says which are free.
+//! Free inodes: the inode B-tree of each group lists chunks of 64 inodes and which of them are free.
 
 use super::layout::Layout;
 use crate::error::Result;
@@ -10,11 +10,11 @@ const TREE_OLD: &[u8] = b"IABT";
 const TREE_NEW: &[u8] = b"IAB3";
 const DEPTH_MAX: u32 = 9;
 const CHUNK: u64 = 64;
-/// A bit for each four inodes of a chunk that has holes.
+/// In sparse chunks, a hole bit covers four inodes.
 const HOLE_INODES: u64 = 4;
 const WHAT: &str = "a damaged tree of inodes";
 
-/// Shows the number of each inode of a group that has a place and is not in use.
+/// Passes the number of each free inode of a group to `see`, except holes of sparse chunks.
 pub(super) fn each<'w>(
     part: &Part<'_>,
     layout: &Layout,
@@ -38,12 +38,12 @@ struct Tree<'t, 's> {
     part: &'t Part<'s>,
     layout: &'t Layout,
     group: u64,
-    /// Blocks that the tree may have.
+    /// The remaining blocks that the tree may have.
     left: u64,
 }
 
 impl Tree<'_, '_> {
-    /// A block of the tree, on its level.
+    /// Reads a block of the tree on its level.
     fn block<'w>(
         &mut self,
         number: u32,

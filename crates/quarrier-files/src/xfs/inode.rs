@@ -13,19 +13,19 @@ const CORE_BYTES_NEW: usize = 176;
 const REALTIME: u16 = 0x1;
 const BIG_TIMES: u64 = 0x8;
 const BIG_COUNTS: u64 = 0x10;
-/// Times with a nanosecond count begin in 1901.
+/// Timestamps with nanosecond counters (bigtime) begin in 1901.
 const BIG_TIMES_FROM_SECONDS: i128 = 1 << 31;
 
-/// How the bytes of a file are found.
+/// How an inode stores its data fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// They stand in the inode.
+    /// Inline in the inode.
     Local,
-    /// A list of extents.
+    /// An extent list.
     Extents,
-    /// A tree of extents.
+    /// An extent tree.
     Tree,
-    /// A device, or nothing that is known.
+    /// A device, or an unknown format.
     Other,
 }
 
@@ -36,11 +36,11 @@ pub(super) struct Inode {
     mode: u16,
     pub(super) form: Form,
     pub(super) size: u64,
-    /// How many extents the list has.
+    /// The number of extents in the list.
     pub(super) extents: u64,
     pub(super) is_real_time: bool,
     pub(super) times: Times,
-    /// The bytes, the list of extents, or the root of the tree.
+    /// The data fork: inline bytes, the extent list, or the tree root.
     pub(super) fork: Box<[u8]>,
 }
 
@@ -54,7 +54,7 @@ impl Inode {
         }
     }
 
-    /// Whether it is in use.
+    /// Whether it is allocated.
     pub(super) fn is_used(&self) -> bool {
         self.mode != 0
     }
@@ -121,7 +121,7 @@ fn inode(number: u64, bytes: &[u8]) -> Option<Inode> {
     })
 }
 
-/// A time in nanoseconds since 1970: seconds and nanoseconds, or one number of nanoseconds.
+/// Converts a timestamp to nanoseconds since 1970: seconds and nanoseconds, or one nanosecond counter.
 fn time(bytes: &[u8], at: usize, is_big: bool) -> Option<i64> {
     if is_big {
         let since = i128::from(be64(bytes, at)) - BIG_TIMES_FROM_SECONDS * 1_000_000_000;

@@ -5,7 +5,7 @@ use crate::part::{BOOT_BYTES, Part, be16, be32, be64};
 
 const MAGIC: &[u8] = b"XFSB";
 const VERSION_NEW: u16 = 5;
-/// A flag of version 4: a second word of flags follows.
+/// The version 4 flag for a second word of feature flags.
 const MORE_FLAGS: u16 = 0x8000;
 const TYPES_OLD: u32 = 0x200;
 const TYPES_NEW: u32 = 0x1;
@@ -13,31 +13,31 @@ const SPARSE_CHUNKS: u32 = 0x2;
 const HEAD_BYTES_OLD: usize = 16;
 const HEAD_BYTES_NEW: usize = 56;
 
-/// The layout of a volume. Blocks have two numbers: one that counts through, and one with the group in
-/// its upper bits, which is that of pointers.
+/// The layout of a volume. Blocks have two numbers: a linear one, and one with the group in its upper
+/// bits, which pointers use.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) block_bytes: u64,
     pub(crate) sector_bytes: u64,
-    /// Number of blocks of the volume.
+    /// The number of blocks of the volume.
     pub(crate) blocks: u64,
     pub(crate) groups: u64,
     pub(crate) group_blocks: u64,
     pub(crate) root: u64,
     pub(crate) inode_bytes: u64,
-    /// The bytes of a folder that belong together.
+    /// The directory block size.
     pub(crate) folder_block_bytes: u64,
-    /// Whether structures have checksums, and so longer heads.
+    /// Whether structures have checksums (version 5), and so longer headers.
     pub(crate) is_new: bool,
-    /// Whether entries of folders have the type of their file.
+    /// Whether directory entries store the file type.
     pub(crate) has_types: bool,
-    /// Whether chunks of inodes may have holes.
+    /// Whether inode chunks may be sparse.
     pub(super) has_sparse_chunks: bool,
     block_shift: u32,
     inode_shift: u32,
 }
 
-/// The layout of a volume that begins with `boot`; `None` if that is no XFS.
+/// The layout of a volume that begins with `boot`; `None` if it is not XFS.
 ///
 /// # Errors
 /// [`Error::FileSystem`](crate::Error::FileSystem) if the superblock has impossible values.
@@ -88,31 +88,30 @@ pub(crate) fn layout(part: &Part<'_>, boot: &[u8; BOOT_BYTES]) -> Result<Option<
 }
 
 impl Layout {
-    /// The place of a block in the volume, by the number that pointers have; `None` if there is no such
-    /// block.
+    /// The offset of a block in the volume, by its pointer number; `None` if no such block exists.
     pub(crate) fn place(&self, block: u64) -> Option<u64> {
         self.place_in(block >> self.block_shift, block & ((1 << self.block_shift) - 1))
     }
 
-    /// The place of a block of a group.
+    /// The offset of a block in a group.
     pub(crate) fn place_in(&self, group: u64, block: u64) -> Option<u64> {
         let is_there = group < self.groups && block < self.group_blocks;
         let number = group.checked_mul(self.group_blocks)?.checked_add(block)?;
         (is_there && number < self.blocks).then(|| number * self.block_bytes)
     }
 
-    /// The place of an inode in the volume.
+    /// The offset of an inode in the volume.
     pub(crate) fn inode_at(&self, number: u64) -> Option<u64> {
         let inside = number & ((1 << self.inode_shift) - 1);
         Some(self.place(number >> self.inode_shift)? + inside * self.inode_bytes)
     }
 
-    /// The number of an inode by that in its group.
+    /// The number of an inode, from its number within the group.
     pub(super) fn inode_number(&self, group: u64, inode: u64) -> u64 {
         group << (self.block_shift + self.inode_shift) | inode
     }
 
-    /// Whether blocks, at least one, lie one after the other in a group.
+    /// Whether `blocks` blocks, at least one, fit in the group of `block`.
     pub(super) fn is_run(&self, block: u64, blocks: u64) -> bool {
         let last = blocks.checked_sub(1).and_then(|more| block.checked_add(more));
         let ends = (self.place(block), last.and_then(|last| self.place(last)));
@@ -120,7 +119,7 @@ impl Layout {
         last.checked_sub(first) == Some((blocks - 1) * self.block_bytes)
     }
 
-    /// The length of the head of a block in the trees of a group.
+    /// The header size of B-tree blocks of a group.
     pub(crate) fn tree_head_bytes(&self) -> usize {
         if self.is_new { HEAD_BYTES_NEW } else { HEAD_BYTES_OLD }
     }

@@ -1,7 +1,7 @@
 //! XFS: inodes in groups, and folders that name them.
 //!
-//! *XFS Algorithms & Data Structures*, 3rd edition. The inode of a deleted file loses its type, its length and
-//! the number of its extents, but not the extents; its name stays in a folder that has blocks.
+//! *XFS Algorithms & Data Structures*, 3rd edition. The inode of a deleted file loses its type, length
+//! and extent count, but not the extents. Its name remains unless the directory is inline.
 
 mod blocks;
 mod folder;
@@ -22,10 +22,10 @@ use crate::error::{Error, Result};
 use crate::part::{BOOT_BYTES, Part};
 use crate::walk::{Walk, joined, name_of_bytes};
 
-/// The folder of files without one, named as sleuthkit does.
+/// The folder of files without a parent, named as in sleuthkit.
 const ORPHANS: &str = "/$OrphanFiles";
 
-/// A folder to be listed.
+/// A folder still to list.
 struct Folder {
     path: String,
     inode: Inode,
@@ -36,7 +36,7 @@ struct Lister<'v, 'p, 's> {
     part: &'p Part<'s>,
     layout: &'v Layout,
     inodes: Inodes<'v, 'p, 's>,
-    /// Folders that were come to, and deleted inodes that have a name.
+    /// Folders already visited, and deleted inodes already found by name.
     seen: HashSet<u64>,
     folders: Vec<Folder>,
 }
@@ -44,7 +44,7 @@ struct Lister<'v, 'p, 's> {
 /// Lists the volume in `part`.
 ///
 /// # Errors
-/// The entries that the walk finds. Damage goes to the list of the walk.
+/// Errors of the walk. Damage is recorded in the walk and is not an error.
 pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>) -> Result<()> {
     let Some(layout) = layout(part, boot)? else { return Ok(()) };
     let mut lister = Lister {
@@ -63,7 +63,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
         let at = lister.folders.len();
         let listed = lister.folder(&folder, walk);
         walk.tolerate(listed)?;
-        // The first folder of a folder comes next.
+        // Depth first: the first subfolder is listed next.
         lister.folders[at..].reverse();
     }
     if !walk.deleted {
@@ -84,7 +84,7 @@ pub(crate) fn list(part: &Part<'_>, boot: &[u8; BOOT_BYTES], walk: &mut Walk<'_>
 }
 
 impl Lister<'_, '_, '_> {
-    /// Hands on an inode under a name, and keeps it to be listed if it is a folder.
+    /// Emits an inode, and queues folders for listing.
     fn emit(&mut self, path: String, inode: Inode, walk: &mut Walk<'_>) -> Result<()> {
         let kind = inode.kind();
         let content = content(self.part, self.layout, &inode, walk)?;
@@ -118,7 +118,8 @@ impl Lister<'_, '_, '_> {
         let mut block = vec![0; self.layout.folder_block_bytes as usize];
         let mut filled = 0;
         for run in &folder.content.runs {
-            // Holes of a folder have no names, and are as long as blocks that belong together.
+            // Holes of a directory have no names; their length is a multiple of the directory block
+            // size.
             let Some(place) = run.place else { continue };
             let mut done = 0;
             while done < run.length {
@@ -155,7 +156,7 @@ impl Lister<'_, '_, '_> {
             return Ok(());
         };
         if name.is_deleted {
-            // The upper half is most often that of the folder.
+            // Usually the inode is in the same group as its folder, so the upper half is the same.
             let upper = folder.inode.number & !u64::from(u32::MAX);
             let number = if name.inode >> 32 == 0 { name.inode | upper } else { name.inode };
             return self.deleted(path, number, true, walk);
@@ -170,7 +171,7 @@ impl Lister<'_, '_, '_> {
         if is_new { self.emit(path, inode, walk) } else { Ok(()) }
     }
 
-    /// Hands on a deleted inode, under a name that is left of it or without one.
+    /// Emits a deleted inode, under its remaining name or without one.
     fn deleted(
         &mut self,
         path: String,
@@ -180,7 +181,7 @@ impl Lister<'_, '_, '_> {
     ) -> Result<()> {
         let inode = match self.inodes.read(number) {
             Ok(inode) => Some(inode),
-            // The blocks of its chunk may have other bytes now.
+            // The blocks of its chunk may have been reused.
             Err(Error::FileSystem { .. }) => None,
             Err(error) => return Err(error),
         };
